@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from mgl.cli.guard import guard_command
-from mgl.cli.options import MemoryCommand
+from mgl.cli.options import MemoryCommand, TalkCommand
 from mgl.cli.output import INTERRUPTED, say
 from mgl.errors import MglError
 
@@ -45,8 +45,8 @@ COMMANDS = {
 """Each is a module of this package, with a function or a ``Typer`` called ``app``."""
 
 
-TAKE_OPTIONS = ("ask", "build", "add", "chat")
-"""Those that make memories, whose help lists the options."""
+HELP = {"ask": MemoryCommand, "build": MemoryCommand, "add": TalkCommand, "chat": TalkCommand}
+"""The commands that make memories, whose help lists the kinds and their options."""
 
 
 class _Commands(TyperGroup):
@@ -115,7 +115,7 @@ for _name in (each for names in COMMANDS.values() for each in names):
         app.add_typer(_module.app, name=_name)
     else:
         _command = getattr(_module, _name)
-        app.command(_name, cls=MemoryCommand if _name in TAKE_OPTIONS else None)(_command)
+        app.command(_name, cls=HELP.get(_name))(_command)
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ def ask(
     ],
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="What you want to know.")],
     asker: Annotated[
-        str | None, typer.Option("--as", metavar="NAME", help="Who is asking: the “I” of it.")
+        str | None, typer.Option("--as", metavar="NAME", help="Who is asking: “I” in the question.")
     ] = None,
     memory: Kind = None,
     conversation: ConversationName = None,

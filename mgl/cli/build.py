@@ -34,7 +34,7 @@ def build(
         bool, typer.Option("--dry-run", help="Estimate the cost and build nothing.")
     ] = False,
     retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Read failed parts of a graph again.")
+        bool, typer.Option("--retry-failed", help="Read the parts that failed again.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -31,7 +31,7 @@ def chat(
     ],
     speaker: Annotated[str, typer.Option("--as", metavar="NAME", help="Your name.")] = "user",
     persona: Annotated[
-        str, typer.Option("--persona", metavar="TEXT", help="Tell the model how to be.")
+        str, typer.Option("--persona", metavar="TEXT", help="Describe how the model is to behave.")
     ] = "",
     memory: Kind = None,
     *,

@@ -24,9 +24,9 @@ def doctor(
     models: ModelFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check that engines, weights, memory and disk are in place.
+    """Check that engine, weights, memory and disk are in place.
 
-    Each check says ok or what to do. The exit code is 5 if one fails.
+    Each check says ok, or what to do. The exit code is 5 if one fails.
     """
     from mgl.lab.doctor import examine
 

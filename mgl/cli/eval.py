@@ -52,6 +52,10 @@ DataFolder = Annotated[
     Path | None,
     typer.Option("--data", metavar="DIR", help="Folder of the benchmarks, instead of MGL_DATA."),
 ]
+Data = Annotated[
+    Path | None,
+    typer.Option("--data", metavar="PATH", help="The benchmark's files, if not in MGL_DATA."),
+]
 Limit = Annotated[
     int | None, typer.Option("--limit", metavar="N", min=1, help="Run at most this many items.")
 ]
@@ -141,7 +145,7 @@ def run(
         list[str] | None,
         typer.Option("--model", metavar="PROFILE,…", help="Model profiles (`mgl models`)."),
     ] = None,
-    data: DataFolder = None,
+    data: Data = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -171,7 +175,7 @@ def run(
     ] = None,
     questions: Annotated[
         Literal["each", "all"],
-        typer.Option("--questions", help="Build question-aware memories for each question or all."),
+        typer.Option("--questions", help="Build question-aware memories per question, or for all."),
     ] = "each",
     judge: Annotated[
         list[str] | None,
@@ -196,7 +200,7 @@ def run(
         typer.Option(
             "--judge-labels",
             metavar="FILE",
-            help="Judge these human labels: JSON lines of question, gold, answer, correct.",
+            help="Compare judges with people: JSON lines of question, gold, answer, correct.",
         ),
     ] = None,
     bertscore: Annotated[
@@ -268,7 +272,7 @@ def run(
 def resume(
     context: typer.Context,
     folder: Run,
-    data: DataFolder = None,
+    data: Data = None,
     *,
     work: Work,
     choice: ModelChoice,
@@ -303,7 +307,7 @@ def verify(folder: Run, models: ModelFolder = None, as_json: AsJson = False) -> 
 @app.command("replay")
 def replay(
     folder: Run,
-    data: DataFolder = None,
+    data: Data = None,
     models: ModelFolder = None,
     concurrency: Concurrency = 8,
     as_json: AsJson = False,
@@ -328,7 +332,7 @@ def replay(
 @app.command("pack")
 def pack(
     folder: Run,
-    data: DataFolder = None,
+    data: Data = None,
     models: ModelFolder = None,
     concurrency: Concurrency = 8,
     as_json: AsJson = False,
@@ -357,10 +361,10 @@ def export(
     folder: Run,
     inspect: Annotated[
         Path,
-        typer.Option("--inspect", metavar="DIR", help="Write logs of Inspect into this folder."),
+        typer.Option("--inspect", metavar="DIR", help="Folder to write Inspect's logs to."),
     ],
 ) -> None:
-    """Write a run as logs that Inspect's viewer opens, one a method."""
+    """Write a run as logs for Inspect's viewer, one per method."""
     from mgl.evaluation.inspect_log import write_inspect_logs
 
     for path in write_inspect_logs(folder, inspect):

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from mgl.cli.options import Kind, Memory, open_lab
+from mgl.cli.options import Memory, OfKind, open_lab
 from mgl.cli.output import print_json, say, write_file
 
 __all__ = ["export"]
@@ -26,7 +26,7 @@ def export(
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Write this file, not to stdout."),
     ] = None,
-    memory: Kind = None,
+    memory: OfKind = None,
 ) -> None:
     """Write a memory as JSON, GraphML, a hypergraph or a web page.
 

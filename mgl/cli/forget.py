@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from mgl.cli.options import Kind, Memory, open_lab
+from mgl.cli.options import Memory, OfKind, open_lab
 from mgl.cli.output import count, format_turn, one_line, say
 from mgl.errors import UsageError
 
@@ -51,12 +51,12 @@ def forget(
         ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
-    memory: Kind = None,
+    memory: OfKind = None,
 ) -> None:
     """Delete turns for good, with everything derived from them.
 
-    Lists what would be deleted and asks for confirmation. No model runs: summaries that lost
-    turns are written again with the next turn. Earlier exports and copies are not changed.
+    It lists what would be deleted and asks for confirmation. No model runs: summaries that lost
+    turns are rewritten when the next turn is added. Earlier exports and copies are not changed.
     """
     with open_lab() as lab:
         talk = lab.look_at(source, memory=memory)

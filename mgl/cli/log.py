@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mgl.cli.options import AsJson, Kind, Memory, open_lab
+from mgl.cli.options import AsJson, Memory, OfKind, open_lab
 from mgl.cli.output import one_line, print_json, print_table
 
 if TYPE_CHECKING:
@@ -25,12 +25,12 @@ FIELDS = (
 def log(
     source: Memory,
     calls: Annotated[bool, typer.Option("--calls", help="Show the model calls instead.")] = False,
-    memory: Kind = None,
+    memory: OfKind = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the edits of a memory with their sources.
 
-    Each edit shows whether it was applied, and a rejected one why not.
+    Each edit says whether it was applied, or why it was rejected.
     """
     with open_lab() as lab:
         found = lab.memory(source, memory)

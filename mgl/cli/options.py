@@ -34,7 +34,9 @@ __all__ = [
     "Model",
     "ModelChoice",
     "ModelFolder",
+    "OfKind",
     "Seed",
+    "TalkCommand",
     "choose_model",
     "collect_options",
     "open_lab",
@@ -52,8 +54,14 @@ Kind = Annotated[
     typer.Option(
         "--memory",
         metavar="KIND",
-        help="mindgraph, hgmem, graph, gam, mnemis, or a baseline.",
+        help="Kind of memory; the list is below.",
         is_eager=True,  # so that --help can tell of it
+    ),
+]
+OfKind = Annotated[
+    str | None,
+    typer.Option(
+        "--memory", metavar="KIND", help="Which of its memories, if several kinds remember it."
     ),
 ]
 ConversationName = Annotated[
@@ -87,7 +95,8 @@ def choose_model(
     ] = None,
     base_url: BaseUrl = None,
     weights: Annotated[
-        Path | None, typer.Option("--weights", metavar="PATH", help="Load the weights from here.")
+        Path | None,
+        typer.Option("--weights", metavar="PATH", help="Load the weights from here."),
     ] = None,
     adapter: Annotated[
         str | None,
@@ -127,7 +136,7 @@ def choose_model(
 def collect_options(
     preset: Annotated[
         Literal["paper", "small"] | None,
-        typer.Option("--preset", help="The paper's method, or one for small models."),
+        typer.Option("--preset", help="The paper's method, or ours for small models."),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -188,19 +197,31 @@ def split_list(written: list[str] | None) -> tuple[str, ...]:
 class MemoryCommand(TyperCommand):
     """A command whose help lists the kinds of memory, and the options of one or of the usual."""
 
+    usual: tuple[str, ...] = ("mindgraph", "gam")
+
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         from mgl import registry
         from mgl.memories.options import describe_options
 
         kinds = {name: registry.load("memory", name) for name in registry.names("memory")}
+        if isinstance(self, TalkCommand):
+            kinds = {name: kind for name, kind in kinds.items() if hasattr(kind, "append")}
         with formatter.section("Kinds of memory (--memory)"):
             formatter.write_dl(
                 [(name, f"{(kind.__doc__ or '').split('.')[0]}.") for name, kind in kinds.items()]
             )
         chosen = ctx.params.get("memory")
-        for name in (chosen,) if chosen in kinds else ("mindgraph", "gam"):
-            with formatter.section(f"Options of {name} (--set NAME=VALUE; --memory KIND --help)"):
+        for name in (chosen,) if chosen in kinds else self.usual:
+            with formatter.section(f"Options of {name} (--set NAME=VALUE)"):
                 formatter.write_dl(describe_options(kinds[name]))
+        if chosen not in kinds:
+            formatter.write("\n`--memory KIND --help` lists the options of another.\n")
+
+
+class TalkCommand(MemoryCommand):
+    """Lists only the kinds that are told a conversation turn by turn."""
+
+    usual = ("gam",)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mgl.cli.options import AsJson, Kind, Memory, open_lab
+from mgl.cli.options import AsJson, Memory, OfKind, open_lab
 from mgl.cli.output import (
     format_turn,
     one_line,
@@ -36,12 +36,13 @@ def show(
     step: Annotated[
         int | None, typer.Option("--step", metavar="N", help="Show it as it was after N steps.")
     ] = None,
-    memory: Kind = None,
+    memory: OfKind = None,
     as_json: AsJson = False,
 ) -> None:
     """Show a memory with its nodes and answers, or one item of it.
 
-    Topics show their links and turns, entities their facts and turns, turns where they are kept.
+    A topic is shown with its links and turns, an entity with its facts and turns, and a turn with
+    what it is part of.
     """
     with open_lab() as lab:
         summary = lab.memory(source, memory)
