@@ -41,6 +41,7 @@ COMMANDS = {
     "Memories": ("ask", "build", "add", "chat", "list", "show", "log", "export", "edit", "forget"),
     "Models and servers": ("models", "serve", "doctor"),
     "Evaluation": ("data", "eval", "reproduce", "report"),
+    "Training": ("train",),
 }
 """Each is a module of this package, with a function or a ``Typer`` called ``app``."""
 

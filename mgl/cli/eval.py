@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -35,11 +35,12 @@ if TYPE_CHECKING:
     from mgl.evaluation.runs.lifecycle import Replay
     from mgl.evaluation.runs.manifest import Arguments
     from mgl.evaluation.runs.plan import Plan
+    from mgl.evaluation.runs.retrieving import Recalls
     from mgl.evaluation.runs.runner import Execution
     from mgl.lab.workplace import Workplaces
     from mgl.observer import Observer
 
-__all__ = ["DataFolder", "Limit", "Work", "app", "choose_work", "open_workplaces"]
+__all__ = ["DataFolder", "Limit", "Work", "app", "choose_work", "open_workplaces", "retrieve"]
 
 app = typer.Typer(
     help="Run benchmarks on memories, and check the runs.",
@@ -213,6 +214,12 @@ def run(
             "--retrieve-only", help="Measure only which evidence is returned, without a model."
         ),
     ] = False,
+    allow_leak: Annotated[
+        bool,
+        typer.Option(
+            "--allow-leak", help="Measure adapters on what they were trained on, and say so."
+        ),
+    ] = False,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="New folder to write the run to.")
     ] = None,
@@ -248,9 +255,13 @@ def run(
             judge_pairs=judge_pairs,
             judge_labels=judge_labels and judge_labels.absolute(),
             bertscore=bertscore,
+            allow_leak=allow_leak,
         )
         if retrieve_only:
-            print_evidence(_retrieve(arguments, places, execution.observer), as_json)
+            from mgl.evaluation.runs.retrieving import measure_recall
+
+            found = retrieve(arguments, places, execution.observer)
+            print_evidence(measure_recall(found), as_json)
             return
         folder = out or Path("runs") / f"{benchmark}-{datetime.now():%Y%m%d-%H%M%S}"
         plan = plan_run(arguments, places.open)
@@ -395,14 +406,16 @@ def _replay(folder: Path, data: Path | None, places: Workplaces, concurrency: in
     return replay_run(plan, folder, Execution(open_recorded, places.observer, concurrency))
 
 
-def _retrieve(arguments: Arguments, places: Workplaces, observer: Observer) -> dict[str, Any]:
+def retrieve(arguments: Arguments, places: Workplaces, observer: Observer) -> Recalls:
     """Measure which evidence is returned; the models are none."""
     from mgl import registry
+    from mgl.evaluation.runs.leaks import check_leaks, find_adapters
     from mgl.evaluation.runs.plan import list_methods, take_items
     from mgl.evaluation.runs.retrieving import RETRIEVING, retrieve_evidence
     from mgl.lab.workplace import Workplace
     from mgl.memories.options import read_settings
     from mgl.observer import SILENT
+    from mgl.retrieval.opening import DEFAULT_EMBEDDER
 
     benchmark = registry.load("benchmark", arguments.benchmark)
     if arguments.data is None:
@@ -411,7 +424,12 @@ def _retrieve(arguments: Arguments, places: Workplaces, observer: Observer) -> d
     methods = list_methods(memories, read_settings(arguments.settings), {"none": "small"})
     dataset = benchmark.read(arguments.data)
     items = take_items(arguments, dataset)
-    place = Workplace(places.home, places.store, places.base, observer)
+    embedder = places.base.embedder or DEFAULT_EMBEDDER
+    used = find_adapters({embedder}, places.home)
+    for note in check_leaks(used, items, dataset, allow=arguments.allow_leak):
+        say(f"note: {note}")
+    choice = replace(places.base, embedder=embedder)
+    place = Workplace(places.home, places.store, choice, observer)
     try:
         return place.run(
             lambda: retrieve_evidence(

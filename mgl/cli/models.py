@@ -23,9 +23,10 @@ app = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
 def list_profiles(
     context: typer.Context, models: ModelFolder = None, as_json: AsJson = False
 ) -> None:
-    """List models, and download their weights."""
+    """List models and adapters, and download weights."""
     if context.invoked_subcommand is not None:
         return
+    from mgl.models.adapters import find_adapter, list_adapters
     from mgl.models.profiles import load_profiles
     from mgl.models.shipped import home
 
@@ -51,6 +52,21 @@ def list_profiles(
             for profile, path in rows
         ],
     )
+    if adapters := [find_adapter(name, folder) for name in list_adapters(folder)]:
+        typer.echo()
+        print_table(
+            ("ADAPTER", "KIND", "OF", "LICENCE OF ITS DATA", "FOLDER"),
+            [
+                (
+                    each.identity,
+                    each.manifest.kind,
+                    each.manifest.base or "-",
+                    each.manifest.licence,
+                    str(each.folder),
+                )
+                for each in adapters
+            ],
+        )
 
 
 @app.command("get")

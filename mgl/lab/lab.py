@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from mgl.memories.graph import Estimate
     from mgl.memories.view import GraphView
     from mgl.retrieval.base import Embedder, Reranker
+    from mgl.training.data import Pair
 
 __all__ = ["Lab"]
 
@@ -301,6 +302,22 @@ class Lab:
     def transcript(self, source: str) -> Conversation:
         """Load the conversation of a memory; StoreError for a document's."""
         return self._store.conversation(self.find(source).document_id)
+
+    def write_questions(self, source: str, limit: int | None = None) -> list[Pair]:
+        """Have the model write questions about a memory's text, to train its retriever on.
+
+        About ``limit`` texts at most, evenly spread; those are returned whose words find their text
+        again. Calls that were made before are not made again.
+        """
+        from mgl.training.questions import ask_about
+
+        record = self.find(source)
+        is_talk = self._store.count_turns(record.document_id) is not None
+        load = self._store.conversation if is_talk else self._store.document
+        text: Source = load(record.document_id)
+        client, log = self._place.open_client()
+        log.attach(record.id)
+        return self._place.loop.run(lambda: ask_about(client, text, limit, self._observer))
 
     def export(self, source: str) -> dict[str, Any]:
         """Collect everything that a conversation's memory holds, as plain JSON values."""

@@ -5,9 +5,9 @@
     merge_encoder(adapter, base_folder, target)     # a model folder like the base's
 
 An adapter lies in ``MGL_HOME/adapters/NAME`` or ships with mgl, in ``models/adapters/NAME``. Its
-identity has the hash of its files, so another training under the same name is another model. The
-manifest names the sources (documents and conversations) that it learnt from: evaluation refuses
-those.
+identity has the hash of its manifest, which has those of its files: another training under the same
+name is another model. The manifest names the sources (documents and conversations) that it learnt
+from: evaluation refuses those.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ __all__ = [
     "Adapter",
     "AdapterKind",
     "Manifest",
+    "check_name",
     "find_adapter",
+    "hash_question",
     "list_adapters",
     "merge_encoder",
     "write_adapter",
@@ -42,6 +44,7 @@ __all__ = [
 
 ADAPTERS: Final = "adapters"
 MANIFEST: Final = "manifest.json"
+RECORD: Final = "record.md"
 LORA: Final = "adapter_model.safetensors"
 LORA_CONFIG: Final = "adapter_config.json"
 
@@ -54,11 +57,12 @@ _LORA_KEY: Final = re.compile(r"(?:base_model\.model\.)?(.+)\.lora_A\.weight")
 class Manifest(BaseModel):
     """What an adapter is and what it learnt from.
 
-    ``base`` is the model profile that it changes, ``base_sha256`` the hash of that one's weights;
-    both are empty where it changes none. ``sources`` are the ids of the documents and conversations
-    whose questions it was trained on; ``adapted_to`` those whose text it was trained on, without
-    their questions. ``rows`` counts its data by where they came from, ``metrics`` has what was
-    measured on rows that it was not trained on.
+    ``base`` is the model that it changes, by the name of its profile or its folder; the hashes are
+    of that one's weights and tokenizer. They are empty where it changes none. ``sources`` are the
+    ids of the documents and conversations whose questions it was trained on; ``adapted_to`` those
+    whose text it was trained on, without their questions. ``questions`` has the hash of each
+    question that it was trained on (``hash_question``). ``rows`` counts its data by where they came
+    from, ``metrics`` has what was measured on rows that it was not trained on.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -66,9 +70,11 @@ class Manifest(BaseModel):
     kind: AdapterKind
     base: str = ""
     base_sha256: str = ""
+    tokenizer_sha256: str = ""
     licence: str
     sources: tuple[str, ...] = ()
     adapted_to: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
     rows: Mapping[str, int] = Field(default_factory=dict)
     settings: Mapping[str, Any] = Field(default_factory=dict)
     metrics: Mapping[str, float] = Field(default_factory=dict)
@@ -83,9 +89,9 @@ class Adapter:
 
     @property
     def identity(self) -> str:
-        """Its name and a hash of its files."""
-        hashes = " ".join(f"{name} {sha}" for name, sha in sorted(self.manifest.files.items()))
-        return f"{self.name}@{hashlib.sha256(hashes.encode()).hexdigest()[:12]}"
+        """Its name and a hash of its manifest."""
+        said = self.manifest.model_dump_json()
+        return f"{self.name}@{hashlib.sha256(said.encode()).hexdigest()[:12]}"
 
     def file(self, name: str) -> Path:
         """Return a file of it; ResourceError if its hash is not the manifest's."""
@@ -98,48 +104,54 @@ class Adapter:
         return path
 
 
+def hash_question(text: str) -> str:
+    """Hash a question whatever its case and spaces (sha256, 12 hexadecimal digits)."""
+    return hashlib.sha256(" ".join(text.casefold().split()).encode()).hexdigest()[:12]
+
+
 def find_adapter(name: str, home: Path, kind: AdapterKind | None = None) -> Adapter:
     """Find an adapter by its name, of a ``kind`` if that is given.
 
     UsageError if there is none, ResourceError if its manifest cannot be read.
     """
-    for folder in _folders(home):
-        if folder.name == name:
-            adapter = _read(folder)
-            if kind in (None, adapter.manifest.kind):
-                return adapter
-            raise UsageError(
-                f"{name} is an adapter of kind {adapter.manifest.kind}, not {kind}",
-                hint="list the adapters with `mgl train list`",
-            )
-    names = sorted({folder.name for folder in _folders(home)})
-    raise UsageError(
-        f"there is no adapter called {name!r}",
-        hint=f"{suggest(name, names)}there are: {', '.join(names) or 'none yet'}",
-    )
+    folders = _folders(home)
+    if name not in folders:
+        raise UsageError(
+            f"there is no adapter called {name!r}",
+            hint=f"{suggest(name, folders)}there are: {', '.join(folders) or 'none yet'}",
+        )
+    adapter = _read(folders[name])
+    if kind not in (None, adapter.manifest.kind):
+        raise UsageError(
+            f"{name} is an adapter of kind {adapter.manifest.kind}, not {kind}",
+            hint="`mgl models` lists the adapters",
+        )
+    return adapter
 
 
-def list_adapters(home: Path) -> list[Adapter]:
-    """List the adapters of the home and those that ship, by name; the home's come first."""
-    found: dict[str, Path] = {}
-    for folder in _folders(home):
-        found.setdefault(folder.name, folder)
-    return [_read(folder) for _, folder in sorted(found.items())]
+def list_adapters(home: Path) -> list[str]:
+    """List the names of the adapters in the home and of those that ship."""
+    return list(_folders(home))
 
 
-def write_adapter(
-    name: str, home: Path, manifest: Mapping[str, Any], files: Iterable[Path]
-) -> Adapter:
-    """Copy files into a new adapter's folder and write their manifest, all or nothing.
-
-    One of that name is replaced. UsageError for a name that is no file name, ResourceError if the
-    disk is full.
-    """
+def check_name(name: str) -> None:
+    """Raise UsageError for a name that no adapter can have."""
     if not _NAME.fullmatch(name):
         raise UsageError(
             f"{name!r} cannot be an adapter's name",
             hint="use lower-case letters, digits, dots, dashes",
         )
+
+
+def write_adapter(
+    name: str, home: Path, manifest: Mapping[str, Any], files: Iterable[Path], record: str = ""
+) -> Adapter:
+    """Copy files into a new adapter's folder and write their manifest, all or nothing.
+
+    ``record`` says how it was trained. An adapter of that name is replaced. UsageError for a name
+    that is no file name, ResourceError if the disk is full.
+    """
+    check_name(name)
     target, given = home / ADAPTERS / name, list(files)
     scratch = target.with_name(f".{name}.new")
     require_space(home, sum(path.stat().st_size for path in given))
@@ -149,6 +161,7 @@ def write_adapter(
         shutil.copyfile(path, scratch / path.name)
     hashes = {path.name: compute_sha256(path) for path in given}
     written = Manifest.model_validate({**manifest, "files": hashes})
+    (scratch / RECORD).write_text(record, encoding="utf-8")
     (scratch / MANIFEST).write_text(written.model_dump_json(indent=1) + "\n", encoding="utf-8")
     shutil.rmtree(target, ignore_errors=True)
     scratch.replace(target)
@@ -166,12 +179,16 @@ def merge_encoder(adapter: Adapter, base: Path, target: Path) -> Path:
         return target
     from safetensors.numpy import load_file, save_file
 
-    weights = base / "model.safetensors"
-    if not weights.is_file() or compute_sha256(weights) != adapter.manifest.base_sha256:
-        raise ResourceError(
-            f"{adapter.name} was trained on other weights than those in {base}",
-            hint=f"fetch them with `mgl models get {adapter.manifest.base}`",
-        )
+    weights, manifest = base / "model.safetensors", adapter.manifest
+    for path, known in (
+        (weights, manifest.base_sha256),
+        (base / "tokenizer.json", manifest.tokenizer_sha256),
+    ):
+        if known and (not path.is_file() or compute_sha256(path) != known):
+            raise ResourceError(
+                f"{adapter.name} was trained with another {path.name} than that in {base}",
+                hint=f"fetch it with `mgl models get {manifest.base}`, or train the adapter again",
+            )
     config = json.loads(adapter.file(LORA_CONFIG).read_text(encoding="utf-8"))
     lora = load_file(adapter.file(LORA))
     merged = load_file(weights)
@@ -199,11 +216,13 @@ def _grow(down: NDArray[Any], up: NDArray[Any]) -> NDArray[np.float32]:
     return up.astype(np.float32) @ down.astype(np.float32)
 
 
-def _folders(home: Path) -> Iterable[Path]:
-    places = [home / ADAPTERS, *(place / ADAPTERS for place in data_dirs("models", home=home))]
-    for place in places:
-        if place.is_dir():
-            yield from (path.parent for path in sorted(place.glob(f"*/{MANIFEST}")))
+def _folders(home: Path) -> dict[str, Path]:
+    """The adapters' folders by name, in order; the home's come before those that ship."""
+    found: dict[str, Path] = {}
+    for place in [home / ADAPTERS, *(each / ADAPTERS for each in data_dirs("models", home=home))]:
+        for path in place.glob(f"*/{MANIFEST}"):
+            found.setdefault(path.parent.name, path.parent)
+    return dict(sorted(found.items()))
 
 
 def _read(folder: Path) -> Adapter:

@@ -1,4 +1,4 @@
-"""Which model a name stands for: a profile, a folder on this machine, or a server's model.
+"""Which model a name stands for: a profile, an adapter, a folder here, or a server's model.
 
     model = find_model("BAAI/bge-m3", "embed", Source(), home())
     model.identity                          # 'bge-m3@main'
@@ -11,13 +11,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from mgl.errors import ResourceError, UsageError
 from mgl.models import shipped
+from mgl.models.adapters import find_adapter, list_adapters, merge_encoder
 from mgl.models.fetch import Progress, fetch_weights, find_weights
 from mgl.models.files import compute_sha256
 from mgl.models.hub import is_complete_model
@@ -68,7 +69,7 @@ class RetrievalModel:
 
 
 def find_model(name: str | Path, wanted: Wanted, source: Source, home: Path) -> RetrievalModel:
-    """Find a model by its profile's or publisher's name, its folder, or its name on a server.
+    """Find a model by its profile's, publisher's or adapter's name, its folder, or on a server.
 
     A folder's vectors may be truncated to any length: whether that is sound is the caller's to
     know. Raises UsageError where no model has that name or it serves another task, ResourceError
@@ -80,9 +81,13 @@ def find_model(name: str | Path, wanted: Wanted, source: Source, home: Path) -> 
             return _of_profile(profile, wanted, source, home)
     if source.base_url is not None:
         return _of_server(str(name))
+    adapters = list_adapters(home) if wanted == "embed" else []
+    if name in adapters:
+        return _of_adapter(str(name), source, home)
     if isinstance(name, Path) or "/" in name or "\\" in name:
         return _of_folder(Path(name), wanted)
     fitting = [profile.name for profile in profiles.values() if profile.task == wanted]
+    fitting += adapters
     raise UsageError(
         f"there is no model profile {name!r}",
         hint=f"{shipped.suggest(name, fitting)}choose one of {', '.join(fitting)}, or a "
@@ -123,6 +128,25 @@ def _of_profile(
 def _is_encoder(profile: ModelProfile) -> bool:
     architecture = profile.architecture
     return bool(architecture and architecture.encoder) and profile.weights.format == "safetensors"
+
+
+def _of_adapter(name: str, source: Source, home: Path) -> RetrievalModel:
+    """Its base with the adapter merged into the weights, which are written once a training."""
+    adapter = find_adapter(name, home, "retriever")
+    base = find_model(adapter.manifest.base, "embed", source, home)
+    merged = home / "converted" / adapter.identity
+
+    def find() -> Path | None:
+        found = base.found()
+        return None if found is None else merge_encoder(adapter, found, merged)
+
+    return replace(
+        base,
+        identity=adapter.identity,
+        names=(adapter.name,),
+        folder=lambda: merge_encoder(adapter, base.folder(), merged),
+        found=find,
+    )
 
 
 def _of_server(name: str) -> RetrievalModel:

@@ -14,6 +14,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -22,6 +23,7 @@ from pydantic import TypeAdapter, ValidationError
 from mgl import registry
 from mgl.benchmarks.base import Benchmark
 from mgl.errors import InputError, UsageError, describe_fault
+from mgl.llm.calls import content_hash
 from mgl.models.shipped import suggest
 from mgl.types import Conversation, Document
 
@@ -33,7 +35,8 @@ __all__ = [
     "Row",
     "collect",
     "describe_rows",
-    "is_development",
+    "find_development",
+    "hash_rows",
     "read_rows",
     "split",
     "write_rows",
@@ -101,18 +104,26 @@ def collect(names: Sequence[str], folder: Path, hold_out: Collection[str] = ()) 
     return list(rows)
 
 
-def is_development(source: str) -> bool:
-    """Whether a source is kept for development: one of ``DEVELOPMENT``, by its hash."""
-    return int(Document.from_text("", source).id[:8], 16) % DEVELOPMENT == 0
+def find_development(names: Collection[str]) -> set[str]:
+    """Find the sources that are kept for development: one of ``DEVELOPMENT`` by its hash, or that
+    of the lowest hash."""
+    hashes = {name: int(content_hash(name)[:8], 16) for name in names}
+    kept = {name for name, value in hashes.items() if value % DEVELOPMENT == 0}
+    return kept or {min(hashes, key=lambda name: hashes[name])}
 
 
-def split(rows: Iterable[RowT]) -> tuple[list[RowT], list[RowT]]:
-    """Part rows into those to train on and those of the development sources."""
-    train: list[RowT] = []
-    development: list[RowT] = []
-    for row in rows:
-        (development if is_development(row.source) else train).append(row)
-    return train, development
+def split(rows: Sequence[RowT]) -> tuple[list[RowT], list[RowT]]:
+    """Part rows into those to train on and those of the development sources.
+
+    Where pairs are all of one source, its texts are parted.
+    """
+    is_one = len({row.source for row in rows}) == 1
+    names = [row.positive if is_one and isinstance(row, Pair) else row.source for row in rows]
+    kept = find_development(set(names)) if rows else set()
+    parts: tuple[list[RowT], list[RowT]] = ([], [])
+    for name, row in zip(names, rows, strict=True):
+        parts[name in kept].append(row)
+    return parts
 
 
 def describe_rows(rows: Sequence[Row]) -> dict[str, Any]:
@@ -121,10 +132,15 @@ def describe_rows(rows: Sequence[Row]) -> dict[str, Any]:
     return {
         "rows": len(rows),
         "sources": len(sources),
-        "development_sources": sum(map(is_development, sources)),
+        "development_sources": len(find_development(sources)),
         "by_corpus": dict(Counter(row.corpus for row in rows)),
         "by_licence": dict(Counter(row.licence for row in rows)),
     }
+
+
+def hash_rows(rows: Sequence[Row], settings: Mapping[str, Any]) -> str:
+    """Hash rows and the settings that they are trained with (sha256)."""
+    return content_hash([*map(asdict, rows), dict(settings)])
 
 
 def write_rows(rows: Iterable[Row], path: Path) -> None:
@@ -239,14 +255,13 @@ def _of_paragraphs(
             yield Pair(question, texts[title], negatives, source, corpus, licence)
 
 
-def _read_tiage(path: Path, _: Collection[str]) -> Iterator[Dialogue]:
+def _read_tiage(corpus: str, path: Path, _: Collection[str]) -> Iterator[Dialogue]:
     """Yield each chat with the turns that people labelled as the beginning of a topic."""
-    for file in sorted(path.glob("*.json")):
-        for said in json.loads(file.read_text(encoding="utf-8")).values():
-            lines = tuple(text for text, _ in said)
-            shifts = tuple(place for place, (_, label) in enumerate(said) if label == "1")
-            source = Document.from_text("", "\n".join(lines)).id
-            yield Dialogue(lines, shifts, source, f"tiage-{file.stem}", "MIT")
+    for said in json.loads(path.read_text(encoding="utf-8")).values():
+        lines = tuple(text for text, _ in said)
+        shifts = tuple(place for place, (_, label) in enumerate(said) if label == "1")
+        source = Document.from_text("", "\n".join(lines)).id
+        yield Dialogue(lines, shifts, source, corpus, "MIT")
 
 
 CORPORA: Final[Mapping[str, tuple[str, Reader]]] = {
@@ -254,6 +269,7 @@ CORPORA: Final[Mapping[str, tuple[str, Reader]]] = {
     "hotpotqa": ("multihop", _read_hotpotqa),
     "musique": ("multihop", _read_musique),
     "locomo": ("locomo", _read_locomo),
-    "tiage": ("tiage", _read_tiage),
+    "tiage": ("tiage/train.json", partial(_read_tiage, "tiage")),
+    "tiage-dev": ("tiage/dev.json", partial(_read_tiage, "tiage-dev")),
 }
 """Human labels that mgl reads: where each lies in the data folder, and its reader."""

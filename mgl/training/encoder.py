@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 __all__ = ["LoraEncoder"]
 
-LAYERS: Final = ("query", "key", "value", "dense")
-"""The linear layers of a BERT encoder."""
+LAYERS: Final = r".*encoder.*\.(query|key|value|dense)"
+"""The linear layers of a BERT encoder, without its pooler."""
 
 
 class LoraEncoder:
     """Texts, or pairs of them, to the mean of their last hidden states: shape (n, dims).
 
     ``rank`` is that of the update of each linear layer; its factor is 2 (alpha = 2 · rank).
-    Texts longer than ``max_tokens`` are truncated. Raises UsageError without the extra
-    ``mgl[training]``, ResourceError where the folder does not load.
+    ``seed`` draws its first weights. Texts longer than ``max_tokens`` are truncated. Raises
+    UsageError without the extra ``mgl[training]``, ResourceError where the folder does not load.
     """
 
-    def __init__(self, folder: Path, *, rank: int, max_tokens: int) -> None:
+    def __init__(self, folder: Path, *, rank: int, max_tokens: int, seed: int) -> None:
         with load_model(folder):
             from transformers import AutoModel, AutoTokenizer
 
@@ -41,7 +41,10 @@ class LoraEncoder:
                 "training needs the package peft, which is not installed",
                 hint=install_hint("training"),
             ) from error
-        config = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=list(LAYERS))
+        import torch
+
+        torch.manual_seed(seed)
+        config = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules=LAYERS)
         inject_adapter_in_model(config, self._model)
         self._model.eval().to(choose_device())
         for name, each in self._model.named_parameters():
@@ -87,7 +90,7 @@ class LoraEncoder:
             "task_type": "FEATURE_EXTRACTION",
             "r": self._rank,
             "lora_alpha": 2 * self._rank,
-            "target_modules": list(LAYERS),
+            "target_modules": LAYERS,
         }
         folder.mkdir(parents=True, exist_ok=True)
         save_file({name: each.contiguous() for name, each in weights.items()}, folder / LORA)

@@ -1,6 +1,6 @@
 """The loop that all torch trainers share: steps, checkpoints, early stopping, progress.
 
-    history = fit(task, Schedule(epochs=3), work_folder, observer)
+    history = fit(task, Settings(epochs=3), work_folder, observer)
 
 Whatever ends a run, the same command goes on from the last checkpoint to the same weights: batches
 are drawn by seed and epoch, and nothing else is drawn.
@@ -23,7 +23,7 @@ from mgl.observer import Observer
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Epoch", "Fitted", "Schedule", "Task", "autocast", "fit"]
+__all__ = ["Epoch", "Fitted", "Settings", "Task", "autocast", "fit"]
 
 WARM_UP: Final = 0.1
 EVERY: Final = 20
@@ -33,8 +33,9 @@ BatchT = TypeVar("BatchT")
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class Settings:
     """``rate`` is the highest learning rate, reached after a tenth of the steps; it falls to 0.
+    ``rank`` is that of the LoRA; texts are truncated at ``max_tokens``.
 
     Training ends before its ``epochs`` once ``patience`` of them in a row have been no better on
     the development rows. The weights of the best epoch are kept.
@@ -42,7 +43,9 @@ class Schedule:
 
     epochs: int = 3
     batch: int = 32
-    rate: float = 1e-3
+    rate: float = 5e-4
+    rank: int = 16
+    max_tokens: int = 128
     patience: int = 2
     seed: int = 0
 
@@ -57,17 +60,14 @@ class Epoch:
 
 @dataclass(slots=True)
 class Fitted:
-    """How training went: ``before`` is the metric before the first step."""
+    """How training went: the scores of the development rows ``before`` the first step, and of the
+    weights that were kept, which are those of the epoch ``best`` (-1: the first weights)."""
 
-    before: float
+    before: list[float]
+    after: list[float]
     epochs: list[Epoch] = field(default_factory=list)
     best: int = -1
     seconds: float = 0.0
-
-    @property
-    def after(self) -> float:
-        """The metric of the weights that were kept."""
-        return self.epochs[self.best].metric if self.best >= 0 else self.before
 
 
 class Task(Protocol[BatchT]):
@@ -81,18 +81,23 @@ class Task(Protocol[BatchT]):
 
     def loss(self, batch: BatchT) -> torch.Tensor: ...
 
-    def evaluate(self) -> float:
-        """Measure on the development rows; higher is better."""
+    def evaluate(self) -> list[float]:
+        """Score the development rows with the weights as they are."""
+        ...
+
+    def measure(self, scores: Sequence[float]) -> float:
+        """Measure those scores; higher is better."""
         ...
 
 
-def fit(task: Task[BatchT], schedule: Schedule, work: Path, observer: Observer) -> Fitted:
+def fit(task: Task[BatchT], settings: Settings, work: Path, key: str, observer: Observer) -> Fitted:
     """Train a task's parameters in place, and leave the best of its epochs in them.
 
-    Goes on from the checkpoint in ``work``, if there is one, and leaves one there. InputError where
-    the loss is not finite, ResourceError where the disk is full.
+    Goes on from the checkpoint in ``work``, if there is one of the same ``key`` (which stands for
+    the data and settings), and leaves one there. InputError where the loss is not finite or the
+    key is another, ResourceError where the disk is full.
     """
-    run = _Run(task, schedule, work)
+    run = _Run(task, settings, work, key)
     run.start()
     observer.progress("steps", run.step, run.total)
     while run.step < run.total and not run.is_settled:
@@ -120,35 +125,40 @@ def autocast() -> AbstractContextManager[Any]:
 
 
 class _Run(Generic[BatchT]):
-    def __init__(self, task: Task[BatchT], schedule: Schedule, work: Path) -> None:
+    def __init__(self, task: Task[BatchT], settings: Settings, work: Path, key: str) -> None:
         import torch
 
-        torch.manual_seed(schedule.seed)
-        self._task, self._schedule = task, schedule
+        self._task, self._settings, self._key = task, settings, key
         self._file = work / "checkpoint.pt"
         self._parameters = task.parameters()
-        self._optimizer = torch.optim.AdamW(self._parameters.values(), lr=schedule.rate)
+        self._optimizer = torch.optim.AdamW(self._parameters.values(), lr=settings.rate)
         self.length = len(task.batches(0))
-        self.total = self.length * schedule.epochs
+        self.total = self.length * settings.epochs
         self.step = 0
-        self.fitted = Fitted(float("nan"))
+        self.fitted = Fitted([], [])
         self._losses: list[float] = []
         self._best: dict[str, Any] = {}
 
     @property
     def is_settled(self) -> bool:
         done = len(self.fitted.epochs)
-        return done > 0 and done - 1 - self.fitted.best >= self._schedule.patience
+        return done > 0 and done - 1 - self.fitted.best >= self._settings.patience
 
     def start(self) -> None:
         import torch
 
         if not self._file.is_file():
-            self.fitted = Fitted(self._task.evaluate())
+            scores = self._task.evaluate()
+            self.fitted = Fitted(scores, scores)
             self._best = self._values()
             return
-        kept = torch.load(self._file, weights_only=True)
-        if kept["total"] != self.total:
+        try:
+            kept = torch.load(self._file, weights_only=True)
+        except Exception as error:  # unpickling raises what it likes
+            raise InputError(
+                f"the checkpoint {self._file} cannot be read", hint="remove it to start again"
+            ) from error
+        if kept["key"] != self._key:
             raise InputError(
                 f"{self._file} is of a run with other rows or settings",
                 hint="remove that folder, or give the data and settings of then",
@@ -157,7 +167,9 @@ class _Run(Generic[BatchT]):
         self._optimizer.load_state_dict(kept["optimizer"])
         self.step, self._losses, self._best = kept["step"], kept["losses"], kept["best"]
         epochs = [Epoch(*each) for each in kept["epochs"]]
-        self.fitted = Fitted(kept["before"], epochs, kept["best_epoch"], kept["seconds"])
+        self.fitted = Fitted(
+            kept["before"], kept["after"], epochs, kept["best_epoch"], kept["seconds"]
+        )
 
     def advance(self) -> None:
         """Take one step, and at the end of an epoch measure."""
@@ -166,7 +178,7 @@ class _Run(Generic[BatchT]):
         epoch, place = divmod(self.step, self.length)
         share = self._share()
         for group in self._optimizer.param_groups:
-            group["lr"] = self._schedule.rate * share
+            group["lr"] = self._settings.rate * share
         with autocast():
             loss = self._task.loss(self._task.batches(epoch)[place])
         value = float(loss.detach())
@@ -182,9 +194,11 @@ class _Run(Generic[BatchT]):
         self.step += 1
         self._losses.append(value)
         if self.step % self.length == 0:
-            metric = self._task.evaluate()
-            if metric > self.fitted.after:
-                self.fitted.best, self._best = epoch, self._values()
+            scores = self._task.evaluate()
+            metric = self._task.measure(scores)
+            if metric > self._task.measure(self.fitted.after):
+                self.fitted.best, self.fitted.after = epoch, scores
+                self._best = self._values()
             self.fitted.epochs.append(Epoch(sum(self._losses) / len(self._losses), metric))
             self._losses = []
 
@@ -193,7 +207,7 @@ class _Run(Generic[BatchT]):
 
         fitted = self.fitted
         kept = {
-            "total": self.total,
+            "key": self._key,
             "step": self.step,
             "values": self._values(),
             "optimizer": self._optimizer.state_dict(),
@@ -201,6 +215,7 @@ class _Run(Generic[BatchT]):
             "best": self._best,
             "best_epoch": fitted.best,
             "before": fitted.before,
+            "after": fitted.after,
             "epochs": [(each.loss, each.metric) for each in fitted.epochs],
             "seconds": fitted.seconds,
         }

@@ -9,24 +9,30 @@ corpus, so that what is told apart is alike.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+import shutil
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict
 from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from mgl.errors import InputError
+from mgl.models.adapters import Adapter
 from mgl.observer import Observer
-from mgl.training.data import Pair
+from mgl.retrieval.models import Source, find_model
+from mgl.training.data import Pair, hash_rows, split
 from mgl.training.encoder import LoraEncoder
-from mgl.training.fitting import Fitted, Schedule, autocast, fit
+from mgl.training.fitting import Settings, autocast, fit
+from mgl.training.records import Base, Trained, keep
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["RetrieverSettings", "train_retriever"]
+__all__ = ["make_retriever", "train_retriever"]
 
 SCALE: Final = 20.0
 FEWEST: Final = 8
@@ -34,42 +40,75 @@ FEWEST: Final = 8
 
 _AT_ONCE: Final = 64
 _CUTOFF: Final = 10
-
-
-@dataclass(frozen=True, slots=True)
-class RetrieverSettings:
-    """``rank`` of the LoRA; texts are truncated at ``max_tokens``."""
-
-    schedule: Schedule = field(default_factory=Schedule)
-    rank: int = 16
-    max_tokens: int = 128
-    hard_negatives: bool = True
+_EXAMPLES: Final = 5
 
 
 def train_retriever(
     folder: Path,
     rows: Sequence[Pair],
     development: Sequence[Pair],
-    settings: RetrieverSettings,
+    settings: Settings,
     work: Path,
     observer: Observer,
-) -> tuple[Fitted, list[Path]]:
-    """Train a LoRA for the encoder in ``folder``; returns how it went, and the adapter's files.
+) -> Trained:
+    """Train a LoRA for the encoder in ``folder``, and keep its files and checkpoints in ``work``.
 
-    The metric is recall@10 of the development rows' positives, each among all texts of its corpus.
-    InputError where there are too few rows.
+    The metric is the mean reciprocal rank of the development rows' positives, each among all texts
+    of its corpus. InputError where there are too few rows.
     """
     if len(rows) < FEWEST or not development:
         raise InputError(
             f"{len(rows)} rows and {len(development)} for development are too few to train on",
             hint="collect more with `mgl train data`",
         )
+    development = sorted(development, key=lambda row: row.corpus)
     work.mkdir(parents=True, exist_ok=True)
-    encoder = LoraEncoder(folder, rank=settings.rank, max_tokens=settings.max_tokens)
-    fitted = fit(
-        _Retriever(encoder, rows, development, settings), settings.schedule, work, observer
+    encoder = LoraEncoder(
+        folder, rank=settings.rank, max_tokens=settings.max_tokens, seed=settings.seed
     )
-    return fitted, encoder.write(work / "adapter")
+    key = hash_rows([*rows, *development], asdict(settings))
+    task = _Retriever(encoder, rows, development, settings)
+    fitted = fit(task, settings, work, key, observer)
+    ranks = zip(development, fitted.before, fitted.after, strict=True)
+    changed = sorted(ranks, key=lambda each: each[2] - each[1])
+    examples = [
+        f"rank {round(1 / before)} → {round(1 / after)}: {row.question} ← {row.positive[:100]}"
+        for row, before, after in [*changed[-_EXAMPLES:][::-1], *changed[:_EXAMPLES]]
+    ]
+    metrics = {
+        "recall@10 before": _recall(fitted.before),
+        "recall@10": _recall(fitted.after),
+        "mrr before": task.measure(fitted.before),
+        "mrr": task.measure(fitted.after),
+    }
+    return Trained(fitted, metrics, encoder.write(work / "adapter"), examples)
+
+
+def make_retriever(
+    name: str,
+    rows: Sequence[Pair],
+    base: str,
+    settings: Settings,
+    home: Path,
+    observer: Observer,
+    *,
+    adapted_to: Collection[str] = (),
+) -> Adapter:
+    """Train an adapter for the model ``base`` and keep it in the home; ``keep`` has the rest."""
+    folder = find_model(base, "embed", Source(), home).folder()
+    train, development = split(rows)
+    observer.note(
+        f"{len(train):,} rows to train on, {len(development):,} for development, "
+        f"{settings.epochs} epochs at most"
+    )
+    work = home / "training" / name
+    trained = train_retriever(folder, train, development, settings, work, observer)
+    own = Base(base, folder)
+    adapter = keep(
+        name, "retriever", trained, rows, settings, home, base=own, adapted_to=adapted_to
+    )
+    shutil.rmtree(work)
+    return adapter
 
 
 class _Retriever:
@@ -78,19 +117,21 @@ class _Retriever:
         encoder: LoraEncoder,
         rows: Sequence[Pair],
         development: Sequence[Pair],
-        settings: RetrieverSettings,
+        settings: Settings,
     ) -> None:
-        self._encoder, self._rows, self._development = encoder, rows, development
+        self._encoder, self._rows = encoder, rows
+        by_corpus = groupby(development, key=lambda row: row.corpus)
+        self._development = [list(own) for _, own in by_corpus]
         self._settings = settings
         self.parameters = encoder.parameters
         self.batches = lru_cache(maxsize=1)(self._draw)
 
     def _draw(self, epoch: int) -> list[list[Pair]]:
-        chance = random.Random(f"{self._settings.schedule.seed} {epoch}")
+        chance = random.Random(f"{self._settings.seed} {epoch}")
         groups: dict[str, list[Pair]] = {}
         for row in self._rows:
             groups.setdefault(row.source, []).append(row)
-        size = self._settings.schedule.batch
+        size = self._settings.batch
         for source in [name for name, own in groups.items() if len(own) < size]:
             own = groups.pop(source)
             groups.setdefault(own[0].corpus, []).extend(own)
@@ -105,26 +146,28 @@ class _Retriever:
         import torch
 
         texts = [row.positive for row in batch]
-        if self._settings.hard_negatives:
-            chance = random.Random(batch[0].question)
-            texts += [chance.choice(row.negatives) for row in batch if row.negatives]
+        chance = random.Random(batch[0].question)
+        texts += [chance.choice(row.negatives) for row in batch if row.negatives]
         questions = self._embed([row.question for row in batch])
         cosines = questions @ self._embed(texts).T
         wanted = torch.arange(len(batch), device=cosines.device)
         return torch.nn.functional.cross_entropy(SCALE * cosines.float(), wanted)
 
-    def evaluate(self) -> float:
+    def evaluate(self) -> list[float]:
+        """The reciprocal rank of each development row's positive."""
         found = []
-        for corpus in sorted({row.corpus for row in self._development}):
-            rows = [row for row in self._development if row.corpus == corpus]
+        for rows in self._development:
             texts = list(dict.fromkeys(t for row in rows for t in (row.positive, *row.negatives)))
             places = {text: place for place, text in enumerate(texts)}
             vectors = self._embed_all(texts)
             asked = self._embed_all([row.question for row in rows])
             for row, cosines in zip(rows, asked @ vectors.T, strict=True):
                 own = cosines[places[row.positive]]
-                found.append(float((cosines > own).sum() < _CUTOFF))
-        return float(np.mean(found))
+                found.append(1 / (1 + int((cosines > own).sum())))
+        return found
+
+    def measure(self, scores: Sequence[float]) -> float:
+        return fmean(scores)
 
     def _embed(self, texts: Sequence[str]) -> torch.Tensor:
         import torch
@@ -141,6 +184,10 @@ class _Retriever:
                 own = order[start : start + _AT_ONCE]
                 vectors[own] = self._embed([texts[place] for place in own]).cpu().numpy()
         return vectors
+
+
+def _recall(reciprocals: Sequence[float]) -> float:
+    return fmean(each >= 1 / _CUTOFF for each in reciprocals)
 
 
 def _part(rows: Sequence[Pair], size: int) -> Iterator[list[Pair]]:

@@ -49,6 +49,7 @@ class Arguments(_Strict):
     benchmark's own, and ``headline`` is the score or judge that methods are compared by. A judge is
     PROFILE or JUDGE=PROFILE, BERTScore's model MODEL or MODEL:LAYER. ``judge_labels`` is a file of
     answers that people have judged; ``judge_pairs`` is how many pairs of answers are compared.
+    ``allow_leak`` measures adapters on what they were trained on, too.
     """
 
     benchmark: str
@@ -70,6 +71,7 @@ class Arguments(_Strict):
     judge_labels: Path | None = None
     judge_pairs: int = 0
     bertscore: str | None = None
+    allow_leak: bool = False
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,8 @@ class Session(_Strict):
 class Manifest(_Strict):
     """``headline`` is the scorer, or the key of the verdict, that methods are compared by. The
     first of ``judged_by`` gives the score; ``models`` has the facts of every profile, judges' too.
-    ``labels_sha256`` is of the file of labelled answers. ``ended`` is when the run was complete.
+    ``labels_sha256`` is of the file of labelled answers. ``adapters`` has the identity of each that
+    is used, by name. ``ended`` is when the run was complete.
     """
 
     arguments: Arguments
@@ -134,6 +137,7 @@ class Manifest(_Strict):
     methods: tuple[Method, ...]
     models: Mapping[str, ModelFacts]
     dataset: DatasetFacts
+    adapters: Mapping[str, str] = {}
     sessions: tuple[Session, ...] = ()
     started: str
     ended: str | None = None

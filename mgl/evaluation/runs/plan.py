@@ -24,6 +24,7 @@ from mgl.errors import InputError, UsageError
 from mgl.evaluation.judges.judging import JUDGES
 from mgl.evaluation.judges.panel import read_labelled
 from mgl.evaluation.records import Record
+from mgl.evaluation.runs.leaks import check_leaks, find_adapters
 from mgl.evaluation.runs.manifest import (
     Arguments,
     DatasetFacts,
@@ -38,6 +39,7 @@ from mgl.evaluation.scorers.registry import find_scorers
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.base import MemoryKind
 from mgl.memories.options import configure, read_settings
+from mgl.models.shipped import home
 
 __all__ = ["Plan", "is_generated", "list_methods", "plan_run", "reopen_plan", "take_items"]
 
@@ -84,6 +86,8 @@ def plan_run(arguments: Arguments, open_model: OpenModel) -> Plan:
     dataset = _read_dataset(benchmark, arguments, made_with, open_model)
     items = take_items(arguments, dataset)
     _check_official(judged_by, items)
+    adapters = find_adapters({facts.embedder for facts in models.values()}, home())
+    leaks = check_leaks(adapters, items, dataset, allow=arguments.allow_leak)
     manifest = Manifest(
         arguments=arguments,
         reads=benchmark.reads,
@@ -98,8 +102,9 @@ def plan_run(arguments: Arguments, open_model: OpenModel) -> Plan:
             sha256=dataset.sha256,
             items=tuple(item.id for item in items),
             of=len(dataset.items),
-            notes=dataset.notes,
+            notes=(*leaks, *dataset.notes),
         ),
+        adapters={adapter.name: adapter.identity for adapter in adapters},
         started=utc_now(),
     )
     manifest = manifest.model_copy(update={"headline": _find_headline(manifest)})
@@ -128,6 +133,12 @@ def reopen_plan(manifest: Manifest, open_model: OpenModel, data: Path | None = N
                 "hash differs)",
                 hint="restore that file, or start a new run",
             )
+    adapters = find_adapters({facts.embedder for facts in manifest.models.values()}, home())
+    if {adapter.name: adapter.identity for adapter in adapters} != manifest.adapters:
+        raise InputError(
+            f"the adapters are not those of then: {', '.join(manifest.adapters.values())}",
+            hint="restore their folders, or start a new run",
+        )
     by_id = {item.id: item for item in dataset.items}
     if not by_id.keys() >= set(manifest.dataset.items):
         raise InputError(

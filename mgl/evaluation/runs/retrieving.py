@@ -1,6 +1,7 @@
 """Which evidence memories return for a question, without a language model.
 
     >>> await retrieve_evidence(methods, items, dataset, tools, observer)          # doctest: +SKIP
+    >>> measure_recall(_)                                                          # doctest: +SKIP
     {'turns': {'recall@10': {'all': {'value': 0.61, 'low': 0.57, 'high': 0.65, 'n': 700}, ...}}}
 
 Memories are built by rules (``WITHOUT_MODEL``): sessions are the topics, summaries are extracted.
@@ -11,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
+from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NoReturn
 
@@ -34,7 +35,15 @@ from mgl.observer import Observer
 from mgl.store import Store
 from mgl.types import Source
 
-__all__ = ["RETRIEVING", "WITHOUT_MODEL", "OpenTools", "retrieve_evidence"]
+__all__ = [
+    "RETRIEVING",
+    "WITHOUT_MODEL",
+    "OpenTools",
+    "Recalls",
+    "compare_recall",
+    "measure_recall",
+    "retrieve_evidence",
+]
 
 OpenTools = Callable[[Client, MemoryKind, Store], Tools]
 
@@ -54,14 +63,20 @@ WITHOUT_MODEL: Final[Mapping[str, Mapping[str, Any]]] = {
 _CONTEXT: Final = 1_000_000
 
 
+Recalls = dict[str, list[tuple[Item, dict[int, float]]]]
+"""By method, each item with its recall at each cutoff."""
+
+_Shares = Sequence[tuple[Item, Mapping[int, float]]]
+
+
 async def retrieve_evidence(
     methods: Sequence[Method],
     items: Iterable[Item],
     dataset: Dataset,
     tools: OpenTools,
     observer: Observer,
-) -> dict[str, Any]:
-    """Measure the recall of evidence at each cutoff, of all items and by category.
+) -> Recalls:
+    """Find which share of each item's evidence each method returns, at each cutoff.
 
     Items that name no evidence are left out. UsageError for a memory that asks a model.
     """
@@ -80,7 +95,30 @@ async def retrieve_evidence(
                 path = Path(scratch) / f"{number}-{method.label}.sqlite"
                 shares[method.label] += await _ask(method, own, source, tools, path)
         observer.progress("sources", len(asked), len(asked))
-    return {label: _measure(own) for label, own in shares.items()}
+    return shares
+
+
+def measure_recall(recalls: Recalls) -> dict[str, Any]:
+    """Average the recall of each method at each cutoff, of all items and by category."""
+    return {label: _measure(own) for label, own in recalls.items()}
+
+
+def compare_recall(before: Recalls, after: Recalls, k: int) -> dict[str, Any]:
+    """Compare two measurements of the same items, by method: the recall@k of each and, by category,
+    the mean of their paired differences."""
+    return {
+        label: {
+            part: {
+                "before": fmean(share[k] for _, share in own),
+                "after": fmean(share[k] for _, share in then),
+                **_average([b[k] - a[k] for (_, a), (_, b) in zip(own, then, strict=True)], own),
+            }
+            for (part, own), then in zip(
+                _part(before[label]).items(), _part(after[label]).values(), strict=True
+            )
+        }
+        for label in before
+    }
 
 
 async def _ask(
@@ -105,17 +143,27 @@ async def _ask(
     return found
 
 
-def _measure(shares: Sequence[tuple[Item, Mapping[int, float]]]) -> dict[str, Any]:
-    """Average the recall at each cutoff, of all items and by category, with its interval."""
+def _measure(shares: _Shares) -> dict[str, Any]:
+    return {
+        f"recall@{k}": {
+            name: _average([share[k] for _, share in own], own)
+            for name, own in _part(shares).items()
+        }
+        for k in CUTOFFS
+    }
+
+
+def _part(shares: _Shares) -> dict[str, _Shares]:
+    """All items, and those of each category."""
     parts = {"all": shares}
     for category in dict.fromkeys(item.category for item, _ in shares):
         parts[category] = [one for one in shares if one[0].category == category]
-    measured: dict[str, Any] = {f"recall@{k}": {} for k in CUTOFFS}
-    for (name, own), k in product(parts.items(), CUTOFFS):
-        found = mean_interval([share[k] for _, share in own], [item.source for item, _ in own])
-        interval = {"value": found.mean, "low": found.low, "high": found.high, "n": found.n}
-        measured[f"recall@{k}"][name] = interval
-    return measured
+    return parts
+
+
+def _average(values: Sequence[float], of: _Shares) -> dict[str, Any]:
+    found = mean_interval(values, [item.source for item, _ in of])
+    return {"value": found.mean, "low": found.low, "high": found.high, "n": found.n}
 
 
 class _Mute(Client):

@@ -1,0 +1,110 @@
+"""What a training leaves: an adapter with its manifest, and a page about how it went.
+
+trained = train_retriever(folder, rows, development, settings, work, observer)
+adapter = keep(name, "retriever", trained, rows, settings, home(), base=model)
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from mgl.models.adapters import Adapter, AdapterKind, hash_question, write_adapter
+from mgl.models.files import compute_sha256
+from mgl.training.data import Pair, Row
+from mgl.training.fitting import Fitted, Settings
+
+__all__ = ["Base", "Trained", "keep"]
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The model that an adapter changes: the name it is opened by, and its folder."""
+
+    name: str
+    folder: Path
+
+    def describe(self) -> dict[str, str]:
+        """Its name and the hashes of what the adapter fits."""
+        tokenizer = self.folder / "tokenizer.json"
+        return {
+            "base": self.name,
+            "base_sha256": compute_sha256(self.folder / "model.safetensors"),
+            "tokenizer_sha256": compute_sha256(tokenizer) if tokenizer.is_file() else "",
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """How a training went: its ``metrics`` on the development rows, the adapter's ``files``, and
+    ``examples`` of what changed, a line each."""
+
+    fitted: Fitted
+    metrics: Mapping[str, float]
+    files: Sequence[Path]
+    examples: Sequence[str] = ()
+
+
+def keep(
+    name: str,
+    kind: AdapterKind,
+    trained: Trained,
+    rows: Sequence[Row],
+    settings: Settings,
+    home: Path,
+    *,
+    base: Base,
+    adapted_to: Collection[str] = (),
+) -> Adapter:
+    """Write an adapter with its manifest and its page, ``record.md``.
+
+    ``rows`` are all that it was made with, development included. ``adapted_to`` are sources whose
+    text it read and whose questions it did not. Errors as of ``write_adapter``.
+    """
+    questions = {hash_question(row.question) for row in rows if isinstance(row, Pair)}
+    manifest = {
+        "kind": kind,
+        **base.describe(),
+        "licence": ", ".join(sorted({row.licence for row in rows})),
+        "sources": sorted({row.source for row in rows}.difference(adapted_to)),
+        "adapted_to": sorted(adapted_to),
+        "questions": sorted(questions),
+        "rows": Counter(row.corpus for row in rows),
+        "settings": asdict(settings),
+        "metrics": {key: round(value, 4) for key, value in trained.metrics.items()},
+    }
+    return write_adapter(name, home, manifest, trained.files, _describe(name, manifest, trained))
+
+
+def _describe(name: str, manifest: Mapping[str, Any], trained: Trained) -> str:
+    fitted = trained.fitted
+    epochs = [
+        f"| {number} | {each.loss:.4f} | {each.metric:.4f} |{' kept' if at == fitted.best else ''}"
+        for at, (number, each) in enumerate(zip(range(1, 1000), fitted.epochs, strict=False))
+    ]
+    return "\n".join(
+        [
+            f"# {name}",
+            "",
+            f"A {manifest['kind']} adapter of {manifest['base']}, trained in {fitted.seconds:.0f} s"
+            f" on {json.dumps(manifest['rows'])} rows (the development rows among them); licence "
+            f"of the data: {manifest['licence']}.",
+            "",
+            f"Settings: {json.dumps(manifest['settings'])}.",
+            "",
+            "| epoch | loss | development |",
+            "|---|---|---|",
+            *epochs,
+            "",
+            *(f"- {key}: {value}" for key, value in manifest["metrics"].items()),
+            "",
+            "What changed most, first for the better and then for the worse:",
+            "",
+            *(f"- {example}" for example in trained.examples),
+            "",
+        ]
+    )

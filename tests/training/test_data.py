@@ -1,0 +1,147 @@
+"""Rows of human labels, and evaluation on what an adapter learnt from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mgl.errors import InputError
+from mgl.evaluation.runs.leaks import check_leaks
+from mgl.models.adapters import hash_question, write_adapter
+from mgl.training.data import Dialogue, Pair, collect, read_rows
+from tests.cli.conftest import Mgl, mgl
+from tests.evaluation.small_data import WRITERS
+
+__all__ = ["mgl"]
+
+PARAGRAPHS = [["Ann", ["Ann met Bo.", " They left."]], ["Bo", ["Bo sold a ring."]], ["Cy", ["."]]]
+HOTPOT = {
+    "question": "Who sold what?",
+    "supporting_facts": [["Ann", 0], ["Bo", 0]],
+    "context": PARAGRAPHS,
+}
+MUSIQUE = {
+    "question": "What did the man whom Ann met sell?",
+    "paragraphs": [
+        {"title": title, "paragraph_text": "".join(said), "is_supporting": title == "Bo"}
+        for title, said in PARAGRAPHS
+    ],
+}
+TIAGE = {"1": [["Hi!", "-1"], ["I have a dog.", "0"], ["I work in a bank.", "1"]]}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, place in (("locomo", "locomo"), ("longmemeval-s", "longmemeval")):
+        WRITERS[name](tmp_path / place)
+    for name, value in {
+        "multihop/hotpotqa_train100.json": [HOTPOT],
+        "multihop/musique_train100.json": [MUSIQUE],
+        "tiage/train.json": TIAGE,
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(json.dumps(value))
+    return tmp_path
+
+
+def test_gold_evidence_becomes_pairs_with_source_and_licence(folder: Path) -> None:
+    rows = collect(["locomo", "longmemeval-s", "hotpotqa", "musique"], folder)
+    said = [(row.question, row.positive) for row in rows if isinstance(row, Pair)]
+    assert said == [
+        ("Where does Ann live?", "Ann: Ann lives in Oslo."),
+        ("Where did Bo go?", "Bo: Bo met Ann in Rome."),
+        ("Where was it sunny?", "user: It was sunny in Rome."),
+        ("Who sold what?", "Ann: Ann met Bo. They left."),
+        ("Who sold what?", "Bo: Bo sold a ring."),
+        ("What did the man whom Ann met sell?", "Bo: Bo sold a ring."),
+    ]
+    assert {row.corpus: row.licence for row in rows} == {
+        "locomo": "CC BY-NC 4.0",
+        "longmemeval-s": "MIT",
+        "hotpotqa": "CC BY-SA 4.0",
+        "musique": "CC BY 4.0",
+    }
+    assert all("Cy: ." in row.negatives for row in rows[3:] if isinstance(row, Pair))
+
+
+def test_labels_of_shifts_become_dialogues(folder: Path) -> None:
+    (row,) = collect(["tiage"], folder)
+    assert isinstance(row, Dialogue)
+    assert (row.lines, row.shifts) == (("Hi!", "I have a dog.", "I work in a bank."), (2,))
+
+
+def test_a_held_out_source_gives_no_row(folder: Path) -> None:
+    assert collect(["locomo"], folder, hold_out={"c"}) == []
+
+
+def test_the_command_writes_rows_that_are_read_again(mgl: Mgl, folder: Path) -> None:
+    out = folder / "rows.jsonl"
+    told = mgl(
+        "train", "data", "--corpus", "hotpotqa,musique", "--data", folder, "--out", out, "--json"
+    )
+    assert told.exit_code == 0, told.stderr
+    assert json.loads(told.stdout)["by_corpus"] == {"hotpotqa": 2, "musique": 1}
+    assert read_rows(out, Pair) == collect(["hotpotqa", "musique"], folder)
+    with pytest.raises(InputError, match=r"line 1, is no dialogue"):
+        read_rows(out, Dialogue)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("data", "--corpus", "locmo", "--out", "x"), "there is no corpus called 'locmo'"),
+        (("data", "--corpus", "tiage-dev", "--out", "x"), "is not there"),
+        (("retriever", "mine"), "there is nothing to learn from"),
+        (("retriever", "../mine", "--rows", "x"), "cannot be an adapter's name"),
+        (("retriever", "mine", "--rows", "none.jsonl"), "none.jsonl cannot be read"),
+    ],
+)
+def test_what_cannot_be_trained_is_one_line(
+    mgl: Mgl, folder: Path, arguments: tuple[str, ...], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MGL_DATA", str(folder))
+    result = mgl("train", *arguments)
+    assert result.exit_code in (2, 3)
+    assert told in result.stderr
+    assert result.stderr.count("\n") == 2
+
+
+MANIFEST = {"kind": "retriever", "base": "all-minilm-l6-v2", "licence": "MIT"}
+
+
+@pytest.mark.parametrize("by", ["source", "question"])
+def test_evaluation_refuses_what_an_adapter_learnt_from(
+    mgl: Mgl, folder: Path, mgl_home: Path, by: str
+) -> None:
+    from mgl.benchmarks.locomo import LOCOMO
+
+    dataset = LOCOMO.read(folder / "locomo")
+    source = dataset.sources["c"]().id
+    learnt = {"sources": [source]}
+    if by == "question":
+        learnt = {"questions": [hash_question("where does ann  LIVE?")]}
+    adapter = write_adapter("mine", mgl_home, {**MANIFEST, **learnt}, [])
+    refused = mgl(
+        *("eval", "run", "locomo", "--retrieve-only", "--memory", "turns"),
+        *("--embedder", "mine", "--data", folder / "locomo"),
+    )
+    assert refused.exit_code == 2
+    assert "mine was trained on c, which this run measures" in refused.stderr
+    (note,) = check_leaks([adapter], dataset.items, dataset, allow=True)
+    assert "was trained on c: its scores are no test" in note
+
+
+def test_one_that_was_adapted_to_a_text_is_marked_and_others_are_not(
+    folder: Path, mgl_home: Path
+) -> None:
+    from mgl.benchmarks.locomo import LOCOMO
+
+    dataset = LOCOMO.read(folder / "locomo")
+    own = {"adapted_to": [dataset.sources["c"]().id]}
+    adapter = write_adapter("mine", mgl_home, {**MANIFEST, **own}, [])
+    (note,) = check_leaks([adapter], dataset.items, dataset)
+    assert note == f"{adapter.identity} was adapted to the text of c"
+    other = write_adapter("other", mgl_home, {**MANIFEST, "sources": ["elsewhere"]}, [])
+    assert check_leaks([other], dataset.items, dataset) == ()

@@ -1,0 +1,207 @@
+"""Training a retriever for real, on an encoder of a few kilobytes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mgl.errors import InputError, MglError, ResourceError, UsageError
+from mgl.models.adapters import Adapter, find_adapter, merge_encoder, write_adapter
+from mgl.observer import SILENT
+from mgl.retrieval.opening import open_embedder
+from mgl.training.data import split, write_rows
+from mgl.training.fitting import Settings
+from mgl.training.retriever import make_retriever, train_retriever
+from tests.training import tiny
+
+pytestmark = [
+    pytest.mark.training,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+
+QUICK = Settings(epochs=2, batch=16, rate=5e-3, rank=4, max_tokens=32)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny.bert(tmp_path_factory.mktemp("bert"))
+
+
+@pytest.fixture(scope="module")
+def trained(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Adapter:
+    home = tmp_path_factory.mktemp("home")
+    return make_retriever("mine", tiny.pairs(), str(base), QUICK, home, SILENT)
+
+
+@pytest.fixture
+def adapter(trained: Adapter, mgl_home: Path) -> Adapter:
+    shutil.copytree(trained.folder, mgl_home / "adapters" / "mine")
+    return find_adapter("mine", mgl_home)
+
+
+def test_it_learns_and_its_embedder_is_the_base_with_the_adapter_merged(
+    base: Path, mgl_home: Path, adapter: Adapter
+) -> None:
+    metrics = adapter.manifest.metrics
+    assert metrics["mrr"] > metrics["mrr before"]
+    plain = open_embedder(base, mgl_home, dims=tiny.HIDDEN)
+    tuned = open_embedder("mine", mgl_home, dims=tiny.HIDDEN)
+    _, development = split(tiny.pairs())
+    texts = list(dict.fromkeys(row.positive for row in development))
+    found = {}
+    for embedder in (plain, tuned):
+        cosines = embedder.embed([row.question for row in development]) @ embedder.embed(texts).T
+        own = [texts.index(row.positive) for row in development]
+        ranks = [(row > row[place]).sum() for row, place in zip(cosines, own, strict=True)]
+        found[embedder.model_id] = np.mean(ranks)
+        embedder.close()
+    assert found[adapter.identity] < found[plain.model_id]
+    page = (adapter.folder / "record.md").read_text()
+    assert "| 2 | " in page
+    assert "rank " in page
+
+
+@pytest.mark.usefixtures("adapter")
+def test_the_manifest_says_what_it_learnt_from(mgl_home: Path) -> None:
+    manifest = find_adapter("mine", mgl_home).manifest
+    assert len(manifest.sources) == 40
+    assert len(manifest.questions) == 200
+    assert (manifest.licence, manifest.rows) == ("none", {"made up": 200})
+    assert not (mgl_home / "training" / "mine").exists()
+
+
+def test_another_training_of_the_same_name_is_another_model(
+    base: Path, mgl_home: Path, adapter: Adapter
+) -> None:
+    again = make_retriever("mine", tiny.pairs(), str(base), QUICK, mgl_home, SILENT)
+    assert again.identity == adapter.identity
+    other = replace(QUICK, seed=1)
+    assert (
+        make_retriever("mine", tiny.pairs(), str(base), other, mgl_home, SILENT).identity
+        != adapter.identity
+    )
+
+
+def test_kill_9_and_the_same_command_again_end_with_the_same_weights(
+    base: Path, mgl_home: Path, tmp_path: Path
+) -> None:
+    rows = tmp_path / "rows.jsonl"
+    write_rows(tiny.pairs(), rows)
+    command = [sys.executable, "-m", "mgl", "train", "retriever", "killed", "--rows", str(rows)]
+    command += ["--base", str(base), "--epochs", "8", "--rate", "0.005"]
+    checkpoint = mgl_home / "training" / "killed" / "checkpoint.pt"
+    process = subprocess.Popen(command, env=os.environ, stderr=subprocess.DEVNULL)
+    while process.poll() is None and not checkpoint.is_file():
+        time.sleep(0.001)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    settings = Settings(epochs=8, rate=0.005)
+    killed, whole = (
+        make_retriever(name, tiny.pairs(), str(base), settings, mgl_home, SILENT)
+        for name in ("killed", "whole")
+    )
+    assert killed.manifest == whole.manifest
+    assert killed.manifest.metrics["mrr"] > killed.manifest.metrics["mrr before"]
+
+
+def use_other_weights(adapter: Adapter, _base: Path, scratch: Path) -> None:
+    merge_encoder(adapter, tiny.bert(scratch / "other", seed=2), scratch / "merged")
+
+
+def use_other_tokenizer(adapter: Adapter, _base: Path, scratch: Path) -> None:
+    file = tiny.bert(scratch / "other") / "tokenizer.json"
+    file.write_text(file.read_text().replace("rings", "kings"))
+    merge_encoder(adapter, file.parent, scratch / "merged")
+
+
+def change_a_file(adapter: Adapter, base: Path, scratch: Path) -> None:
+    (adapter.folder / "adapter_config.json").write_text("{}")
+    merge_encoder(adapter, base, scratch / "merged")
+
+
+def poison_the_manifest(adapter: Adapter, _base: Path, _scratch: Path) -> None:
+    (adapter.folder / "manifest.json").write_text('{"kind": "rootkit"}')
+    find_adapter("mine", adapter.folder.parents[1])
+
+
+def mistype_the_name(adapter: Adapter, _base: Path, _scratch: Path) -> None:
+    find_adapter("mime", adapter.folder.parents[1])
+
+
+def name_a_path(_adapter: Adapter, _base: Path, scratch: Path) -> None:
+    write_adapter("../mine", scratch, {}, [])
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "told"),
+    [
+        (use_other_weights, ResourceError, "another model.safetensors"),
+        (use_other_tokenizer, ResourceError, "another tokenizer.json"),
+        (change_a_file, ResourceError, "not the file that the adapter's manifest describes"),
+        (poison_the_manifest, ResourceError, "manifest"),
+        (mistype_the_name, UsageError, "no adapter called 'mime'"),
+        (name_a_path, UsageError, "cannot be an adapter's name"),
+    ],
+)
+def test_a_fault_is_one_clear_line(
+    fault: Callable[[Adapter, Path, Path], None],
+    kind: type[MglError],
+    told: str,
+    base: Path,
+    adapter: Adapter,
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(kind, match=told) as raised:
+        fault(adapter, base, tmp_path)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_loss_that_is_no_number_ends_it_and_leaves_the_checkpoint(
+    base: Path, tmp_path: Path
+) -> None:
+    train, development = split(tiny.pairs())
+    wild = replace(QUICK, rate=1e30)
+    with pytest.raises(InputError, match="the loss is not a number at step"):
+        train_retriever(base, train, development, wild, tmp_path, SILENT)
+
+
+def test_no_disk_is_said_before_a_checkpoint_is_spoilt(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train, development = split(tiny.pairs())
+    usage = type("Usage", (), {"free": 1000})
+    monkeypatch.setattr("shutil.disk_usage", lambda _path: usage)
+    with pytest.raises(ResourceError, match="not enough disk"):
+        train_retriever(base, train, development, QUICK, tmp_path, SILENT)
+    assert not (tmp_path / "checkpoint.pt").exists()
+
+
+def test_other_rows_are_not_mixed_into_a_run_that_was_begun(base: Path, tmp_path: Path) -> None:
+    train, development = split(tiny.pairs())
+    train_retriever(base, train, development, QUICK, tmp_path, SILENT)
+    with pytest.raises(InputError, match="other rows or settings"):
+        train_retriever(base, train[1:], development, QUICK, tmp_path, SILENT)
+    with pytest.raises(InputError, match="too few"):
+        train_retriever(base, train[:5], development, QUICK, tmp_path / "few", SILENT)
+
+
+def test_rows_of_one_source_are_never_on_both_sides() -> None:
+    train, development = split(tiny.pairs())
+    assert development
+    assert not {row.source for row in train} & {row.source for row in development}
+    one = [replace(row, source="one") for row in tiny.pairs()]
+    train, development = split(one)
+    assert development
+    assert not {row.positive for row in train} & {row.positive for row in development}
