@@ -80,8 +80,8 @@ def list_methods(lab: Lab, text: Path, questions: list[str], with_direct: bool) 
 
     def altered(change: Callable[[Graph], Graph]) -> Ask:
         def ask(question: str) -> tuple[str, int]:
-            whole: Any = MindGraph.graph
-            with patch.object(MindGraph, "graph", lambda self, **kw: change(whole(self, **kw))):
+            whole: Any = MindGraph.state
+            with patch.object(MindGraph, "state", property(lambda self: change(whole.fget(self)))):
                 return asker("mindgraph", preset="small")(question)
 
         return ask

@@ -85,7 +85,7 @@ async def test_a_chapter_becomes_a_graph(record: ServerRecord, cite: str, tmp_pa
         )
         await memory.build()
         reasons = {row.reason for row in store.edits(memory.id) if row.outcome != "applied"}
-        graph = memory.graph()
+        graph = memory.state
         await client.aclose()
     outcomes = Counter(call.outcome for call in log.records)
     assert set(outcomes) == {"ok"}

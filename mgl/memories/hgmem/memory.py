@@ -2,7 +2,7 @@
 
     memory = HgMem(tools, document, [Question("Why is Xodar given to Carter as a slave?")])
     answer = await memory.answer(Question("Why is Xodar given to Carter as a slave?"))
-    memory.memory(steps=1).points
+    memory.state.points
 
 Building it builds the graph (``graph``), once for a document, and takes the steps of the
 question (``loop``). Without a question it is the graph alone.
@@ -101,12 +101,6 @@ class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
         rows = self._log.rows if self._question is not None else []
         return is_finished(rows) and not has_failed(rows)
 
-    def memory(self, *, steps: int | None = None) -> Memory:
-        """The memory as the log gives it; with ``steps``, as it was after that many of them."""
-        if steps is None:
-            return self.state
-        return self.vocabulary.replay(row for row in self._log.rows if row.chunk < steps)
-
     async def answer(self, question: Question) -> Answer:
         """Answer from the memory of this question (builds what is missing first).
 
@@ -118,7 +112,7 @@ class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
             own = HgMem(self._tools, self._source, [question], self._config, graph=self._graph)
             return await own.answer(question)
         await self.build()
-        rows, chunks, memory = self._log.rows, self._graph.chunks(), self.memory()
+        rows, chunks, memory = self._log.rows, self._graph.chunks(), self.state
         responses = [said for row in rows if isinstance(said := VOCABULARY.parse(row), Respond)]
         if has_failed(rows) or not responses:
             raise ReplyInvalid(

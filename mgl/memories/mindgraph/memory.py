@@ -135,17 +135,11 @@ class MindGraph(LogMemory[MindGraphConfig, Edit, Graph]):
         """The chunks without a usable reply, each with how often it failed."""
         return count_failures(self._log.rows)
 
-    def graph(self, *, steps: int | None = None) -> Graph:
-        """The graph as the log gives it; with ``steps``, as it was after that many chunks."""
-        if steps is None:
-            return self.state
-        return self.vocabulary.replay(row for row in self._log.rows if row.chunk < steps)
-
     async def answer(self, question: Question) -> Answer:
         """Answer from the finished graph (builds what is missing first)."""
         check_question(question)
         await self.build()
-        record, graph, config = self._record(), self.graph(), self._config
+        record, graph, config = self._record(), self.state, self._config
         if config.preset == "small":
             support = self._support()
             return await answer_from_claims(
@@ -161,7 +155,7 @@ class MindGraph(LogMemory[MindGraphConfig, Edit, Graph]):
 
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
         """The graph as exporters draw it."""
-        graph = self.graph()
+        graph = self.state
         nodes = [
             ViewNode(node.id, node.type, self._label(node), node.content, node.span, node.chunk)
             for node in graph.nodes

@@ -10,7 +10,7 @@ from typing import Any
 from mgl.llm.base import Request
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.hgmem import HgMem
-from mgl.memories.hgmem.state import VOCABULARY
+from mgl.memories.hgmem.state import VOCABULARY, Memory
 from mgl.store import Store
 from mgl.types import Document, Question
 
@@ -112,6 +112,11 @@ INSERTED = (
     "[Updated Memory Points]:\n<None>"
 )
 """The same in the paper's format."""
+
+
+def state_after(memory: HgMem, store: Store, steps: int) -> Memory:
+    """The memory as it was after so many steps."""
+    return VOCABULARY.replay(row for row in store.edits(memory.id) if row.chunk < steps)
 
 
 def said(memory: HgMem, store: Store, kind: type[Any]) -> list[Any]:

@@ -32,7 +32,7 @@ from mgl.memories.hgmem.state import Stop, Subquery
 from mgl.prompt import Prompt
 from mgl.store import Store
 from tests.memories.hgmem.conftest import Ask
-from tests.memories.hgmem.telling import INSERTED, QUESTION, SUFFICES, Teller, said
+from tests.memories.hgmem.telling import INSERTED, QUESTION, SUFFICES, Teller, said, state_after
 
 TUPLE, OBJECT, RECORD, DONE = MARKS.values()
 POINTS = 7
@@ -261,7 +261,7 @@ async def test_a_step_of_the_paper_in_its_own_format(memory_for: Ask, store: Sto
     )
     memory = memory_for(teller.engine, format="delimiters")
     await memory.answer(QUESTION)
-    (point,) = memory.memory(steps=1).points.values()
+    (point,) = state_after(memory, store, 1).points.values()
     assert point.vertices == {"issus", "xodar"}
     assert said(memory, store, Subquery)[1].text == "Who else was there?"
     assert DONE in teller.prompts("evolve")[0]

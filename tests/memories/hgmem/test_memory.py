@@ -33,6 +33,7 @@ from tests.memories.hgmem.telling import (
     point,
     said,
     stage_of,
+    state_after,
 )
 
 DEFEATED = point(["Xodar", "Carter"], "Carter defeated Xodar on the flier.")
@@ -62,7 +63,7 @@ async def test_the_steps_of_the_papers_own_case(memory_for: Ask, store: Store) -
         (QUESTION.text, None, None),
         ("Who defeated Xodar?", "2.1", 0),
     ]
-    first, then = memory.memory(steps=1), memory.memory(steps=2)
+    first, then = state_after(memory, store, 1), memory.state
     assert [sorted(p.vertices) for p in first.points.values()] == [["issus", "xodar"]]
     (merged,) = then.points.values()
     assert (merged.parents, sorted(merged.vertices)) == ((0, 1), ["carter", "issus", "xodar"])
@@ -109,7 +110,7 @@ async def test_without_merging_nothing_is_merged(memory_for: Ask) -> None:
     memory = memory_for(teller.engine, merge=False)
     await memory.answer(QUESTION)
     assert teller.prompts("merge") == []
-    assert len(memory.memory().points) == 2
+    assert len(memory.state.points) == 2
 
 
 NO_SUBQUERY = {"subquery": ["no JSON"], "concerns": [case("2.2", "What else?")]}
@@ -213,7 +214,7 @@ async def test_the_graph_is_the_same_before_and_after_a_question(
     before = store.edits(graph_id)
     memory = memory_for(teller.engine)
     await memory.answer(QUESTION)
-    assert memory.memory().vertices["plan"].new
+    assert memory.state.vertices["plan"].new
     assert store.edits(graph_id) == before
 
 
@@ -246,7 +247,7 @@ async def test_a_run_that_was_ended_goes_on_and_pays_nothing_twice(
     assert answer.text == "He was defeated."
     assert [stage for stage, _ in again.asked][:2] == ["subquery", "evolve"]
     assert not set(again.asked) & set(broken.asked)
-    assert list(resumed.memory().points) == [0, 1]
+    assert list(resumed.state.points) == [0, 1]
     calls = len(again.asked)
     await memory_for(again.engine).answer(QUESTION)
     assert len(again.asked) == calls

@@ -60,7 +60,7 @@ async def test_a_passage_that_says_so_becomes_a_point(memory_for: Ask, store: St
     memory = memory_for(reader.engine, preset="small")
     answer = await memory.answer(QUESTION)
     assert answer.text == "He lost."
-    for point in memory.memory().points.values():
+    for point in memory.state.points.values():
         assert len(point.vertices) > 1
     assert said(memory, store, Stop) == [Stop("sufficient")]
     assert reader.asked[-2:] == ["sufficient", "answer"]
@@ -77,7 +77,7 @@ async def test_what_is_not_confirmed_is_no_point_but_the_best_of_the_first_step(
 
     memory = memory_for(Reader(lambda _: next(claims), sure).engine, preset="small", steps=1)
     await memory.build()
-    (point,) = memory.memory().points.values()
+    (point,) = memory.state.points.values()
     assert point.description == "Xodar and Issus, number 1."
 
 

@@ -63,7 +63,7 @@ async def test_each_chunk_sees_the_graph_before_it_and_every_outcome_is_in_the_l
     assert "block 1/3" in prompts[0]
     assert '{"source": "ann", "target": "bo", "relation": "met"}' in prompts[1]
     assert all(QUESTION.text in prompt for prompt in prompts)
-    graph = memory.graph()
+    graph = memory.state
     assert [node.id for node in graph.nodes] == ["ann", "bo"]
     assert [edge.id for edge in graph.edges] == ["ann|met|bo"]
     rows = tools.store.edits(memory.id)
@@ -87,7 +87,7 @@ async def test_a_build_that_was_cut_goes_on_with_the_first_chunk_not_in_the_log(
     await memory.build()
     assert [len(cut.requests), len(again.requests)] == [3, 2]
     assert "block 3/3" in again.requests[0].messages[0].content
-    assert [node.id for node in memory.graph().nodes] == ["ann", "bo"]
+    assert [node.id for node in memory.state.nodes] == ["ann", "bo"]
 
 
 async def test_a_reply_that_stays_invalid_is_counted_and_the_document_goes_on(
@@ -118,7 +118,7 @@ async def test_an_unread_chunk_is_read_once_more_by_another_call(
     await again.retry_failed()
     prompts = [request.messages[0].content for request in engine.requests]
     assert all("block 2/3" in prompt and '"id": "bo"' in prompt for prompt in prompts)
-    sea = again.graph().node("sea")
+    sea = again.state.node("sea")
     assert sea is not None
     assert sea.chunk == 1
     assert (await again.answer(QUESTION)).marks == ()
@@ -176,7 +176,7 @@ async def test_what_a_repair_mends_is_applied(make_tools: MakeTools, tale: Docum
     ]
     memory = MindGraph(make_tools(ScriptedEngine(script)), tale, [QUESTION], CONFIG)
     await memory.build()
-    assert list(memory.graph().elements) == ["bo", "ann", "ann|met|bo"]
+    assert list(memory.state.elements) == ["bo", "ann", "ann|met|bo"]
 
 
 async def test_more_edits_than_were_asked_for_are_taken(
@@ -186,7 +186,7 @@ async def test_more_edits_than_were_asked_for_are_taken(
     engine = ScriptedEngine([reply(*TEN), *[reply()] * 9])
     memory = MindGraph(make_tools(engine), tale, [QUESTION], config)
     await memory.build()
-    assert len(memory.graph().elements) == 9
+    assert len(memory.state.elements) == 9
 
 
 async def test_a_graph_that_leaves_no_room_for_the_next_chunk_can_still_be_asked(
@@ -263,7 +263,7 @@ async def test_any_valid_reply_leaves_an_honest_graph(
     tools = make_tools(SchemaEngine(seed=seed))
     memory = MindGraph(tools, tale, [QUESTION], MindGraphConfig(chunk_tokens=20, cite=cite))
     await memory.build()
-    graph = memory.graph()
+    graph = memory.state
     ids = {node.id for node in graph.nodes}
     assert all({edge.source, edge.target} <= ids for edge in graph.edges)
     assert all(tale.quote(each.span) == each.quote for each in (*graph.nodes, *graph.edges))

@@ -58,7 +58,7 @@ async def test_names_in_the_passage_become_entities_with_the_sentence_that_names
 ) -> None:
     memory = MindGraph(make_tools(Reader()), tale, [RING], CONFIG)
     await memory.build()
-    graph = memory.graph()
+    graph = memory.state
     claim = next(node for node in graph.nodes if node.type == "claim")
     ann = graph.node("ann")
     assert ann is not None
@@ -99,7 +99,7 @@ async def test_without_a_question_every_block_makes_a_claim(
     sure = ScriptedEngine([lambda request: yes(0.9) if request.choices else "They met."] * 6)
     memory = MindGraph(make_tools(sure), tale, [], CONFIG)
     await memory.build()
-    claims = [node for node in memory.graph().nodes if node.type == "claim"]
+    claims = [node for node in memory.state.nodes if node.type == "claim"]
     assert [claim.chunk for claim in claims] == [0, 1, 2]
 
 
@@ -117,7 +117,7 @@ async def test_any_replies_leave_an_honest_graph(
 ) -> None:
     memory = MindGraph(make_tools(SchemaEngine(seed=seed)), tale, [BOTH, RING], CONFIG)
     await memory.build()
-    graph = memory.graph()
+    graph = memory.state
     ids = {node.id for node in graph.nodes}
     assert any(node.type == "claim" for node in graph.nodes)
     assert all({edge.source, edge.target} <= ids for edge in graph.edges)
