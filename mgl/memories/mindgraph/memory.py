@@ -98,8 +98,9 @@ class MindGraph(LogMemory[MindGraphConfig, Edit, Graph]):
     async def retry_failed(self) -> None:
         """Build what is missing, then read unread chunks once more."""
         await self.build()
-        log, unread, progress = self._log, self._find_unread(), self._tools.observer.progress
+        log, progress = self._log, self._tools.observer.progress
         log.catch_up()
+        unread = count_failures(log.rows)
         self._tools.observer.note(f"{len(unread)} unread chunks are read again")
         chunks = await self._cut() if unread else []
         reader = BlockReader(self._tools, self._questions, self._config, len(chunks))
@@ -119,7 +120,9 @@ class MindGraph(LogMemory[MindGraphConfig, Edit, Graph]):
         writer = ClaimWriter(self._document)
         while (step := self._log.step) < len(chunks):
             draft = self._log.draft()
-            writer.write(draft, [claim for claim in claims if claim.block == step])
+            for claim in claims:
+                if claim.block == step:
+                    writer.write(draft, claim)
             self._log.write(draft)
 
     def is_built(self) -> bool:
@@ -130,10 +133,6 @@ class MindGraph(LogMemory[MindGraphConfig, Edit, Graph]):
     async def _cut(self) -> list[Chunk]:
         size, count = self._config.tokens_per_chunk, self._tools.llm.count_tokens
         return await chunk_document(self._document, size, count)
-
-    def _find_unread(self) -> dict[int, int]:
-        """The chunks without a usable reply, each with how often it failed."""
-        return count_failures(self._log.rows)
 
     async def answer(self, question: Question) -> Answer:
         """Answer from the finished graph (builds what is missing first)."""
@@ -147,7 +146,7 @@ class MindGraph(LogMemory[MindGraphConfig, Edit, Graph]):
             )
         tools = GraphTools(self._tools, self.id, self._document, graph, config)
         answer = await GraphReader(tools, question, record.chunks, record.tokens).answer()
-        if not (unread := self._find_unread()):
+        if not (unread := count_failures(self._log.rows)):
             return answer
         blocks = ", ".join(str(index + 1) for index in unread)
         trace = f"{len(unread)} of {record.chunks} blocks are unread: {blocks}"

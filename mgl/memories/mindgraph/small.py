@@ -36,6 +36,7 @@ from mgl.memories.calls import (
     CLAIM_WITHOUT_QUESTION,
     OPEN_QUESTION,
     SUPPORTED,
+    Claim,
     answer_from_passages,
     extract_claim,
 )
@@ -112,18 +113,15 @@ def split_questions(questions: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class FoundClaim:
-    """What a block tells for a part of the questions, and the span that it stands on.
+    """What a block tells for a part of the questions, and the span that says so.
 
-    ``support`` is the model's P(Yes) that the block says so. ``is_kept``: it is enough, or the
-    most that any claim for that part has.
+    ``is_kept``: its support is enough, or the most that any claim for that part has.
     """
 
     question: int
     block: int
-    text: str
-    support: float
+    claim: Claim
     span: Span
-    call_key: str | None
     is_kept: bool = True
 
 
@@ -137,8 +135,11 @@ async def extract_claims(
     wanted = [(0, block.index) for block in blocks]
     if questions:
         orders = await _rank_blocks(tools, blocks, questions)
-        best = (order[:CLAIMS_PER_QUESTION] for order in orders)
-        wanted = [(number, index) for number, order in enumerate(best) for index in order]
+        wanted = [
+            (number, index)
+            for number, order in enumerate(orders)
+            for index in order[:CLAIMS_PER_QUESTION]
+        ]
     advance = _start_progress(tools, "read", len(wanted))
 
     async def read(number: int, index: int) -> FoundClaim | None:
@@ -149,14 +150,17 @@ async def extract_claims(
         if claim is None:
             return None
         span = find_evidence(document, blocks[index], claim.text, question or OPEN_QUESTION)
-        return FoundClaim(number, index, claim.text, claim.support, span, claim.call_key)
+        return FoundClaim(number, index, claim, span)
 
-    found = await asyncio.gather(*(read(number, index) for number, index in wanted))
-    claims = [claim for claim in found if claim is not None]
-    floors: dict[int, float] = {}
-    for claim in sorted(claims, key=lambda claim: claim.support):
-        floors[claim.question] = min(SUPPORT_FLOOR, claim.support)
-    return [replace(claim, is_kept=claim.support >= floors[claim.question]) for claim in claims]
+    read_all = await asyncio.gather(*(read(number, index) for number, index in wanted))
+    found = [each for each in read_all if each is not None]
+    best: dict[int, float] = {}
+    for each in found:
+        best[each.question] = max(best.get(each.question, 0.0), each.claim.support)
+    return [
+        replace(each, is_kept=each.claim.support >= min(SUPPORT_FLOOR, best[each.question]))
+        for each in found
+    ]
 
 
 async def _rank_blocks(
@@ -248,33 +252,28 @@ class ClaimWriter:
         self._names = find_names(document.text)
         self._ids = _entity_ids(self._names)
 
-    def write(self, draft: Draft[Edit, Graph], claims: Iterable[FoundClaim]) -> None:
-        """Put the claims of one block into its draft, with their names and edges."""
-        for claim in claims:
-            self._write_claim(draft, claim)
-
-    def _write_claim(self, draft: Draft[Edit, Graph], claim: FoundClaim) -> None:
-        key, prefix = claim.call_key, _claim_prefix(claim.question)
-        quote = self._document.quote(claim.span)
-        identity = f"{prefix}{claim.block + 1}"
-        node = AddNode(identity, "claim", claim.text, claim.span, quote, claim.block)
-        rejected = None if claim.is_kept else "not_supported"
+    def write(self, draft: Draft[Edit, Graph], found: FoundClaim) -> None:
+        """Put a claim into the draft of its block, with the names in it and its edges."""
+        claim, key, prefix = found.claim, found.claim.call_key, _claim_prefix(found.question)
+        quote, identity = self._document.quote(found.span), f"{prefix}{found.block + 1}"
+        node = AddNode(identity, "claim", claim.text, found.span, quote, found.block)
+        rejected = None if found.is_kept else "not_supported"
         if not draft.put(node, rejected=rejected, score=claim.support, call_key=key):
             return
         for name in find_mentioned(quote, self._names):
             entity = self._ids[name.name]
             if draft.state.node(entity) is None:
-                draft.put(self._entity(name, claim), call_key=key)
-            link = AddEdge(identity, entity, "mentions", claim.span, quote, claim.block)
+                draft.put(self._make_entity(name, found), call_key=key)
+            link = AddEdge(identity, entity, "mentions", found.span, quote, found.block)
             draft.put(link, call_key=key)
         earlier = [node.id for node in draft.state.nodes if node.id.startswith(prefix)]
         if len(earlier) > 1:
-            link = AddEdge(earlier[-2], identity, "then", claim.span, quote, claim.block)
+            link = AddEdge(earlier[-2], identity, "then", found.span, quote, found.block)
             draft.put(link, call_key=key)
 
-    def _entity(self, name: Name, claim: FoundClaim) -> AddNode:
-        """A name's node, which stands on the sentence of the claim's passage that names it."""
-        text, span = self._document.text, claim.span
+    def _make_entity(self, name: Name, found: FoundClaim) -> AddNode:
+        """A name's node, whose source is the sentence of the claim's passage that names it."""
+        text, span = self._document.text, found.span
         for start, end in sentence_spans(text, span.start, span.end):
             if find_mentioned(text[start:end], [name]):
                 span = self._document.span(start, end)
@@ -282,7 +281,7 @@ class ClaimWriter:
         others = [alias for alias in name.aliases if alias != name.name]
         content = f"{name.name} (also {', '.join(others)})" if others else name.name
         quote = self._document.quote(span)
-        return AddNode(self._ids[name.name], "entity", content, span, quote, claim.block)
+        return AddNode(self._ids[name.name], "entity", content, span, quote, found.block)
 
 
 def _entity_ids(names: Sequence[Name]) -> dict[str, str]:
