@@ -197,9 +197,9 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         """
         async with self._writer() as log:
             await self._mask_private()
-            waiting = range(log.state.turns, len(log.turns))
-            buffer = (*log.state.buffer, *(n for n in waiting if n not in log.forgotten))
-            state = replace(log.state, buffer=buffer, forgotten=log.forgotten)
+            gone, waiting = log.forgotten, range(log.state.turns, len(log.turns))
+            buffer = (*log.state.buffer, *(number for number in waiting if number not in gone))
+            state = replace(log.state, buffer=buffer, forgotten=gone)
         reader = Reader(self._tools, state, log.turns, self._config, self._open_search())
         with log.showing():
             return await reader.read(question, recent=recent)
