@@ -227,6 +227,14 @@ def test_a_boundary_is_missed_or_moved_by_two_turns_at_most(place: int, seed: in
     assert all(abs(moved - place) <= SHIFT for moved in noisy)
 
 
+def test_each_extra_cut_is_drawn_so_that_few_boundaries_have_some_too() -> None:
+    seen, boundaries, rounds = tuple(range(50)), (10, 20, 30), 2000
+    found = [perturb(boundaries, seen, 0.1, random.Random(seed)) for seed in range(rounds)]
+    near = {place + shift for place in boundaries for shift in range(-SHIFT, SHIFT + 1)}
+    extras = sum(cut not in near for cuts in found for cut in cuts) / rounds
+    assert extras == pytest.approx(0.3 * (len(seen) - len(near)) / len(seen), abs=0.05)
+
+
 def test_half_of_the_errors_are_misses_and_extras_are_in_proportion() -> None:
     seen, boundaries = tuple(range(4001)), tuple(range(0, 4000, 10))
     noisy = perturb(boundaries, seen, 0.4, random.Random(0))
