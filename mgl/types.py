@@ -170,9 +170,9 @@ class Conversation:
 
     id: str
     name: str
-    turns: tuple[Turn, ...] = ()
+    turns: Sequence[Turn] = ()
     notes: tuple[str, ...] = ()
-    ends: tuple[int, ...] | None = field(default=None, repr=False, compare=False)
+    ends: Sequence[int] | None = field(default=None, repr=False, compare=False)
     """Where each turn's line ends in the transcript, by one who keeps count; else it is counted."""
 
     @classmethod
@@ -243,7 +243,7 @@ class Conversation:
         return Section("session", label, self.line_span(first).start, self._ends[last])
 
     @cached_property
-    def _ends(self) -> tuple[int, ...]:
+    def _ends(self) -> Sequence[int]:
         if self.ends is not None:
             return self.ends
         return tuple(accumulate(len(turn.line) + 1 for turn in self.turns))

@@ -22,6 +22,7 @@ from typing import Any, Final, Generic, TypedDict, TypeVar, Unpack
 
 from mgl.errors import InputError, StoreConflict
 from mgl.llm.calls import showing
+from mgl.memories.table import Prefix
 from mgl.observer import Observer
 from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.store.deletion import Fate
@@ -285,8 +286,7 @@ class Log(Generic[EditT, StateT]):
         if steps > self.step:
             rows = self._store.edits(self.identity, since=self.step)
             if any(row.op == FORGET for row in rows):
-                self.turns.clear()
-                self._ends.clear()
+                self._drop_turns()
                 rows, self.state = self.rows, self._vocabulary.empty
             self.state = self._vocabulary.replay(rows, self.state)
             self.step = max([steps, *(row.chunk + 1 for row in rows[-1:])])
@@ -296,7 +296,7 @@ class Log(Generic[EditT, StateT]):
     def _read_turns(self) -> None:
         deletions = self._store.count_deletions(self._source.id)  # before they are read
         if deletions != self.deletions:
-            self.turns.clear()
+            self._drop_turns()
             self.deletions = deletions
         since = len(self.turns)
         for turn in self._store.turns(self._source.id, since=since):
@@ -305,6 +305,10 @@ class Log(Generic[EditT, StateT]):
             self.turns.append(turn)
         if len(self.turns) > since:
             self.fates.update(self._store.find_fates(self._source.id, since=since))
+
+    def _drop_turns(self) -> None:
+        """Begin new lists: sources that were given out keep the old ones."""
+        self.turns, self._ends = [], []
 
     @property
     def rows(self) -> list[EditRecord]:
@@ -315,7 +319,7 @@ class Log(Generic[EditT, StateT]):
     def source(self) -> Source:
         """The source as the store has it."""
         if isinstance(self._source, Conversation):
-            return replace(self._source, turns=tuple(self.turns), ends=tuple(self._ends))
+            return replace(self._source, turns=Prefix(self.turns), ends=Prefix(self._ends))
         return self._source
 
     @property

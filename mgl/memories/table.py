@@ -1,13 +1,44 @@
-"""A mapping for states that grow by thousands of edits, each of which leaves the last one whole."""
+"""Collections for states that grow by thousands of edits, each of which leaves the last whole."""
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterator, Mapping, ValuesView
+from collections.abc import ItemsView, Iterator, Mapping, Sequence, ValuesView
 from itertools import chain, islice
-from typing import Final, TypeVar
+from typing import Final, TypeVar, overload
 
 KeyT = TypeVar("KeyT")
 ValueT = TypeVar("ValueT")
+
+
+class Prefix(Sequence[ValueT]):
+    """The items that a list has now, without a copy: the list only grows, and is never changed."""
+
+    __slots__ = ("_items", "_size")
+
+    def __init__(self, items: list[ValueT]) -> None:
+        self._items = items
+        self._size = len(items)
+
+    def __len__(self) -> int:
+        return self._size
+
+    @overload
+    def __getitem__(self, place: int) -> ValueT: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[ValueT, ...]: ...
+    def __getitem__(self, place: int | slice) -> ValueT | tuple[ValueT, ...]:
+        if isinstance(place, slice):
+            return tuple(self._items[n] for n in range(*place.indices(self._size)))
+        return self._items[range(self._size)[place]]
+
+    def __iter__(self) -> Iterator[ValueT]:
+        return islice(self._items, self._size)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
 
 
 class Table(Mapping[KeyT, ValueT]):

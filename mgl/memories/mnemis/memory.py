@@ -324,7 +324,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         if recent:
             reading = reading.until(recent[-1], state, shown=recent[0])
         items = self._list_items(reading, log.source)
-        categories = (item.id for item in items if item.id in state.categories)
+        summaries = (item.id for item in items if self._stands_on_all(item.id))
         return Recall(
             [(item.turns(state), item.text) for item in items],
             [
@@ -334,8 +334,16 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
             ],
             (*reading.trace(state), *self._trace_unread()),
             reading.paths,
-            frozenset(turns_below(state, *categories)),
+            frozenset(turns_below(state, *summaries)),
         )
+
+    def _stands_on_all(self, identity: str) -> bool:
+        """Whether a node's description is made of all turns that mention it, or those below it.
+
+        One by terms quotes the first mentions alone, which are cited.
+        """
+        state, is_judged = self._log.state, self._config.extraction == "model"
+        return identity in state.categories or (is_judged and identity in state.entities)
 
     def _list_items(self, reading: Reading, source: Source) -> list[Item]:
         is_judged = self._config.extraction == "model"

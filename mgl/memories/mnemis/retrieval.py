@@ -41,6 +41,9 @@ KINDS: Final[Mapping[str, tuple[Kind, ...]]] = {
     "rag": ("episodes",),
     "graph": ("entities", "facts"),
 }
+FIRST_CITED, LAST_CITED = 3, 7
+"""Mentions that stand for all of an entity where it has more: a speaker has thousands."""
+
 Found = Mapping[Kind, Sequence[str]]
 """Ids by kind, the best first; an episode's is its number as a text."""
 
@@ -210,7 +213,7 @@ class Reading:
         for identity in self.found.get("entities", ()):
             node = state.node(identity)
             if node.summary or node.tags:
-                mentions = node.mentions if isinstance(node, Entity) else ()
+                mentions = _cite(node.mentions) if isinstance(node, Entity) else ()
                 items.append(Item(identity, one_line(node_text(node)), mentions))
         for number in sorted(self.episodes, key=lambda each: state.episodes[each].span.start):
             episode = state.episodes[number]
@@ -301,6 +304,16 @@ def rank_episodes(found: Found, state: State) -> list[int]:
         state.facts.get(each) or state.entities.get(each) for rank in ranks for each in rank if each
     )
     return list(dict.fromkeys(number for node in nodes if node for number in node.episodes))
+
+
+def _cite(mentions: tuple[Mention, ...]) -> tuple[Mention, ...]:
+    """Return the mentions that an entity is cited by: of many, the first and the latest.
+
+    The first ones are what its description by terms quotes.
+    """
+    if len(mentions) <= FIRST_CITED + LAST_CITED:
+        return mentions
+    return (*mentions[:FIRST_CITED], *mentions[-LAST_CITED:])
 
 
 def _reach(state: State, selection: Selection) -> dict[Kind, list[str]]:

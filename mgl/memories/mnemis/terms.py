@@ -73,15 +73,17 @@ class Places:
         """Read the next part; a line is never divided."""
         if not part:
             return
-        self._text += _PICTURE.sub(lambda mark: " " * len(mark[0]), part)
-        words = list(WORD.finditer(self._text, self._settled))
+        text, self._text = self._text, ""  # held once, a text grows in its place
+        text += _PICTURE.sub(lambda mark: " " * len(mark[0]), part)
+        self._text = text
+        words = list(WORD.finditer(text, self._settled))
         if not words:
             return
-        settled = self._names.open_from(self._text, words)
+        settled = self._names.open_from(text, words)
         fresh = next(place for place, word in enumerate(words) if word.start() >= settled)
-        self._names.take(self._text, words[:fresh], stays=True)
+        self._names.take(text, words[:fresh], stays=True)
         self._nouns.take(words[:fresh], words[fresh])
-        self._names.take(self._text, words[fresh:], stays=False)
+        self._names.take(text, words[fresh:], stays=False)
         self._nouns.take(words[fresh:], stays=False)
         self._settled = settled
 

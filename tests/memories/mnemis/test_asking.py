@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from mgl.errors import InputError
 from mgl.llm.base import Completion, Request
 from mgl.memories.mnemis import Mnemis
-from mgl.memories.mnemis.retrieval import Index
 from mgl.store import Store
 from mgl.types import Answer, Conversation, Question, Turn
 from tests.memories.mnemis.remembering import (
@@ -200,20 +198,13 @@ async def test_what_is_forgotten_while_it_selects_is_not_answered_from(
     assert all(known >= {*path} for path in answer.paths)
 
 
-async def test_what_is_forgotten_while_it_is_indexed_is_not_answered_from(
-    memory_of: Open, monkeypatch: pytest.MonkeyPatch
+async def test_an_entity_of_many_turns_is_cited_by_the_first_and_the_latest(
+    memory_of: Open,
 ) -> None:
-    memory = memory_of(engine=Teller(everything), k=50)
+    turns = [Turn(f"t{n}", "Ann", "We saw Rome.", TURNS[0].time, "1") for n in range(30)]
+    memory = memory_of(Conversation.from_turns("long", turns), routes="system1", k=1)
     await memory.build()
-    embed = Index.embed
-
-    async def forget_and_embed(index: Index, query: str) -> Any:
-        monkeypatch.undo()
-        await memory.forget(["t2"])
-        return await embed(index, query)
-
-    monkeypatch.setattr(Index, "embed", forget_and_embed)
-    reading = await memory.read(QUESTION)
-    assert reading.episodes
-    assert set(reading.episodes) <= memory.state.episodes.keys()
-    assert set(reading.found["facts"]) <= memory.state.facts.keys()
+    [shown] = [
+        numbers for numbers, text in (await memory.recall(QUESTION)).shown if "Rome (" in text
+    ]
+    assert shown == (0, 1, 2, *range(23, 30))

@@ -53,18 +53,25 @@ async def changed(
     return rows, list(state.facts.values())
 
 
-async def test_times_are_read_against_the_episode() -> None:
-    _, state = await stated(
-        fact("Ann moved to Rome.", valid_at="last week"),
-        fact("Ann lived in Rome.", valid_at="2016", invalid_at="in 2019"),
-        fact("Ann likes Rome.", valid_at=None),
-    )
-    times = [(each.valid_at, each.invalid_at) for each in state.facts.values()]
-    assert times == [
-        (datetime(2023, 5, 1), None),
-        (datetime(2016, 1, 1), datetime(2019, 12, 31)),
-        (None, None),
-    ]
+@pytest.mark.parametrize(
+    ("at", "times", "read"),
+    [
+        (MAY, {"valid_at": "last week"}, (datetime(2023, 5, 1), None)),
+        (
+            MAY,
+            {"valid_at": "2016", "invalid_at": "in 2019"},
+            (datetime(2016, 1, 1), datetime(2019, 12, 31)),
+        ),
+        (MAY, {}, (None, None)),
+        (None, {"valid_at": "last week"}, (None, None)),
+        (None, {"valid_at": "May 2021"}, (datetime(2021, 5, 1), None)),
+    ],
+)
+async def test_times_are_read_against_the_episode_and_without_its_time_only_with_a_year(
+    at: datetime | None, times: dict[str, str], read: tuple[datetime | None, datetime | None]
+) -> None:
+    _, state = await stated(fact("Ann lived in Rome.", **times), at=at)
+    assert (state.facts["f1"].valid_at, state.facts["f1"].invalid_at) == read
 
 
 @pytest.mark.parametrize(
@@ -83,52 +90,27 @@ async def test_a_time_that_cannot_be_is_dropped_and_said_so(times: dict[str, str
     assert (row.outcome, row.reason) == ("repaired", "time_dropped")
 
 
-async def test_without_a_time_only_dates_with_a_year_are_read() -> None:
-    _, state = await stated(
-        fact("Ann moved to Rome.", valid_at="last week"),
-        fact("Ann came to Rome.", valid_at="May 2021"),
-        at=None,
-    )
-    assert [each.valid_at for each in state.facts.values()] == [None, datetime(2021, 5, 1)]
+ENDED = {"same": "none", "contradicts": ["f1"]}
 
 
-async def test_a_fact_that_says_the_same_is_said_again() -> None:
-    verdict = {"same": "f1", "contradicts": []}
-    _, facts = await changed(fact("Ann lives in Rome."), fact("Rome is Ann's home."), verdict)
-    (only,) = facts
-    assert only.text == "Ann lives in Rome."
-    assert only.episodes == (0, 1)
-
-
-async def test_a_contradicted_fact_is_closed_and_kept() -> None:
-    verdict = {"same": "none", "contradicts": ["f1"]}
-    _, facts = await changed(
-        fact("Ann lives in Rome.", valid_at="2021"),
-        fact("Ann left Rome.", valid_at="last week"),
-        verdict,
-    )
-    old, new = facts
-    assert old.valid_at == datetime(2021, 1, 1)
-    assert old.invalid_at == new.valid_at == datetime(2023, 5, 29)
-    assert new.invalid_at is None
-
-
-async def test_what_contradicts_without_a_time_does_so_when_it_is_said() -> None:
-    verdict = {"same": "none", "contradicts": ["f1"]}
-    _, facts = await changed(fact("Ann lives in Rome."), fact("Ann left Rome."), verdict)
-    assert [each.invalid_at for each in facts] == [NEXT, None]
-
-
-async def test_an_older_fact_is_ended_by_the_later_one_that_it_contradicts() -> None:
-    verdict = {"same": "none", "contradicts": ["f1"]}
-    _, facts = await changed(
-        fact("Ann lives in Rome.", valid_at="2021"),
-        fact("Ann lived outside Rome.", valid_at="2016"),
-        verdict,
-    )
-    now, before = facts
-    assert now.invalid_at is None
-    assert before.invalid_at == now.valid_at
+@pytest.mark.parametrize(
+    ("first", "second", "verdict", "ends"),
+    [
+        (None, None, {"same": "f1", "contradicts": []}, [None]),
+        ("2021", "last week", ENDED, [datetime(2023, 5, 29), None]),
+        (None, None, ENDED, [NEXT, None]),
+        ("2021", "2016", ENDED, [None, datetime(2021, 1, 1)]),
+    ],
+    ids=["said again", "closed", "closed when it is said", "ended by the later one"],
+)
+async def test_a_fact_is_repeated_or_ended_as_the_model_decides(
+    first: str | None, second: str | None, verdict: dict[str, Any], ends: list[datetime | None]
+) -> None:
+    one, other = fact("Ann lives in Rome.", valid_at=first), fact("Ann left Rome.", valid_at=second)
+    _, facts = await changed(one, other, verdict)
+    assert [each.invalid_at for each in facts] == ends
+    assert facts[0].text == "Ann lives in Rome."
+    assert facts[0].episodes == ((0, 1) if len(facts) == 1 else (0,))
 
 
 async def test_a_fact_is_contradicted_by_one_of_other_entities_that_is_like_it() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Sequence
-from itertools import combinations
 from typing import Any
 
 import pytest
@@ -95,14 +94,6 @@ async def test_promotions_say_why_and_are_described_as_their_child_without_a_cal
     assert [row.reason for row in rows if row.outcome == "repaired"] == ["single_child"]
 
 
-async def test_building_again_drops_what_was_there_and_gives_new_ids() -> None:
-    _, state, _ = await build(ANIMALS, Sorter())
-    rows, again, _ = await build_hierarchy(tools_of(Sorter()), state, config(), 8)
-    assert rows[0].op == "drop_hierarchy"
-    assert [tree(again, layer) for layer in (1, 2, 3)] == [tree(state, n) for n in (1, 2, 3)]
-    assert not set(again.categories) & set(state.categories)
-
-
 @pytest.mark.parametrize(
     ("names", "options", "stopped", "layers"),
     [
@@ -122,19 +113,6 @@ async def test_why_a_build_stops(
     check(state, 2)
 
 
-async def test_from_layer_2_a_layer_with_more_nodes_than_the_one_below_is_not_kept() -> None:
-    def pairs(layer: int, names: list[str], _existing: list[str]) -> Groups:
-        some = combinations(range(4), 2) if layer > 1 else batched_pairs(len(names))
-        return [{"category": f"Pair {a} {b}", "indexes": [a, b]} for a, b in some]
-
-    def batched_pairs(count: int) -> list[tuple[int, int]]:
-        return [(n, n + 1) for n in range(0, count, 2)]
-
-    _, state, stopped = await build(ANIMALS, Sorter(pairs))
-    assert (stopped, state.top, len(state.layer(1))) == ("compression", 1, 10)
-    check(state, 2)
-
-
 async def test_later_batches_are_shown_the_categories_of_earlier_ones() -> None:
     names = [f"{kind} {n}" for n in range(4) for kind in ("Cat", "Dog")]
     engine = Sorter()
@@ -144,16 +122,6 @@ async def test_later_batches_are_shown_the_categories_of_earlier_ones() -> None:
     assert "if applicable.\nNone\n" in first
     assert "- Cat kind: [Cat 0, Cat 1]\n- Dog kind: [Dog 0, Dog 1]\n" in second
     assert [len(children) for children in tree(state, 1).values()] == [4, 4]
-
-
-async def test_categories_of_one_child_in_several_batches_are_judged_at_the_end() -> None:
-    names = ["Cat 1", "Dog 1", "Cat 2", "Owl 1"]
-    _, state, _ = await build(names, Sorter(), batch=2, layers=1)
-    assert tree(state, 1) == {
-        "Cat kind": ["Cat 1", "Cat 2"],
-        "Dog 1": ["Dog 1"],
-        "Owl 1": ["Owl 1"],
-    }
 
 
 async def test_all_existing_categories_are_shown_unless_they_do_not_fit_the_context() -> None:

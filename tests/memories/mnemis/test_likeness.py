@@ -67,14 +67,6 @@ def test_every_vector_is_in_one_group_and_there_are_as_many_as_asked_at_most(
     assert len(groups) <= -(-count // size)
 
 
-def test_like_vectors_are_together_also_where_there_are_many(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(grouping, "MOST_AT_ONCE", 6)
-    vectors = np.eye(2, dtype=np.float32)[[0, 1, 0, 1, 0, 1, 1, 1, 0, 0]]
-    assert sorted(map(sorted, group_vectors(vectors, 3))) == [[0, 2, 4], [1, 3, 5], [6, 7], [8, 9]]
-
-
 async def test_what_is_alike_is_one_category_named_by_the_model() -> None:
     engine = Namer()
     rows, state, stopped = await built(ANIMALS, engine)
