@@ -90,7 +90,7 @@ class _Book:
             return "", ()
         decoded = decode_page(self._unpack(path), path)
         self._notes += [f"{path}: {note}" for note in decoded.notes]
-        text, headings = extract(decoded.text, path)
+        text, headings = extract(decoded.text)
         if headings and headings[0].start == 0:
             return text, headings
         level = min((heading.level for heading in headings), default=1)

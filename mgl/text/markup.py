@@ -11,21 +11,19 @@ from __future__ import annotations
 
 import codecs
 import re
-import warnings
-from typing import TYPE_CHECKING
+from html.parser import HTMLParser
 
 from mgl.errors import InputError
 from mgl.text.chapters import Heading, sections
 from mgl.text.encoding import Decoded, decode
 from mgl.types import Document
 
-if TYPE_CHECKING:
-    from bs4.element import PageElement
-
 __all__ = ["decode_page", "extract", "read_html"]
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-_HIDDEN = frozenset({"head", "script", "style", "template", "noscript", "svg", "math", "iframe"})
+_HIDDEN = frozenset(
+    "head script style template noscript svg math iframe rp rt".split()  # rt is said, not read
+)
 _APART = frozenset(_HEADINGS) | {
     "p", "div", "section", "article", "main", "header", "footer", "aside", "nav", "blockquote",
     "ul", "ol", "dl", "dt", "dd", "li", "table", "figure", "figcaption", "pre", "form",
@@ -38,7 +36,7 @@ _DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_.:-]+
 def read_html(data: bytes, name: str, encoding: str | None) -> Document:
     """Read an HTML page; its headings give its sections."""
     decoded = decode_page(data, name, encoding=encoding)
-    text, headings = extract(decoded.text, name)
+    text, headings = extract(decoded.text)
     if not text:
         raise InputError(
             f"{name} shows no text",
@@ -53,21 +51,12 @@ def read_html(data: bytes, name: str, encoding: str | None) -> Document:
     )
 
 
-def extract(source: str, name: str) -> tuple[str, tuple[Heading, ...]]:
+def extract(source: str) -> tuple[str, tuple[Heading, ...]]:
     """Extract the visible text of an HTML or XHTML source, and its headings."""
-    from bs4 import BeautifulSoup, MarkupResemblesLocatorWarning, XMLParsedAsHTMLWarning
-    from bs4.builder import ParserRejectedMarkup
-
-    try:
-        with warnings.catch_warnings():  # XHTML, and a page that is one short word, are as meant
-            warnings.simplefilter("ignore", XMLParsedAsHTMLWarning)
-            warnings.simplefilter("ignore", MarkupResemblesLocatorWarning)
-            soup = BeautifulSoup(source, "html.parser")
-    except ParserRejectedMarkup as error:
-        raise InputError(
-            f"{name} cannot be parsed as HTML", hint="save the page again, or as text"
-        ) from error
-    return _Walk().extract(soup)
+    page = _Page()
+    page.feed(source)
+    page.close()
+    return "".join(page.parts), tuple(page.headings)
 
 
 def decode_page(data: bytes, name: str, *, encoding: str | None = None) -> Decoded:
@@ -92,66 +81,52 @@ def _check_declared(data: bytes, declared: str) -> str | None:
     return codec
 
 
-class _Walk:
-    """One pass over a parsed page, in document order and without recursion."""
+class _Page(HTMLParser):
+    """Collects what a page shows, tag by tag."""
 
     def __init__(self) -> None:
-        self._parts: list[str] = []
+        super().__init__()
+        self.parts: list[str] = []
+        self.headings: list[Heading] = []
         self._length = 0
         self._gap = ""
-        self._headings: list[Heading] = []
-        self._open: list[tuple[int, int]] = []  # (level, index of its first part)
+        self._open: list[tuple[int, int]] = []  # of headings: level, index of its first part
+        self._preformatted = 0
+        self._hidden: list[str] = []  # the element that hides what is read, once for each level
 
-    def extract(self, root: PageElement) -> tuple[str, tuple[Heading, ...]]:
-        from bs4.element import CData, NavigableString, Tag
-
-        stack: list[tuple[PageElement, bool]] = [(root, False)]
-        preformatted = 0
-        while stack:
-            node, leaving = stack.pop()
-            if isinstance(node, Tag):
-                if node.name in _HIDDEN:
-                    continue
-                preformatted += (node.name == "pre") * (-1 if leaving else 1)
-                self._add_edge(node.name, leaving)
-                if not leaving:
-                    stack.append((node, True))
-                    stack.extend((child, False) for child in reversed(node.contents))
-            elif type(node) in (NavigableString, CData):
-                self._add_text(str(node), preformatted > 0)
-        return "".join(self._parts), tuple(self._headings)
-
-    def _add_edge(self, tag: str, leaving: bool) -> None:
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        del attrs
+        if self._hidden or tag in _HIDDEN:
+            if tag == (self._hidden or [tag])[0]:
+                self._hidden.append(tag)
+            return
+        self._preformatted += tag == "pre"
         if tag == "br":
-            if leaving:
-                self._widen("\n\n" if self._gap == "\n" else "\n")
-        elif tag == "tr":
-            self._widen("\n")
-        elif tag in ("td", "th"):
-            self._widen("\t")
-        elif tag in _APART:
-            self._widen("\n\n")
-            if tag in _HEADINGS:
-                self._mark_heading(_HEADINGS[tag], leaving)
+            self._widen("\n\n" if self._gap == "\n" else "\n")
+        self._add_edge(tag)
+        if tag in _HEADINGS:
+            self._open.append((_HEADINGS[tag], len(self.parts)))
 
-    def _mark_heading(self, level: int, leaving: bool) -> None:
-        if not leaving:
-            self._open.append((level, len(self._parts)))
-        elif self._open:
+    def handle_endtag(self, tag: str) -> None:
+        if self._hidden:
+            if tag == self._hidden[0]:
+                self._hidden.pop()
+            return
+        self._preformatted -= tag == "pre" and self._preformatted > 0
+        self._add_edge(tag)
+        if tag in _HEADINGS and self._open:
             level, first = self._open.pop()
-            words = "".join(self._parts[first:])
+            words = "".join(self.parts[first:])
             if words.strip():
                 lead = len(words) - len(words.lstrip())
                 start = self._length - len(words) + lead
-                self._headings.append(Heading(start, level, words.strip()))
+                self.headings.append(Heading(start, level, words.strip()))
 
-    def _widen(self, gap: str) -> None:
-        """Owe white space before the next words: the widest that was asked for."""
-        widths = ("", " ", "\t", "\n", "\n\n")
-        self._gap = max(self._gap, gap, key=widths.index)
-
-    def _add_text(self, words: str, preformatted: bool) -> None:
-        spaced = words if preformatted else _SPACES.sub(" ", words)
+    def handle_data(self, data: str) -> None:
+        if self._hidden:
+            return
+        preformatted = self._preformatted > 0
+        spaced = data if preformatted else _SPACES.sub(" ", data)
         words = spaced if preformatted else spaced.strip(" ")
         if not preformatted and spaced.startswith(" "):
             self._widen(" ")
@@ -160,5 +135,18 @@ class _Walk:
         if self._length:
             words = self._gap + words
         self._gap = " " if not preformatted and spaced.endswith(" ") else ""
-        self._parts.append(words)
+        self.parts.append(words)
         self._length += len(words)
+
+    def _add_edge(self, tag: str) -> None:
+        if tag == "tr":
+            self._widen("\n")
+        elif tag in ("td", "th"):
+            self._widen("\t")
+        elif tag in _APART:
+            self._widen("\n\n")
+
+    def _widen(self, gap: str) -> None:
+        """Owe white space before the next words: the widest that was asked for."""
+        widths = ("", " ", "\t", "\n", "\n\n")
+        self._gap = max(self._gap, gap, key=widths.index)

@@ -19,7 +19,7 @@ from tests.privileges import unprivileged
 
 MGL = [sys.executable, "-m", "mgl"]
 MODULES = "import sys; from mgl.cli.app import app; print('\\n'.join(sys.modules))"
-HEAVY = ("pydantic", "rich", "httpx", "openvino_genai", "networkx", "pypdf", "bs4", "sqlite3")
+HEAVY = ("pydantic", "rich", "httpx", "openvino_genai", "networkx", "pypdf", "sqlite3")
 
 
 def test_the_command_table_imports_nothing_heavy() -> None:

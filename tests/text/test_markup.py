@@ -8,7 +8,7 @@ from mgl.text.markup import extract
 
 
 def shown(source: str) -> str:
-    return extract(source, "a.html")[0]
+    return extract(source)[0]
 
 
 @pytest.mark.parametrize(
