@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import datetime
 
 import pytest
@@ -69,14 +70,6 @@ async def test_an_answer_cites_the_turns_of_the_memories_it_names() -> None:
     assert engine.requests[0].sampling.max_tokens == 50
 
 
-async def test_memories_may_be_named_in_any_order() -> None:
-    client, engine = llm(said("x", 3, 1, 3))
-    memories = show_turns(TALK.turns, range(3))
-    answer = await answer_from_turns(client, TALK, memories, QUESTION, sampling=Sampling())
-    assert [citation.node_id for citation in answer.citations] == ["a", "c"]
-    assert len(engine.requests) == 1
-
-
 async def test_the_day_and_the_asker_of_a_question_are_shown() -> None:
     client, engine = llm(said("x", 1), said("x", 1))
     asked = Question("Who was ill yesterday?", datetime(2023, 5, 9, 21), "Ann")
@@ -117,21 +110,22 @@ async def test_the_form_of_an_answer_follows_the_question(question: str, form: F
     assert engine.requests[0].sampling.max_tokens == form.tokens
 
 
-async def test_numbers_are_held_to_the_memories_there_are() -> None:
-    client, engine = llm(said("x", 4), said("y", 0), said("z", 3))
-    memories = show_turns(TALK.turns, range(3))
+@pytest.mark.parametrize(
+    ("shown", "replies", "cited"),
+    [
+        (3, [(3, 1, 3)], ["a", "c"]),  # in any order
+        (3, [(4,), (0,), (3,)], ["c"]),  # of those that there are
+        (50, [range(1, 12), (50, 3, 3)], ["c", "b"]),  # and of many ten at most
+    ],
+)
+async def test_numbers_are_held_to_the_memories_there_are(
+    shown: int, replies: Sequence[Sequence[int]], cited: list[str]
+) -> None:
+    client, engine = llm(*(said("x", *numbers) for numbers in replies))
+    memories = [((number % 3,), "a line") for number in range(shown)]
     answer = await answer_from_turns(client, TALK, memories, QUESTION, sampling=Sampling())
-    assert answer.text == "z"
-    assert len(engine.requests) == 3
-
-
-async def test_of_many_memories_ten_are_named_at_most() -> None:
-    client, engine = llm(said("x", *range(1, 12)), said("y", 50, 3, 3))
-    memories = [((number % 3,), "a line") for number in range(50)]
-    answer = await answer_from_turns(client, TALK, memories, QUESTION, sampling=Sampling())
-    assert answer.text == "y"
-    assert [citation.node_id for citation in answer.citations] == ["c", "b"]
-    assert len(engine.requests) == 2
+    assert [citation.node_id for citation in answer.citations] == cited
+    assert len(engine.requests) == len(replies)
 
 
 async def test_an_answer_that_stands_on_nothing_is_of_low_confidence() -> None:

@@ -112,9 +112,6 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
             self._tools.observer.progress("turns", log.state.turns, total)
             await self._consolidate_due()
 
-    def _is_behind(self) -> bool:
-        return self._log.state.turns < len(self._log.turns)
-
     def _append_next(self) -> None:
         """Append the next turn that the conversation has; forget it where it was deleted before."""
         log, draft = self._log, self._log.draft()
