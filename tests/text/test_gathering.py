@@ -72,10 +72,6 @@ class TestIds:
         assert [turn.id for turn in talk.turns] == ["a", "a#3", "a#2"]
         assert talk.notes == ("line 2: the id a is taken: renamed a#3",)
 
-    def test_an_id_of_the_file_comes_before_one_that_is_made(self) -> None:
-        talk = gathered([("one", "", None, None, None), ("two", "", None, None, "L1")])
-        assert [(turn.id, turn.text) for turn in talk.turns] == [("L1#2", "one"), ("L1", "two")]
-
 
 class TestOrder:
     def test_a_turn_without_a_time_stays_behind_the_one_it_followed(self) -> None:

@@ -86,8 +86,3 @@ def test_a_transcript_without_sessions_shows_each_day() -> None:
     source = Conversation.from_turns("talk", [Turn(n, "Ann", "rain", at) for n, at in said])
     shown = show_span(source.transcript, Span(source.id, 0, len(source.transcript.text)))
     assert re.findall(r"\(\w+, (.+?)\)", shown) == ["08 May 2023", "08 June 2023"]
-
-
-async def test_nothing_said_is_no_group() -> None:
-    for source in (Conversation.named("empty"), talk([("", "", None), ("", " ", None)])):
-        assert await turn_groups(source, 10, 0, words) == []
