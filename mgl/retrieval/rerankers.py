@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,7 +34,6 @@ __all__ = [
     "IdentityReranker",
     "Judge",
     "LocalReranker",
-    "Sigmoid",
     "SimilarityReranker",
     "YesNoReranker",
     "check_probabilities",
@@ -57,41 +55,30 @@ class IdentityReranker:
         pass
 
 
-@dataclass(frozen=True, slots=True)
-class Sigmoid:
-    """Maps a cosine to a probability: 1 / (1 + exp(-(slope · cosine + offset)))."""
-
-    slope: float
-    offset: float
-
-    def __call__(self, cosines: NDArray[np.float32]) -> NDArray[np.float32]:
-        return np.asarray(1 / (1 + np.exp(-(self.slope * cosines + self.offset))), np.float32)
-
-
-FITTED: Final[Mapping[str, Sigmoid]] = {
-    "all-minilm-l6-v2": Sigmoid(8.1, -7.7),
-    "all-mpnet-base-v2": Sigmoid(9.7, -8.0),
+FITTED: Final[Mapping[str, tuple[float, float]]] = {
+    "all-minilm-l6-v2": (8.1, -7.7),
+    "all-mpnet-base-v2": (9.7, -8.0),
 }
-"""By profile. Fitted by logistic regression on the five development conversations of LoCoMo: 760
-questions of categories 1 to 4, each with the 30 turns of highest cosine, of which 3% are evidence.
-Fitted on four conversations, the log loss on the fifth is within 0.01 of a fit on the fifth itself.
-Other texts have another share of relevant ones, and so another offset."""
+"""Slope and offset of the sigmoid that makes a cosine a probability, by embedder profile. Fitted by
+logistic regression on the five development conversations of LoCoMo: 760 questions of categories 1
+to 4, each with the 30 turns of highest cosine, of which 3% are evidence. Fitted on four
+conversations, the log loss on the fifth is within 0.01 of a fit on the fifth itself. Other texts
+have another share of relevant ones, and so another offset."""
 
-_UNFITTED: Final = Sigmoid(8.9, -7.9)  # between the two
+_UNFITTED: Final = (8.9, -7.9)  # between the two
 
 
 class SimilarityReranker:
     """Scores by cosine, on a scale that can be multiplied with other judgements.
 
-    The sigmoid is the one fitted for the embedder's profile; for another embedder it lies between
-    those, and ``model_id`` says "unfitted". The embedder stays the caller's: ``aclose`` leaves it
-    open.
+    For an embedder without a fitted sigmoid ``model_id`` says "unfitted". The embedder stays the
+    caller's: ``aclose`` leaves it open.
     """
 
-    def __init__(self, embedder: Embedder, sigmoid: Sigmoid | None = None) -> None:
+    def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
-        fitted = sigmoid or FITTED.get(embedder.model_id.split("@")[0])
-        self._sigmoid = fitted or _UNFITTED
+        fitted = FITTED.get(embedder.model_id.split("@")[0])
+        self._slope, self._offset = fitted or _UNFITTED
         self._label = "similarity" if fitted else "similarity, unfitted"
 
     @property
@@ -99,7 +86,8 @@ class SimilarityReranker:
         return f"{self._embedder.model_id} by {self._label}"
 
     async def scores(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
-        return self._sigmoid(await likeness(self._embedder, query, texts))
+        cosines = await likeness(self._embedder, query, texts)
+        return np.asarray(1 / (1 + np.exp(-(self._slope * cosines + self._offset))), np.float32)
 
     async def aclose(self) -> None:
         pass

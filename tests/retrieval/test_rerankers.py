@@ -12,7 +12,6 @@ from mgl.llm.fakes import ScriptedEngine
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.retrieval.rerankers import (
     IdentityReranker,
-    Sigmoid,
     SimilarityReranker,
     YesNoReranker,
 )
@@ -54,8 +53,6 @@ async def test_similarity_by_hand() -> None:
     expected = [1 / (1 + math.exp(7.7 - 8.1 * cosine)) for cosine in cosines.tolist()]
     assert await reranker.scores(QUERY, TEXTS) == pytest.approx(expected, rel=1e-4)
     assert reranker.model_id == "all-minilm-l6-v2@53aa51172d14 by similarity"
-    flat = SimilarityReranker(embedder, Sigmoid(0.0, 0.0))
-    assert (await flat.scores(QUERY, TEXTS)).tolist() == [0.5, 0.5, 0.5]
     assert (await reranker.scores(QUERY, [])).shape == (0,)
 
 
