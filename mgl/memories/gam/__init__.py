@@ -2,7 +2,7 @@
 
 Source: "GAM: Hierarchical Graph-based Agentic Memory for LLM Agents". ``prompts`` holds its text,
 ``state`` the two layers and their edits, ``boundaries`` and ``consolidate`` how they are written,
-``indicators`` and ``reading`` how they are read.
+``search``, ``cues`` and ``reading`` how they are read.
 """
 
 from mgl.memories.gam.config import GamConfig
