@@ -30,6 +30,7 @@ from mgl.memories.mindgraph.edits import Block, operations_schema
 from mgl.memories.mindgraph.prompts import BUILD_BY_SENTENCE
 from mgl.memories.mindgraph.state import EMPTY, serialise
 from mgl.models.profiles import load_profile
+from mgl.serving.probe import probe
 from mgl.text import read_document, sentence_spans
 from mgl.types import Chunk
 
@@ -62,12 +63,12 @@ def prompts() -> list[tuple[str, Block]]:
 
 
 async def measure(arguments: argparse.Namespace) -> None:
-    profile = load_profile(arguments.model)
+    profile, url = load_profile(arguments.model), arguments.base_url
     engine = await open_engine(
         profile,
         arguments.engine,
         weights=arguments.weights,
-        endpoint=Endpoint(arguments.base_url) if arguments.base_url else None,
+        endpoint=Endpoint(url, capabilities=await probe(url, None)) if url else None,
     )
     client = Client(engine, MemoryCallLog(), Policy(timeout_s=3600))
     try:

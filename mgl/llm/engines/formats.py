@@ -81,7 +81,6 @@ JSON = Format("structured_outputs.json", _json)
 RESPONSE_FORMAT = Format("response_format", _response_format, wraps=True)
 CHOICE = Format("structured_outputs.choice", lambda r: _vllm("choice", list(r.choices)))
 
-_BOTH = Format("structured_outputs.json", lambda r: {**_response_format(r), **_json(r)})
 
 FOR_SCHEMAS: Final = (LARK, EBNF, GBNF, JSON, RESPONSE_FORMAT)
 FOR_CHOICES: Final = (CHOICE, LARK, EBNF, GBNF, RESPONSE_FORMAT)
@@ -107,21 +106,15 @@ class Formats:
             schemas += (replace(RESPONSE_FORMAT, obeyed=False),)
         return cls(schemas, tuple(one for one in FOR_CHOICES if one.name in obeyed))
 
-    @classmethod
-    def guess(cls, *, structured: bool, gbnf: bool) -> Formats:
-        """The formats for a server that was not probed.
-
-        ``structured``: it is a vLLM that knows ``structured_outputs``; ``gbnf``: a llama.cpp.
-        """
-        if structured:
-            return cls((_BOTH, RESPONSE_FORMAT), (CHOICE,))
-        return cls((RESPONSE_FORMAT,), (GBNF,) if gbnf else ())
-
     def for_request(self, request: Request) -> tuple[Format, ...]:
         """The formats for a request; none with tools, which a constraint would rule out."""
         if request.choices:
             return self.choices
         return self.schemas if request.json_schema is not None and not request.tools else ()
+
+
+UNPROBED: Final = Formats((RESPONSE_FORMAT,), ())
+"""What is sent to a server that was not probed."""
 
 
 def shape_of(request: Request) -> str:

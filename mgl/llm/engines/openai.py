@@ -1,11 +1,10 @@
 """Any server that speaks the OpenAI chat API: vLLM first, llama.cpp and others as they allow.
 
 On connecting it asks the server what it is and finds the model in ``/v1/models``. Replies are
-constrained in the strongest format that the server was seen to obey. If it was not probed, in
-``response_format``, and in ``structured_outputs`` if it is a vLLM that knows it (0.12 and later). A
-constraint that the server cannot compile is dropped for the next looser one, at last for none, and
-not tried again for schemas of the same shape (some servers take seconds to refuse): the client
-validates every reply.
+constrained in the strongest format that the server was seen to obey (``response_format`` if it was
+not probed). A constraint that the server cannot compile is dropped for the next looser one, at last
+for none, and not tried again for schemas of the same shape (some servers take seconds to refuse):
+the client validates every reply.
 
 Tokens are counted by the server's own tokenizer (``/tokenize`` of vLLM or llama.cpp). Without one
 they are *estimated* as one token for three bytes of UTF-8, which is more than models use for most
@@ -23,7 +22,7 @@ from typing import Any, ClassVar, Final, Self
 from mgl.errors import EngineError, EngineFailed, EngineRejected, UsageError
 from mgl.llm.base import Completion, Request
 from mgl.llm.capabilities import Endpoint
-from mgl.llm.engines.formats import Format, Formats, shape_of
+from mgl.llm.engines.formats import UNPROBED, Format, Formats, shape_of
 from mgl.llm.engines.server import (
     PROBE_SECONDS,
     Http,
@@ -48,7 +47,6 @@ CONCURRENCY: Final = 32
 """Servers queue what they cannot take at once; the wait counts in a call's time-out."""
 # The second shows an engine that died behind a server that still answers the first.
 _WITHOUT_PROMPT: Final = ("/v1/models", "/health")
-_STRUCTURED_SINCE: Final = (0, 12)
 _BYTES_PER_TOKEN: Final = 3
 # The makes that report the usage of a streamed reply.
 _COUNT_STREAMED: Final = ("vllm", "llama.cpp", "ollama", "lm studio")
@@ -98,11 +96,8 @@ class OpenAIEngine:
         except BaseException:
             await http.aclose()
             raise
-        if (seen := endpoint.capabilities) is not None:
-            formats = Formats.from_probe(seen.formats, seen.ignored)
-        else:
-            structured = server.kind == "vllm" and server.numbers >= _STRUCTURED_SINCE
-            formats = Formats.guess(structured=structured, gbnf=server.kind == "llama.cpp")
+        seen = endpoint.capabilities
+        formats = Formats.from_probe(seen.formats, seen.ignored) if seen else UNPROBED
         engine = cls(http, server, profile, formats, model_id)
         engine._progress = progress
         return engine

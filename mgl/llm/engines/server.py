@@ -170,11 +170,6 @@ class Server:
         """Make and version, for instance ``vllm 0.32.0``."""
         return f"{self.kind} {self.version}".rstrip()
 
-    @property
-    def numbers(self) -> tuple[int, ...]:
-        """The first two numbers of the version."""
-        return tuple(int(part) for part in self.version.split(".")[:2] if part.isdecimal())
-
 
 async def identify(http: Http, names: Sequence[str] = ()) -> Server:
     """Ask a server what it is, and find the model that it serves under one of ``names``.
