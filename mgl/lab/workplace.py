@@ -9,7 +9,6 @@ Everything is made when it is first needed, and closed with the workplace.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -199,7 +198,6 @@ class Workplace:
             llm=llm,
             store=store or self._store,
             observer=observer or self._observer,
-            clock=time.time,
             embedder=self._embedder if retrieves else None,
             reranker=self._open_reranker(llm) if retrieves else None,
         )

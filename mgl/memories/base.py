@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
@@ -108,12 +108,11 @@ class PresetConfig(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """All that a memory may use. ``clock`` gives seconds since the epoch."""
+    """All that a memory may use."""
 
     llm: LLM
     store: Store
     observer: Observer
-    clock: Callable[[], float]
     embedder: Embedder | None = None
     reranker: Reranker | None = None
 

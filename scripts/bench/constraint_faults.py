@@ -246,7 +246,7 @@ async def build_replies(
     pages = page_documents(documents)[: -(-wanted // BLOCKS)]
     slots = asyncio.Semaphore(IN_FLIGHT)
     with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder) / "check.db") as store:
-        tools = Tools(client, store, SilentObserver(), time.time)
+        tools = Tools(client, store, SilentObserver())
 
         async def one(page: Document, question: str) -> None:
             async with slots:

@@ -104,7 +104,7 @@ class LoggingEngine(SchemaEngine):
 def open_memory(name: str, store: Store, calls: Path) -> Any:
     kind: Any = registry.load("memory", name)
     client = Client(LoggingEngine(calls), store.call_log(), Policy(max_retries=0))
-    tools = Tools(client, store, SILENT, lambda: 0.0, WordEmbedder(), WordReranker())
+    tools = Tools(client, store, SILENT, WordEmbedder(), WordReranker())
     talks = "append" in OPERATIONS[name]
     source = Conversation.named("talk") if talks else STORY
     questions = [] if talks or name == "hgmem" else [QUESTION]

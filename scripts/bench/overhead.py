@@ -217,13 +217,13 @@ async def measure_graph(count: int, folder: Path) -> Figures:
     document = Document.from_text("long.txt", synthetic_text(count))
     with Store.open(folder / "mgl.sqlite") as store:
         llm = Client(WhoMetWhom(concurrency=256), store.call_log())
-        graph = DocumentGraph(Tools(llm, store, marks, time.time), document)
+        graph = DocumentGraph(Tools(llm, store, marks), document)
         began = time.perf_counter()
         await graph.build()
         built = time.perf_counter()
         state = graph.graph()
         folded = time.perf_counter()
-        reopened = DocumentGraph(Tools(llm, store, SilentObserver(), time.time), document)
+        reopened = DocumentGraph(Tools(llm, store, SilentObserver()), document)
         await reopened.estimate()
         estimated = time.perf_counter()
     tenths = [
@@ -308,7 +308,7 @@ async def build_topics(count: int, config: MnemisConfig, folder: Path) -> Figure
     with Store.open(folder / f"{count}.sqlite") as store:
         llm = Client(Topics(concurrency=64), store.call_log())
         began = time.perf_counter()
-        tools = Tools(llm, store, SilentObserver(), time.time, WordEmbedder(256))
+        tools = Tools(llm, store, SilentObserver(), WordEmbedder(256))
         draft = Draft(VOCABULARY, 0, before)
         stopped = await build_hierarchy(tools, draft, config)
         rows, state = draft.rows, draft.state

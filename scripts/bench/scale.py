@@ -81,7 +81,7 @@ class InstantEngine(SchemaEngine):
 def open_memory(name: str, store: Store, source: Conversation, embedder: Embedder) -> Any:
     kind: Any = registry.load("memory", name)
     client = Client(InstantEngine(), store.call_log())
-    tools = Tools(client, store, SILENT, time.time, embedder, WordReranker())
+    tools = Tools(client, store, SILENT, embedder, WordReranker())
     return kind(tools, source, [], kind.Config.model_validate(CONFIG[name]))
 
 

@@ -287,7 +287,7 @@ async def build_all(
 
         async def build(document: Document, question: Question) -> str:
             log = store.call_log()
-            tools = Tools(shared.beside(log), store, SILENT, time.time)
+            tools = Tools(shared.beside(log), store, SILENT)
             memory = kind(tools, document, [question], config)
             log.attach(memory.id)
             await memory.build()

@@ -54,7 +54,7 @@ def asking(
 
     engine = ScriptedEngine([reply] * CALLS, context_tokens=context)
     client = Client(engine, log or store.call_log())
-    return Tools(client, store, SilentObserver(), lambda: 0.0, WordEmbedder()), engine
+    return Tools(client, store, SilentObserver(), WordEmbedder()), engine
 
 
 def said(**fields: Any) -> str:

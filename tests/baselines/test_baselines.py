@@ -31,7 +31,7 @@ def engine() -> ScriptedEngine:
 @pytest.fixture
 def tools(tmp_path: Path, engine: ScriptedEngine) -> Iterator[Tools]:
     with Store.open(tmp_path / "mgl.sqlite") as store:
-        yield Tools(Client(engine, store.call_log()), store, SilentObserver(), lambda: 0.0)
+        yield Tools(Client(engine, store.call_log()), store, SilentObserver())
 
 
 async def test_direct_keeps_both_ends_of_a_text_that_does_not_fit(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from time import time
 
 import pytest
 
@@ -39,7 +38,7 @@ def last(request: Request) -> str:
 async def test_the_best_turns_are_read_in_the_order_of_the_conversation(store: Store) -> None:
     engine = ScriptedEngine([last])
     client = Client(engine, store.call_log())
-    tools = Tools(client, store, SilentObserver(), lambda: 0.0, WordEmbedder())
+    tools = Tools(client, store, SilentObserver(), WordEmbedder())
     config = TurnsConfig(k=2, answer_tokens=33)
     answer = await Turns(tools, TALK, (), config).answer(QUESTION)
     lines = [f"[{n}] (Monday, 08 May 2023) Ann: {TEXTS[at]}" for n, at in enumerate([0, 2], 1)]
@@ -50,6 +49,6 @@ async def test_the_best_turns_are_read_in_the_order_of_the_conversation(store: S
 
 
 async def test_it_needs_an_embedder(store: Store) -> None:
-    tools = Tools(Client(ScriptedEngine([]), store.call_log()), store, SilentObserver(), time)
+    tools = Tools(Client(ScriptedEngine([]), store.call_log()), store, SilentObserver())
     with pytest.raises(UsageError, match="embedding model"):
         await Turns(tools, TALK).answer(QUESTION)

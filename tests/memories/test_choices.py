@@ -48,7 +48,7 @@ def tools(tmp_path: Path) -> Iterator[Tools]:
     with Store.open(tmp_path / "mgl.sqlite") as store:
         client = Client(SchemaEngine(), store.call_log())
         embedder, reranker = WordEmbedder(), WordReranker()
-        yield Tools(client, store, SilentObserver(), lambda: 0.0, embedder, reranker)
+        yield Tools(client, store, SilentObserver(), embedder, reranker)
 
 
 def list_cases() -> Iterator[Any]:

@@ -69,7 +69,6 @@ def memories(store: Store, engine: Engine) -> list[SourceMemory]:
         llm=Client(engine, store.call_log()),
         store=store,
         observer=SilentObserver(),
-        clock=lambda: 0.0,
         embedder=CachedEmbedder(WordEmbedder(64), store),
         reranker=WordReranker(),
     )

@@ -143,7 +143,6 @@ def making(tmp_path: Path) -> Iterator[tuple[Make, Listening]]:
             Client(engine, store.call_log()),
             store,
             SilentObserver(),
-            lambda: 0.0,
             WordEmbedder(),
             WordReranker(),
         )

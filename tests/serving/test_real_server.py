@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Annotated
@@ -80,9 +79,7 @@ async def test_a_chapter_becomes_a_graph(record: ServerRecord, cite: str, tmp_pa
     with Store.open(tmp_path / "chapter.db") as store:
         client = Client(await connected(record), log)
         store.put_document(story)
-        memory = MindGraph(
-            Tools(client, store, SilentObserver(), time.time), story, [QUESTION], config
-        )
+        memory = MindGraph(Tools(client, store, SilentObserver()), story, [QUESTION], config)
         await memory.build()
         reasons = {row.reason for row in store.edits(memory.id) if row.outcome != "applied"}
         graph = memory.state
@@ -142,7 +139,7 @@ async def test_a_build_goes_on_when_its_server_is_back(
     client = Client(engine, log, Policy(outage_s=BACK_S))
     killed = 0
     with Store.open(tmp_path / "killed.db") as store:
-        tools = Tools(client, store, SilentObserver(), time.time)
+        tools = Tools(client, store, SilentObserver())
         store.put_document(story)
         memory = MindGraph(tools, story, [QUESTION], config)
         build = asyncio.create_task(memory.build())

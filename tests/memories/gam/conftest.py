@@ -51,7 +51,6 @@ def memory_of(store: Store) -> Open:
             llm=Client(engine or SchemaEngine(), at.call_log()),
             store=at,
             observer=SilentObserver(),
-            clock=lambda: 0.0,
             embedder=WordEmbedder(),
             reranker=reranker or WordReranker(),
         )

@@ -112,7 +112,6 @@ async def reading_of(
         llm=Client(ScriptedEngine([]), MemoryCallLog()),
         store=Store.open(Path(":memory:")),
         observer=SILENT,
-        clock=lambda: 0.0,
         embedder=embedder or Likened(likeness or {}),
         reranker=judging or Judging(chances or {}),
     )

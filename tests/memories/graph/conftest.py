@@ -86,7 +86,6 @@ def graph_of(store: Store, hearing: Hearing) -> Open:
             llm=Client(engine, store.call_log(), Policy(max_retries=0, repair_attempts=0)),
             store=store,
             observer=hearing,
-            clock=lambda: 0.0,
             embedder=embedder or WordEmbedder(),
         )
         small = {"chunk_tokens": 24, "overlap_tokens": 6, **config}

@@ -36,7 +36,6 @@ def memory_for(store: Store) -> Ask:
             llm=Client(engine, store.call_log()),
             store=store,
             observer=SilentObserver(),
-            clock=lambda: 0.0,
             embedder=WordEmbedder(512),
         )
         questions = [] if question is None else [Question(question)]

@@ -39,6 +39,6 @@ def make_tools(store: Store) -> MakeTools:
     def make(engine: Engine) -> Tools:
         policy = Policy(max_retries=0, repair_attempts=0)
         client = Client(engine, store.call_log(), policy)
-        return Tools(client, store, SilentObserver(), lambda: 0.0)
+        return Tools(client, store, SilentObserver())
 
     return make

@@ -32,7 +32,6 @@ def memory_of(store: Store) -> Open:
             llm=Client(engine or Teller(), store.call_log(), ONCE),
             store=store,
             observer=SilentObserver(),
-            clock=lambda: 0.0,
             embedder=WordEmbedder(256),
             reranker=WordReranker(),
         )

@@ -131,7 +131,7 @@ async def taken_in(
 ) -> tuple[list[EditRecord], State]:
     """All episodes of a source that the state has not, one after the other."""
     settings, store = MnemisConfig.model_validate(config), None
-    tools = Tools(ingestor.llm, store, SILENT, lambda: 0.0, WordEmbedder())  # type: ignore[arg-type]
+    tools = Tools(ingestor.llm, store, SILENT, WordEmbedder())  # type: ignore[arg-type]
     rows: list[EditRecord] = []
     memory = Mnemis(tools, source, (), settings)
     for episode in await find_fresh(source, state, ingestor.llm.count_tokens):

@@ -144,7 +144,7 @@ def tools_of(
 ) -> Tools:
     """What a hierarchy is built with: no store is needed."""
     store: Any = None
-    return Tools(client(engine), store, observer, lambda: 0.0, embedder or WordEmbedder(64))
+    return Tools(client(engine), store, observer, embedder or WordEmbedder(64))
 
 
 def draft_of(state: State, step: int = 0) -> Draft[Edit, State]:

@@ -93,7 +93,6 @@ def tools(store: Store) -> Tools:
         llm=Client(Reader(), store.call_log()),
         store=store,
         observer=SilentObserver(),
-        clock=lambda: 0.0,
         embedder=WordEmbedder(64),
         reranker=WordReranker(),
     )
