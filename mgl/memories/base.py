@@ -9,7 +9,7 @@ and the state that it makes. A memory of a conversation is in ``mgl.memories.tal
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -146,15 +146,17 @@ class Memory(Protocol):
     @property
     def id(self) -> str: ...
 
+    @abstractmethod
     async def build(self) -> None:
         """Read the source into the log; resumable, and a finished build is left as it is."""
-        ...
 
-    async def answer(self, question: Question) -> Answer: ...
+    @abstractmethod
+    async def answer(self, question: Question) -> Answer:
+        """Answer from what the log holds."""
 
+    @abstractmethod
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
         """What exporters draw, with the answers to show beside it."""
-        ...
 
 
 class MemoryKind(Protocol):
@@ -187,7 +189,7 @@ class MemoryKind(Protocol):
         ...
 
 
-class SourceMemory(ABC, Generic[ConfigT]):
+class SourceMemory(Memory, Generic[ConfigT]):
     """What every memory does the same: its identity, its record in the store, its source.
 
     ``id`` is a hash of all that decides the log: kind, configuration, model, source, and the
@@ -245,18 +247,6 @@ class SourceMemory(ABC, Generic[ConfigT]):
         """The source as one text: of a conversation its transcript."""
         source = self._source
         return source.transcript if isinstance(source, Conversation) else source
-
-    @abstractmethod
-    async def build(self) -> None:
-        """Read the source into the log, from where the log ends."""
-
-    @abstractmethod
-    async def answer(self, question: Question) -> Answer:
-        """Answer from what the log holds."""
-
-    @abstractmethod
-    def view(self, answers: Sequence[Answer] = ()) -> GraphView:
-        """What exporters draw, with the answers to show beside it."""
 
     def _recorded_config(self) -> dict[str, Any]:
         """The configuration as it decides the log; its pace, ``in_flight``, is the default's."""

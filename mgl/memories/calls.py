@@ -207,7 +207,7 @@ JSON_TOKENS = 16
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """``problem`` says why there was no reply that could be used; the text is another's then."""
+    """``text`` is the fallback where there is a ``problem``: why no reply could be used."""
 
     text: str
     call_key: str | None = None

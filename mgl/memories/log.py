@@ -167,13 +167,12 @@ class Vocabulary(Generic[EditT, StateT]):
 
 
 def find_read_again(rows: Iterable[EditRecord]) -> dict[int, int]:
-    """The chunk of each step in which one was read once more."""
+    """Map each step that read a chunk again to that chunk."""
     return {row.chunk: row.payload["chunk"] for row in rows if row.op == "again"}
 
 
 def count_failures(rows: Sequence[EditRecord]) -> dict[int, int]:
-    """The chunks that gave no reply which could be used, in reading order, each with how often that
-    was recorded; none that was read since."""
+    """Count the unusable replies of each chunk that has not been read since, in reading order."""
     steps = find_read_again(rows)
     failed = Counter(row.chunk for row in rows if row.op == "reply")
     read = {chunk for step, chunk in steps.items() if step not in failed}
@@ -184,7 +183,7 @@ def count_failures(rows: Sequence[EditRecord]) -> dict[int, int]:
 
 
 class Draft(Generic[EditT, StateT]):
-    """The rows of one step as they come about, and the ``state`` as they change it.
+    """The rows of a step that is being made, and the ``state`` that they lead to.
 
     Edits are judged one by one: what cannot be applied is a row that says why, and no more.
     """
@@ -355,7 +354,7 @@ class Log(Generic[EditT, StateT]):
         return True
 
     def draft(self) -> Draft[EditT, StateT]:
-        """The next step, yet without rows."""
+        """Begin the next step."""
         return Draft(self._vocabulary, self.step, self.state)
 
     def write(self, draft: Draft[EditT, StateT]) -> bool:

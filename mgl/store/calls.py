@@ -38,7 +38,7 @@ COLUMNS: Final = (
 
 
 RUN: Final = "run "
-"""How the owner of calls begins that is an evaluation run; its folder follows."""
+"""The prefix of an owner of calls that is an evaluation run; its folder follows."""
 
 
 class Calls(Protocol):
@@ -141,8 +141,7 @@ class CallTable(DatabaseFile):
             )
 
     def claim_call(self, key: str, owner: str) -> None:
-        """Give a run a copy of a call that shows a conversation, unless it has one; it took no
-        time."""
+        """Give a run its own copy of a call that shows a conversation, once, with no seconds."""
         taken = COLUMNS.replace("memory_id", "?").replace("seconds", "0")
         with self._write() as connection:
             connection.execute(
@@ -207,7 +206,7 @@ class CallTable(DatabaseFile):
 
 
 def empty_call(connection: sqlite3.Connection, number: int) -> tuple[CallRecord, str]:
-    """Take a call's words and make its key replay nothing; the call as it was and its new key.
+    """Remove a call's words and replace its key; return the call as it was, and the new key.
 
     Stage, tokens and seconds stay: they were spent.
     """

@@ -129,7 +129,7 @@ class Store(Turns, CallTable, Caches):
                 )
 
     def memory(self, prefix: str) -> MemoryRecord:
-        """The memory whose id is, or alone begins with, ``prefix``; StoreError otherwise."""
+        """The memory with this id, or the only one whose id begins so; StoreError otherwise."""
         with self._read():
             exact = self._memory_where("id = ?", prefix)
             found = exact or self._memory_where("substr(id, 1, length(?)) = ?", prefix, prefix)

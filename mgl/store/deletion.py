@@ -57,7 +57,7 @@ class Redaction:
 
 @dataclass(frozen=True)
 class Gone:
-    """What a deletion takes: ``before`` and ``after`` are all turns of the conversation."""
+    """What a deletion takes; ``before`` and ``after`` have all turns of the conversation."""
 
     document_id: str
     what: Redaction
@@ -170,8 +170,9 @@ def find_fates(
 def delete(
     connection: sqlite3.Connection, gone: Gone, logs: Sequence[MemoryLog], rewrite: Rewrite
 ) -> list[MemoryLog]:
-    """Delete from a conversation and from all that its memories made of it, whose ``logs`` these
-    are. Returns the steps that are to be appended.
+    """Delete from a conversation, and from the ``logs`` of its memories what was made of it.
+
+    Returns the steps that are to be appended.
     """
     _overwrite_turns(connection, gone)
     record_deletion(connection, gone.document_id, gone.turns)

@@ -41,7 +41,7 @@ def decode_turns(column: str | None) -> tuple[int, ...] | None:
 
 
 def meets(column: str | None, turns: Collection[int]) -> bool:
-    """Whether the turns of a column are among some."""
+    """Whether a column has one of some turns."""
     if column is None:
         return bool(turns)
     ranges = json.loads(column)
@@ -64,7 +64,7 @@ def count_deletions(connection: sqlite3.Connection, document_id: str | None) -> 
 
 
 def count_deletions_of(connection: sqlite3.Connection, memory_id: str) -> int:
-    """The same, of the source of a memory."""
+    """The number of the last deletion from a memory's source."""
     (source,) = connection.execute(
         "SELECT document_id FROM memories WHERE id = ?", (memory_id,)
     ).fetchone()

@@ -24,10 +24,10 @@ class GamConfig(PresetConfig):
     every turn at once, ``mfr`` ranks events by vector likeness alone.
     ``summaries`` and ``relations`` say who writes them: the model (``prompt``; for relations a call
     for each candidate, Algorithm 3), or code (``extract``, ``similarity``), which needs no model.
-    ``anchoring`` is what likens a topic to the question: its ``summary`` and keywords (Eq. 9, E.2),
-    or its best ``event``. ``meaning`` is where P_sem comes from: a reranker (``rerank``, the
-    paper's cross-encoder), the embedder's ``likeness`` on a fitted scale, or the words around a
-    turn and its likeness (``context``, ``mgl.memories.gam.reading``).
+    ``anchoring`` is what of a topic is compared with the question: its ``summary`` and keywords
+    (Eq. 9, E.2), or its best ``event``. ``meaning`` is where P_sem comes from: a reranker
+    (``rerank``, the paper's cross-encoder), the embedder's ``likeness`` on a fitted scale, or the
+    words around a turn and its likeness (``context``, ``mgl.memories.gam.reading``).
     ``indicators`` are asked of the model (``prompt``, §4.1) or found by ``rules``.
     ``private`` says whether secrets and personal data are kept, or masked before a model sees them.
     """
@@ -71,9 +71,9 @@ class GamConfig(PresetConfig):
 
     @property
     def compares_turns(self) -> bool:
-        """Whether reading likens single turns to the question."""
+        """Whether reading compares single turns with the question."""
         return self.meaning == "context" or self.anchoring == "event" or self.without == "mfr"
 
     def sampling(self, max_tokens: int) -> Sampling:
-        """How a reply of so many tokens at most is drawn."""
+        """How a reply of at most ``max_tokens`` is sampled."""
         return Sampling(self.temperature, max_tokens=max_tokens, seed=self.seed)

@@ -1,4 +1,4 @@
-"""What a user may change in a memory: correct a topic, freeze it, part two, choose what to forget.
+"""What a user may change: correct a topic, freeze it, unlink two, choose what to forget.
 
 Source: GAM's ethics statement asks for control over what is kept. Functions look at the state and
 give the edit that was meant, or say with an InputError what is missing. A frozen topic is left
@@ -28,7 +28,7 @@ def rewrite_topic(state: State, name: str, summary: str, keywords: Sequence[str]
 
 
 def freeze_topic(state: State, name: str, frozen: bool) -> Freeze | None:
-    """Freeze a topic, or release it; None where it is so already."""
+    """Freeze a topic, or release it; None where nothing changes."""
     return None if _find(state, name).frozen is frozen else Freeze(name, frozen)
 
 

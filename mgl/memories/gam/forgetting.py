@@ -53,7 +53,7 @@ class GamRedactor:
         return edit
 
     def restore(self, left: Sequence[Edit], after: State) -> list[Edit]:
-        """What is masked and what is forgotten."""
+        """The edit that says which turns were deleted and masked."""
         del left
         what = self._gone.what
         stale = [

@@ -183,7 +183,7 @@ class Search:
 def _find_missing(
     index: LexicalIndex | VectorIndex, count: int, gone: Collection[int]
 ) -> list[int]:
-    """The turns below ``count`` that an index lacks, in order, without those that are gone."""
+    """The turns below ``count`` that an index lacks, in order; none that were deleted."""
     last = takewhile(lambda number: number not in index, reversed(range(count)))
     missing = [number for number in last if number not in gone]
     if len(index) + len(missing) + len(gone) == count:

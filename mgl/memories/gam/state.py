@@ -84,7 +84,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Unlink:
-    """The edges between two topics go."""
+    """The edges between two topics are removed."""
 
     source: str
     target: str
@@ -101,7 +101,7 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class Freeze:
-    """A topic is frozen, or let go again."""
+    """A topic is frozen, or released."""
 
     topic: str
     frozen: bool
@@ -109,7 +109,7 @@ class Freeze:
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """Turns are deleted, and parts of those that are ``masked``; what was made of either goes.
+    """Turns are deleted, or ``masked`` in part, with what was made of them.
 
     Deleted turns leave the buffer and their topics. A topic without turns goes with its edges; one
     that keeps some, or has a masked turn, loses summary and keywords. ``stale`` are further topics
@@ -278,7 +278,7 @@ def _drop_turns(state: State, gone: frozenset[int]) -> State:
 
 
 def _drop_words(state: State, turns: Collection[int]) -> State:
-    """What was made from some turns goes."""
+    """Remove what was made from some turns."""
     hit = [topic for topic in state.topics.values() if any(turn in turns for turn in topic.turns)]
     topics = state.topics
     for topic in hit:

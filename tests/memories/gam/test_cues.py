@@ -53,21 +53,6 @@ def sure_of(word: str, logprob: float) -> Scripted:
 
 
 @pytest.mark.parametrize(
-    ("text", "begin", "until"),
-    [
-        ("I went there last week.", date(2023, 5, 1), date(2023, 5, 7)),
-        ("Yesterday I painted.", date(2023, 5, 7), date(2023, 5, 7)),
-    ],
-)
-def test_a_time_is_a_range_of_days_reckoned_from_when_it_was_said(
-    text: str, begin: date, until: date
-) -> None:
-    marks = mark_by_rules(said(text))
-    assert marks.temporal
-    assert [(time.begin, time.until) for time in marks.times] == [(begin, until)]
-
-
-@pytest.mark.parametrize(
     ("text", "consistent"),
     [
         ("My horse is brown.", True),
