@@ -27,7 +27,6 @@ from mgl.errors import InputError, UsageError
 __all__ = [
     "LABELLED",
     "PEOPLE",
-    "Answered",
     "BuildRecord",
     "JsonLines",
     "Key",
@@ -99,8 +98,8 @@ class Record:
     the key of a ``Seat`` (``mgl.evaluation.judges.panel``). ``retrieved`` and ``trace`` are the
     answer's own. ``usage`` is by stage, of the answer alone if the memory is shared, and empty if
     it failed: what was in flight then varies. ``memory`` describes what was read: kind, nodes,
-    edges, chunks, marks, compaction ratio. ``took`` has seconds, in all and by
-    stage, and calls by their outcome.
+    edges, chunks, marks, compaction ratio, and ``read_all`` if it was every turn of a conversation,
+    none of them chosen. ``took`` has seconds, in all and by stage, and calls by their outcome.
     """
 
     method: str
@@ -124,7 +123,7 @@ class Record:
 
     @property
     def name(self) -> str:
-        """What a reader is told of it."""
+        """Its name for readers."""
         again = f" ({self.repeat})" if self.repeat else ""
         return f"{self.method}: {self.item['id']}{again}"
 
@@ -190,29 +189,6 @@ class PairRecord:
     @property
     def name(self) -> str:
         return f"{self.one} beside {self.other}, by {self.model}: {self.item}"
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """An answer as scorers and judges read it: ``compaction`` is its compaction ratio, if any,
-    ``read_all`` whether it was made from every turn of a conversation, of which none was chosen."""
-
-    text: str
-    retrieved: tuple[str, ...] = ()
-    citations: tuple[Mapping[str, Any], ...] = ()
-    compaction: float | None = None
-    read_all: bool = False
-
-    @classmethod
-    def of(cls, record: Record) -> Answered:
-        facts = record.memory
-        return cls(
-            record.answer,
-            record.retrieved,
-            record.citations,
-            facts.get("compaction_ratio"),
-            facts.get("read_all", False),
-        )
 
 
 _ITEM, _BUILD, _RECORD = TypeAdapter(Item), TypeAdapter(BuildRecord), TypeAdapter(Record)

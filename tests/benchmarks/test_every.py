@@ -9,7 +9,7 @@ import pytest
 from mgl import registry
 from mgl.benchmarks.base import Benchmark, Dataset
 from mgl.errors import InputError
-from mgl.evaluation.records import Answered
+from mgl.evaluation.records import Record
 from mgl.evaluation.scorers.registry import score_answer
 from tests.evaluation.small_data import WRITERS
 
@@ -46,7 +46,7 @@ def test_a_choice_is_held_to_options_that_its_scorers_read(name: str, folder: Pa
     for item in read(name, folder).items:
         assert len(item.question.options) == len(item.choices)
         scores = [
-            score_answer(load(name).scorers, item, Answered(option))
+            score_answer(load(name).scorers, item, Record("m", {}, answer=option))
             for option in item.question.options
         ]
         given = [{value for name, value in one.items() if value is not None} for one in scores]

@@ -316,7 +316,7 @@ def trial(tmp_path: Path, mgl_home: Path) -> Trial:
 
 
 def main(home: str, data: str, out: str) -> None:
-    """One process of a run, begun or gone on with: a line to stdout for each call."""
+    """Start or resume a run in this process, with a line to stdout for each call."""
     trial = Trial(Path(home), Path(data), heard=lambda: print("call", flush=True), pause=0.01)
     folder = Path(out)
     if (folder / "manifest.json").exists():

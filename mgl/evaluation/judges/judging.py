@@ -1,6 +1,6 @@
 """Judges: a model says under a schema whether an answer is right, or which of two is better.
 
-    >>> verdict = await JUDGES["locomo"].judge(llm, item, answered)     # doctest: +SKIP
+    >>> verdict = await JUDGES["locomo"].judge(llm, item, record)       # doctest: +SKIP
     >>> verdict.score, verdict.reason                                   # doctest: +SKIP
     (1.0, 'Both name the lake.')
 
@@ -41,7 +41,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from mgl.benchmarks.base import Item
 from mgl.errors import ContextOverflow, ReplyInvalid
 from mgl.evaluation.judges import prompts
-from mgl.evaluation.records import Answered, VerdictRecord
+from mgl.evaluation.records import Record, VerdictRecord
 from mgl.evaluation.scorers.cascade import cascade
 from mgl.evaluation.scorers.choices import find_letter, gold_letter
 from mgl.llm.base import LLM, Message, Sampling
@@ -81,7 +81,7 @@ class Asking:
 
     llm: LLM
     item: Item
-    answered: Answered
+    record: Record
     sampling: Sampling
 
     async def ask(
@@ -106,7 +106,7 @@ class Asking:
         text = prompt.render(
             question=self.item.question.text,
             gold=join_golds(self.item) or "It never came up.",
-            answer=self.answered.text,
+            answer=self.record.answer,
         )
         return await self.ask(text, _Reasoned, lambda it: (it.correct, it.reason))
 
@@ -131,11 +131,11 @@ class Judge:
         return not self.official or any(item.judge_prompt for item in items)
 
     async def judge(
-        self, llm: LLM, item: Item, answered: Answered, *, sampling: Sampling = JUDGING
+        self, llm: LLM, item: Item, record: Record, *, sampling: Sampling = JUDGING
     ) -> VerdictRecord:
         """Judge an answer. Raises the EngineError family, except for an invalid reply and a prompt
         that is too long: these are no verdict, with their reason."""
-        return await self.ask(Asking(llm, item, answered, sampling))
+        return await self.ask(Asking(llm, item, record, sampling))
 
 
 class _Reply(BaseModel):
@@ -186,7 +186,7 @@ def _fill_official(asking: Asking) -> str:
         "official", "the benchmark's", item.judge_prompt, ("question", "gold", "answer")
     )
     values = {"question": item.question.text, "gold": item.golds[0] if item.golds else ""}
-    return prompt.render(**values, answer=asking.answered.text)
+    return prompt.render(**values, answer=asking.record.answer)
 
 
 async def _longmemeval_official(asking: Asking) -> VerdictRecord:
@@ -221,13 +221,13 @@ async def _mindgraph_prompt(asking: Asking) -> VerdictRecord:
     if not item.golds:
         return _none("the item has no gold answer")
     text = prompts.MINDGRAPH.render(
-        question=item.question.text, gold=join_golds(item), predicted=asking.answered.text
+        question=item.question.text, gold=join_golds(item), predicted=asking.record.answer
     )
     return await asking.ask(text, _AsPrinted, lambda it: (it.correct, it.reason))
 
 
 async def _mindgraph(asking: Asking) -> VerdictRecord:
-    said, item = asking.answered.text, asking.item
+    said, item = asking.record.answer, asking.item
     if (gold := gold_letter(item)) is not None:
         letter = find_letter(said, item.choices)
         score = None if letter is None else float(letter == gold)
@@ -245,7 +245,7 @@ def _evaluate_by(prompt: Prompt) -> Ask:
         if not item.passage:
             return _none("the item has no passage to judge by")
         printed = prompt.render(
-            paragraph=item.passage, question=item.question.text, response=asking.answered.text
+            paragraph=item.passage, question=item.question.text, response=asking.record.answer
         )
         text = printed + prompts.EVALUATION_AS_JSON.text
         return await asking.ask(text, _Evaluation, lambda it: (it.score / 100, it.explanation))
@@ -281,11 +281,11 @@ async def _longmemeval(asking: Asking) -> VerdictRecord:
 
 
 async def _citation_support(asking: Asking) -> VerdictRecord:
-    answered = asking.answered
-    sentences = [answered.text[slice(*span)].strip() for span in sentence_spans(answered.text)]
-    if not answered.citations or not sentences:
+    answer, citations = asking.record.answer, asking.record.citations
+    sentences = [answer[slice(*span)].strip() for span in sentence_spans(answer)]
+    if not citations or not sentences:
         return _none("nothing is cited")
-    passages = "\n".join(f"[{n}] {each['quote']}" for n, each in enumerate(answered.citations, 1))
+    passages = "\n".join(f"[{n}] {each['quote']}" for n, each in enumerate(citations, 1))
     verdicts = []
     for sentence in sentences:
         text = prompts.SUPPORT.render(
@@ -339,19 +339,19 @@ class _Preference(_Reply):
     better: Literal["first", "second", "neither"]
 
 
-async def prefer(llm: LLM, item: Item, first: str, second: str) -> VerdictRecord:
+async def prefer(llm: LLM, item: Item, first: Record, second: Record) -> VerdictRecord:
     """Compare two answers beside the item's passage, or beside its gold answers if it has none.
 
     Errors as of ``Judge.judge``; an item with neither is no verdict. Asked in both orders, a model
     that prefers the same place twice looks at the place (``reliability.position_bias``).
     """
-    given = {"question": item.question.text, "first": first, "second": second}
+    given = {"question": item.question.text, "first": first.answer, "second": second.answer}
     if item.passage:
         text = prompts.BETTER.render(passage=item.passage, **given)
     elif item.golds:
         text = prompts.CLOSER.render(gold=join_golds(item), **given)
     else:
         return _none("the item has neither a passage nor a gold answer")
-    return await Asking(llm, item, Answered(first), JUDGING).ask(
+    return await Asking(llm, item, first, JUDGING).ask(
         text, _Preference, lambda it: (_SCORES[it.better], it.reason)
     )

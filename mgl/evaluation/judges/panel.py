@@ -1,6 +1,6 @@
 """Who judges a run's answers: a panel of judges, and the labelled answers to hold them against.
 
-    >>> [seat.key for seat in seat_panel("entailment", "a", [("entailment", "b")], repeats=1)]
+    >>> [seat.key for seat in seat_panel([("entailment", "a"), ("entailment", "b")], repeats=1)]
     ['entailment', 'entailment, again 1', 'entailment by b', 'entailment by b, again 1']
 
 The first judge's verdict is the score of an answer and is recorded under the judge's name alone;
@@ -17,7 +17,7 @@ are optional, for judges that read them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,15 +55,14 @@ class Seat:
         return resampled_judging(self.repeat) if self.repeat else JUDGING
 
 
-def seat_panel(
-    judge: str | None, model: str | None, others: Iterable[tuple[str, str]], *, repeats: int = 0
-) -> tuple[Seat, ...]:
-    """List every verdict to ask for, none without a first judge; ``others`` are further judges with
-    their models, each verdict is repeated ``repeats`` times."""
-    if judge is None or model is None:
-        return ()
-    judges = [(judge, model, judge), *((name, by, f"{name} by {by}") for name, by in others)]
-    return tuple(Seat(*one, repeat) for one in judges for repeat in range(repeats + 1))
+def seat_panel(judges: Sequence[tuple[str, str]], *, repeats: int = 0) -> tuple[Seat, ...]:
+    """List every verdict that ``judges`` (by name and model) are asked for, each repeated
+    ``repeats`` times."""
+    return tuple(
+        Seat(judge, model, f"{judge} by {model}" if number else judge, repeat)
+        for number, (judge, model) in enumerate(judges)
+        for repeat in range(repeats + 1)
+    )
 
 
 class _Row(BaseModel):

@@ -25,7 +25,7 @@ import numpy as np
 from mgl.errors import UsageError, install_hint
 from mgl.evaluation.judges.judging import JUDGES
 from mgl.evaluation.judges.panel import Seat
-from mgl.evaluation.records import Answered, Record, item_from_json
+from mgl.evaluation.records import Record, item_from_json
 from mgl.evaluation.report.runs import Group, Series
 from mgl.evaluation.scorers.bertscore import BERTSCORE, bertscores_among
 from mgl.evaluation.scorers.registry import AGGREGATES, SCORERS, Scored
@@ -260,10 +260,7 @@ class Frame:
     ) -> Figure | None:
         wanted = set(self._select(part))
         own = [record for record in self._records[method] if record.item["id"] in wanted]
-        scored = [
-            Scored(item_from_json(one.item), None if one.failed else Answered.of(one))
-            for one in own
-        ]
+        scored = [Scored(item_from_json(one.item), one) for one in own]
         interval = AGGREGATES[metric.name].compute(scored)
         failed = sum(record.failed for record in own)
         return None if interval is None else Figure(metric, interval, failed)

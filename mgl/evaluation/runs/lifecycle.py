@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, Self
 from mgl import registry
 from mgl.errors import InputError, MglError, ResourceError, UsageError
 from mgl.evaluation.judges.judging import JUDGES
-from mgl.evaluation.records import Answered, Record, RunLog, item_from_json
+from mgl.evaluation.records import Record, RunLog, item_from_json
 from mgl.evaluation.runs.due import due_answers, due_bertscores, due_pairs, due_verdicts, list_keys
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import Manifest, Session, utc_now
@@ -182,7 +182,7 @@ def _verify_scores(
     recorded = dict(record.scores)
     by_model = {name: recorded.pop(name) for name in bertscores_among(record.scores)}
     item = item_from_json(record.item)
-    again = {} if record.failed else score_answer(scorers, item, Answered.of(record))
+    again = {} if record.failed else score_answer(scorers, item, record)
     for name in sorted({*recorded, *again}):
         if recorded.get(name) != again.get(name):
             yield Difference(record.name, name, str(recorded.get(name)), str(again.get(name)))

@@ -145,10 +145,8 @@ class Manifest(_Strict):
     @property
     def panel(self) -> tuple[Seat, ...]:
         """Every verdict that is asked for on an answer."""
-        if not self.judged_by:
-            return ()
-        (judge, model), *others = [(one.judge, one.model) for one in self.judged_by]
-        return seat_panel(judge, model, others, repeats=self.arguments.judge_repeats)
+        judges = [(one.judge, one.model) for one in self.judged_by]
+        return seat_panel(judges, repeats=self.arguments.judge_repeats)
 
     @property
     def self_judged(self) -> list[str]:

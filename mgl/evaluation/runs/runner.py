@@ -26,7 +26,6 @@ from mgl import registry
 from mgl.errors import UsageError
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.records import (
-    Answered,
     BuildRecord,
     Key,
     PairKey,
@@ -208,7 +207,7 @@ class Runner:
             record = await executor.answer(ask, path)
         if record.failed:
             return record
-        scores = score_answer(self._manifest.scorers, item, Answered.of(record))
+        scores = score_answer(self._manifest.scorers, item, record)
         return replace(record, scores=scores)
 
     async def _each(self, units: Iterable[UnitT], work: Callable[[UnitT], Awaitable[None]]) -> None:

@@ -25,7 +25,6 @@ from mgl.errors import EngineError, EngineUnavailable, EngineUnusable, InputErro
 from mgl.evaluation.judges.judging import JUDGES, prefer
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.records import (
-    Answered,
     BuildRecord,
     Record,
     Spent,
@@ -275,14 +274,12 @@ class LocalExecutor:
     async def judge(self, record: Record, seat: Seat) -> VerdictRecord:
         """Ask a judge for its verdict, which has a reason, and no score, if the model gave none."""
         judge, item = JUDGES[seat.judge].judge, item_from_json(record.item)
-        return await self._decide(
-            lambda llm: judge(llm, item, Answered.of(record), sampling=seat.sampling)
-        )
+        return await self._decide(lambda llm: judge(llm, item, record, sampling=seat.sampling))
 
     async def compare(self, first: Record, second: Record) -> VerdictRecord:
         """Ask which of two answers to one item is better."""
         item = item_from_json(first.item)
-        return await self._decide(lambda llm: prefer(llm, item, first.answer, second.answer))
+        return await self._decide(lambda llm: prefer(llm, item, first, second))
 
     async def _decide(
         self, ask: Callable[[Client], Coroutine[Any, Any, VerdictRecord]]
@@ -362,9 +359,10 @@ def list_retrieved(reply: Answer, source: Source, read: Source) -> tuple[str, ..
 
 
 def _has_read_all(source: Source, retrieved: tuple[str, ...]) -> bool:
-    if not isinstance(source, Conversation):
-        return False
-    return {turn.id for turn in source.turns if turn.text} <= {*retrieved}
+    known = {*retrieved}
+    return isinstance(source, Conversation) and all(
+        turn.id in known for turn in source.turns if turn.text
+    )
 
 
 def _list_citations(reply: Answer, source: Source) -> tuple[Mapping[str, Any], ...]:

@@ -1,6 +1,6 @@
 """Every score of an answer by its name, and those that many answers have together.
 
-    >>> score_answer(["f1_squad"], item, Answered("In Rome."))            # doctest: +SKIP
+    >>> score_answer(["f1_squad"], item, record)            # doctest: +SKIP
     {'f1_squad': 0.6666666666666666}
 
 A name says the exact variant, ``about`` its source. A score is 0 to 1 (the compaction ratio may be
@@ -20,14 +20,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mgl.benchmarks.base import Item
 from mgl.errors import UsageError
-from mgl.evaluation.records import Answered
+from mgl.evaluation.records import Record
 from mgl.evaluation.scorers.bertscore import bertscores_among
 from mgl.evaluation.scorers.cascade import cascade
 from mgl.evaluation.scorers.choices import (
@@ -63,7 +63,7 @@ __all__ = [
 
 CUTOFFS: Final = (5, 10, 20, 30, 50)
 
-Score = Callable[[Item, Answered], float | None]
+Score = Callable[[Item, Record], float | None]
 
 
 class _UnreadableError(Exception):
@@ -85,16 +85,11 @@ class Scorer:
     check: Callable[[], object] = lambda: None
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """One item of a method and its answer, None if it failed."""
+class Scored(NamedTuple):
+    """One item of a method and what came of it."""
 
     item: Item
-    answered: Answered | None
-
-    @property
-    def text(self) -> str:
-        return "" if self.answered is None else self.answered.text
+    record: Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,13 +144,13 @@ def find_scorers(names: Iterable[str]) -> tuple[Scorer, ...]:
     return tuple(found)
 
 
-def score_answer(names: Iterable[str], item: Item, answered: Answered) -> dict[str, float | None]:
+def score_answer(names: Iterable[str], item: Item, record: Record) -> dict[str, float | None]:
     """Compute the scores that the item can have, in the order of names, None for one that is
     unreadable; errors as above."""
     scores: dict[str, float | None] = {}
     for scorer in find_scorers(names):
         try:
-            value = scorer.score(item, answered)
+            value = scorer.score(item, record)
         except _UnreadableError:
             scores[scorer.name] = None
         else:
@@ -168,13 +163,13 @@ def score_answer(names: Iterable[str], item: Item, answered: Answered) -> dict[s
 
 
 def _best(score: Callable[[str, str], float]) -> Score:
-    return lambda item, answered: max(
-        (score(answered.text, gold) for gold in item.golds), default=None
+    return lambda item, record: max(
+        (score(record.answer, gold) for gold in item.golds), default=None
     )
 
 
 def _of_golds(score: Callable[[str, Sequence[str]], float]) -> Score:
-    return lambda item, answered: score(answered.text, item.golds) if item.golds else None
+    return lambda item, record: score(record.answer, item.golds) if item.golds else None
 
 
 def _decision(
@@ -182,10 +177,10 @@ def _decision(
 ) -> Score:
     """1 if what a reply decides is the gold, else 0; None if the item has no such gold."""
 
-    def score(item: Item, answered: Answered) -> float | None:
+    def score(item: Item, record: Record) -> float | None:
         if (wanted := gold(item)) is None:
             return None
-        if (said := read(answered.text, item)) is None:
+        if (said := read(record.answer, item)) is None:
             raise _UnreadableError
         return float(said == wanted)
 
@@ -199,17 +194,17 @@ def _gold_verdict(item: Item) -> bool | None:
 _letter = _decision(gold_letter, lambda text, item: find_letter(text, item.choices))
 
 
-def _locomo(item: Item, answered: Answered) -> float | None:
+def _locomo(item: Item, record: Record) -> float | None:
     category = int(item.labels.get("category", 0))
     if category not in range(1, 6) or (category != 5 and not item.golds):
         return None
-    return locomo_f1(answered.text, next(iter(item.golds), None), category)
+    return locomo_f1(record.answer, next(iter(item.golds), None), category)
 
 
-def _cascade(item: Item, answered: Answered) -> float | None:
+def _cascade(item: Item, record: Record) -> float | None:
     if item.choices:
-        return _letter(item, answered)
-    return float(cascade(answered.text, item.golds) is not None) if item.golds else None
+        return _letter(item, record)
+    return float(cascade(record.answer, item.golds) is not None) if item.golds else None
 
 
 def _substrings(prediction: str, golds: Sequence[str]) -> float:
@@ -219,9 +214,9 @@ def _substrings(prediction: str, golds: Sequence[str]) -> float:
 def _recall(measure: Literal["share", "any", "all", "ndcg"], k: int, *, sessions: bool) -> Score:
     """None for an item without named evidence, and for an answer that ranked nothing."""
 
-    def score(item: Item, answered: Answered) -> float | None:
-        found, wanted = list(answered.retrieved), item.evidence
-        if not wanted or not found or answered.read_all or not is_ranked(found, k):
+    def score(item: Item, record: Record) -> float | None:
+        found, wanted = list(record.retrieved), item.evidence
+        if not wanted or not found or record.memory.get("read_all") or not is_ranked(found, k):
             return None
         if sessions:
             found = list(dict.fromkeys(map(session_of, found)))
@@ -251,8 +246,8 @@ def _recall_scorers() -> Iterable[Scorer]:
                 )
 
 
-def _verbatim(_item: Item, answered: Answered) -> float | None:
-    held = Counter(bool(each["verbatim"]) for each in answered.citations)
+def _verbatim(_item: Item, record: Record) -> float | None:
+    held = Counter(bool(each["verbatim"]) for each in record.citations)
     return held[True] / held.total() if held else None
 
 
@@ -318,7 +313,7 @@ def _list_scorers() -> Iterable[Scorer]:
     yield mean("citations_verbatim", score=_verbatim, about="share of citations that are verbatim")
     yield mean(
         "compaction_ratio",
-        score=lambda _item, answered: answered.compaction,
+        score=lambda _item, record: record.memory.get("compaction_ratio"),
         about="MindGraph §4.2: first call / source, tokens",
     )
 
@@ -347,8 +342,8 @@ def _pairs(answers: Sequence[Scored]) -> Units | None:
     for each in answers:
         label = _gold_verdict(each.item)
         if each.item.pair and label is not None:
-            said = None if each.answered is None else find_verdict(each.text)
-            unread = each.answered is not None and said is None
+            said = None if each.record.failed else find_verdict(each.record.answer)
+            unread = not each.record.failed and said is None
             pairs[each.item.pair, each.item.source][label] = None if unread else said is label
     rows = []
     for (name, source), pair in pairs.items():
@@ -364,9 +359,9 @@ def _labels(answers: Sequence[Scored]) -> Units | None:
     names = sorted({gold for gold, _ in asked})
     rows = []
     for gold, each in asked:
-        said = find_label(each.text, each.item.choices)
+        said = find_label(each.record.answer, each.item.choices)
         row = [(gold == name, said == name, gold == said == name) for name in names]
-        missing = np.nan if each.answered is not None and said is None else 1.0
+        missing = 1.0 if each.record.failed or said is not None else np.nan
         counts = np.array(row, dtype=np.float64).T.reshape(-1)
         rows.append((each.item.id, each.item.source, list(counts * missing)))
     return _units(rows)

@@ -11,7 +11,7 @@ from mgl.benchmarks.base import Item
 from mgl.errors import EngineRejected
 from mgl.evaluation.judges import prompts
 from mgl.evaluation.judges.judging import JUDGES, prefer
-from mgl.evaluation.records import Answered, VerdictRecord
+from mgl.evaluation.records import Record, VerdictRecord
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import SchemaEngine, Scripted, ScriptedEngine
@@ -36,12 +36,16 @@ def no() -> str:
     return json.dumps({"reason": "It does not say.", "correct": False})
 
 
+def make_record(text: str, **fields: Any) -> Record:
+    return Record("m", {}, answer=text, **fields)
+
+
 async def judged(
-    name: str, of: Item, answered: str | Answered, *replies: Scripted, context: int = 32_768
+    name: str, of: Item, answered: str | Record, *replies: Scripted, context: int = 32_768
 ) -> tuple[VerdictRecord, list[str]]:
     """The verdict, and the prompts that it took."""
     engine = ScriptedEngine(replies, context_tokens=context)
-    said = Answered(answered) if isinstance(answered, str) else answered
+    said = make_record(answered) if isinstance(answered, str) else answered
     verdict = await JUDGES[name].judge(Client(engine, MemoryCallLog()), of, said)
     return verdict, [request.messages[-1].content for request in engine.requests]
 
@@ -66,7 +70,7 @@ async def test_a_yes_and_a_no(name: str) -> None:
 async def test_prose_is_no_verdict(name: str) -> None:
     of = item("Rome", category="multi-session", passage="x", judge_prompt=OFFICIAL)
     prose = ["It seems right to me."] * 5
-    verdict, asked = await judged(name, of, Answered("Zebras.", citations=CITED), *prose)
+    verdict, asked = await judged(name, of, make_record("Zebras.", citations=CITED), *prose)
     assert (verdict.score, verdict.reply) == (None, "")
     assert verdict.reason
     assert asked
@@ -94,7 +98,7 @@ async def test_an_engine_that_refuses_is_not_hidden() -> None:
 async def test_any_reply_under_the_schema_is_a_verdict_or_none(name: str) -> None:
     of = item("Rome", category="temporal-reasoning", passage="Rome.", judge_prompt=OFFICIAL)
     client = Client(SchemaEngine(1), MemoryCallLog())
-    verdict = await JUDGES[name].judge(client, of, Answered("Bern. Zurich.", citations=CITED))
+    verdict = await JUDGES[name].judge(client, of, make_record("Bern. Zurich.", citations=CITED))
     assert verdict.score is None or 0 <= verdict.score <= 1
 
 
@@ -137,7 +141,7 @@ async def test_longmemevals_own_prompt_is_asked_and_read_as_its_script_does(
 ) -> None:
     engine = ScriptedEngine([reply])
     judge, of = JUDGES["longmemeval_official"], item("Rome", judge_prompt=OFFICIAL)
-    verdict = await judge.judge(Client(engine, MemoryCallLog()), of, Answered("{gold}"))
+    verdict = await judge.judge(Client(engine, MemoryCallLog()), of, make_record("{gold}"))
     [request] = engine.requests
     assert (verdict.score, verdict.reply) == (score, reply)
     assert request.messages[-1].content == "Q: Where did Ann go? A: Rome M: {gold}"
@@ -187,7 +191,7 @@ async def test_longmemevals_ids_in_abs_want_an_abstention_and_other_types_are_no
 
 
 async def test_citation_support_is_the_share_of_sentences_that_were_all_judged() -> None:
-    answered = Answered("Ann went to Rome. She flew.", citations=CITED)
+    answered = make_record("Ann went to Rome. She flew.", citations=CITED)
     replies = [
         json.dumps({"reason": reason, "supported": supported})
         for reason, supported in (("Rome is named.", True), ("No word of a flight.", False))
@@ -204,7 +208,9 @@ async def test_citation_support_is_the_share_of_sentences_that_were_all_judged()
 @pytest.mark.parametrize("of", [item(passage="It rained and blew."), item("Rain.")])
 async def test_the_preferred_place_is_the_score(of: Item, place: str, score: float) -> None:
     engine = ScriptedEngine([json.dumps({"reason": "It says more.", "better": place})])
-    verdict = await prefer(Client(engine, MemoryCallLog()), of, "It rained.", "It blew.")
+    verdict = await prefer(
+        Client(engine, MemoryCallLog()), of, make_record("It rained."), make_record("It blew.")
+    )
     assert (verdict.score, verdict.reason) == (score, "It says more.")
     said = engine.requests[0].messages[-1].content
     assert said.index("It rained.\n") < said.index("It blew.\n")
@@ -213,7 +219,11 @@ async def test_the_preferred_place_is_the_score(of: Item, place: str, score: flo
 
 async def test_prose_is_no_preference_and_without_anything_to_judge_by_nothing_is_asked() -> None:
     client = Client(ScriptedEngine(["The first."] * 5), MemoryCallLog())
-    assert (await prefer(client, item(passage="x"), "a", "b")).score is None
+    assert (
+        await prefer(client, item(passage="x"), make_record("a"), make_record("b"))
+    ).score is None
     engine = ScriptedEngine([])
-    verdict = await prefer(Client(engine, MemoryCallLog()), item(), "a", "b")
+    verdict = await prefer(
+        Client(engine, MemoryCallLog()), item(), make_record("a"), make_record("b")
+    )
     assert (verdict.score, engine.requests) == (None, [])

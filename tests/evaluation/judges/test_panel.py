@@ -21,14 +21,14 @@ models = st.sampled_from(["a", "b", "c"])
 
 
 def test_one_judge_is_known_by_its_name_alone_and_without_one_nothing_is_asked() -> None:
-    (seat,) = seat_panel("entailment", "a", [])
+    (seat,) = seat_panel([("entailment", "a")])
     assert (seat.key, seat.judge, seat.model) == ("entailment", "entailment", "a")
     assert seat.sampling == JUDGING
-    assert seat_panel(None, None, [], repeats=3) == ()
+    assert seat_panel([], repeats=3) == ()
 
 
 def test_repeats_are_warm_and_far_enough_apart_for_what_is_drawn_anew() -> None:
-    first, *again = seat_panel("entailment", "a", [], repeats=3)
+    first, *again = seat_panel([("entailment", "a")], repeats=3)
     assert first.sampling.temperature == 0
     assert all(seat.sampling.temperature > 0 for seat in again)
     seeds = sorted(seat.sampling.seed for seat in (first, *again))
@@ -38,8 +38,7 @@ def test_repeats_are_warm_and_far_enough_apart_for_what_is_drawn_anew() -> None:
 @given(st.lists(st.tuples(names, models), min_size=1, max_size=6, unique=True), st.integers(0, 3))
 @settings(deadline=None, max_examples=20)
 def test_no_two_verdicts_have_one_key(judges: list[tuple[str, str]], repeats: int) -> None:
-    (judge, model), *others = judges
-    seats = seat_panel(judge, model, others, repeats=repeats)
+    seats = seat_panel(judges, repeats=repeats)
     assert len({seat.key for seat in seats}) == len(seats) == len(judges) * (repeats + 1)
 
 

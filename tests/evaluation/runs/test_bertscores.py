@@ -117,7 +117,7 @@ def test_a_replay_needs_no_weights(trial: Trial, tmp_path: Path, model: Path) ->
     assert found == Replay(9 + 3 + 9, (), ())
 
 
-def test_other_weights_than_the_run_was_begun_with_are_refused(
+def test_other_weights_than_the_run_was_started_with_are_refused(
     trial: Trial, tmp_path: Path, model: Path, plug: Callable[[int], None]
 ) -> None:
     plug(4)

@@ -65,7 +65,7 @@ def test_a_build_that_fails_fails_its_items(trial: Trial, tmp_path: Path) -> Non
     [(GONE, EngineUnavailable), (LOCKED, EngineUnusable)],
     ids=["gone", "locked"],
 )
-def test_a_server_that_answers_nobody_ends_the_run_and_says_how_to_go_on(
+def test_a_server_that_answers_nobody_ends_the_run_and_names_the_command_that_resumes_it(
     trial: Trial, tmp_path: Path, country: str, error: type[EngineError]
 ) -> None:
     trial.data = write_data(tmp_path / "tiny.json", {"east": ["Cathay", country, "Serica"]})
@@ -96,7 +96,7 @@ def test_what_failed_is_tried_again_when_asked(trial: Trial, tmp_path: Path) -> 
     assert trial.calls == calls + 1
 
 
-def test_trying_again_is_gone_on_with_after_an_interruption(trial: Trial, tmp_path: Path) -> None:
+def test_a_retry_that_was_interrupted_is_continued(trial: Trial, tmp_path: Path) -> None:
     trial.data = write_data(tmp_path / "tiny.json", {"east": [REFUSED, "Cathay"]})
     out = trial.run(tmp_path / "run")
 

@@ -1,4 +1,4 @@
-"""Runs with several judges whose verdicts are asked again: kept, gone on with, and replayed."""
+"""Runs with several judges whose verdicts are repeated: recorded, resumed and replayed."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def judges(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def judging(name: str) -> Judge:
         async def ask(it: Asking) -> VerdictRecord:
-            said = it.answered.text
+            said = it.record.answer
             asked = [Message("user", f"{name}: is {said} right?")]
             reply = (await it.llm.complete(asked, sampling=it.sampling, stage="judge")).text
             if said == capital("Mu") and name == "strict" and it.sampling.temperature == 0:
@@ -133,7 +133,7 @@ def unplugged(trial: Trial, home: Path, calls: int) -> tuple[Trial, list[int]]:
 
 @pytest.mark.parametrize("concurrency", [1, 4])
 @pytest.mark.parametrize("calls", [10, *(pytest.param(n, marks=NIGHTLY) for n in (9, 62))])
-def test_ended_between_two_verdicts_a_run_goes_on(
+def test_a_run_that_ended_between_two_verdicts_resumes(
     trial: Trial, tmp_path: Path, calls: int, concurrency: int
 ) -> None:
     """9 answers and 6 verdicts each are 63 calls, of which none is paid twice."""
@@ -260,7 +260,7 @@ def test_what_people_judged_and_pairs_are_judged_with_the_run(
 
 
 @pytest.mark.parametrize("calls", [60, 134, *(pytest.param(n, marks=NIGHTLY) for n in (18, 139))])
-def test_ended_while_judges_are_looked_into_a_run_goes_on(
+def test_a_run_that_ended_while_judging_labels_and_pairs_resumes(
     trial: Trial, tmp_path: Path, looked_into: dict[str, Any], calls: int
 ) -> None:
     whole = trial.run(tmp_path / "whole", **looked_into)

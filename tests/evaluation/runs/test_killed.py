@@ -1,4 +1,4 @@
-"""Runs whose process is killed, or hears Ctrl-C, and is begun again."""
+"""Runs whose process is killed, and that are started again."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_killed_twice_a_run_gives_the_same_bytes_and_pays_no_call_twice(
 
 @pytest.mark.usefixtures("plugin")
 @pytest.mark.parametrize("kept", [0, 1, 6, 21])
-def test_gone_on_with_from_any_line(trial: Trial, tmp_path: Path, kept: int) -> None:
+def test_a_run_resumes_from_any_line(trial: Trial, tmp_path: Path, kept: int) -> None:
     """What was killed between its last record and its end, or long before, ends the same."""
     out = trial.run(tmp_path / "run")
     before, calls = result(out), trial.calls

@@ -231,7 +231,7 @@ def test_other_prompts_are_refused_unless_the_run_is_complete(
     assert trial.resume(out).ended is not None
 
 
-def test_ended_before_it_has_a_manifest_a_run_is_begun_in_the_same_folder(
+def test_a_run_killed_before_its_manifest_starts_again_in_the_same_folder(
     trial: Trial, tmp_path: Path
 ) -> None:
     (tmp_path / "run").mkdir()
@@ -239,7 +239,7 @@ def test_ended_before_it_has_a_manifest_a_run_is_begun_in_the_same_folder(
     assert len(rows(trial.run(tmp_path / "run", limit=1))) == 1
 
 
-def test_a_full_disk_ends_a_run_with_what_goes_on(
+def test_a_full_disk_ends_a_run_and_names_the_command_that_resumes_it(
     trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:

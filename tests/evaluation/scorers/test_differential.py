@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from nltk.stem import PorterStemmer
 
 from mgl.benchmarks.base import Item
-from mgl.evaluation.records import Answered
+from mgl.evaluation.records import Record
 from mgl.evaluation.scorers.registry import score_answer
 from mgl.evaluation.scorers.retrieval import rank_evidence, session_of
 from mgl.evaluation.scorers.words import amem_f1, locomo_f1
@@ -107,5 +107,5 @@ def test_longmemeval_recall_and_ndcg(order: list[str], gold: set[str], k: int) -
 def test_ruler(golds: list[str], reply: str) -> None:
     found = [1.0 if reply.lower().find(gold.lower()) >= 0 else 0.0 for gold in golds]
     name, item = "substring_share_ruler", Item("q", "s", Question("?"), tuple(golds))
-    score = score_answer([name], item, Answered(reply))
+    score = score_answer([name], item, Record("m", {}, answer=reply))
     assert score == {name: pytest.approx(sum(found) / len(found))}

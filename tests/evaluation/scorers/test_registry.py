@@ -9,7 +9,7 @@ import pytest
 
 from mgl.benchmarks.base import Item
 from mgl.errors import UsageError
-from mgl.evaluation.records import Answered, Record
+from mgl.evaluation.records import Record
 from mgl.evaluation.scorers.registry import (
     AGGREGATES,
     SCORERS,
@@ -38,60 +38,68 @@ def category(number: int) -> dict[str, str]:
     return {"category": str(number)}
 
 
+def make_record(
+    text: str, retrieved: tuple[str, ...] = (), citations: Any = (), **memory: Any
+) -> Record:
+    told = {"retrieved": retrieved, "citations": citations, "memory": memory}
+    return Record("m", {}, answer=text, **told)
+
+
+FAILED = Record("m", {}, reason="EngineTimeout: slow")
 RED, TRUE = item("B", choices=COLOURS), item("TRUE", pair="p")
 CITED = ({"verbatim": True}, {"verbatim": True}, {"verbatim": False})
 READ = ("D1:3", "D9:1", "D1:1", "D7:7", "D7:8", "D2:2")
 TURNS = item("x", evidence=("D1:3", "D2:2"))
 
-WORKED: list[tuple[str, Item, Answered, float]] = [
-    ("exact_match", item("Rome", "Paris"), Answered("The Paris."), 1),
-    ("exact_match", item("Rome"), Answered("In Rome"), 0),
-    ("f1_squad", item("Rome", "old Rome"), Answered("in old Rome"), 2 * 2 / 5),
-    ("f1_locomo_official", item("pottery, painting", labels=category(1)), Answered("pots"), 0),
-    ("f1_locomo_official", item("pot, paint", labels=category(1)), Answered("pots"), 1 / 2),
-    ("f1_locomo_official", item("paint; oil", labels=category(3)), Answered("painting"), 1),
-    ("f1_locomo_official", item(labels=category(5)), Answered("Not mentioned."), 1),
-    ("f1_set_amem", item("red red lakes"), Answered("Red lakes, two."), 2 * 2 / 5),
-    ("bleu1_amem", item("the cat"), Answered("The cat sat"), 2 / 3),
-    ("cascade_mindgraph", item("Rome"), Answered("He went to Rome."), 1),
-    ("cascade_mindgraph", item("Rome"), Answered("He stayed."), 0),
-    ("cascade_mindgraph", RED, Answered("A"), 0),
-    ("cascade_mindgraph", RED, Answered("(b)"), 1),
-    ("cascade_mindgraph", RED, Answered("the red one"), 1),
-    ("choice_letter", RED, Answered("the red one"), 1),
-    ("choice_letter", RED, Answered("(A)"), 0),
-    ("choice_letter_longbench", RED, Answered("The correct answer is (B)"), 1),
-    ("choice_letter_longbench", RED, Answered("B"), 0),
-    ("label_accuracy", item("contradict", choices=LABELS), Answered("Contradicts."), 1),
-    ("label_accuracy", item("contradict", choices=LABELS), Answered("Consistent"), 0),
-    ("claim_accuracy", TRUE, Answered("TRUE, since"), 1),
-    ("claim_accuracy", TRUE, Answered("False"), 0),
-    ("substring_share_ruler", item("123", "456"), Answered("It is 1234."), 1 / 2),
-    ("substring_share_ruler", item("Abc"), Answered("xABCx"), 1),
-    ("rouge_1_recall", item("a b c d", "a"), Answered("a b"), 1),
-    ("rouge_2_recall", item("a b c"), Answered("a b"), 1 / 2),
-    ("rouge_l_recall", item("a b c d"), Answered("d a b"), 2 / 4),
-    ("bleu_1", item("a b"), Answered("a c"), 1 / 2),
-    ("bleu_4", item("a b c d"), Answered("a b c d e"), 1 / 2),
-    ("meteor_stems", item("a b c d"), Answered("a b c d"), 1 - 0.5 / 4**3),
-    ("evidence_recall@5", TURNS, Answered("", READ), 1 / 2),
-    ("evidence_recall@10", TURNS, Answered("", READ), 1),
-    ("evidence_recall@5", item(evidence=("D9", "D2")), Answered("", READ), 1 / 2),
-    ("evidence_session_recall@5", TURNS, Answered("", READ), 1),
-    ("evidence_session_recall@5", item(evidence=("D8", "D1:9")), Answered("", READ), 1 / 2),
-    ("evidence_recall_any@5", TURNS, Answered("", READ), 1),
-    ("evidence_recall_all@5", TURNS, Answered("", READ), 0),
-    ("evidence_ndcg@5", TURNS, Answered("", READ), 1 / 2),
-    ("evidence_session_recall_any@5", TURNS, Answered("", READ), 1),
-    ("evidence_session_recall_all@5", TURNS, Answered("", READ), 1),
-    ("evidence_session_ndcg@5", TURNS, Answered("", READ), (1 + 1 / 2) / 2),
-    ("citations_verbatim", item(), Answered("x", citations=CITED), 2 / 3),
-    ("compaction_ratio", item(), Answered("x", compaction=0.07), 0.07),
+WORKED: list[tuple[str, Item, Record, float]] = [
+    ("exact_match", item("Rome", "Paris"), make_record("The Paris."), 1),
+    ("exact_match", item("Rome"), make_record("In Rome"), 0),
+    ("f1_squad", item("Rome", "old Rome"), make_record("in old Rome"), 2 * 2 / 5),
+    ("f1_locomo_official", item("pottery, painting", labels=category(1)), make_record("pots"), 0),
+    ("f1_locomo_official", item("pot, paint", labels=category(1)), make_record("pots"), 1 / 2),
+    ("f1_locomo_official", item("paint; oil", labels=category(3)), make_record("painting"), 1),
+    ("f1_locomo_official", item(labels=category(5)), make_record("Not mentioned."), 1),
+    ("f1_set_amem", item("red red lakes"), make_record("Red lakes, two."), 2 * 2 / 5),
+    ("bleu1_amem", item("the cat"), make_record("The cat sat"), 2 / 3),
+    ("cascade_mindgraph", item("Rome"), make_record("He went to Rome."), 1),
+    ("cascade_mindgraph", item("Rome"), make_record("He stayed."), 0),
+    ("cascade_mindgraph", RED, make_record("A"), 0),
+    ("cascade_mindgraph", RED, make_record("(b)"), 1),
+    ("cascade_mindgraph", RED, make_record("the red one"), 1),
+    ("choice_letter", RED, make_record("the red one"), 1),
+    ("choice_letter", RED, make_record("(A)"), 0),
+    ("choice_letter_longbench", RED, make_record("The correct answer is (B)"), 1),
+    ("choice_letter_longbench", RED, make_record("B"), 0),
+    ("label_accuracy", item("contradict", choices=LABELS), make_record("Contradicts."), 1),
+    ("label_accuracy", item("contradict", choices=LABELS), make_record("Consistent"), 0),
+    ("claim_accuracy", TRUE, make_record("TRUE, since"), 1),
+    ("claim_accuracy", TRUE, make_record("False"), 0),
+    ("substring_share_ruler", item("123", "456"), make_record("It is 1234."), 1 / 2),
+    ("substring_share_ruler", item("Abc"), make_record("xABCx"), 1),
+    ("rouge_1_recall", item("a b c d", "a"), make_record("a b"), 1),
+    ("rouge_2_recall", item("a b c"), make_record("a b"), 1 / 2),
+    ("rouge_l_recall", item("a b c d"), make_record("d a b"), 2 / 4),
+    ("bleu_1", item("a b"), make_record("a c"), 1 / 2),
+    ("bleu_4", item("a b c d"), make_record("a b c d e"), 1 / 2),
+    ("meteor_stems", item("a b c d"), make_record("a b c d"), 1 - 0.5 / 4**3),
+    ("evidence_recall@5", TURNS, make_record("", READ), 1 / 2),
+    ("evidence_recall@10", TURNS, make_record("", READ), 1),
+    ("evidence_recall@5", item(evidence=("D9", "D2")), make_record("", READ), 1 / 2),
+    ("evidence_session_recall@5", TURNS, make_record("", READ), 1),
+    ("evidence_session_recall@5", item(evidence=("D8", "D1:9")), make_record("", READ), 1 / 2),
+    ("evidence_recall_any@5", TURNS, make_record("", READ), 1),
+    ("evidence_recall_all@5", TURNS, make_record("", READ), 0),
+    ("evidence_ndcg@5", TURNS, make_record("", READ), 1 / 2),
+    ("evidence_session_recall_any@5", TURNS, make_record("", READ), 1),
+    ("evidence_session_recall_all@5", TURNS, make_record("", READ), 1),
+    ("evidence_session_ndcg@5", TURNS, make_record("", READ), (1 + 1 / 2) / 2),
+    ("citations_verbatim", item(), make_record("x", citations=CITED), 2 / 3),
+    ("compaction_ratio", item(), make_record("x", compaction_ratio=0.07), 0.07),
 ]
 
 
 @pytest.mark.parametrize(("name", "of", "answered", "value"), WORKED)
-def test_by_hand(name: str, of: Item, answered: Answered, value: float) -> None:
+def test_by_hand(name: str, of: Item, answered: Record, value: float) -> None:
     assert score_answer([name], of, answered) == {name: pytest.approx(value)}
 
 
@@ -106,7 +114,7 @@ def test_every_scorer_is_worked_but_the_one_that_needs_data() -> None:
 
 @pytest.mark.parametrize("name", sorted(SCORERS.keys() - {"meteor"}))
 def test_an_item_without_what_it_needs_has_no_score(name: str) -> None:
-    assert score_answer([name], item(), Answered("Rome")) == {}
+    assert score_answer([name], item(), make_record("Rome")) == {}
 
 
 @pytest.mark.parametrize(
@@ -120,30 +128,32 @@ def test_an_item_without_what_it_needs_has_no_score(name: str) -> None:
     ],
 )
 def test_a_reply_that_does_not_answer_is_unreadable(name: str, of: Item, said: str) -> None:
-    assert score_answer([name], of, Answered(said)) == {name: None}
+    assert score_answer([name], of, make_record(said)) == {name: None}
 
 
 def test_what_read_every_turn_in_order_has_no_recall_at_ten() -> None:
     turns = tuple(f"D1:{n}" for n in range(1, 40))
     of = item("x", evidence=("D1:3", "D1:30"))
     names = ["evidence_recall@10", "evidence_recall_any@10", "evidence_session_recall@10"]
-    assert score_answer(names, of, Answered("x", turns)) == {}
-    assert score_answer(names[:1], of, Answered("x", turns[::-1])) == {names[0]: 1 / 2}
-    whole = Answered("x", turns, read_all=True)
+    assert score_answer(names, of, make_record("x", turns)) == {}
+    assert score_answer(names[:1], of, make_record("x", turns[::-1])) == {names[0]: 1 / 2}
+    whole = make_record("x", turns, read_all=True)
     assert score_answer(["evidence_recall@50"], of, whole) == {}
-    assert score_answer(["evidence_recall@5"], of, Answered("x", ("D5:5",))) == {
+    assert score_answer(["evidence_recall@5"], of, make_record("x", ("D5:5",))) == {
         "evidence_recall@5": 0
     }
 
 
 def test_a_category_that_locomo_has_not_has_no_score() -> None:
-    assert score_answer(["f1_locomo_official"], item("x", labels=category(6)), Answered("x")) == {}
-    assert score_answer(["f1_locomo_official"], item(labels=category(4)), Answered("x")) == {}
+    assert (
+        score_answer(["f1_locomo_official"], item("x", labels=category(6)), make_record("x")) == {}
+    )
+    assert score_answer(["f1_locomo_official"], item(labels=category(4)), make_record("x")) == {}
 
 
 def test_the_order_is_that_of_the_names_and_aggregates_are_passed_over() -> None:
     names = ["substring_share_ruler", "pair_accuracy", "exact_match"]
-    assert list(score_answer(names, item("Rome"), Answered("Rome"))) == names[::2]
+    assert list(score_answer(names, item("Rome"), make_record("Rome"))) == names[::2]
 
 
 def test_a_name_that_is_none_is_told_before_a_run() -> None:
@@ -163,23 +173,10 @@ def test_what_is_not_installed_is_told_before_a_run(
     nltk_tools.cache_clear()
 
 
-def test_a_record_holds_all_that_its_scores_are_computed_from() -> None:
-    record = Record(
-        "m",
-        {},
-        "scored",
-        answer="Rome",
-        citations=CITED,
-        memory={"compaction_ratio": 0.5},
-        retrieved=("D1:3",),
-    )
-    assert Answered.of(record) == Answered("Rome", ("D1:3",), CITED, 0.5)
-
-
 def answered(items: list[Item], replies: list[str | None]) -> list[Scored]:
     return [
-        Scored(of, None if reply is None else Answered(reply))
-        for of, reply in zip(items, replies, strict=True)
+        Scored(of, FAILED if text is None else make_record(text))
+        for of, text in zip(items, replies, strict=True)
     ]
 
 
