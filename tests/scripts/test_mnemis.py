@@ -6,21 +6,18 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import mnemis
 import pytest
 
 from mgl.lab.workplace import Workplace
-from mgl.llm.base import Completion, Request, TokenUsage
+from mgl.llm.base import Completion, Request
 from mgl.memories.mnemis.retrieval import Reading
 from mgl.memories.mnemis.state import Entity, Fact, Mention, State
 from mgl.memories.table import Table
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.types import Span
-from tests.memories.mnemis.ingesting import MARKS, RULES, stage_of
-from tests.memories.mnemis.remembering import in_pairs
-from tests.memories.mnemis.sorting import Sorter
+from tests.memories.mnemis.engine import MARKS, Model, in_pairs, nothing
 
 SAID = [
     [("Ann", "I went to Rome with Bo in May."), ("Bo", "The ferry was late, Ann.")],
@@ -34,29 +31,16 @@ ASKED = [
 ]
 
 
-class Reader(Sorter):
-    """Takes episodes in by rules, sorts, selects all, and answers from what it is given first.
-
-    For the question ``unhelped`` it selects nothing.
-    """
+class Reader(Model):
+    """Sorts in pairs, and selects all but for the question ``unhelped``, for which nothing is."""
 
     def __init__(self) -> None:
-        super().__init__(in_pairs, select=lambda _: False)
+        super().__init__(in_pairs, lambda _: False)
         self.unhelped = "no question"
 
     async def generate(self, request: Request) -> Completion:
-        asked = request.messages[0].content
-        said: Any
-        if "hierarchical knowledge graph" in asked and self.unhelped in asked:
-            said = []
-        elif any(mark in asked for mark in MARKS.values()):
-            rule = RULES[stage_of(request)]
-            said = rule(asked) if callable(rule) else rule
-        elif '"memories"' in json.dumps(request.json_schema):
-            said = {"memories": [1], "answer": "Rome"}
-        else:
-            return await super().generate(request)
-        return Completion(json.dumps(said), "stop", TokenUsage(10, 2))
+        self.select = nothing if self.unhelped in request.messages[0].content else lambda _: False
+        return await super().generate(request)
 
 
 @pytest.fixture
@@ -129,10 +113,10 @@ def test_a_build_is_found_again(runs: Runs) -> None:
 
 def test_one_build_serves_all_settings(runs: Runs, engine: Reader) -> None:
     runs("ingest", "--sessions", "2")
-    assert "select" not in engine.stages()
+    assert "selection" not in engine.stages()
     asked = len(engine.asked)
     lines = runs("evidence", "--sessions", "2")
-    assert set(engine.stages()[asked:]) == {"select"}
+    assert set(engine.stages()[asked:]) == {"selection"}
     for setting in mnemis.SETTINGS:
         cells = row_of(lines, setting)
         assert (cells[1][-7:], cells[2][-7:], cells[3]) == ("(n = 2)", "(n = 1)", "–")

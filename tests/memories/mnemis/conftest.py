@@ -14,7 +14,7 @@ from mgl.observer import SilentObserver
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
 from mgl.types import Source
-from tests.memories.mnemis.remembering import ONCE, TALK, Open, Teller
+from tests.memories.mnemis.engine import ONCE, TALK, Model, Open, in_pairs
 
 
 @pytest.fixture
@@ -27,9 +27,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def memory_of(store: Store) -> Open:
     """``memory_of(source, engine, **config)``: a memory of terms over the test's store."""
 
-    def make(source: Source = TALK, engine: Teller | None = None, **config: object) -> Mnemis:
+    def make(source: Source = TALK, engine: Model | None = None, **config: object) -> Mnemis:
         tools = Tools(
-            llm=Client(engine or Teller(), store.call_log(), ONCE),
+            llm=Client(engine or Model(in_pairs), store.call_log(), ONCE),
             store=store,
             observer=SilentObserver(),
             embedder=WordEmbedder(256),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -12,16 +13,15 @@ from mgl.llm.base import Completion, Request
 from mgl.memories.mnemis import Mnemis
 from mgl.store import Store
 from mgl.types import Answer, Conversation, Question, Turn
-from tests.memories.mnemis.remembering import (
+from tests.memories.mnemis.engine import (
     QUESTION,
     TALK,
     TURNS,
-    Ingesting,
+    Model,
     Open,
-    Talker,
-    Teller,
     everything,
     in_pairs,
+    named,
 )
 
 
@@ -43,7 +43,7 @@ async def test_it_is_told_turn_by_turn_and_the_hierarchy_follows_with_each_sessi
 
 
 async def test_asking_writes_nothing(memory_of: Open, store: Store) -> None:
-    memory = memory_of(Conversation.named("asked"), Teller(everything), k=50)
+    memory = memory_of(Conversation.named("asked"), Model(in_pairs, everything), k=50)
     for turn in TURNS[:3]:
         await memory.append(turn)
     steps, before = store.steps(memory.id), memory.state
@@ -57,7 +57,7 @@ async def test_facts_are_shown_with_their_dates(
     memory_of: Open, extraction: str, shown: str
 ) -> None:
     """Without a model nobody says that a fact still holds."""
-    engine = Ingesting()
+    engine = Model(in_pairs, everything)
     memory = memory_of(engine=engine, extraction=extraction, routes="system1", k=50)
     await memory.build()
     texts = [text for _, text in (await memory.recall(QUESTION)).shown]
@@ -71,7 +71,7 @@ async def test_where_no_question_reads_the_graph_none_is_extracted(
     memory_of: Open, store: Store
 ) -> None:
     options = {"extraction": "model", "reflect": False}
-    engine = Ingesting()
+    engine = Model(in_pairs, everything)
     episodes = memory_of(engine=engine, routes="system1", kinds="rag", **options)
     await episodes.build()
     assert engine.asked == []
@@ -80,7 +80,9 @@ async def test_where_no_question_reads_the_graph_none_is_extracted(
     both = memory_of(engine=engine, **options)
     await both.build()
     assert both.id == episodes.id
-    fresh = memory_of(Conversation("fresh", "fresh", TALK.turns), Ingesting(), **options)
+    fresh = memory_of(
+        Conversation("fresh", "fresh", TALK.turns), Model(in_pairs, everything), **options
+    )
     await fresh.build()
     assert [e.names for e in both.state.entities.values()] == [
         e.names for e in fresh.state.entities.values()
@@ -91,7 +93,7 @@ async def test_where_no_question_reads_the_graph_none_is_extracted(
 
 
 async def test_an_episode_that_could_not_be_read_is_read_again(memory_of: Open) -> None:
-    engine = Ingesting(failing=1)
+    engine = Model(in_pairs, everything, entities=["no", named])
     memory = memory_of(engine=engine, extraction="model", reflect=False, routes="system1")
     for turn in TURNS:
         await memory.append(turn)
@@ -109,7 +111,7 @@ async def test_an_episode_that_could_not_be_read_is_read_again(memory_of: Open) 
 async def test_what_never_can_be_read_is_tried_some_times_and_on_request(
     memory_of: Open, store: Store
 ) -> None:
-    engine = Ingesting(failing=99)
+    engine = Model(in_pairs, everything, entities=["no"])
     memory = memory_of(engine=engine, extraction="model", reflect=False)
     for _ in range(4):
         await memory.build()
@@ -123,8 +125,8 @@ async def test_what_never_can_be_read_is_tried_some_times_and_on_request(
 
 
 async def test_a_hierarchy_whose_replies_all_failed_is_built_again(memory_of: Open) -> None:
-    engine = Teller(everything)
-    engine._sorts = ["no", in_pairs]
+    engine = Model(in_pairs, everything)
+    engine.sorts = ["no", in_pairs]
     memory = memory_of(engine=engine)
     await memory.build()
     assert (memory.state.top, memory.state.failed_builds) == (0, 1)
@@ -159,11 +161,23 @@ async def test_a_reply_that_is_late_stands_on_what_was_said_before(memory_of: Op
     assert not any(word in prompt for word in ("Detroit", "Cy", "cars"))
 
 
-class Interrupted(Teller):
+class Talker(Model):
+    """Numbers its replies; ``heard`` has what each was asked with."""
+
+    def __init__(self) -> None:
+        super().__init__(in_pairs, everything, answer=[self._number])
+        self.heard: list[str] = []
+
+    def _number(self, _: str) -> dict[str, Any]:
+        self.heard.append("\n".join(message.content for message in self.requests[-1].messages))
+        return {"memories": [], "answer": f"Reply {len(self.heard)}."}
+
+
+class Interrupted(Model):
     """Selects everything; ``meanwhile`` happens once, as it is asked to."""
 
     def __init__(self) -> None:
-        super().__init__(everything)
+        super().__init__(in_pairs, everything)
         self.meanwhile: Callable[[], Awaitable[object]] | None = None
 
     async def generate(self, request: Request) -> Completion:

@@ -9,11 +9,11 @@ import pytest
 from mgl.memories.mnemis.edits import Describe, PutCategory, replay
 from mgl.memories.mnemis.hierarchy import describe_categories
 from mgl.memories.mnemis.state import State
-from tests.memories.mnemis.sorting import Sorter, Written, draft_of, state_of, tools_of
+from tests.memories.mnemis.engine import Model, Written, draft_of, state_of, tools_of
 from tests.memories.mnemis.test_hierarchy import config
 
 
-async def describe(state: State, engine: Sorter, ids: list[str], together: int = 1) -> Written:
+async def describe(state: State, engine: Model, ids: list[str], together: int = 1) -> Written:
     draft = draft_of(state, 3)
     await describe_categories(tools_of(engine), draft, ids, config(), together=together)
     return draft.rows, draft.state
@@ -36,7 +36,7 @@ def with_categories(count: int, children: int) -> State:
 async def test_of_many_children_the_first_and_the_last_are_shown(
     count: int, together: int, shown: int
 ) -> None:
-    state, engine = with_categories(count, 100), Sorter()
+    state, engine = with_categories(count, 100), Model()
     ids = [f"c{n + 1}" for n in range(count)]
     rows, after = await describe(state, engine, ids, together)
     assert len(engine.asked) == -(-count // together)
@@ -50,7 +50,7 @@ async def test_of_many_children_the_first_and_the_last_are_shown(
 
 async def test_a_promotion_without_anything_said_of_its_child_is_not_described() -> None:
     state = replay([PutCategory("c1", 1, "Ann", ("e1",))], state_of(["Ann"]))
-    engine = Sorter()
+    engine = Model()
     assert await describe(state, engine, ["c1"]) == ([], state)
     told = replay([Describe("e1", "A painter.", ("person",))], state)
     rows, after = await describe(told, engine, ["c1"])

@@ -15,7 +15,7 @@ from mgl.memories.mnemis.facts import parse_moment
 from mgl.memories.mnemis.state import Fact, State
 from mgl.store import EditRecord
 from mgl.types import Turn
-from tests.memories.mnemis.ingesting import Ingestor, taken_in, talk
+from tests.memories.mnemis.engine import reader, taken_in, talk
 
 MAY = datetime(2023, 5, 8, 13, 56)
 NEXT = MAY + timedelta(days=30)
@@ -32,7 +32,7 @@ def fact(text: str, **times: str | None) -> dict[str, Any]:
 async def stated(
     *facts: dict[str, Any], at: datetime | None = MAY
 ) -> tuple[list[EditRecord], State]:
-    ingestor = Ingestor(edges=[{"facts": list(facts)}])
+    ingestor = reader(edges=[{"facts": list(facts)}])
     return await taken_in(ingestor, talk(turn("I live in Rome.", at)))
 
 
@@ -43,7 +43,7 @@ async def changed(
     times: tuple[datetime | None, datetime | None] = (MAY, NEXT),
 ) -> tuple[list[EditRecord], list[Fact]]:
     """One fact stated in each of two turns; what the model decides of the second."""
-    ingestor = Ingestor(
+    ingestor = reader(
         edges=[{"facts": [first]}, {"facts": [second]}], edge_deduplication=[{"n1": verdict}]
     )
     texts = ("I live in Rome.", "I left Rome.")
@@ -114,7 +114,7 @@ async def test_a_fact_is_repeated_or_ended_as_the_model_decides(
 
 
 async def test_a_fact_is_contradicted_by_one_of_other_entities_that_is_like_it() -> None:
-    ingestor = Ingestor(
+    ingestor = reader(
         edges=[
             {"facts": [fact("Ann lives in Rome.")]},
             {"facts": [{**fact("Ann lives in Paris now."), "target": "Paris"}]},
@@ -133,7 +133,7 @@ async def test_a_fact_is_contradicted_by_one_of_other_entities_that_is_like_it()
 
 async def test_what_holds_again_is_no_repetition_of_what_ended() -> None:
     texts = ("Ann lives in Rome.", "Ann left Rome.", "Ann lives in Rome.")
-    ingestor = Ingestor(
+    ingestor = reader(
         edges=[{"facts": [fact(text)]} for text in texts],
         edge_deduplication=[{"n1": {"same": "none", "contradicts": ["f1"]}}, ends_nothing],
     )
@@ -185,7 +185,7 @@ async def test_a_fact_is_held_against_the_likest_known_ones_alone(
 ) -> None:
     known = [f"Ann saw the {place} of Rome." for place in ("tombs", "walls", "parks", "roads")]
     other = "Nobody else came here."
-    ingestor = Ingestor(
+    ingestor = reader(
         edges=[
             {"facts": [fact(text) for text in (other, *known)]},
             {"facts": [fact("Ann saw the walls of Rome again.")]},

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.client import Client
 from mgl.memories.base import Tools
 from mgl.memories.mnemis import Mnemis, MnemisConfig, facts
@@ -35,44 +34,33 @@ from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
 from mgl.store.deletion import MASK
 from mgl.types import Conversation, Question, Span, Turn
-from tests.memories.mnemis.ingesting import MARKS, RULES, stage_of
-from tests.memories.mnemis.remembering import in_pairs
-from tests.memories.mnemis.sorting import Sorter
+from tests.memories.mnemis.engine import (
+    LABELS,
+    Model,
+    everything,
+    in_pairs,
+    stated,
+)
 
 DAY = datetime(2023, 5, 8, 9, 0)
 PLACES = ("Rome", "Detroit", "Lisbon", "Osaka", "Quito")
 
 
-class Reader(Sorter):
-    """Names capitalised words, joins neighbours, tells of an entity what a sentence says of it, and
-    sorts in pairs. It answers from the first line that it is given. ``facts`` gives what new facts
-    are to known ones, by their labels, and ``entities`` what new names are; ``words`` are what it
-    says instead of a fact's sentence."""
+class Reader(Model):
+    """Tells of an entity what a sentence says of it, sorts in pairs, selects all, and answers with
+    the first line that it is given."""
 
     def __init__(self) -> None:
-        super().__init__(in_pairs, lambda _: True)
-        self.facts: Callable[[list[str]], object] | None = None
-        self.entities: Callable[[list[str]], object] | None = None
-        self.words: dict[str, str] = {}
+        super().__init__(in_pairs, everything, entity_summaries=[quoting], answer=[first_line])
 
-    async def generate(self, request: Request) -> Completion:
-        first = request.messages[0].content
-        if any(mark in first for mark in MARKS.values()):
-            stage = stage_of(request)
-            rule = quoting if stage == "entity_summaries" else RULES[stage]
-            said = rule(first) if callable(rule) else rule
-            told = {"edge_deduplication": self.facts, "entity_deduplication": self.entities}
-            if (decides := told.get(stage)) is not None:
-                said = decides(re.findall(r"^(n\d+) ", first, re.MULTILINE))
-            for own, other in self.words.items() if stage == "edges" else ():
-                said = json.loads(
-                    json.dumps(said).replace(f'"fact": "{own}"', f'"fact": "{other}"')
-                )
-            return Completion(json.dumps(said), "stop", TokenUsage(1, 1))
-        if '"memories"' in json.dumps(request.json_schema):
-            said = {"memories": [1], "answer": first.split("[1] ")[1].splitlines()[0]}
-            return Completion(json.dumps(said), "stop", TokenUsage(1, 1))
-        return await super().generate(request)
+
+def first_line(prompt: str) -> dict[str, object]:
+    return {"memories": [1], "answer": prompt.split("[1] ")[1].splitlines()[0]}
+
+
+def deciding(verdict: object) -> Callable[[str], object]:
+    """What says the same of each label."""
+    return lambda prompt: dict.fromkeys(LABELS.findall(prompt), verdict)
 
 
 def quoting(prompt: str) -> dict[str, object]:
@@ -198,7 +186,7 @@ async def test_a_name_that_only_the_deleted_episode_gives_goes(
 ) -> None:
     memory = memory_of(talk("Melanie is also called mel.", "Mel sang.", speakers="Ann"))
     reader: Reader = memory._tools.llm._engine  # type: ignore[attr-defined]
-    reader.entities = lambda labels: dict.fromkeys(labels, "e2")
+    reader.replies["entity_deduplication"] = [deciding("e2")]
     await memory.build()
     assert list(memory.state.entities["e2"].names) == ["Melanie", "Mel"]
     await memory.forget(["t0"])
@@ -230,7 +218,7 @@ async def test_a_fact_that_another_episode_repeats_is_what_that_one_says(
     memory = memory_of(talk("Cy gladly inhabits Rome.", "Cy is at home in Rome.", speakers="Ann"))
     reader: Reader = memory._tools.llm._engine  # type: ignore[attr-defined]
     repeating = {"same": "f1", "contradicts": []}
-    reader.facts = lambda labels: dict.fromkeys(labels, repeating)
+    reader.replies["edge_deduplication"] = [deciding(repeating)]
     await memory.build()
     assert memory.state.facts["f1"].text == "Cy gladly inhabits Rome."
     await memory.forget(["t0"])
@@ -252,8 +240,12 @@ async def test_a_repeated_fact_goes_in_its_own_words_too(
     memory._tools = replace(memory._tools, embedder=CachedEmbedder(WordEmbedder(64), store))
     reader: Reader = memory._tools.llm._engine  # type: ignore[attr-defined]
     repeating = {"same": "f1", "contradicts": []}
-    reader.facts = lambda labels: dict.fromkeys(labels, repeating)
-    reader.words = {"Cy quietly lives in Rome.": "Cy, gone bankrupt, lives in Rome."}
+    reader.replies["edge_deduplication"] = [deciding(repeating)]
+    reader.replies["edges"] = [
+        lambda prompt: json.loads(
+            json.dumps(stated(prompt)).replace('"fact": "Cy quietly', '"fact": "Cy, gone bankrupt,')
+        )
+    ]
     await memory.build()
     assert memory.state.facts["f1"].episodes == (0, 1)
     (row,) = (

@@ -19,9 +19,9 @@ from mgl.memories.mnemis.hierarchy import needs_rebuild
 from mgl.memories.mnemis.layers import is_first_person
 from mgl.memories.mnemis.state import Category, State
 from mgl.store import EditRecord
-from tests.memories.mnemis.sorting import (
+from tests.memories.mnemis.engine import (
     Groups,
-    Sorter,
+    Model,
     build_hierarchy,
     by_first_word,
     state_of,
@@ -37,7 +37,7 @@ def config(**options: Any) -> MnemisConfig:
 
 
 async def build(
-    names: Sequence[str], engine: Sorter, *, batch: int = BATCH, **options: Any
+    names: Sequence[str], engine: Model, *, batch: int = BATCH, **options: Any
 ) -> tuple[list[EditRecord], State, str]:
     own = config(**options)
     return await build_hierarchy(tools_of(engine), state_of(names), own, 7, batch)
@@ -69,7 +69,7 @@ def check(state: State, least: int) -> None:
 
 
 async def test_layers_up_to_one_node() -> None:
-    engine = Sorter()
+    engine = Model()
     rows, state, stopped = await build(ANIMALS, engine)
     assert stopped == "one_node"
     assert tree(state, 1)["Cow kind"] == ["Cow 0", "Cow 1", "Cow 2", "Cow 3"]
@@ -87,7 +87,7 @@ async def test_layers_up_to_one_node() -> None:
 
 
 async def test_promotions_say_why_and_are_described_as_their_child_without_a_call() -> None:
-    rows, state, _ = await build(ANIMALS, Sorter())
+    rows, state, _ = await build(ANIMALS, Model())
     fox = next(each for each in state.layer(2) if each.name == "Fox kind")
     assert fox.tags == ("Fox",)
     assert fox.summary == "About Fox kind."
@@ -108,14 +108,14 @@ async def test_promotions_say_why_and_are_described_as_their_child_without_a_cal
 async def test_why_a_build_stops(
     names: list[str], options: dict[str, Any], stopped: str, layers: int
 ) -> None:
-    _, state, why = await build(names, Sorter(), **options)
+    _, state, why = await build(names, Model(), **options)
     assert (why, state.top) == (stopped, layers)
     check(state, 2)
 
 
 async def test_later_batches_are_shown_the_categories_of_earlier_ones() -> None:
     names = [f"{kind} {n}" for n in range(4) for kind in ("Cat", "Dog")]
-    engine = Sorter()
+    engine = Model()
     _, state, _ = await build(names, engine, batch=4, layers=1)
     first, second = [prompt for stage, prompt in engine.asked if stage == "categorise"]
     assert "<EXISTING CATEGORIES>\nThese are" in first
@@ -127,7 +127,7 @@ async def test_later_batches_are_shown_the_categories_of_earlier_ones() -> None:
 async def test_all_existing_categories_are_shown_unless_they_do_not_fit_the_context() -> None:
     names = [f"W{n:03} {part}|tag" for n in range(200) for part in ("a", "b")]
     for context, wanted in ((200_000, 190), (6_000, 95)):
-        engine = Sorter()
+        engine = Model()
         engine.context_tokens = context
         await build([*names, "W003 c", "W007 c"], engine, batch=20, layers=1)
         prompts = [prompt for stage, prompt in engine.asked if stage == "categorise"]
@@ -140,7 +140,7 @@ async def test_all_existing_categories_are_shown_unless_they_do_not_fit_the_cont
 async def test_a_reply_that_breaks_rules_is_told_which_once() -> None:
     bad = [{"category": "Cats and Dogs", "indexes": [0, 1]}, {"category": "Far", "indexes": [9]}]
     good = [{"category": "Cats", "indexes": [0, 1]}, {"category": "Dogs", "indexes": [2, 3]}]
-    engine = Sorter([bad, good])
+    engine = Model([bad, good])
     rows, state, _ = await build(["Cat", "Lion", "Dog", "Wolf"], engine, layers=1)
     assert engine.stages() == ["categorise", "again", "describe", "describe"]
     told = engine.asked[1][1]
@@ -152,7 +152,7 @@ async def test_a_reply_that_breaks_rules_is_told_which_once() -> None:
 
 async def test_what_is_still_broken_is_refused_and_its_nodes_promoted() -> None:
     bad = [{"category": "Cats and Dogs", "indexes": [0, 1]}, {"category": "Big", "indexes": [2, 3]}]
-    rows, state, _ = await build(["Cat", "Dog", "Ox", "Elk"], Sorter([bad]), layers=1)
+    rows, state, _ = await build(["Cat", "Dog", "Ox", "Elk"], Model([bad]), layers=1)
     assert tree(state, 1) == {"Big": ["Ox", "Elk"], "Cat": ["Cat"], "Dog": ["Dog"]}
     refused = [row for row in rows if row.outcome == "rejected"]
     assert [(row.reason, row.payload["children"]) for row in refused] == [
@@ -163,13 +163,13 @@ async def test_what_is_still_broken_is_refused_and_its_nodes_promoted() -> None:
 
 @pytest.mark.parametrize("said", ["", "not JSON", '{"category": "A"}', [{"category": "A"}]])
 async def test_replies_that_all_failed_are_no_hierarchy_that_stopped(said: Any) -> None:
-    rows, state, stopped = await build(ANIMALS, Sorter([said]))
+    rows, state, stopped = await build(ANIMALS, Model([said]))
     assert (stopped, state.top) == ("failed", 0)
     assert [(row.op, row.outcome, row.reason) for row in rows] == [
         ("reply", "rejected", "reply_invalid")
     ]
     assert rows[0].payload["what"] == "categorise"
-    assert (await build(ANIMALS, Sorter([[]])))[2] == "compression"
+    assert (await build(ANIMALS, Model([[]])))[2] == "compression"
 
 
 async def test_the_user_is_under_speaker_and_keeps_that_name() -> None:
@@ -177,22 +177,22 @@ async def test_the_user_is_under_speaker_and_keeps_that_name() -> None:
         {"category": "Speaker", "indexes": [0]},
         {"category": "People", "indexes": [0, 1, 2]},
     ]
-    _, state, _ = await build(["user", "Ann", "Bob"], Sorter([groups]), layers=1)
+    _, state, _ = await build(["user", "Ann", "Bob"], Model([groups]), layers=1)
     assert tree(state, 1) == {"Speaker": ["user"], "People": ["Ann", "Bob"]}
 
 
 async def test_where_there_is_no_speaker_the_user_is_skipped() -> None:
     groups = [{"category": "People", "indexes": [1, 2]}]
-    engine = Sorter([groups])
+    engine = Model([groups])
     _, state, _ = await build(["user", "Ann", "Bob"], engine, layers=1)
     assert engine.stages() == ["categorise", "describe"]
     assert tree(state, 1) == {"People": ["Ann", "Bob"]}
-    engine = Sorter()
+    engine = Model()
     _, after = await update(state, engine, layers=1)
     assert (engine.asked, after) == ([], state)
 
 
-class Careless(Sorter):
+class Careless(Model):
     """Replies drawn at random: names that are bad, indexes that are not there, or nothing."""
 
     def __init__(self, seed: int) -> None:
@@ -234,17 +234,17 @@ async def test_whatever_a_model_says_the_rules_hold(
 
 async def built(names: list[str] = ANIMALS, **options: Any) -> State:
     state, own = state_of(names), config(**options)
-    return (await build_hierarchy(tools_of(Sorter()), state, own, 1))[1]
+    return (await build_hierarchy(tools_of(Model()), state, own, 1))[1]
 
 
 async def update(
-    state: State, engine: Sorter, batch: int = BATCH, **options: Any
+    state: State, engine: Model, batch: int = BATCH, **options: Any
 ) -> tuple[list[EditRecord], State]:
     return await update_hierarchy(tools_of(engine), state, config(**options), 2, batch)
 
 
 async def test_new_entities_go_to_what_is_there() -> None:
-    state, engine = state_of(["Cat 8", "Fox 9"], await built()), Sorter()
+    state, engine = state_of(["Cat 8", "Fox 9"], await built()), Model()
     rows, after = await update(state, engine)
     assert engine.stages() == ["categorise"]
     assert "- Cat kind: [Cat]\n" in engine.asked[0][1]
@@ -261,7 +261,7 @@ async def test_a_category_is_described_again_when_it_has_grown_by_half() -> None
     state = await built(["Cat 1", "Cat 2", "Cow 1", "Cow 2"])
     described = []
     for number in range(3, 21):
-        engine = Sorter()
+        engine = Model()
         _, state = await update(state_of([f"Cat {number}"], state), engine)
         if "describe" in engine.stages():
             described.append(len(tree(state, 1)["Cat kind"]))
@@ -269,7 +269,7 @@ async def test_a_category_is_described_again_when_it_has_grown_by_half() -> None
 
 
 async def test_a_new_category_is_put_into_the_layer_above_and_so_up_to_the_top() -> None:
-    state, engine = state_of(["Crow 1", "Crow 2"], await built()), Sorter()
+    state, engine = state_of(["Crow 1", "Crow 2"], await built()), Model()
     _, after = await update(state, engine)
     assert tree(after, 1)["Crow kind"] == ["Crow 1", "Crow 2"]
     assert tree(after, 2)["C kind"] == ["Cat kind", "Cow kind", "Crow kind"]
@@ -280,7 +280,7 @@ async def test_a_new_category_is_put_into_the_layer_above_and_so_up_to_the_top()
 
 async def test_a_promotion_is_not_offered_for_children_but_takes_those_of_its_name() -> None:
     state = await built(["Cat 1", "Cat 2", "Newt 1"], layers=1)
-    engine = Sorter([[{"category": "Newt 1", "indexes": [0]}]])
+    engine = Model([[{"category": "Newt 1", "indexes": [0]}]])
     rows, after = await update(state_of(["Salamander"], state), engine)
     assert "- Newt 1: [" not in engine.asked[0][1]
     assert tree(after, 1)["Newt 1"] == ["Newt 1", "Salamander"]
@@ -289,7 +289,7 @@ async def test_a_promotion_is_not_offered_for_children_but_takes_those_of_its_na
 
 async def test_what_merged_with_none_is_offered_again_beside_what_is_new() -> None:
     state = await built(["Cat 1", "Cat 2", "Newt 1", "Owl 1", "Yak 1"], layers=1)
-    engine = Sorter()
+    engine = Model()
     rows, after = await update(state_of(["Newt 2"], state), engine, batch=3)
     assert re.findall(r"(?m)^\d+\. (.*): \[", engine.asked[0][1]) == ["Newt 2", "Owl 1", "Yak 1"]
     assert engine.stages() == ["categorise"]
@@ -313,9 +313,9 @@ async def test_a_layer_above_the_first_does_not_outgrow_the_one_below() -> None:
         sets = [[0, 1], [0, 2], [1, 2], [0, 1, 2]]
         return [{"category": f"Set {held}", "indexes": held} for held in sets]
 
-    _, state, _ = await build(ANIMALS, Sorter(ring), layers=2)
+    _, state, _ = await build(ANIMALS, Model(ring), layers=2)
     state = state_of([f"New {n}" for n in range(3)], state)
-    rows, after = await update(state, Sorter(many), layers=2)
+    rows, after = await update(state, Model(many), layers=2)
     assert [len(state.layer(n)) for n in (1, 2)] == [5, 5]
     assert [len(after.layer(n)) for n in (1, 2)] == [8, 8]
     assert {row.reason for row in rows if row.outcome == "rejected"} == {"compression"}
@@ -330,7 +330,7 @@ async def test_many_that_came_since_and_merged_with_none_ask_for_a_rebuild(
     for number, asks in enumerate((False, False, True)):
         state = state_of([f"{'NOP'[number]}ewt"], state)
         assert needs_rebuild(state) is asks
-        _, state = await update(state, Sorter())
+        _, state = await update(state, Model())
         assert needs_rebuild(state) is asks
 
 

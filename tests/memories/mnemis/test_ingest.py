@@ -17,7 +17,7 @@ from mgl.memories.mnemis import reading
 from mgl.memories.mnemis.edits import VOCABULARY
 from mgl.memories.mnemis.state import EMPTY, Entity, Fact, State
 from mgl.types import Document
-from tests.memories.mnemis.ingesting import Ingestor, named, sentences, taken_in, talk
+from tests.memories.mnemis.engine import named, reader, sentences, taken_in, talk
 
 TALK = talk(
     ("Ann", "I went to Rome with Cy. Cy saw the Louvre in Paris."),
@@ -31,7 +31,7 @@ def names(state: State) -> list[str]:
 
 
 async def test_entities_and_facts_stand_on_the_sentences_that_tell_of_them() -> None:
-    rows, state = await taken_in(Ingestor(), TALK)
+    rows, state = await taken_in(reader(), TALK)
     assert names(state) == ["Ann", "Rome", "Cy", "Louvre", "Paris", "Bo", "So"]
     rome = state.entities["e2"]
     assert rome.episodes == (0, 1)
@@ -46,7 +46,7 @@ async def test_entities_and_facts_stand_on_the_sentences_that_tell_of_them() -> 
 
 
 async def test_the_stages_of_an_episode_come_in_the_order_of_the_paper() -> None:
-    ingestor = Ingestor()
+    ingestor = reader()
     await taken_in(ingestor, talk(("Ann", "I went to Rome with Cy.")))
     assert [stage for stage, _ in ingestor.asked] == [
         "entities",
@@ -55,7 +55,7 @@ async def test_the_stages_of_an_episode_come_in_the_order_of_the_paper() -> None
         "edges",
         "edges_reflection",
     ]
-    without = Ingestor()
+    without = reader()
     await taken_in(without, talk(("Ann", "I went to Rome with Cy.")), reflect=False)
     assert [stage for stage, _ in without.asked] == ["entities", "entity_summaries", "edges"]
 
@@ -63,7 +63,7 @@ async def test_the_stages_of_an_episode_come_in_the_order_of_the_paper() -> None
 async def test_recent_episodes_are_shown_as_context(monkeypatch: pytest.MonkeyPatch) -> None:
     turns = [("Ann", f"Number {number}.") for number in range(4)]
     monkeypatch.setattr(reading, "RECENT", 2)
-    ingestor = Ingestor()
+    ingestor = reader()
     await taken_in(ingestor, talk(*turns), reflect=False)
     context = [prompt.split("The text,")[0] for prompt in ingestor.prompts("entities")]
     assert "(nothing)" in context[0]
@@ -74,7 +74,7 @@ async def test_recent_episodes_are_shown_as_context(monkeypatch: pytest.MonkeyPa
 async def test_the_model_decides_among_likely_entities() -> None:
     told = {"entities": ["Rome city", "Oslo"]}
     source = talk(("Ann", "I went to Rome."), ("Ann", "Rome city is not Oslo."))
-    ingestor = Ingestor(entities=[named, told], entity_deduplication=[{"n2": "e2"}])
+    ingestor = reader(entities=[named, told], entity_deduplication=[{"n2": "e2"}])
     _, state = await taken_in(ingestor, source)
     assert names(state) == ["Ann", "Rome", "Oslo"]
     assert state.entities["e2"].names == ("Rome", "Rome city")
@@ -82,13 +82,13 @@ async def test_the_model_decides_among_likely_entities() -> None:
     assert 'n2 "Rome city" in: Ann: Rome city is not Oslo.\n  e2 Rome: Rome is told of.' in asked
     assert "Oslo: " not in asked
     assert "- Rome (Rome city): Rome is told of." in ingestor.prompts("edges")[1]
-    once_more = await taken_in(Ingestor(), talk(("Ann", "x"), ("Bo", "Rome city!")), EMPTY)
+    once_more = await taken_in(reader(), talk(("Ann", "x"), ("Bo", "Rome city!")), EMPTY)
     assert names(once_more[1]) == ["Ann", "Bo", "Rome"]
 
 
 async def test_one_speaker_is_never_another() -> None:
     source = talk(("Ann Lee", "oh."), ("Ann Poe", "oh."))
-    ingestor = Ingestor()
+    ingestor = reader()
     _, state = await taken_in(ingestor, source)
     assert names(state) == ["Ann Lee", "Ann Poe"]
     assert not ingestor.prompts("entity_deduplication")
@@ -96,13 +96,13 @@ async def test_one_speaker_is_never_another() -> None:
 
 async def test_the_first_person_is_who_speaks_and_other_pronouns_are_refused() -> None:
     told = ["I", "user", "she", "…", "x" * 10_000]
-    ingestor = Ingestor(entities=[{"entities": told}])
+    ingestor = reader(entities=[{"entities": told}])
     rows, state = await taken_in(ingestor, talk(("Ann", "Hello. I saw her, she is a user.")))
     assert names(state) == ["Ann"]
     refused = [row.reason for row in rows if row.outcome == "rejected"]
     assert refused == ["pronoun", "no_name", "name_too_long"]
     assert all(len(str(row.payload)) < 1000 for row in rows)
-    unknown = Ingestor(entities=[{"entities": ["I"]}])
+    unknown = reader(entities=[{"entities": ["I"]}])
     rows, state = await taken_in(unknown, talk(("", "I am here.")))
     assert not state.entities
 
@@ -113,7 +113,7 @@ async def test_names_are_cleaned_and_made_up_ones_refused() -> None:
         'the "Big" Apple',
         "Melbourne",
     ]
-    ingestor = Ingestor(entities=[{"entities": told}])
+    ingestor = reader(entities=[{"entities": told}])
     source = talk(("Ann", 'Nice. I saw the Louvre, then the "Big" Apple.'))
     rows, state = await taken_in(ingestor, source)
     assert names(state) == ["Ann", "The Louvre", 'the "Big" Apple']
@@ -127,7 +127,7 @@ async def test_a_name_stands_in_the_sentence_that_has_most_of_it() -> None:
     """A name of a recent episode stands there."""
     told = ["Rome trip", "Oslo"]
     source = talk(("Ann", "I like Oslo."), ("Ann", "Nice. The trip to Rome was long."))
-    ingestor = Ingestor(entities=[{"entities": []}, {"entities": told}])
+    ingestor = reader(entities=[{"entities": []}, {"entities": told}])
     rows, state = await taken_in(ingestor, source, reflect=False)
     places = {
         entity.name: (entity.episodes[-1], source.transcript.quote(entity.mentions[-1].span))
@@ -150,7 +150,7 @@ async def test_what_two_speakers_call_alike_is_one_entity_if_the_model_says_so(n
 
     for decide, count in ((same, 3), (None, 4)):
         replies: dict[str, Any] = {"entity_deduplication": [decide]} if decide else {}
-        ingestor = Ingestor(entities=[told], **replies)
+        ingestor = reader(entities=[told], **replies)
         _, state = await taken_in(ingestor, talk(*said), reflect=False)
         (asked,) = ingestor.prompts("entity_deduplication")
         assert f'"{name}" in: Bo: So did my sister.\n  ' in asked
@@ -165,7 +165,7 @@ async def test_a_long_description_is_kept_and_shown_whole() -> None:
         each: {"src": 1, "summary": told, "tags": ["city"]}
         for each in re.findall(r"^(e\d+) ", prompt, re.MULTILINE)
     }]  # fmt: skip
-    ingestor = Ingestor(entity_summaries=summaries)
+    ingestor = reader(entity_summaries=summaries)
     source = talk(("Ann", "Rome is old."), ("Ann", "Rome is big."))
     _, state = await taken_in(ingestor, source, reflect=False)
     assert state.entities["e2"].summary == told
@@ -187,7 +187,7 @@ async def test_a_long_description_is_kept_and_shown_whole() -> None:
 async def test_a_reply_that_stays_invalid_leaves_the_rest(stage: str) -> None:
     source = talk(("Ann", "I went to Rome with Cy."), ("Ann", "Rome suits Cy. Both Romes do!"))
     replies: dict[str, Any] = {stage: ["no JSON"]}
-    rows, state = await taken_in(Ingestor(**replies), source)
+    rows, state = await taken_in(reader(**replies), source)
     failed = [row for row in rows if row.op == "reply"]
     assert failed
     assert {row.payload["what"] for row in failed} == {stage}
@@ -204,7 +204,7 @@ async def test_an_engine_that_is_not_there_is_no_invalid_reply() -> None:
         raise EngineUnavailable(f"gone at {prompt[:20]}", hint="start it")
 
     with pytest.raises(EngineUnavailable):
-        await taken_in(Ingestor(entity_summaries=[gone]), TALK)
+        await taken_in(reader(entity_summaries=[gone]), TALK)
 
 
 WORDS = st.sampled_from(["Rome", "Oslo", "Bo", "Cy", "saw", "in", "left.", "rain", "! ", "Émile"])
@@ -220,7 +220,7 @@ async def test_a_log_replayed_gives_the_state_and_all_it_says_lies_in_its_episod
     turns: list[tuple[str, list[str]]], extraction: str
 ) -> None:
     source = talk(*((speaker, " ".join(words)) for speaker, words in turns))
-    rows, state = await taken_in(Ingestor(), source, extraction=extraction)
+    rows, state = await taken_in(reader(), source, extraction=extraction)
     assert VOCABULARY.replay(rows) == state
     nodes: list[Entity | Fact] = [*state.entities.values(), *state.facts.values()]
     for node in nodes:
@@ -239,7 +239,7 @@ async def test_five_hundred_entities_are_taken_in_by_bounded_calls(
         f"Name{n:03} met Name{n + 1:03}. It rained. It rained. It rained." for n in range(0, 500, 2)
     )
     document = Document.from_text("many", text)
-    ingestor = Ingestor()
+    ingestor = reader()
     _, state = await taken_in(ingestor, document)
     assert len(state.episodes) == 1
     assert len(state.entities) == 500
@@ -254,7 +254,7 @@ async def test_five_hundred_entities_are_taken_in_by_bounded_calls(
 
 async def test_a_long_episode_is_asked_about_part_by_part() -> None:
     document = Document.from_text("long", "Ann saw Bo. " * 25)
-    ingestor = Ingestor()
+    ingestor = reader()
     await taken_in(ingestor, document, reflect=False)
     first, second = ingestor.prompts("entities")
     assert "(nothing)" in first

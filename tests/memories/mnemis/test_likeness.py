@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
@@ -11,14 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.memories.mnemis import grouping
 from mgl.memories.mnemis.grouping import find_homes, group_vectors
 from mgl.memories.mnemis.layers import is_first_person
 from mgl.memories.mnemis.state import Category, State
 from mgl.store import EditRecord
-from tests.memories.mnemis.sorting import (
-    Sorter,
+from tests.memories.mnemis.engine import (
+    Model,
     build_hierarchy,
     state_of,
     tools_of,
@@ -27,27 +25,18 @@ from tests.memories.mnemis.sorting import (
 from tests.memories.mnemis.test_hierarchy import ANIMALS, NAMES, check, config, tree
 
 
-class Namer(Sorter):
-    """Calls a group what its first node is called first, or says what it is told."""
+def namer(*said: str) -> Model:
+    """A model that calls a group what its first node is called first, or says what it is told."""
+    told = [name if name == "prose" else {"category": name} for name in said]
+    return Model(name_category=told or [first_word])
 
-    def __init__(self, *said: str) -> None:
-        super().__init__()
-        self._told = list(said)
-        self.named: list[str] = []
 
-    async def generate(self, request: Request) -> Completion:
-        prompt = request.messages[0].content
-        if not prompt.startswith("Some nodes of a knowledge graph belong together"):
-            return await super().generate(request)
-        self.named.append(prompt)
-        first = re.findall(r"^- (\w+)", prompt, re.MULTILINE)[0]
-        name = self._told[min(len(self.named), len(self._told)) - 1] if self._told else first
-        text = name if name == "prose" else json.dumps({"category": name})
-        return Completion(text, "stop", TokenUsage(1, 1))
+def first_word(prompt: str) -> dict[str, str]:
+    return {"category": re.findall(r"^- (\w+)", prompt, re.MULTILINE)[0]}
 
 
 async def built(
-    names: list[str], engine: Namer, cluster: int = 4, **options: Any
+    names: list[str], engine: Model, cluster: int = 4, **options: Any
 ) -> tuple[list[EditRecord], State, str]:
     own = config(grouping="likeness", **options)
     with pytest.MonkeyPatch.context() as patch:
@@ -68,21 +57,21 @@ def test_every_vector_is_in_one_group_and_there_are_as_many_as_asked_at_most(
 
 
 async def test_what_is_alike_is_one_category_named_by_the_model() -> None:
-    engine = Namer()
+    engine = namer()
     rows, state, stopped = await built(ANIMALS, engine)
     assert {name: len(held) for name, held in tree(state, 1).items()} == dict.fromkeys(
         ("Cat", "Cow", "Dog", "Duck", "Fox"), 4
     )
     assert stopped in ("one_node", "compression")
     assert all(row.outcome == "applied" for row in rows)
-    assert "- Cat 0 (animal)\n- Cat 1 (animal)" in engine.named[0]
+    assert "- Cat 0 (animal)\n- Cat 1 (animal)" in engine.prompts("name_category")[0]
     assert not any(stage == "categorise" for stage in engine.stages())
     check(state, 2)
 
 
 @pytest.mark.parametrize(("said", "reason"), [("cats and dogs", "and_in_name"), ("…", "no_name")])
 async def test_nodes_of_a_group_without_a_usable_name_are_promoted(said: str, reason: str) -> None:
-    engine = Namer(said, *(f"Kind {n}" for n in range(9)))
+    engine = namer(said, *(f"Kind {n}" for n in range(9)))
     rows, state, _ = await built(ANIMALS, engine, layers=1)
     promoted = [each for each in state.categories.values() if each.is_promotion]
     assert len(promoted) == 4
@@ -92,13 +81,13 @@ async def test_nodes_of_a_group_without_a_usable_name_are_promoted(said: str, re
 
 
 async def test_a_new_node_joins_the_category_that_it_is_likest_to_without_a_call() -> None:
-    _, state, _ = await built(ANIMALS, Namer())
+    _, state, _ = await built(ANIMALS, namer())
     grown = state_of(["Cat 9|animal", "Harbour|place", "Old harbour|place"], state)
-    engine = Namer()
+    engine = namer()
     own = config(grouping="likeness", hierarchy="incremental")
     _, grown = await update_hierarchy(tools_of(engine), grown, own, 2)
     assert len(tree(grown, 1)["Cat"]) == 5
-    (asked,) = engine.named
+    (asked,) = engine.prompts("name_category")
     assert "Harbour (place)" in asked
     assert "Cat 9" not in asked
     assert "Categories that are there: Cat, " in asked
@@ -124,7 +113,7 @@ def test_a_vector_goes_to_the_likest_group_unless_it_is_less_like_than_all_of_it
 async def test_the_rules_of_a_hierarchy_hold_whatever_is_said(
     count: int, cluster: int, said: list[str]
 ) -> None:
-    _, state, _ = await built(NAMES[:count], Namer(*said), cluster=cluster)
+    _, state, _ = await built(NAMES[:count], namer(*said), cluster=cluster)
     check(state, 2)
     held = {
         child for each in state.layer(1) if isinstance(each, Category) for child in each.children

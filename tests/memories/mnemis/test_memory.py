@@ -12,18 +12,11 @@ from mgl.errors import UsageError
 from mgl.memories.mnemis import MnemisConfig, reading
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.types import Conversation, Document, Question
-from tests.memories.mnemis.remembering import (
-    QUESTION,
-    TURNS,
-    Open,
-    Teller,
-    everything,
-    nothing,
-)
+from tests.memories.mnemis.engine import QUESTION, TURNS, Model, Open, everything, in_pairs, nothing
 
 
 async def test_an_answer_cites_the_turns_that_it_stands_on(memory_of: Open) -> None:
-    answer = await memory_of(engine=Teller(everything)).answer(QUESTION)
+    answer = await memory_of(engine=Model(in_pairs, everything)).answer(QUESTION)
     ids = {turn.id for turn in TURNS}
     assert all(citation.node_id in ids for citation in answer.citations)
     assert {citation.node_id for citation in answer.citations} <= set(answer.retrieved) <= ids
@@ -41,7 +34,7 @@ async def test_an_answer_cites_the_turns_that_it_stands_on(memory_of: Open) -> N
 async def test_kinds_that_are_not_wanted_are_not_read(
     memory_of: Open, kinds: str, wanted: set[str]
 ) -> None:
-    memory = memory_of(engine=Teller(everything), kinds=kinds, k=2)
+    memory = memory_of(engine=Model(in_pairs, everything), kinds=kinds, k=2)
     await memory.build()
     reading = await memory.read(QUESTION)
     assert set(reading.found) == wanted
@@ -50,7 +43,7 @@ async def test_kinds_that_are_not_wanted_are_not_read(
 
 
 async def test_one_route_alone(memory_of: Open) -> None:
-    engine = Teller(nothing)
+    engine = Model(in_pairs, nothing)
     similar = memory_of(engine=engine, routes="system1")
     await similar.build()
     asked = len(engine.asked)
@@ -59,7 +52,7 @@ async def test_one_route_alone(memory_of: Open) -> None:
     assert reading.selection is None
     assert reading.found["episodes"]
     assert not similar.state.categories
-    selected = memory_of(engine=Teller(nothing), routes="system2")
+    selected = memory_of(engine=Model(in_pairs, nothing), routes="system2")
     await selected.build()
     assert not any((await selected.read(QUESTION)).found.values())
 
@@ -113,7 +106,7 @@ def named_otherwise(embedder: WordEmbedder, dims: int) -> None:
 
 
 async def test_both_routes_find_what_either_does(memory_of: Open) -> None:
-    engine = Teller(everything)
+    engine = Model(in_pairs, everything)
     both = memory_of(engine=engine, k=50)
     await both.build()
     reading = await both.read(QUESTION)
@@ -142,7 +135,7 @@ async def test_a_document_is_read_in_groups_of_paragraphs(
         f"In Rome the ferry was late, day {n}. The museum was closed." for n in range(9)
     )
     document = Document.from_text("days.txt", text)
-    memory = memory_of(document, Teller(everything))
+    memory = memory_of(document, Model(in_pairs, everything))
     answer = await memory.answer(Question("What was late?"))
     assert len(memory.state.episodes) > 1
     for citation in answer.citations:
@@ -171,7 +164,7 @@ async def test_the_view_has_categories_over_entities(memory_of: Open) -> None:
 
 
 async def test_an_answer_carries_the_paths_to_what_was_read(memory_of: Open) -> None:
-    memory = memory_of(engine=Teller(everything), k=50)
+    memory = memory_of(engine=Model(in_pairs, everything), k=50)
     answer = await memory.answer(QUESTION)
     assert {path[-1] for path in answer.paths} == set(memory.state.entities)
     for path in answer.paths:
@@ -187,7 +180,9 @@ async def test_an_answer_carries_the_paths_to_what_was_read(memory_of: Open) -> 
 
 
 async def test_orders_of_episodes_are_fused(memory_of: Open) -> None:
-    engine = Teller(lambda name: False if name == "Detroit" or name.startswith("Pair") else None)
+    engine = Model(
+        in_pairs, lambda name: False if name == "Detroit" or name.startswith("Pair") else None
+    )
     question = Question("Where was the ferry late?")
     options = {"ranking": "context", "k": 4}
     similar = memory_of(engine=engine, routes="system1", **options)

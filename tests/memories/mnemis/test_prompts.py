@@ -11,7 +11,7 @@ from mgl.llm.grammar import to_ebnf, to_lark
 from mgl.llm.schemas import compile_schema
 from mgl.memories.mnemis import prompts
 from mgl.prompt import Prompt
-from tests.memories.mnemis.ingesting import Ingestor, taken_in, talk
+from tests.memories.mnemis.engine import reader, taken_in, talk
 
 PRINTED = {
     "CATEGORIES": "149c56db548b264f",
@@ -85,11 +85,11 @@ async def test_the_schemas_of_all_stages_can_be_compiled_for_every_notation() ->
     told = {"entities": ["Rome", 'the "Big" Apple', "Émile"]}
     turn = ("Ann", 'Émile saw Rome and the "Big" Apple.')
     again = ("Ann", "Émile left Rome. Rome city is far.")
-    ingestor = Ingestor(entities=[told, {"entities": ["Rome city", "Émile", "Rome"]}])
+    ingestor = reader(entities=[told, {"entities": ["Rome city", "Émile", "Rome"]}])
     await taken_in(ingestor, talk(turn, again))
     stages = {stage for stage, _ in ingestor.asked}
     assert stages >= {"entities", "entity_deduplication", "entity_summaries", "edges"}
-    for request in ingestor.engine.requests:
+    for request in ingestor.requests:
         assert request.json_schema is not None
         node = compile_schema(request.json_schema)
         assert to_lark(node)

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 from zlib import crc32
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.grammar import to_regex
 from mgl.llm.schemas import compile_schema
 from mgl.memories.mnemis import selection
 from mgl.memories.mnemis.edits import PutCategory, replay
 from mgl.memories.mnemis.selection import LayerCount, Selection, select
 from mgl.memories.mnemis.state import Category, State
-from tests.memories.mnemis.sorting import (
+from tests.memories.mnemis.engine import (
     OFFERED,
+    Model,
     Select,
-    Sorter,
     build_hierarchy,
-    client,
     state_of,
     tools_of,
 )
@@ -56,13 +55,13 @@ async def selected(
     pick = choose if callable(choose) else choose.get
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(selection, "SHOWN", shown)
-        return await select(client(Sorter(select=pick)), state, "Which cities?", config())
+        return await select(Model(select=pick).llm, state, "Which cities?", config())
 
 
 async def test_from_the_top_down_to_the_entities() -> None:
     state = hierarchy(PLACES, GEOGRAPHY)
-    engine = Sorter(select={"Geography": False, "Cities": False, "Detroit": False}.get)
-    found = await select(client(engine), state, 'Where "did" {query} go?', config())
+    engine = Model(select={"Geography": False, "Cities": False, "Detroit": False}.get)
+    found = await select(engine.llm, state, 'Where "did" {query} go?', config())
     assert found.entities == ("e1",)
     path = [state.node(each).name for each in found.paths["e1"]]
     assert path == ["Geography", "Cities"]
@@ -94,25 +93,16 @@ async def test_without_a_hierarchy_few_entities_are_offered_and_many_not(
     monkeypatch: pytest.MonkeyPatch, count: int, calls: int
 ) -> None:
     monkeypatch.setattr(selection, "SHOWN", 2 if count > 3 else 60)
-    engine = Sorter(select=lambda _: True)
+    engine = Model(select=lambda _: True)
     state = state_of([f"Thing {n}" for n in range(count)])
-    found = await select(client(engine), state, "Which?", config())
+    found = await select(engine.llm, state, "Which?", config())
     assert len(engine.asked) == calls
     assert found.entities == (tuple(state.entities) if calls else ())
     assert not any(found.paths.values())
 
 
-class Saying(Sorter):
-    def __init__(self, *replies: object) -> None:
-        super().__init__()
-        self._replies = list(replies)
-        self.requests: list[Request] = []
-
-    async def generate(self, request: Request) -> Completion:
-        self.requests.append(request)
-        reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
-        text = reply if isinstance(reply, str) else json.dumps(reply)
-        return Completion(text, "stop", TokenUsage(1, 1))
+def saying(reply: Any) -> Model:
+    return Model(selection=[reply if isinstance(reply, str) else json.dumps(reply)])
 
 
 def picked(uuid: str, name: str = "x", *, whole: bool = False) -> dict[str, object]:
@@ -121,21 +111,21 @@ def picked(uuid: str, name: str = "x", *, whole: bool = False) -> dict[str, obje
 
 @pytest.mark.parametrize("said", ["", "no", [picked("c99")], [picked("e1")], [{"uuid": "c5"}]])
 async def test_a_reply_that_cannot_be_used_is_counted_and_selects_nothing(said: object) -> None:
-    found = await select(client(Saying(said)), hierarchy(PLACES, GEOGRAPHY), "Which?", config())
+    found = await select(saying(said).llm, hierarchy(PLACES, GEOGRAPHY), "Which?", config())
     assert found == Selection(layers=(LayerCount(2, 3, 0, 0),), failed=1)
 
 
 async def test_a_node_named_twice_is_selected_once_and_whole_if_once_said() -> None:
     twice = [picked("c5"), picked("c5", whole=True), picked("c5")]
-    found = await select(client(Saying(twice)), hierarchy(PLACES, GEOGRAPHY), "Which?", config())
+    found = await select(saying(twice).llm, hierarchy(PLACES, GEOGRAPHY), "Which?", config())
     assert found.layers == (LayerCount(2, 3, 1, 1),)
     assert found.entities == ("e1", "e2", "e3")
 
 
 async def test_decoding_is_held_to_the_offered_nodes_each_name_with_its_uuid() -> None:
     names = ['The "Big" one', "Line\nbreak", "Ünïcödé 名前"]
-    engine = Saying([])
-    await select(client(engine), state_of(names), "Which?", config())
+    engine = saying([])
+    await select(engine.llm, state_of(names), "Which?", config())
     schema = engine.requests[0].json_schema
     assert schema is not None
     assert to_regex(compile_schema(schema)).count(r'"uuid": "e2"') == 2
@@ -181,9 +171,9 @@ async def test_a_selection_makes_no_more_calls_than_it_may(
 ) -> None:
     monkeypatch.setattr(selection, "SHOWN", 6)
     monkeypatch.setattr(selection, "MOST_CALLS", 5)
-    _, state, _ = await build_hierarchy(tools_of(Sorter()), state_of(ANIMALS), config(), 0)
-    engine = Sorter(select=lambda _: False)
-    found = await select(client(engine), state, "Which?", config())
+    _, state, _ = await build_hierarchy(tools_of(Model()), state_of(ANIMALS), config(), 0)
+    engine = Model(select=lambda _: False)
+    found = await select(engine.llm, state, "Which?", config())
     assert len(engine.asked) == 5
     assert [count.offered for count in found.layers] == [1, 3, 4, 12]
     assert found.cut == 8
@@ -192,8 +182,8 @@ async def test_a_selection_makes_no_more_calls_than_it_may(
 
 async def test_names_are_selected_the_most_helpful_alone() -> None:
     state = state_of(["Chess|game", "Rome|place", "Rome|town", "Go|game"])
-    engine = Saying({"nodes": ["Rome", "Go", "Rome"]})
-    found = await select(client(engine), state, "Where?", config(selecting="names"))
+    engine = saying({"nodes": ["Rome", "Go", "Rome"]})
+    found = await select(engine.llm, state, "Where?", config(selecting="names"))
     assert found.entities == ("e2", "e3", "e4")
     assert found.layers == (LayerCount(0, 4, 3, 0),)
     prompt, schema = engine.requests[0].messages[0].content, engine.requests[0].json_schema
@@ -207,5 +197,5 @@ async def test_names_are_selected_the_most_helpful_alone() -> None:
 @pytest.mark.parametrize("said", ["", {"nodes": ["Nobody"]}, {"nodes": ["Go"] * 9}])
 async def test_names_that_cannot_be_used_are_counted(said: object) -> None:
     own = config(selecting="names")
-    found = await select(client(Saying(said)), state_of(["Chess", "Go"]), "Where?", own)
+    found = await select(saying(said).llm, state_of(["Chess", "Go"]), "Where?", own)
     assert found == Selection(layers=(LayerCount(0, 2, 0, 0),), failed=1)

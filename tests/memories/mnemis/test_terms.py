@@ -18,8 +18,7 @@ from mgl.memories.mnemis.state import EMPTY, State
 from mgl.memories.mnemis.terms import Places, read_terms
 from mgl.store import EditRecord
 from mgl.types import Conversation, Document, Turn
-from tests.memories.mnemis.ingesting import Ingestor, taken_in, talk
-from tests.memories.mnemis.sorting import draft_of
+from tests.memories.mnemis.engine import draft_of, reader, taken_in, talk
 
 TALK = talk(
     ("Ann", "I saw Rome with my brother. My painting hung there."),
@@ -33,7 +32,7 @@ def named(state: State) -> dict[str, tuple[int, ...]]:
 
 
 async def test_terms_and_speakers_are_entities_and_no_call_is_made() -> None:
-    ingestor = Ingestor()
+    ingestor = reader()
     rows, state = await taken_in(ingestor, TALK, extraction="terms")
     assert not ingestor.asked
     held = named(state)
@@ -46,7 +45,7 @@ async def test_terms_and_speakers_are_entities_and_no_call_is_made() -> None:
 
 
 async def test_a_term_that_is_known_late_gets_its_earlier_mentions() -> None:
-    _, state = await taken_in(Ingestor(), TALK, extraction="terms")
+    _, state = await taken_in(reader(), TALK, extraction="terms")
     assert named(state)["painting"] == (0, 1)
     painting = next(each for each in state.entities.values() if each.name == "painting")
     said = [TALK.transcript.quote(mention.span) for mention in painting.mentions]
@@ -55,7 +54,7 @@ async def test_a_term_that_is_known_late_gets_its_earlier_mentions() -> None:
 
 
 async def test_a_sentence_joins_the_terms_that_follow_each_other_in_it() -> None:
-    _, state = await taken_in(Ingestor(), TALK, extraction="terms")
+    _, state = await taken_in(reader(), TALK, extraction="terms")
     last = [fact for fact in state.facts.values() if fact.episodes == (2,)]
     ends = [(state.entities[each.source].name, state.entities[each.target].name) for each in last]
     assert ends == [("Ann", "brother"), ("brother", "Bo"), ("Bo", "Rome")]
@@ -70,11 +69,11 @@ async def test_an_entity_keeps_its_id_when_the_conversation_grows() -> None:
         Turn(str(n), draw.choice(["Ann", "Bo"]), " ".join(draw.choices(words, k=8)) + ".")
         for n in range(20)
     )
-    _, state = await taken_in(Ingestor(), Conversation("x", "x", turns), extraction="terms")
+    _, state = await taken_in(reader(), Conversation("x", "x", turns), extraction="terms")
     grown: State | None = None
     for count in (5, 12, 20):
         part = Conversation("x", "x", turns[:count])
-        _, grown = await taken_in(Ingestor(), part, grown or State(), extraction="terms")
+        _, grown = await taken_in(reader(), part, grown or State(), extraction="terms")
         for identity, entity in grown.entities.items():
             assert entity.name == state.entities[identity].name
     assert grown == state
@@ -86,7 +85,7 @@ async def test_a_document_is_taken_in_whole_paragraphs(monkeypatch: pytest.Monke
         "The ferryman saw the river.\n\nA ferryman, by his river, sees rivers. The river ran.\n\n"
     )
     document = Document.from_text("river", text * 3)
-    _, state = await taken_in(Ingestor(), document, extraction="terms")
+    _, state = await taken_in(reader(), document, extraction="terms")
     assert set(named(state)) == {"river", "ferryman"}
     assert len(state.episodes) > 2
     assert 0 in named(state)["ferryman"]
