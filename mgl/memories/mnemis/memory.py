@@ -314,7 +314,8 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
             index, source = await self._update_index(), self._log.source
             reading = await find(self._tools, index, source, question.text, self._config)
             self._log.catch_up()
-            if self._made_for == self._log.fates:  # else something was deleted meanwhile
+            self._check_deletions()
+            if self._index is index:  # else something was deleted meanwhile
                 return reading
 
     async def recall(self, question: Question, *, recent: Sequence[int] = ()) -> Recall:
