@@ -40,6 +40,7 @@ _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
         "sensemaking": "mgl.benchmarks.made:SENSEMAKING",
     },
     "memory": {
+        "a-mem": "mgl.baselines.a_mem:AMem",
         "chain-of-agents": "mgl.baselines.chain_of_agents:ChainOfAgents",
         "direct": "mgl.baselines.direct:Direct",
         "gam": "mgl.memories.gam:Gam",
