@@ -1,0 +1,249 @@
+"""MemoryBank: pairs of turns by day, a summary and a portrait of each day, and of all days.
+
+Source: Zhong et al. 2023 (arXiv 2305.10250), §2, and its released code for the numbers. A session
+is a day. Two calls a day write what happened and what it shows of the speakers; two more write the
+whole history and the whole portrait from these. Pairs and summaries of days are searched by vector.
+The three best are read, six with forgetting, each with pairs beside it up to 200 characters, in the
+order of time, below history and portrait. The prompts are ours.
+
+``forgetting`` drops a piece at random with 1 - R, where R = exp(-t / S) (§2.3): t is the days until
+the last session, and S = 1, since a question changes nothing here. The released code computes
+exp(-t / 5 · S), by which a stronger memory is forgotten sooner. Unlike that code, the last turn of
+a day with an odd number of turns is kept, and calls are made at temperature 0.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from math import exp
+
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
+from mgl.llm.concurrency import for_each
+from mgl.llm.prompting import fit_texts
+from mgl.memories.calls import Note, summarize
+from mgl.prompt import Prompt
+from mgl.retrieval.ranking import nearest
+from mgl.store import EditRecord
+from mgl.store.records import EditOutcome
+from mgl.text.groups import format_span
+from mgl.types import Answer, Question, Span
+
+__all__ = ["MemoryBank", "MemoryBankConfig"]
+
+NOTE_TOKENS = 400
+BESIDE_CHARS = 200
+BEST = 3
+BEST_FORGETTING = 6
+AT_ONCE = 8
+
+EVENTS = Prompt(
+    "memory-bank.events",
+    source="ours, in the role of Zhong et al. 2023, §2.1",
+    text="""Summarize what was told in this conversation: who did, has or plans what, and when.
+
+{text}
+
+{"notes": "..."}""",
+    variables=("text",),
+)
+
+TRAITS = Prompt(
+    "memory-bank.traits",
+    source="ours, in the role of Zhong et al. 2023, §2.1",
+    text="""Describe each speaker of this conversation: their character, feelings, likes and \
+needs, as far as the conversation shows them.
+
+{text}
+
+{"notes": "..."}""",
+    variables=("text",),
+)
+
+HISTORY = Prompt(
+    "memory-bank.history",
+    source="ours, in the role of Zhong et al. 2023, §2.1",
+    text="""These are summaries of conversations, one a day. Write one summary of them all, with \
+the most important events.
+
+{text}
+
+{"notes": "..."}""",
+    variables=("text",),
+)
+
+PORTRAIT = Prompt(
+    "memory-bank.portrait",
+    source="ours, in the role of Zhong et al. 2023, §2.1",
+    text="""These are descriptions of the same speakers, one a day. Write one description of each \
+speaker from them.
+
+{text}
+
+{"notes": "..."}""",
+    variables=("text",),
+)
+
+DAILY = {"events": EVENTS, "traits": TRAITS}
+OVERALL = {"history": (HISTORY, "events"), "portrait": (PORTRAIT, "traits")}
+
+
+class MemoryBankConfig(BaselineConfig):
+    """``forgetting`` lets old pieces be forgotten at random, drawn by ``seed``."""
+
+    forgetting: bool = False
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A pair of turns, or the summary of a day, which is said without a span."""
+
+    day: int
+    text: str
+    span: Span | None
+
+
+class MemoryBank(Baseline):
+    """Keeps pairs of turns by day, with summaries and portraits of days and of all."""
+
+    kind = "memory-bank"
+    reads = "conversation"
+    retrieves = True
+    Config = MemoryBankConfig
+    _config: MemoryBankConfig
+
+    def _writing_prompts(self) -> tuple[Prompt, ...]:
+        return (*DAILY.values(), *(prompt for prompt, _ in OVERALL.values()))
+
+    async def _count_steps(self) -> int:
+        return len(self._days()) + 1
+
+    def _days(self) -> list[list[int]]:
+        """The numbers of the turns that say something, by session."""
+        turns = self.conversation.turns
+        days = groupby(range(len(turns)), key=lambda number: turns[number].session)
+        spoken = ([number for number in numbers if turns[number].text] for _, numbers in days)
+        return [day for day in spoken if day]
+
+    def _span_of(self, numbers: Sequence[int]) -> Span:
+        talk = self.conversation
+        first, last = talk.line_span(numbers[0]), talk.line_span(numbers[-1])
+        return Span(first.document_id, first.start, last.end)
+
+    async def _read(self) -> None:
+        store, days = self._tools.store, self._days()
+        done = store.chunks_done(self.id)
+        missing = [step for step in range(len(days)) if step not in done]
+        finished = len(days) - len(missing)
+
+        async def describe(step: int) -> None:
+            nonlocal finished
+            span = self._span_of(days[step])
+            with self._showing([span]):
+                notes = {
+                    name: await self._summarize(prompt, [format_span(self.conversation, span)])
+                    for name, prompt in DAILY.items()
+                }
+            self._append(step, [_row(step, name, note, span) for name, note in notes.items()])
+            finished += 1
+            self._tools.observer.progress("days", finished, len(days))
+
+        await for_each(missing, describe, at_once=AT_ONCE)
+        if len(days) not in done and days:
+            kept = self._load_notes()
+            notes = {
+                name: await self._summarize(prompt, kept.get(part, []))
+                for name, (prompt, part) in OVERALL.items()
+            }
+            whole = self._span_of([days[0][0], days[-1][-1]])
+            step = len(days)
+            self._append(step, [_row(step, name, note, whole) for name, note in notes.items()])
+
+    async def _summarize(self, prompt: Prompt, texts: Sequence[str]) -> Note:
+        if not texts:
+            return Note("", problem="there is nothing to summarize")
+        llm = self._tools.llm
+        fitting = await fit_texts(llm, texts, reserve=2 * NOTE_TOKENS)
+        text = "\n\n".join(fitting)
+        return await summarize(llm, prompt.render(text=text), NOTE_TOKENS, stage=prompt.name)
+
+    def _load_notes(self) -> dict[str, list[str]]:
+        """What was written, by its name, in the order of the days."""
+        notes: dict[str, list[str]] = {}
+        for row in sorted(self._tools.store.edits(self.id), key=lambda row: row.chunk):
+            if row.outcome == "applied":
+                notes.setdefault(row.op, []).append(row.payload["text"])
+        return notes
+
+    def _pieces(self) -> list[Piece]:
+        """Pairs and summaries of days, as they are searched."""
+        talk, pieces = self.conversation, []
+        for day, numbers in enumerate(self._days()):
+            for start in range(0, len(numbers), 2):
+                span = self._span_of(numbers[start : start + 2])
+                pieces.append(Piece(day, format_span(talk, span), span))
+        for row in self._tools.store.edits(self.id):
+            if row.op == "events" and row.outcome == "applied":
+                pieces.append(Piece(row.chunk, row.payload["text"], None))
+        return pieces
+
+    async def _respond(self, question: Question) -> Answer:
+        """Marked ``days_missing`` where a day could not be summarized."""
+        await self.build()
+        pieces = self._pieces()
+        kept = [place for place in range(len(pieces)) if self._remembers(pieces, place)]
+        texts = {str(place): pieces[place].text for place in kept}
+        most = BEST_FORGETTING if self._config.forgetting else BEST
+        found = await nearest(self._tools.required_embedder, question.text, texts, most)
+        read = sorted({place for name, _ in found for place in _widen(pieces, int(name))})
+        read.sort(key=lambda place: pieces[place].day)
+        notes = self._load_notes()
+        about = [Excerpt(text) for name in OVERALL for text in notes.get(name, [])]
+        chosen = [Excerpt(pieces[at].text, f"piece-{at}", pieces[at].span) for at in read]
+        spans = [pieces[int(name)].span for name, _ in found]
+        failed = len(notes.get("events", [])) < len(self._days())
+        return await self._answer(
+            question,
+            [*about, *chosen],
+            read=[span for span in spans if span is not None],
+            marks=("days_missing",) if failed else (),
+        )
+
+    def _remembers(self, pieces: Sequence[Piece], place: int) -> bool:
+        """Whether a piece is not forgotten by the day of the last session."""
+        if not self._config.forgetting:
+            return True
+        turns, days = self.conversation.turns, self._days()
+        then, now = turns[days[pieces[place].day][0]].time, turns[days[-1][0]].time
+        if then is None or now is None:
+            return True
+        chance = random.Random(f"{self._config.seed} {place}").random()
+        return chance < exp(-(now - then).days)
+
+
+def _widen(pieces: Sequence[Piece], place: int) -> list[int]:
+    """A piece, and pairs beside it of the same day as long as they have 200 characters together."""
+    chosen, size = [place], len(pieces[place].text)
+    if pieces[place].span is None:
+        return chosen
+    for distance in range(1, len(pieces)):
+        beside = [at for at in (place + distance, place - distance) if 0 <= at < len(pieces)]
+        same = [at for at in beside if pieces[at].day == pieces[place].day and pieces[at].span]
+        if not same:
+            break
+        for at in same:
+            size += len(pieces[at].text)
+            if size > BESIDE_CHARS:
+                return chosen
+            chosen.append(at)
+    return chosen
+
+
+def _row(step: int, name: str, note: Note, span: Span) -> EditRecord:
+    outcome: EditOutcome = "rejected" if note.problem else "applied"
+    return EditRecord(
+        step, name, {"text": note.text}, outcome, note.problem, span, None, note.call_key
+    )
