@@ -46,6 +46,7 @@ _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
         "gam": "mgl.memories.gam:Gam",
         "graph": "mgl.memories.graph:DocumentGraph",
         "hgmem": "mgl.memories.hgmem:HgMem",
+        "hipporag": "mgl.baselines.hipporag:HippoRag",
         "memory-bank": "mgl.baselines.memory_bank:MemoryBank",
         "mindgraph": "mgl.memories.mindgraph:MindGraph",
         "mnemis": "mgl.memories.mnemis:Mnemis",

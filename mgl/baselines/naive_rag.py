@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
 from mgl.errors import ContextOverflow
 from mgl.llm.prompting import LINE_TOKENS, available_tokens, shorten, take_leading
-from mgl.retrieval.ranking import nearest
+from mgl.retrieval.ranking import best, likeness
 from mgl.store import EditRecord
 from mgl.text import window_document
 from mgl.text.groups import turn_groups
@@ -79,18 +79,27 @@ class NaiveRag(Baseline):
     async def _respond(self, question: Question) -> Answer:
         """ContextOverflow where the context has no room for any text."""
         await self.build()
-        spans = [row.span for row in self._tools.store.edits(self.id) if row.span is not None]
-        texts = {str(place): self._quote(span) for place, span in enumerate(spans)}
-        found = await nearest(self._tools.required_embedder, question.text, texts, self._config.k)
-        best = [int(name) for name, _ in found]
-        read, whole = await self._fit_chunks(question, [texts[str(place)] for place in best])
-        kept = sorted(zip(best, read, strict=False))
+        rows = self._tools.store.edits(self.id)
+        spans = [row.span for row in rows if row.op == "chunk" and row.span is not None]
+        texts = [self._quote(span) for span in spans]
+        found, trace = await self._rank(question, texts)
+        places = [place for place, _ in found]
+        read, whole = await self._fit_chunks(question, [texts[place] for place in places])
+        kept = sorted(zip(places, read, strict=False))
         excerpts = [Excerpt(text, f"chunk-{place}", spans[place]) for place, text in kept]
-        scores = ", ".join(f"chunk-{name} {score:.3f}" for name, score in found)
-        trace = [f"retrieved {scores}; read {len(read)} of {len(spans)} chunks"]
+        scores = ", ".join(f"chunk-{place} {score:.3f}" for place, score in found)
+        trace = [*trace, f"retrieved {scores}; read {len(read)} of {len(spans)} chunks"]
         marks = () if whole else ("text_truncated",)
-        ranked = [spans[place] for place in best[: len(read)]]
+        ranked = [spans[place] for place in places[: len(read)]]
         return await self._answer(question, excerpts, read=ranked, trace=trace, marks=marks)
+
+    async def _rank(
+        self, question: Question, texts: Sequence[str]
+    ) -> tuple[list[tuple[int, float]], list[str]]:
+        """Choose the chunks to read, by their places and scores, best first; and how, if it is
+        worth a word."""
+        scores = await likeness(self._tools.required_embedder, question.text, texts)
+        return best(scores, self._config.k), []
 
     async def _fit_chunks(self, question: Question, texts: Sequence[str]) -> tuple[list[str], bool]:
         """The first texts that fit together, or the beginning of the first where none does."""

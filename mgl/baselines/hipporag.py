@@ -1,0 +1,297 @@
+"""HippoRAG 2: chunks ranked by a walk over a graph of their entities, from the facts that help.
+
+Source: Gutiérrez et al. 2025 (arXiv 2502.14802), §3, and its released code where the paper is
+silent. Two calls a chunk name its entities and state facts between them. Entities of facts and
+chunks are nodes; edges are facts (their number), mentions (1) and synonyms (cosine, from 0.8). For
+a question the five facts most like it are found, and one call keeps those that help. If none is
+kept, chunks are ranked by their vectors; else by personalised PageRank, restarted at the entities
+of the kept facts and, with a weight of 0.05, at chunks by their likeness. Prompts are ours; the
+call that keeps facts names their numbers.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from mgl.baselines.naive_rag import NaiveRag, NaiveRagConfig
+from mgl.llm.base import Sampling
+from mgl.llm.concurrency import for_each
+from mgl.llm.constraints import index_set, max_chars, several
+from mgl.memories.propose import propose
+from mgl.prompt import Prompt
+from mgl.retrieval.base import Embedder
+from mgl.retrieval.ranking import best, likeness
+from mgl.store import EditRecord
+from mgl.types import Question, Span
+
+__all__ = ["HippoRag", "HippoRagConfig"]
+
+FACTS = 5
+ENTITIES = 5
+PASSAGE_WEIGHT = 0.05
+SYNONYM = 0.8
+SYNONYMS = 100
+LETTERS = 2
+"""An entity of no more letters and digits has no synonyms."""
+
+REPLY_TOKENS = 2048
+AT_ONCE = 8
+PRECISION = 1e-10
+
+NAME = Prompt(
+    "hipporag.name",
+    source="ours, in the role of Gutiérrez et al. 2025, §3.2",
+    text="""Name the entities of this passage: people, places, groups, things, works, dates.
+
+{text}
+
+{"entities": ["..."]}""",
+    variables=("text",),
+)
+
+STATE = Prompt(
+    "hipporag.state",
+    source="ours, in the role of Gutiérrez et al. 2025, §3.2",
+    text="""State the facts of this passage, each as subject, relation and object, with a name in \
+place of each pronoun. Each fact should hold one of these entities at least: {entities}.
+
+{text}
+
+{"facts": [{"subject": "...", "relation": "...", "object": "..."}]}""",
+    variables=("text", "entities"),
+)
+
+KEEP = Prompt(
+    "hipporag.keep",
+    source="ours, in the role of Gutiérrez et al. 2025, §3.3",
+    text="""Question: {question}
+
+Facts:
+{facts}
+
+Which of these facts help to answer the question? Give their numbers; none, [], if none does.
+
+{"facts": [numbers]}""",
+    variables=("question", "facts"),
+)
+
+Term = Annotated[str, max_chars(60)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Names(_Strict):
+    entities: Annotated[list[Term], Field(max_length=12)]
+
+
+class Fact(_Strict):
+    subject: Term
+    relation: Term
+    object: Term
+
+
+class _Facts(_Strict):
+    facts: several(Fact, 16)  # type: ignore[valid-type]
+
+
+class _Kept(_Strict):
+    facts: list[int]
+
+
+class HippoRagConfig(NaiveRagConfig):
+    """The settings of naive RAG; five chunks are read."""
+
+    k: int = Field(5, ge=1)
+
+
+class HippoRag(NaiveRag):
+    """Ranks chunks by a walk over a graph of entities, from the facts that help."""
+
+    kind = "hipporag"
+    Config = HippoRagConfig
+
+    def _writing_prompts(self) -> tuple[Prompt, ...]:
+        return (NAME, STATE)
+
+    async def _count_steps(self) -> int:
+        return 1 + len(await self._cut())
+
+    async def _read(self) -> None:
+        await super()._read()
+        store = self._tools.store
+        rows = [row for row in store.edits(self.id) if row.op == "chunk"]
+        spans = [row.span for row in rows if row.span is not None]
+        done = store.chunks_done(self.id)
+        missing = [place for place in range(len(spans)) if 1 + place not in done]
+        finished = len(spans) - len(missing)
+
+        async def read(place: int) -> None:
+            nonlocal finished
+            with self._showing([spans[place]]):
+                row = await self._extract(1 + place, spans[place])
+            self._append(1 + place, [row])
+            finished += 1
+            self._tools.observer.progress("chunks", finished, len(spans))
+
+        await for_each(missing, read, at_once=AT_ONCE)
+
+    async def _extract(self, step: int, span: Span) -> EditRecord:
+        llm, text = self._tools.llm, self._quote(span).strip()
+        sampling = Sampling(max_tokens=REPLY_TOKENS)
+        named = await propose(
+            llm, NAME.render(text=text), Names, sampling=sampling, stage="entities"
+        )
+        if named.reply is None:
+            return EditRecord(step, "facts", {}, "rejected", named.problem, span)
+        entities = ", ".join(named.reply.entities) or "none was found"
+        prompt = STATE.render(text=text, entities=entities)
+        stated = await propose(llm, prompt, _Facts, sampling=sampling, stage="facts")
+        if stated.reply is None:
+            return EditRecord(step, "facts", {}, "rejected", stated.problem, span)
+        facts = [
+            [fact.subject.lower(), fact.relation.lower(), fact.object.lower()]
+            for fact in stated.reply.facts
+        ]
+        key = stated.call_key
+        return EditRecord(step, "facts", {"facts": facts}, "applied", None, span, call_key=key)
+
+    async def _rank(
+        self, question: Question, texts: Sequence[str]
+    ) -> tuple[list[tuple[int, float]], list[str]]:
+        embedder = self._tools.required_embedder
+        alike = await likeness(embedder, question.text, texts)
+        graph = _Graph.of(self._tools.store.edits(self.id), len(texts))
+        scores = _scale(await likeness(embedder, question.text, list(map(" ".join, graph.facts))))
+        found = best(scores, FACTS)
+        kept = await self._keep(question, [" ".join(graph.facts[place]) for place, _ in found])
+        if not kept:
+            return best(alike, self._config.k), ["no fact helps: chunks by their vectors"]
+        helping = {graph.facts[found[at][0]]: found[at][1] for at in kept}
+        weights = graph.weigh(helping)
+        await graph.join_synonyms(embedder)
+        ranks = graph.walk(weights, PASSAGE_WEIGHT * _scale(alike))
+        trace = [f"fact that helps: {' '.join(fact)}" for fact in helping]
+        return best(ranks, self._config.k), trace
+
+    async def _keep(self, question: Question, facts: Sequence[str]) -> list[int]:
+        """Choose the facts that help, by their places; none where no reply can be used."""
+        if not facts:
+            return []
+        shown = "\n".join(f"{place}. {fact}" for place, fact in enumerate(facts, 1))
+        schema = create_model("kept", __base__=_Kept, facts=(index_set(len(facts), first=1), ...))
+        prompt = KEEP.render(question=question.text, facts=shown)
+        sampling = Sampling(max_tokens=64)
+        said = await propose(self._tools.llm, prompt, schema, sampling=sampling, stage="keep")
+        return [number - 1 for number in said.reply.facts] if said.reply else []
+
+
+Triple = tuple[str, str, str]
+
+
+@dataclass
+class _Graph:
+    """Facts, the chunks that state each entity, and weights of edges between entities."""
+
+    chunks: int
+    facts: list[Triple] = field(default_factory=list)
+    mentions: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    edges: dict[tuple[str, str], float] = field(default_factory=lambda: defaultdict(float))
+
+    @classmethod
+    def of(cls, rows: Sequence[EditRecord], chunks: int) -> _Graph:
+        graph = cls(chunks)
+        known: dict[Triple, None] = {}
+        for row in rows:
+            for subject, relation, other in row.payload.get("facts", ()):
+                known[subject, relation, other] = None
+                for entity in (subject, other):
+                    graph.mentions[entity].add(row.chunk - 1)
+                if subject != other:
+                    graph.edges[min(subject, other), max(subject, other)] += 1
+        graph.facts = list(known)
+        return graph
+
+    def weigh(self, facts: Mapping[Triple, float]) -> dict[str, float]:
+        """Weigh the entities of facts by the facts' scores, each over the number of chunks that
+        state the entity, averaged over the facts; the best five."""
+        parts: dict[str, list[float]] = defaultdict(list)
+        for (subject, _, other), score in facts.items():
+            for entity in (subject, other):
+                parts[entity].append(score / len(self.mentions[entity]))
+        means = {entity: sum(own) / len(own) for entity, own in parts.items()}
+        ordered = sorted(means, key=lambda entity: (-means[entity], entity))
+        return {entity: means[entity] for entity in ordered[:ENTITIES]}
+
+    async def join_synonyms(self, embedder: Embedder) -> None:
+        """Add an edge between entities of a cosine from 0.8, with the cosine as its weight."""
+        long = [name for name in self.mentions if sum(map(str.isalnum, name)) > LETTERS]
+        if len(long) < 2:
+            return
+        vectors = embedder.embed(long)
+        for place, name in enumerate(long):
+            cosines = vectors @ vectors[place]
+            cosines[place] = -1
+            for other, cosine in best(cosines, SYNONYMS):
+                pair = min(name, long[other]), max(name, long[other])
+                if cosine >= SYNONYM and pair not in self.edges:
+                    self.edges[pair] = cosine
+
+    def walk(
+        self, weights: Mapping[str, float], passages: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        """PageRank of each chunk, with a damping of 0.5, restarted at entities and chunks."""
+        places = {name: self.chunks + at for at, name in enumerate(self.mentions)}
+        ends = [(places[a], places[b], weight) for (a, b), weight in self.edges.items()]
+        ends += [(places[e], at, 1) for e, own in self.mentions.items() for at in sorted(own)]
+        restart = np.zeros(self.chunks + len(places))
+        restart[: self.chunks] = passages
+        for entity, weight in weights.items():
+            restart[places[entity]] = weight
+        ranks = walk_from(restart, ends)
+        return np.asarray(ranks[: self.chunks], dtype=np.float32)
+
+
+DAMPING: Final = 0.5
+
+
+def walk_from(
+    restart: NDArray[np.float64], edges: Sequence[tuple[int, int, float]]
+) -> NDArray[np.float64]:
+    """Personalised PageRank on an undirected graph: shape (n,), as ``restart``, its sum 1.
+
+    A node without edges hands its rank back to the restart.
+    """
+    start = restart / restart.sum()
+    pairs = np.array([(a, b) for a, b, _ in edges], dtype=np.int64).reshape(-1, 2)
+    source, target = np.concatenate([pairs, pairs[:, ::-1]]).T
+    weight = np.tile(np.array([w for _, _, w in edges], dtype=np.float64), 2)
+    size = len(restart)
+    ranks: NDArray[np.float64] = start
+    total = np.bincount(source, weight, size)
+    weight = weight / total[source]
+    change = 1.0
+    while change > PRECISION:
+        moved = np.bincount(target, weight * ranks[source], size)
+        moved = moved + ranks[total == 0].sum() * start
+        following = DAMPING * moved + (1 - DAMPING) * start
+        change, ranks = float(np.abs(following - ranks).sum()), following
+    return ranks
+
+
+def _scale(scores: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Scale scores to 0 to 1; all 1 where they are equal."""
+    if not len(scores):
+        return scores
+    low, high = scores.min(), scores.max()
+    if low == high:
+        return np.ones_like(scores)
+    return np.asarray((scores - low) / (high - low), dtype=np.float32)
