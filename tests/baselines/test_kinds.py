@@ -11,7 +11,14 @@ import pytest
 from pydantic import ValidationError
 
 from mgl import registry
-from mgl.baselines import chain_of_agents, read_agent, sliding_summary
+from mgl.baselines import (
+    a_mem,
+    chain_of_agents,
+    hipporag,
+    memory_bank,
+    read_agent,
+    sliding_summary,
+)
 from mgl.errors import ContextOverflow, EngineRejected, InputError, ReplyInvalid
 from mgl.lab.model import NoModel
 from mgl.llm.client import Client
@@ -34,7 +41,17 @@ from tests.baselines.asking import (
 )
 
 PINNED = {
+    "a-mem.evolve": "6970ec8a55ede69b",
+    "a-mem.keywords": "cd2675ffd5f9fcd9",
+    "a-mem.note": "0986c70a017d452e",
     "chain-of-agents.worker": "ef43c0ba43ea5608",
+    "hipporag.keep": "8f7f86b57c78adc1",
+    "hipporag.name": "bdc5e3a448ea2efb",
+    "hipporag.state": "46f2d0519dd1b6f1",
+    "memory-bank.events": "2b413e2287033a26",
+    "memory-bank.history": "8f8d36eea2a711e9",
+    "memory-bank.portrait": "f325539e90856b7d",
+    "memory-bank.traits": "8cd398c875afc745",
     "read-agent.gist": "2aaf2dcc8c6683b3",
     "read-agent.look-up": "8bf0901e3b2d5319",
     "read-agent.pause": "a88ff202ab4f1374",
@@ -45,7 +62,7 @@ NAMES = ["chain-of-agents", "direct", "naive-rag", "read-agent", "sliding-summar
 
 
 def test_prompts_are_pinned() -> None:
-    modules = (chain_of_agents, read_agent, sliding_summary)
+    modules = (a_mem, chain_of_agents, hipporag, memory_bank, read_agent, sliding_summary)
     prompts = [each for room in modules for each in vars(room).values() if isinstance(each, Prompt)]
     hashes = {prompt.name: prompt.hash[:16] for prompt in prompts}
     assert {name: hashes[name] for name in PINNED} == PINNED
