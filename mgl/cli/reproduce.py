@@ -220,24 +220,23 @@ def _print_list(
     for suite in load_suites().values():
         for entry in suite.entries:
             name = f"{suite.name}/{entry.id}"
-            printed = sum(1 for _ in papers[suite.name].cells(entry.id))
-            row: dict[str, Any] = {"entry": name, "about": entry.about, "printed": printed}
+            cells = list(papers[suite.name].cells(entry.id))
+            row: dict[str, Any] = {"entry": name, "about": entry.about, "printed": len(cells)}
             if entry.not_made is not None:
                 rows.append({**row, "not_made": entry.not_made})
             elif entry.same_as is not None:
                 rows.append({**row, "same_as": f"{suite.name}/{entry.same_as}"})
             for run in entry.runs:
                 seen = outlooks.of(run, models or entry.models[:1], limit=limit, seed=seed)
-                own = {"entry": f"{name}/{run.name}" if run.name else name}
+                own: dict[str, Any] = {"entry": f"{name}/{run.name}" if run.name else name}
+                own["printed"] = sum(cell.benchmark == run.benchmark for cell in cells)
                 rows.append({**row, **own, **_to_row(seen, models or entry.models[:1])})
     if as_json:
         print_json(rows)
         return
-    print_table(
-        ("TABLE", "WHAT", "NUMBERS", "BENCHMARK", "ITEMS", "METHODS", "MODEL", "CALLS", "TOKENS",
-         "TIME"),
-        [_to_cells(row) for row in rows if "not_made" not in row],
-    )  # fmt: skip
+    head = "TABLE WHAT NUMBERS BENCHMARK ITEMS METHODS MODEL CALLS TOKENS TIME STATE".split()
+    lacks = _list_lacks(rows)
+    print_table(head, [_to_cells(row, lacks) for row in rows if "not_made" not in row])
     for row in rows:
         if "not_made" in row:
             typer.echo(f"not reproduced: {row['entry']}: {row['not_made']}")
@@ -258,13 +257,15 @@ def _to_row(seen: Outlook, models: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def _to_cells(row: dict[str, Any]) -> tuple[str, ...]:
+def _to_cells(row: dict[str, Any], lacks: list[str]) -> tuple[str, ...]:
     what = (row["entry"], one_line(row["about"], WIDTH), str(row["printed"]))
     if (other := row.get("same_as")) is not None:
-        return (*what, f"as {other}", *[""] * 6)
+        return (*what, f"as {other}", *[""] * 7)
     items = "?" if row["items"] is None else f"{row['items']:,}"
     numbers = (items, str(len(row["methods"])), ",".join(row["models"]))
-    return (*what, row["benchmark"], *numbers, *_format_cost(row["cost"]))
+    places = ", ".join(str(lacks.index(lack) + 1) for lack in row["lacks"])
+    state = f"missing {places}" if places else "ready"
+    return (*what, row["benchmark"], *numbers, *_format_cost(row["cost"]), state)
 
 
 def _format_cost(cost: dict[str, Any] | None) -> tuple[str, str, str]:
@@ -283,14 +284,16 @@ def _shorten(number: float) -> str:
     return f"{number:.0f}"
 
 
+def _list_lacks(rows: list[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(lack for row in rows for lack in row.get("lacks", ())))
+
+
 def _print_notes(rows: list[dict[str, Any]]) -> None:
+    for number, lack in enumerate(_list_lacks(rows), 1):
+        typer.echo(f"missing {number}: {clean(lack)}")
     costs = [row["cost"] for row in rows if row.get("cost")]
-    for title, lines in (
-        ("missing", [lack for row in rows for lack in row.get("lacks", ())]),
-        ("estimated from", [line for cost in costs for line in cost["basis"]]),
-    ):
-        for line in dict.fromkeys(lines):
-            typer.echo(f"{title}: {clean(line)}")
+    for line in dict.fromkeys(line for cost in costs for line in cost["basis"]):
+        typer.echo(f"estimated from: {clean(line)}")
 
 
 def _print_plan(

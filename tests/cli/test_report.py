@@ -30,7 +30,7 @@ def test_tables_go_to_stdout(mgl: Mgl, run: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "begins"),
-    [("r.html", "<!doctype html>"), ("r.csv", "chapter,kind,quantity,")],
+    [("r.html", "<!doctype html>"), ("r.csv", "chapter,table,row,")],
 )
 def test_the_ending_of_out_says_the_format(mgl: Mgl, run: Path, name: str, begins: str) -> None:
     out = run.parent / name

@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -217,19 +217,6 @@ class Cell:
         parts += [f"judge {self.judge}"] if self.judge else []
         parts += [f"n {self.n:,}"] if self.n else []
         return ", ".join([*parts, *(f"{name} {value}" for name, value in self.setting.items())])
-
-    def datum(self) -> dict[str, Any]:
-        """Describe it for programs, in the paper's unit."""
-        return {
-            "kind": "print",
-            "quantity": self.scorer or self.metric,
-            "value": self.value,
-            "method": self.method,
-            "model": self.model or "",
-            "part": ", ".join(f"{name}: {value}" for name, value in self.part.items()),
-            "n": self.n,
-            "source": f"{self.paper}, {self.place}: {self.metric} ({self.unit})",
-        }
 
 
 def load_references(override: Path | None = None, *, home: Path | None = None) -> dict[str, Paper]:

@@ -1,42 +1,33 @@
-"""Tables of a report: cells with a text for readers and the number behind it for programs.
+"""Tables of a report: cells with a text for readers and the interval behind it for programs.
 
     >>> Table("Scores", ("method", "f1"), ((Cell("direct"), Cell("41.2", "n 20")),)).folded
     False
 
-Shares and scores are shown in percent, and are 0 to 1 in the data.
+Shares and scores are shown in percent; their intervals are of 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from mgl.evaluation.report.frame import Figure
 from mgl.evaluation.statistics import Interval
 
-__all__ = ["COLUMNS", "NONE", "Cell", "Table", "figure_cell", "interval_cell", "number"]
+__all__ = ["NONE", "Cell", "Table", "figure_cell", "interval_cell", "number"]
 
 NONE: Final = "–"
-
-COLUMNS: Final = (
-    "chapter kind quantity method model part value low high n failed missing least most spread "
-    "other p p_corrected test source"
-).split()
-"""What is said of each number. ``chapter`` is the benchmark's heading, ``kind`` what the number is
-(score, difference, cost, print, agreement), ``part`` the items it is of, empty for all; ``other``
-is the method that ``method`` is compared with, ``source`` where a printed number stands."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """``text`` and, more quietly, what is said ``beside`` it; ``span`` is (low, mean, high) of 1,
-    to be drawn; ``datum`` has some of ``COLUMNS``."""
+    """``text`` and, more quietly, what is said ``beside`` it. The ``interval`` is drawn if it is of
+    a share."""
 
     text: str
     beside: str = ""
-    span: tuple[float, float, float] | None = None
-    datum: Mapping[str, Any] | None = None
+    interval: Interval | None = None
+    drawn: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,33 +50,27 @@ def number(value: float, unit: str = "%") -> str:
 
 
 def interval_cell(
-    interval: Interval, beside: str = "", unit: str = "%", *, signed: bool = False, **datum: Any
+    interval: Interval, beside: str = "", unit: str = "%", *, signed: bool = False
 ) -> Cell:
-    """Show an interval, and keep it as a datum."""
-    plus = "+" if signed and interval.mean > 0 else ""
-    ends = f"[{number(interval.low, unit)}, {number(interval.high, unit)}]"
-    parts = [ends if interval.low < interval.high else "no interval", f"n {interval.n:,}", beside]
-    span = None
-    if unit == "%" and not signed and 0 <= interval.low < interval.high <= 1:
-        span = interval.low, interval.mean, interval.high
-    values = {"value": interval.mean, "low": interval.low, "high": interval.high, "n": interval.n}
-    text = plus + number(interval.mean, unit)
-    return Cell(text, " · ".join(filter(None, parts)), span, {**values, **datum})
+    """Show an interval, with n."""
+    low, mean, high = interval.low, interval.mean, interval.high
+    plus = "+" if signed and mean > 0 else ""
+    ends = f"[{number(low, unit)}, {number(high, unit)}]" if low < high else "no interval"
+    told = " · ".join(filter(None, (ends, f"n {interval.n:,}", beside)))
+    drawn = unit == "%" and not signed and 0 <= low < high <= 1
+    return Cell(plus + number(mean, unit), told, interval, drawn)
 
 
-def figure_cell(figure: Figure | None, **datum: Any) -> Cell:
+def figure_cell(figure: Figure | None) -> Cell:
     """Show a figure with its interval, n, and bounds for what is missing."""
     if figure is None:
         return Cell(NONE)
-    metric, beside = figure.metric, []
+    unit, beside = figure.metric.unit, []
     if figure.failed:
         beside.append(f"{figure.failed} failed")
     if figure.least is not None and figure.most is not None:
-        bounds = f"{number(figure.least, metric.unit)} to {number(figure.most, metric.unit)}"
+        bounds = f"{number(figure.least, unit)} to {number(figure.most, unit)}"
         beside.append(f"{figure.missing} missing: {bounds} with them")
     if figure.spread is not None:
-        beside.append(f"± {number(figure.spread, metric.unit)} between repeats")
-    facts = {name: value for name, value in asdict(figure).items() if name in COLUMNS}
-    kind = "cost" if metric.kind == "cost" else "score"
-    common = {"kind": kind, "quantity": metric.name, **facts, **datum}
-    return interval_cell(figure.interval, " · ".join(beside), metric.unit, **common)
+        beside.append(f"± {number(figure.spread, unit)} between repeats")
+    return interval_cell(figure.interval, " · ".join(beside), unit)

@@ -117,7 +117,8 @@ class Figure:
 
 class Frame:
     """``data`` has a row a method, metric, item and repeat, with its ``value`` (NaN if missing),
-    whether it ``failed`` and the size of its graph; ``labels`` has a row an item."""
+    whether it ``failed`` and the size of its graph; ``labels`` has a row an item, by its place in
+    ``items``."""
 
     def __init__(self, group: Group, metrics: Mapping[str, Metric]) -> None:
         """UsageError without pandas."""
@@ -132,11 +133,14 @@ class Frame:
         }
         labels = [{**item["labels"], CATEGORY: item["category"]} for item in self.items.values()]
         names = dict.fromkeys([CATEGORY, *(name for each in labels for name in each)])
-        self.labels = pandas.DataFrame(labels, list(self.items), list(names)).fillna("")
-        self.data = pandas.DataFrame(
-            [row for series in group.series for row in _list_rows(series, metrics.values())],
-            columns="method metric item source repeat value failed nodes".split(),
-        ).astype({"value": float})
+        self.labels = pandas.DataFrame(labels, columns=list(names), dtype=object).fillna("")
+        places = {id: place for place, id in enumerate(self.items)}
+        rows = [
+            row for series in group.series for row in _list_rows(series, metrics.values(), places)
+        ]
+        columns = "method metric item source repeat value failed nodes".split()
+        types = {"item": int, "repeat": int, "value": float, "failed": bool}
+        self.data = pandas.DataFrame(rows, columns=columns, dtype=object).astype(types)
         self._by = {
             key: own
             for key, own in self.data.groupby(["method", "metric"], sort=False)
@@ -207,7 +211,7 @@ class Frame:
         if own is None:
             return None
         if part:
-            own = own[own["item"].isin(self._select(part))]
+            own = own[self._select(part).reindex(own["item"], fill_value=False).to_numpy()]
         if "nodes" in part:
             own = own[own["nodes"] == part["nodes"]]
         if not self._is_repeated:
@@ -221,10 +225,10 @@ class Frame:
         return bool(self.data["repeat"].any())
 
     def _select(self, part: Mapping[str, str]) -> Any:
-        """The ids of the items with these labels; the size of a graph is none of an item's."""
+        """Whether each item has these labels; the size of a graph is none of an item's."""
         names = [name for name in part if name != "nodes"]
         labels = self.labels.reindex(columns=names, fill_value="")
-        return labels.index[(labels == [part[name] for name in names]).all(axis=1)]
+        return (labels == [part[name] for name in names]).all(axis=1)
 
     def _compute(
         self, method: str, metric: Metric, part: Mapping[str, str], over: str
@@ -258,8 +262,8 @@ class Frame:
     def _compute_together(
         self, method: str, metric: Metric, part: Mapping[str, str]
     ) -> Figure | None:
-        wanted = set(self._select(part))
-        own = [record for record in self._records[method] if record.item["id"] in wanted]
+        wanted = dict(zip(self.items, self._select(part), strict=True))
+        own = [record for record in self._records[method] if wanted[record.item["id"]]]
         scored = [Scored(item_from_json(one.item), one) for one in own]
         interval = AGGREGATES[metric.name].compute(scored)
         failed = sum(record.failed for record in own)
@@ -303,12 +307,14 @@ def _list_metrics(group: Group) -> Iterator[Metric]:
     yield SIZE_R
 
 
-def _list_rows(series: Series, metrics: Iterable[Metric]) -> Iterator[tuple[Any, ...]]:
-    """List the rows of ``Frame.data`` of one method."""
+def _list_rows(
+    series: Series, metrics: Iterable[Metric], places: dict[str, int]
+) -> Iterator[tuple[Any, ...]]:
+    """List the rows of ``Frame.data`` of one method; its pairs get places after the items."""
     scores = [one.name for one in metrics if one.kind == "score"]
     pairs: dict[tuple[str, int], list[Record]] = {}
     for record in series.records:
-        id, source, nodes = record.item["id"], record.item["source"], record.memory.get("nodes")
+        source, nodes = record.item["source"], record.memory.get("nodes")
         size = "" if nodes is None else next(name for name, end in _SIZES.items() if nodes < end)
         values: dict[str, float | None] = {
             name: 0.0 if record.failed else record.value(name)
@@ -319,12 +325,14 @@ def _list_rows(series: Series, metrics: Iterable[Metric]) -> Iterator[tuple[Any,
             values |= _list_costs(record, series.method.memory)
         if record.item["pair"] and PAIRS in scores:
             pairs.setdefault((record.item["pair"], record.repeat), []).append(record)
+        place = places[record.item["id"]]
         for name, value in values.items():
-            yield series.label, name, id, source, record.repeat, value, record.failed, size
+            yield series.label, name, place, source, record.repeat, value, record.failed, size
     for (pair, repeat), own in pairs.items():
         if len(own) == 2:
             source, failed = own[0].item["source"], any(one.failed for one in own)
-            yield series.label, PAIRS, pair, source, repeat, _judge_pair(own), failed, ""
+            place = places.setdefault(f"pair {pair}", len(places))
+            yield series.label, PAIRS, place, source, repeat, _judge_pair(own), failed, ""
 
 
 def _judge_pair(claims: Sequence[Record]) -> float | None:

@@ -2,9 +2,9 @@
 
 Of each judge: unreadable replies; agreement with itself (repeated verdicts), with scores by rule,
 with people (labelled answers) and with other judges; whether longer answers get higher verdicts. Of
-each judging model that compared answers in both orders: what position and length do to its
-preference. Verdicts that a rule gave without a model (a cascade, a letter) are left out where
-judges are compared with themselves or others: they agree whatever the model is worth.
+each judging model that compared answers in both orders: what their position does to its preference.
+Verdicts that a rule gave without a model (a cascade, a letter) are left out where judges are
+compared with themselves or others: they agree whatever the model is worth.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _judge_rows(judge: _Judge, by_rule: Sequence[str]) -> Iterator[Row]:
 
 
 def _preference_rows(group: Group) -> Iterator[Row]:
-    """What position and length do to the preferences of each judging model."""
+    """What the position of an answer does to the preferences of each judging model."""
     for model in dict.fromkeys(pair.model for run in group.runs for pair in run.pairs):
         own = [(run, pair) for run in group.runs for pair in run.pairs if pair.model == model]
         forth = [pair.forth.score for _, pair in own]
@@ -160,17 +160,6 @@ def _preference_rows(group: Group) -> Iterator[Row]:
             if found.first is not None:
                 fair = "50 would be fair; 'neither' is left out"
                 yield _row("preferences for the first answer, %", model, found.first, fair)
-        said = {(run.name, *record.key): record.answer for run, _ in own for record in run.records}
-        answers: list[str] = []
-        scores: list[float] = []
-        for run, pair in own:
-            if pair.forth.score is not None and pair.back.score is not None:
-                preferred = (pair.forth.score + 1 - pair.back.score) / 2
-                answers += (said[run.name, one, pair.item, 0] for one in (pair.one, pair.other))
-                scores += (preferred, 1 - preferred)
-        bias = length_bias(answers, scores, [place // 2 for place in range(len(answers))])
-        what = "preference for twice the length, points"
-        yield from _sway(what, model, "same questions, both orders", bias)
 
 
 def _compare_judges(one: _Judge, other: _Judge) -> Iterator[Row]:
@@ -220,5 +209,5 @@ def _count_readable(what: str, who: str, said: Scores) -> Row:
 
 
 def _row(what: str, who: str, found: Interval, beside: str, *, signed: bool = False) -> Row:
-    cell = interval_cell(found, signed=signed, kind="agreement", quantity=what, method=who)
+    cell = interval_cell(found, signed=signed)
     return Cell(who), Cell(what), cell, Cell(beside)

@@ -6,7 +6,6 @@
 | the headline against the tokens of a question | |
 | the headline against the compaction ratio | MindGraph Fig. 3 |
 | nodes of a memory against tokens of its source | MindGraph Fig. 4 |
-| lookups of an answer against nodes of its graph | MindGraph §5.4 |
 | the headline by an option | HGMem Fig. 3, Mnemis Fig. 3, GAM Fig. 3 to 6 |
 
 By an option are shown methods of one memory and model that differ in it, with a curve for each way
@@ -26,7 +25,7 @@ from typing import Any, Final
 import numpy as np
 
 from mgl.errors import UsageError, install_hint
-from mgl.evaluation.report.frame import Figure, Frame, count_tools
+from mgl.evaluation.report.frame import Figure, Frame
 from mgl.evaluation.report.runs import Series
 from mgl.evaluation.report.tables import Comparison
 from mgl.evaluation.statistics import Interval
@@ -49,9 +48,8 @@ STYLE: Final = {
 }
 _MOST_PAIRS: Final = 30
 _MARGIN: Final = 1.6
+_FLOOR: Final = -2  # of 100, so that a mark at 0 is whole
 _GREY: Final = "#56616d"
-
-Points = list[tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +68,7 @@ def draw_plots(frame: Frame, comparisons: Sequence[Comparison], name: str) -> It
     yield from _draw_forest(frame, comparisons[:_MOST_PAIRS], f"{name}-differences")
     yield from _draw_against(frame, "question_tokens", f"{name}-cost")
     yield from _draw_against(frame, "compaction_ratio", f"{name}-compaction")
-    sizes = {one.label: _list_sizes(one) for one in frame.group.series}
-    labels = "tokens of the source", "nodes of the memory"
-    yield from _draw_points(f"{name}-sizes", "Graph size against length", "Fig. 4", labels, sizes)
-    lookups = {one.label: _list_lookups(one) for one in frame.group.series}
-    labels = "nodes of the graph", "lookups of an answer"
-    yield from _draw_points(
-        f"{name}-lookups", "Lookups against graph size", "§5.4", labels, lookups
-    )
+    yield from _draw_sizes(frame, f"{name}-sizes")
     yield from _draw_options(frame, name)
 
 
@@ -88,8 +79,14 @@ def _draw_forest(frame: Frame, shown: Sequence[Comparison], name: str) -> Iterat
             mean, reach = _reach([each.found.difference])
             axes.errorbar(mean, [place], xerr=reach, marker="o", capsize=3, **style)
         axes.axvline(0, color=_GREY, linewidth=1)
+        reach = max(5, *map(abs, axes.get_xlim()))
         labels = [f"{each.one} − {each.other}" for each in reversed(shown)]
-        axes.set(yticks=range(len(shown)), yticklabels=labels, ylim=(-0.6, len(shown) - 0.4))
+        axes.set(
+            yticks=range(len(shown)),
+            yticklabels=labels,
+            ylim=(-0.6, len(shown) - 0.4),
+            xlim=(-reach, reach),
+        )
 
     if shown:
         across = f"difference in {frame.headline.shown}, points"
@@ -118,48 +115,35 @@ def _draw_against(frame: Frame, cost: str, name: str) -> Iterator[Plot]:
         axes.set_xscale("log", subs=())
         axes.xaxis.get_major_locator().set_params(subs=(1, 2, 5))
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(bottom=_FLOOR)
 
     if len(points) > 1:
         after = "After MindGraph Fig. 3. " if cost == "compaction_ratio" else ""
         about = f"{after}Up and to the left is better. Bars are 95% intervals."
-        across = f"{metric.shown}, {metric.unit} (mean of an answer)"
+        across = f"{metric.about}{', %' if metric.unit == '%' else ''}"
         svg = _draw(name, paint, across, f"{frame.headline.shown}, %")
         yield Plot(name, f"Score against {metric.shown}", about, svg)
 
 
-def _list_sizes(series: Series) -> Points:
-    facts = [one.memory for one in (series.builds or series.records)]
-    return [
-        (each["tokens"], each["nodes"])
-        for each in facts
-        if each.get("tokens") and each.get("nodes")
-    ]
-
-
-def _list_lookups(series: Series) -> Points:
-    found = [
-        (record.memory["nodes"], count_tools(record.trace)["lookups"])
-        for record in series.records
-        if series.method.memory == "mindgraph" and "nodes" in record.memory
-    ]
-    return found if any(lookups for _, lookups in found) else []
-
-
-def _draw_points(
-    name: str, title: str, source: str, labels: tuple[str, str], points: Mapping[str, Points]
-) -> Iterator[Plot]:
-    """Plot those methods whose points lie at more than one place across."""
-    varied = {label: own for label, own in points.items() if len({at for at, _ in own}) > 1}
+def _draw_sizes(frame: Frame, name: str) -> Iterator[Plot]:
+    """The size of each memory against the length of its source, where lengths differ."""
+    points = {}
+    for series in frame.group.series:
+        facts = [one.memory for one in (series.builds or series.records)]
+        own = [(each.get("tokens"), each.get("nodes")) for each in facts]
+        own = [(tokens, nodes) for tokens, nodes in own if tokens and nodes]
+        if len({tokens for tokens, _ in own}) > 1:
+            points[series.label] = own
 
     def paint(axes: Any) -> None:
-        for place, (label, own) in enumerate(varied.items()):
+        for place, (label, own) in enumerate(points.items()):
             style = {"color": COLOURS[place % len(COLOURS)], "marker": MARKS[place % len(MARKS)]}
             axes.scatter(*zip(*own, strict=True), label=label, alpha=0.8, s=24, **style)
         axes.set_ylim(bottom=0)
 
-    if varied:
-        yield Plot(name, title, f"After MindGraph {source}.", _draw(name, paint, *labels))
+    if points:
+        svg = _draw(name, paint, "tokens of the source", "nodes of the memory")
+        yield Plot(name, "Graph size against length", "After MindGraph Fig. 4.", svg)
 
 
 def _draw_options(frame: Frame, name: str) -> Iterator[Plot]:
@@ -213,7 +197,7 @@ def _draw_option(
             axes.set_xticks(list(at.values()), list(at), rotation=30, ha="right")
         elif len(ticks := sorted(set(at.values()))) <= 9:
             axes.set_xticks(ticks, [f"{each:g}" for each in ticks])
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(bottom=_FLOOR)
 
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", name)
     shown = frame.headline.shown
@@ -255,7 +239,7 @@ def _reach(intervals: Sequence[Interval]) -> tuple[Any, Any]:
 
 
 def _draw(
-    name: str, paint: Callable[[Any], None], across: str, up: str, *, height: float = 3.9
+    name: str, paint: Callable[[Any], None], across: str, up: str, *, height: float = 3.4
 ) -> str:
     """Draw axes as an SVG, with ids that no other plot of a page has."""
     try:
@@ -264,12 +248,12 @@ def _draw(
     except ImportError as error:
         raise UsageError("plots need matplotlib", hint=install_hint("evaluation")) from error
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
-        canvas = Canvas(figsize=(6.4, height), layout="constrained")
+        canvas = Canvas(figsize=(5.2, height), layout="constrained")
         axes = canvas.add_subplot()
         axes.set(xlabel=across, ylabel=up)
         paint(axes)
         if axes.get_legend_handles_labels()[1]:
-            axes.legend(loc="best", fontsize=9)
+            canvas.legend(loc="outside upper left", ncols=4, fontsize=9)
         out = StringIO()
         canvas.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", out.getvalue(), flags=re.DOTALL)

@@ -10,17 +10,19 @@ escaped.
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from importlib import resources
+from io import StringIO
 from typing import Any
 
 from mgl.errors import UsageError, install_hint
 from mgl.evaluation.papers.beside import Rows, put_beside
 from mgl.evaluation.papers.references import Paper
 from mgl.evaluation.papers.suites import Suite
-from mgl.evaluation.report.cells import COLUMNS, Table, number
+from mgl.evaluation.report.cells import Table, number
 from mgl.evaluation.report.frame import Frame
 from mgl.evaluation.report.judging import judge_table, list_doubts
 from mgl.evaluation.report.plots import Plot, draw_plots
@@ -124,12 +126,13 @@ def _write_headline(frame: Frame, comparisons: Sequence[Comparison]) -> str:
         ahead.setdefault(first, []).append(f"of {second} by {_show(found)}")
     if not ahead:
         return f"In {metric.shown} no two methods are told apart by these items."
-    told = "; ".join(
-        f"{first} is ahead {' and '.join(filter(None, (', '.join(own[:-1]), own[-1])))}"
-        for first, own in ahead.items()
-    )
-    rest = "; nothing else is told apart" * (len(comparisons) > sum(map(len, ahead.values())))
-    return f"In {metric.shown}, points: {told}{rest}."
+    first = max(ahead, key=lambda label: len(ahead[label]))
+    own = ahead[first]
+    told = " and ".join(filter(None, (", ".join(own[:-1]), own[-1])))
+    more = sum(map(len, ahead.values())) - len(own)
+    rest = f"{more} more pairs are told apart" if more else "nothing else is told apart"
+    is_all = len(comparisons) == len(own)
+    return f"In {metric.shown}, points: {first} is ahead {told}{'' if is_all else f'; {rest}'}."
 
 
 def _show(found: Interval) -> str:
@@ -194,16 +197,16 @@ def _embed(plot: Plot) -> str:
 
 
 def to_csv(chapters: Sequence[Chapter]) -> str:
-    """Write one line a number; scores are of 1."""
-    import pandas
-
-    numbers = [
-        {"chapter": chapter.title, **cell.datum}
-        for chapter in chapters
-        for table in chapter.tables
-        for row in table.rows
-        for cell in row
-        if cell.datum is not None
-    ]
-    text: str = pandas.DataFrame(numbers, columns=COLUMNS, dtype=object).to_csv(index=False)
-    return text
+    """Write one line a cell of a table, with its interval if it has one; scores are of 1 there."""
+    out = StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow("chapter table row column text value low high n beside".split())
+    for chapter in chapters:
+        for table in chapter.tables:
+            for first, *cells in table.rows:
+                for column, cell in zip(table.head[1:], cells, strict=True):
+                    found = cell.interval
+                    numbers = [""] * 4 if found is None else asdict(found).values()
+                    place = chapter.title, table.title, first.text, column
+                    writer.writerow((*place, cell.text, *numbers, cell.beside))
+    return out.getvalue()

@@ -8,10 +8,9 @@ interval of the difference excludes 0.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
-from statistics import median
 from typing import Any, Final
 
 import numpy as np
@@ -59,11 +58,9 @@ def part_tables(frame: Frame) -> Iterator[Table]:
             averaged = name == CATEGORY and metric.kind == "score"
             rows = []
             for one in frame.group.series:
-                row = [_cell(frame, one, metric, {name: value}) for value in values]
+                row = [figure_cell(frame.figure(one.label, metric, {name: v})) for v in values]
                 if averaged:
-                    mean = frame.figure(one.label, metric, over=CATEGORY)
-                    common = {"method": one.label, "model": one.method.model}
-                    row.append(figure_cell(mean, part="mean of categories", **common))
+                    row.append(figure_cell(frame.figure(one.label, metric, over=CATEGORY)))
                 rows.append((Cell(one.label), *row))
             if any(cell.text != NONE for row in rows for cell in row[1:]):
                 yield Table(
@@ -76,15 +73,7 @@ def part_tables(frame: Frame) -> Iterator[Table]:
 
 
 def _row(frame: Frame, series: Series, metrics: Sequence[Metric]) -> tuple[Cell, ...]:
-    return Cell(series.label), *(_cell(frame, series, metric) for metric in metrics)
-
-
-def _cell(
-    frame: Frame, series: Series, metric: Metric, part: Mapping[str, str] | None = None
-) -> Cell:
-    found = frame.figure(series.label, metric, part)
-    shown = ", ".join(f"{name}: {value}" for name, value in (part or {}).items())
-    return figure_cell(found, method=series.label, model=series.method.model, part=shown)
+    return Cell(series.label), *(figure_cell(frame.figure(series.label, one)) for one in metrics)
 
 
 # Differences
@@ -127,19 +116,11 @@ def difference_table(frame: Frame, comparisons: Sequence[Comparison]) -> Iterato
     """Show the comparisons, if there are any."""
     rows = []
     for each in comparisons:
-        p, corrected, test = each.found.p, each.corrected, each.found.test
-        shown = interval_cell(
-            each.found.difference,
-            signed=True,
-            kind="difference",
-            quantity=frame.headline.name,
-            method=each.one,
-            other=each.other,
-            p=p,
-            p_corrected=corrected,
-            test=test,
+        shown = interval_cell(each.found.difference, signed=True)
+        ps = (
+            Cell("< 0.001" if one < 0.001 else f"{one:.3f}")
+            for one in (each.found.p, each.corrected)
         )
-        ps = (Cell("< 0.001" if one < 0.001 else f"{one:.3f}") for one in (p, corrected))
         told = f"{each.ahead[0]} is ahead" if each.differs else "not told apart"
         rows.append((Cell(f"{each.one} − {each.other}"), shown, *ps, Cell(told)))
     tests = "; ".join(dict.fromkeys(each.found.test for each in comparisons))
@@ -156,7 +137,7 @@ def difference_table(frame: Frame, comparisons: Sequence[Comparison]) -> Iterato
 
 
 def cost_tables(frame: Frame) -> Iterator[Table]:
-    """Show what answers took, what all took together, and calls and tokens by stage."""
+    """Show what answers took, and all calls and tokens by stage."""
     every = frame.group.series
     costs = [
         metric
@@ -177,10 +158,6 @@ def cost_tables(frame: Frame) -> Iterator[Table]:
         head = ("method", "stage", "calls", "tokens in", "tokens out", "engine s")
         note = "Completions, issued or replayed alike; seconds are of issued calls alone."
         yield Table("All calls by stage", head, tuple(rows), (note,), folded=True)
-    sizes = tuple(_size_row(one) for one in every)
-    if any(cell.text != NONE for row in sizes for cell in row[2:]):
-        parts = ("method", "memories", "nodes", "edges", "chunks")
-        yield Table("Memories", parts, sizes, ("Medians, with the least and the largest.",))
 
 
 def _stage_rows(series: Series) -> Iterator[tuple[Cell, ...]]:
@@ -195,17 +172,6 @@ def _stage_rows(series: Series) -> Iterator[tuple[Cell, ...]]:
             stages[stage] += (0, 0, 0, seconds)
     for stage, totals in sorted(stages.items()):
         yield Cell(series.label), Cell(stage), *(Cell(f"{total:,.0f}") for total in totals)
-
-
-def _size_row(series: Series) -> tuple[Cell, ...]:
-    facts = [one.memory for one in series.builds if one.memory]  # else each answer's own
-    facts = facts or [one.memory for one in series.records if one.memory]
-    cells = []
-    for name in ("nodes", "edges", "chunks"):
-        known = [one[name] for one in facts if one.get(name)]
-        spread = f"{min(known):,} to {max(known):,}" if known else ""
-        cells.append(Cell(f"{median(known):,.0f}" if known else NONE, spread))
-    return Cell(series.label), Cell(f"{len(facts):,}"), *cells
 
 
 def failure_table(group: Group) -> Iterator[Table]:
@@ -250,7 +216,7 @@ def beside_tables(besides: Sequence[Beside], others: Sequence[Printed]) -> Itera
             (
                 Cell(one.method),
                 Cell(one.metric),
-                Cell(one.text, one.made_with, None, one.datum()),
+                Cell(one.text, one.made_with),
                 Cell(f"{one.paper}, {one.place}"),
             )
             for one in others
@@ -261,10 +227,10 @@ def beside_tables(besides: Sequence[Beside], others: Sequence[Printed]) -> Itera
 
 def _beside_row(one: Beside) -> tuple[Cell, ...]:
     metric, printed = one.metric, one.printed
-    unit = "" if metric.unit in ("%", "r") else f" {metric.unit}"
+    unit = "" if metric.unit in ("%", "r") or one.ours is None else f" {metric.unit}"
     shown = figure_cell(one.ours)
     over = " · mean of categories" if one.over else ""
-    ours = Cell(shown.text + unit, shown.beside + over) if one.ours else shown
+    ours = replace(shown, text=shown.text + unit, beside=shown.beside + over, drawn=False)
     texts = "; ".join(dict.fromkeys(f"{each.text} ({each.made_with})" for each in printed))
     places: dict[str, dict[str, None]] = {}
     for each in printed:
@@ -273,7 +239,7 @@ def _beside_row(one: Beside) -> tuple[Cell, ...]:
         Cell(one.label),
         Cell(f"{metric.shown}, {one.part}" if one.part else metric.shown),
         ours,
-        Cell(texts, "", None, printed[0].datum()),
+        Cell(texts),
         Cell("; ".join(", ".join([paper, *own]) for paper, own in places.items())),
     )
 

@@ -109,7 +109,6 @@ def test_the_papers_sets_have_their_lengths() -> None:
         ("40.00 ~41", "40.00 41 42"),
         ("40.00 ~41", "40.00 many"),
         ("    n: 12", "    of: 12"),
-        ("          Theirs:", "          Ours:"),
         ("title: A paper", "title: ["),
     ],
 )
