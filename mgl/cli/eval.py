@@ -40,7 +40,16 @@ if TYPE_CHECKING:
     from mgl.lab.workplace import Workplaces
     from mgl.observer import Observer
 
-__all__ = ["DataFolder", "Limit", "Work", "app", "choose_work", "open_workplaces", "retrieve"]
+__all__ = [
+    "DataFolder",
+    "Limit",
+    "Work",
+    "app",
+    "choose_work",
+    "find_benchmark",
+    "open_workplaces",
+    "retrieve",
+]
 
 app = typer.Typer(
     help="Run benchmarks on memories, and check the runs.",
@@ -239,7 +248,7 @@ def run(
     with open_workplaces(choice, work) as places, work.open(places) as execution:
         arguments = Arguments(
             benchmark=benchmark,
-            data=_find_data(benchmark, data),
+            data=find_benchmark(benchmark, data),
             memories=split_list(memory),
             models=("none",) if retrieve_only else split_list(model) or (places.default(),),
             settings=tuple(settings or ()),
@@ -497,7 +506,7 @@ def open_workplaces(choice: ModelChoice, work: Work) -> Iterator[Workplaces]:
         yield places
 
 
-def _find_data(name: str, given: Path | None) -> Path | None:
+def find_benchmark(name: str, given: Path | None) -> Path | None:
     """Find a benchmark's files; None if the dataset is generated for the run."""
     from mgl import registry
     from mgl.benchmarks.files import find_data

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mgl.cli.eval import find_benchmark, retrieve
 from mgl.cli.options import (
     AsJson,
     ModelChoice,
@@ -14,12 +15,15 @@ from mgl.cli.options import (
     split_list,
     with_options,
 )
-from mgl.cli.output import print_json, print_pairs, say
+from mgl.cli.output import print_json, print_pairs, print_table, say
 from mgl.cli.progress import open_observer
 from mgl.errors import UsageError
 
 if TYPE_CHECKING:
+    from mgl.evaluation.runs.manifest import Arguments
+    from mgl.evaluation.runs.retrieving import Recalls
     from mgl.models.adapters import Adapter
+    from mgl.training.data import Dialogue
 
 __all__ = ["app"]
 
@@ -133,6 +137,148 @@ def retriever(
     _print(adapter, as_json)
 
 
+@app.command("boundary")
+def boundary(
+    name: Name,
+    rows: Rows = None,
+    base: Base = "all-minilm-l6-v2",
+    epochs: Epochs = 3,
+    rate: Rate = 5e-4,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Train an encoder to find where a conversation turns to another topic.
+
+    Interrupted, the same command resumes and ends with the same weights.
+    """
+    from mgl.models.shipped import home
+    from mgl.training.boundary import make_boundary
+    from mgl.training.data import Dialogue, read_rows
+    from mgl.training.fitting import Settings
+
+    _check(name, rows)
+    learnt = [row for path in rows or () for row in read_rows(path, Dialogue)]
+    settings = Settings(epochs=epochs, rate=rate, seed=seed)
+    with open_observer() as observer:
+        adapter = make_boundary(name, learnt, base, settings, home(), observer)
+    _print(adapter, as_json)
+
+
+@app.command("compare")
+def compare(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="An adapter (`mgl models`).")],
+    rows: Rows = None,
+    benchmark: Annotated[
+        str, typer.Option("--benchmark", metavar="NAME", help="Measure a retriever on it.")
+    ] = "locomo",
+    memory: Annotated[
+        list[str] | None,
+        typer.Option("--memory", metavar="NAME,…", help="Memories to read with."),
+    ] = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option("--source", metavar="NAME", help="Only items of this source (repeatable)."),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="PATH", help="The benchmark's files.")
+    ] = None,
+    allow_leak: Annotated[
+        bool, typer.Option("--allow-leak", help="Measure it on what it was trained on, too.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compare an adapter with what was there before, on data that it did not learn from.
+
+    A retriever by the evidence that memories return, question by question; a detector of boundaries
+    by the labels of --rows. Nothing is better whose interval holds 0.
+    """
+    from mgl.models.adapters import find_adapter
+    from mgl.models.shipped import home
+    from mgl.training.data import Dialogue, read_rows
+
+    adapter = find_adapter(name, home())
+    if adapter.manifest.kind == "boundary":
+        labelled = [row for path in rows or () for row in read_rows(path, Dialogue)]
+        _compare_boundaries(adapter, labelled, as_json)
+        return
+    from mgl.evaluation.runs.manifest import Arguments
+
+    arguments = Arguments(
+        benchmark=benchmark,
+        data=find_benchmark(benchmark, data),
+        memories=split_list(memory),
+        models=("none",),
+        sources=tuple(source or ()),
+        allow_leak=allow_leak,
+    )
+    _compare_retrieval(adapter, arguments, as_json)
+
+
+def _compare_retrieval(adapter: Adapter, arguments: Arguments, as_json: bool) -> None:
+    from mgl.evaluation.runs.retrieving import compare_recall
+    from mgl.lab.model import ModelChoice
+    from mgl.lab.workplace import Workplaces
+    from mgl.training.comparing import judge_change
+
+    def measure(embedder: str) -> Recalls:
+        with (
+            open_observer() as observer,
+            Workplaces.open_home(ModelChoice(embedder=embedder), observer) as places,
+        ):
+            return retrieve(arguments, places, observer)
+
+    compared = compare_recall(measure(adapter.manifest.base), measure(adapter.name), 10)
+    verdict = judge_change(compared)
+    if as_json:
+        print_json({"adapter": adapter.identity, "recall@10": compared, "verdict": verdict})
+        return
+    print_table(
+        ("MEMORY", "QUESTIONS", "N", "BEFORE", "AFTER", "DIFFERENCE"),
+        [
+            (
+                method,
+                part,
+                f"{one['n']}",
+                f"{one['before']:.3f}",
+                f"{one['after']:.3f}",
+                _format_lead((one["value"], one["low"], one["high"])),
+            )
+            for method, parts in compared.items()
+            for part, one in parts.items()
+        ],
+    )
+    typer.echo(verdict)
+
+
+def _compare_boundaries(adapter: Adapter, rows: list[Dialogue], as_json: bool) -> None:
+    from mgl.models.shipped import home
+    from mgl.retrieval.opening import open_embedder
+    from mgl.retrieval.shifts import open_detector
+    from mgl.training.comparing import compare_boundaries
+
+    if not rows:
+        raise UsageError("there are no labels to compare with", hint="give --rows FILE")
+    if known := {row.source for row in rows} & set(adapter.manifest.sources):
+        raise UsageError(
+            f"{adapter.name} was trained on {len(known)} of these conversations",
+            hint="give rows of others, for instance --corpus tiage-dev",
+        )
+    embedder = open_embedder(adapter.manifest.base, home())
+    found = compare_boundaries(open_detector(adapter.name, home()), embedder, rows)
+    embedder.close()
+    if as_json:
+        print_json(found)
+        return
+    columns = [name for name in next(iter(found.values())) if name != "ahead"]
+    print_table(
+        ("BOUNDARIES", *map(str.upper, columns), "F1 AHEAD BY"),
+        [
+            (name, *(f"{scores[column]:.3f}" for column in columns), _format_lead(scores["ahead"]))
+            for name, scores in found.items()
+        ],
+    )
+
+
 def _check(name: str, rows: list[Path] | None, on: str | None = None) -> None:
     from mgl.models.adapters import check_name
 
@@ -161,6 +307,10 @@ def _print(adapter: Adapter, as_json: bool) -> None:
         print_json({**facts, **manifest.metrics, "rows": dict(manifest.rows)})
     else:
         print_pairs(facts)
+
+
+def _format_lead(lead: tuple[float, float, float]) -> str:
+    return "{:+.3f} [{:+.3f}, {:+.3f}]".format(*lead)
 
 
 def _format(value: Any) -> str:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from mgl.retrieval.base import Embedder, Reranker
     from mgl.retrieval.matching import TokenMatcher
     from mgl.retrieval.models import Source
+    from mgl.retrieval.shifts import ShiftDetector
     from mgl.store.calls import Pace, StoreCallLog
 
 __all__ = ["DATABASE", "OwnModels", "Workplace", "Workplaces"]
@@ -200,6 +201,7 @@ class Workplace:
             observer=observer or self._observer,
             embedder=self._embedder if retrieves else None,
             reranker=self._open_reranker(llm) if retrieves else None,
+            detectors=self._open_detector,
         )
 
     def matcher(self, written: str) -> TokenMatcher:
@@ -254,6 +256,11 @@ class Workplace:
 
             return YesNoReranker(llm)
         return self._reranker
+
+    def _open_detector(self, name: str) -> ShiftDetector:
+        from mgl.retrieval.shifts import open_detector
+
+        return open_detector(name, self._home, self._source)
 
     @cached_property
     def _reranker(self) -> Reranker:

@@ -27,6 +27,7 @@ from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.observer import Observer
 from mgl.prompt import Prompt, hashes
 from mgl.retrieval.base import Embedder, Reranker
+from mgl.retrieval.shifts import ShiftDetector
 from mgl.store import MemoryRecord, Store
 from mgl.types import Answer, Conversation, Document, Question, Source
 
@@ -115,6 +116,11 @@ class Tools:
     observer: Observer
     embedder: Embedder | None = None
     reranker: Reranker | None = None
+    detectors: Callable[[str], ShiftDetector] | None = None
+
+    def open_detector(self, name: str) -> ShiftDetector:
+        """Open a detector of topics by its adapter's name; UsageError where there are none."""
+        return _require(self.detectors, "a detector of topics")(name)
 
     @property
     def required_embedder(self) -> Embedder:

@@ -7,8 +7,9 @@ adapter = keep(name, "retriever", trained, rows, settings, home(), base=model)
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from mgl.models.files import compute_sha256
 from mgl.training.data import Pair, Row
 from mgl.training.fitting import Fitted, Settings
 
-__all__ = ["Base", "Trained", "keep"]
+__all__ = ["Base", "Trained", "keep_training"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +50,10 @@ class Trained:
     examples: Sequence[str] = ()
 
 
-def keep(
+def keep_training(
     name: str,
     kind: AdapterKind,
-    trained: Trained,
+    train: Callable[[Path], Trained],
     rows: Sequence[Row],
     settings: Settings,
     home: Path,
@@ -60,11 +61,15 @@ def keep(
     base: Base,
     adapted_to: Collection[str] = (),
 ) -> Adapter:
-    """Write an adapter with its manifest and its page, ``record.md``.
+    """Train in a folder of the home, which is removed once the adapter is written with its manifest
+    and its page, ``record.md``.
 
-    ``rows`` are all that it was made with, development included. ``adapted_to`` are sources whose
-    text it read and whose questions it did not. Errors as of ``write_adapter``.
+    ``rows`` are all that it is made with, development included. ``adapted_to`` are sources whose
+    text it reads and whose questions it does not. Errors as of ``train`` and ``write_adapter``.
     """
+    work = home / "training" / name
+    work.mkdir(parents=True, exist_ok=True)
+    trained = train(work)
     questions = {hash_question(row.question) for row in rows if isinstance(row, Pair)}
     manifest = {
         "kind": kind,
@@ -77,7 +82,10 @@ def keep(
         "settings": asdict(settings),
         "metrics": {key: round(value, 4) for key, value in trained.metrics.items()},
     }
-    return write_adapter(name, home, manifest, trained.files, _describe(name, manifest, trained))
+    page = _describe(name, manifest, trained)
+    adapter = write_adapter(name, home, manifest, trained.files, page)
+    shutil.rmtree(work)
+    return adapter
 
 
 def _describe(name: str, manifest: Mapping[str, Any], trained: Trained) -> str:
@@ -102,8 +110,7 @@ def _describe(name: str, manifest: Mapping[str, Any], trained: Trained) -> str:
             "",
             *(f"- {key}: {value}" for key, value in manifest["metrics"].items()),
             "",
-            "What changed most, first for the better and then for the worse:",
-            "",
+            *(["What changed most, first for the better:", ""] if trained.examples else []),
             *(f"- {example}" for example in trained.examples),
             "",
         ]

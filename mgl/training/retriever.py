@@ -9,7 +9,6 @@ corpus, so that what is told apart is alike.
 from __future__ import annotations
 
 import random
-import shutil
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict
 from functools import lru_cache
@@ -27,7 +26,7 @@ from mgl.retrieval.models import Source, find_model
 from mgl.training.data import Pair, hash_rows, split
 from mgl.training.encoder import LoraEncoder
 from mgl.training.fitting import Settings, autocast, fit
-from mgl.training.records import Base, Trained, keep
+from mgl.training.records import Base, Trained, keep_training
 
 if TYPE_CHECKING:
     import torch
@@ -62,7 +61,6 @@ def train_retriever(
             hint="collect more with `mgl train data`",
         )
     development = sorted(development, key=lambda row: row.corpus)
-    work.mkdir(parents=True, exist_ok=True)
     encoder = LoraEncoder(
         folder, rank=settings.rank, max_tokens=settings.max_tokens, seed=settings.seed
     )
@@ -94,21 +92,24 @@ def make_retriever(
     *,
     adapted_to: Collection[str] = (),
 ) -> Adapter:
-    """Train an adapter for the model ``base`` and keep it in the home; ``keep`` has the rest."""
+    """Train an adapter for the model ``base`` and keep it in the home.
+
+    ``adapted_to`` are sources whose text the rows are made of, and whose questions they are not.
+    """
     folder = find_model(base, "embed", Source(), home).folder()
     train, development = split(rows)
     observer.note(
         f"{len(train):,} rows to train on, {len(development):,} for development, "
         f"{settings.epochs} epochs at most"
     )
-    work = home / "training" / name
-    trained = train_retriever(folder, train, development, settings, work, observer)
+
+    def run(work: Path) -> Trained:
+        return train_retriever(folder, train, development, settings, work, observer)
+
     own = Base(base, folder)
-    adapter = keep(
-        name, "retriever", trained, rows, settings, home, base=own, adapted_to=adapted_to
+    return keep_training(
+        name, "retriever", run, rows, settings, home, base=own, adapted_to=adapted_to
     )
-    shutil.rmtree(work)
-    return adapter
 
 
 class _Retriever:

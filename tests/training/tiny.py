@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mgl.training.data import Pair
+from mgl.training.data import Dialogue, Pair
 from tests.retrieval.tiny import HIDDEN, sentence_transformer
 
 NAMES = "ann bo cy dee eve fay gus hal ida jon".split()
@@ -38,6 +38,20 @@ def bert(path: Path, *, seed: int = 1) -> Path:
     transformers.set_seed(seed)
     transformers.BertModel(config).save_pretrained(path)
     return sentence_transformer(path, "mean_tokens")
+
+
+def dialogues() -> list[Dialogue]:
+    """Chats that turn from things to places: there a topic begins."""
+    rows = []
+    for number in range(40):
+        first = 2 + number % 3
+        said = [
+            f"{NAMES[(number + at) % 10]} like {THINGS[(3 * number + at) % 10]}"
+            for at in range(first)
+        ]
+        said += [f"what in {PLACES[(number + 7 * at) % 20]} ?" for at in range(3)]
+        rows.append(Dialogue(tuple(said), (first,), f"chat {number}", "made up", "none"))
+    return rows
 
 
 def pairs() -> list[Pair]:

@@ -39,6 +39,7 @@ from mgl.evaluation.scorers.registry import find_scorers
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.base import MemoryKind
 from mgl.memories.options import configure, read_settings
+from mgl.models.adapters import Adapter
 from mgl.models.shipped import home
 
 __all__ = ["Plan", "is_generated", "list_methods", "plan_run", "reopen_plan", "take_items"]
@@ -86,7 +87,7 @@ def plan_run(arguments: Arguments, open_model: OpenModel) -> Plan:
     dataset = _read_dataset(benchmark, arguments, made_with, open_model)
     items = take_items(arguments, dataset)
     _check_official(judged_by, items)
-    adapters = find_adapters({facts.embedder for facts in models.values()}, home())
+    adapters = _find_adapters(models, methods)
     leaks = check_leaks(adapters, items, dataset, allow=arguments.allow_leak)
     manifest = Manifest(
         arguments=arguments,
@@ -133,7 +134,7 @@ def reopen_plan(manifest: Manifest, open_model: OpenModel, data: Path | None = N
                 "hash differs)",
                 hint="restore that file, or start a new run",
             )
-    adapters = find_adapters({facts.embedder for facts in manifest.models.values()}, home())
+    adapters = _find_adapters(manifest.models, manifest.methods)
     if {adapter.name: adapter.identity for adapter in adapters} != manifest.adapters:
         raise InputError(
             f"the adapters are not those of then: {', '.join(manifest.adapters.values())}",
@@ -291,6 +292,13 @@ def _assign_settings(
         for taker in takers:
             given[taker][option] = settings[written]
     return {label: dict(sorted(own.items())) for label, own in given.items()}
+
+
+def _find_adapters(models: Mapping[str, ModelFacts], methods: Sequence[Method]) -> list[Adapter]:
+    """Find the adapters that models' tools are, and those that methods' options name."""
+    options = [value for method in methods for value in method.settings.values()]
+    named = {value for value in options if isinstance(value, str)}
+    return find_adapters({*named, *(facts.embedder for facts in models.values())}, home())
 
 
 def _check_sources(benchmark: Benchmark, methods: Sequence[Method]) -> None:

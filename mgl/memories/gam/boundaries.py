@@ -9,6 +9,7 @@ buffer. A full buffer without a boundary becomes one topic, and so does what is 
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.prompts import BOUNDARIES, Reply, number_lines
 from mgl.memories.gam.state import State, TriggerReason
 from mgl.memories.propose import propose
+from mgl.retrieval.shifts import ShiftDetector
 from mgl.types import Turn
 
 BOUNDARY_TOKENS = 200
@@ -96,14 +98,30 @@ async def next_trigger(
 
 
 async def find_cut(
-    llm: LLM, trigger: Trigger, turns: Sequence[Turn], config: GamConfig, *, before: Sequence[int]
+    llm: LLM,
+    trigger: Trigger,
+    turns: Sequence[Turn],
+    config: GamConfig,
+    *,
+    before: Sequence[int],
+    detector: ShiftDetector | None = None,
 ) -> Cut:
-    """Where the trigger's turns are cut; ``before`` are earlier turns, shown as context."""
+    """Where the trigger's turns are cut; ``before`` are earlier turns, shown as context.
+
+    With a ``detector`` the model is not asked for boundaries.
+    """
     if config.cut_by != "semantic":
         is_last_of_next = config.cut_by == "window" and trigger.reason == "overflow"
         keeps_last = is_last_of_next and len(trigger.turns) > 1
         return Cut((trigger.turns[:-1] if keeps_last else trigger.turns,))
-    found = await _find_boundaries(llm, trigger.turns, turns, config, before)
+    if detector is None:
+        found = await _find_boundaries(llm, trigger.turns, turns, config, before)
+    else:
+        found = Cut((), await _detect(detector, trigger.turns, turns, before))
+    if config.noise:
+        chance = random.Random(f"{config.seed} {trigger.turns[0]} {trigger.turns[-1]}")
+        noisy = perturb(found.boundaries, trigger.turns, config.noise, chance)
+        found = replace(found, boundaries=noisy)
     ends = [0, *(trigger.turns.index(turn) + 1 for turn in found.boundaries), len(trigger.turns)]
     parts = tuple(trigger.turns[start:end] for start, end in pairwise(ends))
     takes_all = trigger.reason == "flush" or (trigger.reason == "overflow" and len(parts) == 1)
@@ -147,6 +165,16 @@ def _gap(before: datetime, time: datetime) -> timedelta:
     return time - before
 
 
+async def _detect(
+    detector: ShiftDetector, seen: Sequence[int], turns: Sequence[Turn], before: Sequence[int]
+) -> tuple[int, ...]:
+    """The turns after which the topic changes; the detector read no names of speakers."""
+    shown = [*before, *seen]
+    texts = [turns[number].text for number in shown]
+    begins = await asyncio.to_thread(detector.find_shifts, texts)
+    return tuple(shown[place - 1] for place in begins if place > len(before))
+
+
 async def _find_boundaries(
     llm: LLM, seen: Sequence[int], turns: Sequence[Turn], config: GamConfig, before: Sequence[int]
 ) -> Cut:
@@ -165,7 +193,4 @@ async def _find_boundaries(
     if proposal.reply is None:
         return Cut((), problem=proposal.problem)
     found = tuple(shown[index] for index in proposal.reply.boundaries)
-    if config.noise:
-        chance = random.Random(f"{config.seed} {seen[0]} {seen[-1]}")
-        found = perturb(found, seen, config.noise, chance)
     return Cut((), found, proposal.call_key)

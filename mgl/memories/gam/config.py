@@ -19,6 +19,8 @@ class GamConfig(PresetConfig):
 
     ``partition`` is what ends a topic: ``semantic`` boundaries that the model finds (the paper's),
     or, as in its Fig. 3, ``session`` ends, a fixed ``window`` of tokens or a number of ``turns``.
+    ``boundaries`` is what finds the semantic ones: the model (``prompt``, E.3), or, without a call,
+    the adapter of this name (`mgl train boundary`, ours).
     ``without`` leaves out one part, as in its Table 3: ``tan`` searches all events flatly, ``epg``
     reads summaries of topics and their neighbours and nothing below them, ``ssm`` consolidates
     every turn at once, ``mfr`` ranks events by vector likeness alone.
@@ -40,6 +42,7 @@ class GamConfig(PresetConfig):
     }
 
     partition: Literal["semantic", "session", "window", "turns"] = "semantic"
+    boundaries: str = "prompt"
     without: Literal["tan", "epg", "ssm", "mfr"] | None = None
     buffer_tokens: int = Field(2048, ge=32, description="capacity of the buffer (§3.3)")
     window_tokens: int = Field(256, ge=16, description="partition window: 256 or 512 (§4.4)")
@@ -68,6 +71,12 @@ class GamConfig(PresetConfig):
     def cut_by(self) -> str:
         """The partition that holds: without the semantic state machine each turn is a topic."""
         return "turns" if self.without == "ssm" else self.partition
+
+    @property
+    def detector(self) -> str | None:
+        """The adapter that finds boundaries, if any does."""
+        is_asked = self.cut_by != "semantic" or self.boundaries == "prompt"
+        return None if is_asked else self.boundaries
 
     @property
     def compares_turns(self) -> bool:

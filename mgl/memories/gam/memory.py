@@ -14,6 +14,7 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import cached_property
 from itertools import islice
 from textwrap import shorten
 from typing import Any
@@ -34,6 +35,7 @@ from mgl.memories.gam.state import VOCABULARY, Append, Edit, Forget, State, Topi
 from mgl.memories.talk import Recall, TalkMemory, to_plain
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
+from mgl.retrieval.shifts import ShiftDetector
 from mgl.store.deletion import Gone
 from mgl.types import Answer, Conversation, Question, Source
 
@@ -73,7 +75,7 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
     def _writing_prompts(self) -> Sequence[Prompt]:
         config = self._config
         asked = {
-            BOUNDARIES: config.cut_by == "semantic",
+            BOUNDARIES: config.cut_by == "semantic" and config.detector is None,
             SUMMARY: config.summaries == "prompt",
             RELATION: config.relations == "prompt" and config.without != "tan",
             CUES: config.indicators == "prompt",
@@ -142,12 +144,24 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
             draft, turns = log.draft(), log.turns
             earlier = (n for n in reversed(range(trigger.turns[0])) if n not in log.forgotten)
             before = [*islice(earlier, CONTEXT_TURNS)][::-1]
-            cut = await find_cut(self._tools.llm, trigger, turns, self._config, before=before)
+            cut = await find_cut(
+                self._tools.llm,
+                trigger,
+                turns,
+                self._config,
+                before=before,
+                detector=self._detector,
+            )
             await self._consolidator().consolidate(draft, trigger, cut)
             if log.write(draft):
                 search = self._open_search()
                 search.follow(log.state, log.turns)
                 await search.index_turns()
+
+    @cached_property
+    def _detector(self) -> ShiftDetector | None:
+        name = self._config.detector
+        return None if name is None else self._tools.open_detector(name)
 
     def _consolidator(self) -> Consolidator:
         return Consolidator(self._tools, self._log.turns, self._open_search(), self._config)
