@@ -13,8 +13,9 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from mgl.errors import InputError, ResourceError, UsageError, describe_fault
 
@@ -162,7 +163,7 @@ def _parse(path: Path, kind: Shipped[_P]) -> _P:
     from pydantic import ValidationError
 
     try:
-        read = kind.read(yaml.safe_load(path.read_text(encoding="utf-8")))
+        read = kind.read(yaml.load(path.read_text(encoding="utf-8"), Loader=_loader()))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise kind.fault(
             f"the {kind.called} {path} cannot be read: {error}", hint="it has to be YAML in UTF-8"
@@ -179,3 +180,20 @@ def _parse(path: Path, kind: Shipped[_P]) -> _P:
             hint="give the file and its name field the same name",
         )
     return read
+
+
+@cache
+def _loader() -> Any:
+    """PyYAML's safe loader, but that a key that is there twice is an error."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            seen: set[str] = set()
+            for key, _ in node.value:
+                if str(key.value) in seen:
+                    raise yaml.MarkedYAMLError(None, None, f"{key.value!r} twice", key.start_mark)
+                seen.add(str(key.value))
+            return super().construct_mapping(node, deep)
+
+    return Loader
