@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -80,33 +81,39 @@ def register(tools: Tools, document: Document) -> Tools:
     return tools
 
 
-async def ask(
-    make_tools: MakeTools,
-    document: Document,
-    graph: Graph,
-    script: list[Scripted],
-    config: MindGraphConfig | None = None,
-    **engine_options: Any,
-) -> tuple[Answer, list[Request]]:
-    engine = ScriptedEngine(script, **engine_options)
-    tools = register(make_tools(engine), document)
-    graph_tools = GraphTools(tools, "m", document, graph, config or MindGraphConfig())
-    answer = await GraphReader(graph_tools, QUESTION, chunks=3, source_tokens=1000).answer()
-    return answer, engine.requests
+Ask = Callable[..., Awaitable[tuple[Answer, list[Request]]]]
 
 
-async def test_actions_look_up_a_source_and_answer_with_what_they_cite(
-    make_tools: MakeTools, tale: Document, graph: Graph
-) -> None:
-    script: list[Scripted] = [step("lookup_source", node_id="bo"), answer_step("bo")]
-    answer, requests = await ask(make_tools, tale, graph, script)
+@pytest.fixture
+def ask(make_tools: MakeTools, tale: Document, graph: Graph) -> Ask:
+    """``ask(script)``: the answer over the tale's graph, or another, and what was requested."""
+
+    async def ask(
+        script: Sequence[Scripted],
+        config: MindGraphConfig | None = None,
+        *,
+        of: Graph = graph,
+        document: Document = tale,
+        **engine_options: Any,
+    ) -> tuple[Answer, list[Request]]:
+        engine = ScriptedEngine(script, **engine_options)
+        tools = register(make_tools(engine), document)
+        graph_tools = GraphTools(tools, "m", document, of, config or MindGraphConfig())
+        reader = GraphReader(graph_tools, QUESTION, chunks=3, source_tokens=1000)
+        return await reader.answer(), engine.requests
+
+    return ask
+
+
+async def test_actions_look_up_a_source_and_answer_with_what_they_cite(ask: Ask) -> None:
+    script = [step("lookup_source", node_id="bo"), answer_step("bo")]
+    answer, requests = await ask(script)
     assert (answer.text, answer.confidence, answer.marks) == ("Bo forgave Ann.", "high", ())
     (citation,) = answer.citations
     assert (citation.node_id, citation.quote) == ("bo", "Bo forgave Ann")
     around, stood_on = answer.retrieved
     assert TALE[slice(*map(int, stood_on.split("-")))] == "Bo forgave Ann"
     assert "Bo forgave Ann" in TALE[slice(*map(int, around.split("-")))]
-    assert tale.quote(citation.span) == citation.quote
     assert "The letter said where" in requests[1].messages[-1].content
     assert answer.trace == ("lookup_source(node_id='bo')",)
     assert count_uses(answer) == (1, 0, 0)
@@ -122,9 +129,7 @@ THIEF = (
 )
 
 
-async def test_an_edited_node_is_looked_up_and_cited_by_what_says_it_now(
-    make_tools: MakeTools,
-) -> None:
+async def test_an_edited_node_is_looked_up_and_cited_by_what_says_it_now(ask: Ask) -> None:
     document = Document.from_text("thief.txt", THIEF)
 
     def passage(quote: str) -> Span:
@@ -136,8 +141,8 @@ async def test_an_edited_node_is_looked_up_and_cited_by_what_says_it_now(
         AddNode("thief", "claim", "Bo is the thief", passage(was), was, 0),
         EditNode("thief", "Ann is the thief", 1, passage(now), now),
     ]
-    script: list[Scripted] = [step("lookup_source", node_id="thief"), answer_step("thief")]
-    answer, requests = await ask(make_tools, document, graph_of(edits), script)
+    script = [step("lookup_source", node_id="thief"), answer_step("thief")]
+    answer, requests = await ask(script, of=graph_of(edits), document=document)
     assert [citation.quote for citation in answer.citations] == [now, was]
     looked_up = requests[1].messages[-1].content
     assert looked_up.index(now) < looked_up.index(was)
@@ -146,14 +151,12 @@ async def test_an_edited_node_is_looked_up_and_cited_by_what_says_it_now(
     assert [now in THIEF[place] for place in places] == [True, False, True, False]
 
 
-async def test_native_tools_are_called_and_their_results_returned(
-    make_tools: MakeTools, tale: Document, graph: Graph
-) -> None:
-    script: list[Scripted] = [
+async def test_native_tools_are_called_and_their_results_returned(ask: Ask) -> None:
+    script = [
         tool("lookup_source", node_id="ann"),
         json.dumps(final("ann", "nobody")),
     ]
-    answer, requests = await ask(make_tools, tale, graph, script, native_tools=True)
+    answer, requests = await ask(script, native_tools=True)
     assert [t.name for t in requests[0].tools] == ["lookup_source", "subgraph_summary"]
     assert requests[1].messages[-1].role == "tool"
     assert requests[1].messages[-1].content.startswith("Ann met Bo in Rome")
@@ -183,51 +186,42 @@ async def test_native_tools_are_called_and_their_results_returned(
     ],
 )
 async def test_a_bad_call_is_told_to_the_model_and_counted_where_it_reached_a_tool(
-    make_tools: MakeTools,
-    tale: Document,
-    graph: Graph,
-    call: Completion,
-    told: str,
-    uses: tuple[int, int, int],
+    ask: Ask, call: Completion, told: str, uses: tuple[int, int, int]
 ) -> None:
     reports: list[Scripted] = [REPORT] if "subgraph" in call.tool_calls[0].name else []
-    script: list[Scripted] = [call, *reports, json.dumps(final("bo"))]
-    answer, requests = await ask(make_tools, tale, graph, script, native_tools=True)
+    script = [call, *reports, json.dumps(final("bo"))]
+    answer, requests = await ask(script, native_tools=True)
     assert told in requests[-1].messages[-1].content
     assert count_uses(answer) == uses
 
 
-async def test_final_output_in_prose_is_asked_for_again_under_its_schema(
-    make_tools: MakeTools, tale: Document, graph: Graph
-) -> None:
-    script: list[Scripted] = ["It was Bo.", json.dumps(final("bo"))]
-    answer, requests = await ask(make_tools, tale, graph, script, native_tools=True)
+async def test_final_output_in_prose_is_asked_for_again_under_its_schema(ask: Ask) -> None:
+    script = ["It was Bo.", json.dumps(final("bo"))]
+    answer, requests = await ask(script, native_tools=True)
     assert requests[1].json_schema is not None
     assert answer.text == "Bo forgave Ann."
 
 
-async def test_rounds_are_bounded_and_end_in_an_answer(
-    make_tools: MakeTools, tale: Document, graph: Graph
-) -> None:
-    script: list[Scripted] = [
+async def test_rounds_are_bounded_and_end_in_an_answer(ask: Ask) -> None:
+    script = [
         tool("lookup_source", node_id="ann"),
         tool("lookup_source", node_id="ann"),
         json.dumps(final("ann")),
     ]
     config = MindGraphConfig(max_rounds=2)
-    answer, requests = await ask(make_tools, tale, graph, script, config, native_tools=True)
+    answer, requests = await ask(script, config, native_tools=True)
     assert requests[2].json_schema is not None
     assert answer.trace[-1] == "reached 2 tool rounds"
 
 
 @pytest.mark.parametrize("is_native", [True, False])
 async def test_an_answer_of_either_format_has_one_length_and_as_many_citations(
-    make_tools: MakeTools, tale: Document, is_native: bool
+    ask: Ask, tale: Document, is_native: bool
 ) -> None:
     many = graph_of(node(tale, f"n{number}", "Ann met Bo") for number in range(25))
     said = final(*(f"n{number}" for number in range(25)), "nobody", answer="Bo. " * 300)
-    script: list[Scripted] = [json.dumps(said) if is_native else step("answer", **said)]
-    answer, requests = await ask(make_tools, tale, many, script, native_tools=is_native)
+    script = [json.dumps(said) if is_native else step("answer", **said)]
+    answer, requests = await ask(script, of=many, native_tools=is_native)
     assert len(requests) == 1
     assert answer.text == said["answer"].strip()
     assert [citation.node_id for citation in answer.citations] == [f"n{n}" for n in range(20)]
@@ -237,17 +231,15 @@ async def test_an_answer_of_either_format_has_one_length_and_as_many_citations(
     )
 
 
-async def test_index_and_detail_come_from_reports_made_once(
-    make_tools: MakeTools, tale: Document, graph: Graph
-) -> None:
-    script: list[Scripted] = [
+async def test_index_and_detail_come_from_reports_made_once(ask: Ask) -> None:
+    script = [
         step("subgraph_summary", mode="index", subgraph_id=None),
         REPORT,
         step("subgraph_summary", mode="detail", subgraph_id=0),
         step("subgraph_summary", mode="detail", subgraph_id=8),
         answer_step("bo"),
     ]
-    answer, requests = await ask(make_tools, tale, graph, script)
+    answer, requests = await ask(script)
     results = [request.messages[-1].content for request in requests]
     assert '"impact_rating": 7, "n_nodes": 2' in results[2]
     assert "- h4: e" in results[3]
@@ -255,7 +247,7 @@ async def test_index_and_detail_come_from_reports_made_once(
     assert "from 0 to 0" in results[4]
     assert answer.text == "Bo forgave Ann."
     assert count_uses(answer) == (0, 1, 2)
-    again, more = await ask(make_tools, tale, graph, [*script[:1], *script[2:3], script[4]])
+    again, more = await ask([*script[:1], *script[2:3], script[4]])
     assert len(more) == 0, "every call and report is in the store"
     assert again.text == answer.text
 
@@ -288,11 +280,11 @@ async def test_a_report_is_that_of_its_own_subgraph(make_tools: MakeTools, tale:
 
 @pytest.mark.parametrize("failure", ["not a report", ContextOverflow("too long", hint="")])
 async def test_a_report_that_fails_is_told_by_its_nodes_and_does_not_end_the_answer(
-    make_tools: MakeTools, tale: Document, graph: Graph, failure: Scripted
+    ask: Ask, tale: Document, graph: Graph, failure: Scripted
 ) -> None:
     apart = graph_of([node(tale, f"n{number}", "Ann met Bo") for number in range(2)], graph)
     index = step("subgraph_summary", mode="index", subgraph_id=None)
-    script: list[Scripted] = [
+    script = [
         index,
         REPORT,
         failure,
@@ -300,7 +292,7 @@ async def test_a_report_that_fails_is_told_by_its_nodes_and_does_not_end_the_ans
         step("subgraph_summary", mode="detail", subgraph_id=0),
         answer_step("bo"),
     ]
-    answer, requests = await ask(make_tools, tale, apart, script)
+    answer, requests = await ask(script, of=apart)
     results = [request.messages[-1].content for request in requests]
     titled, failed = results[3].splitlines()[-2:]
     assert '"title": "Ann and Bo"' in titled
@@ -317,7 +309,7 @@ async def test_a_report_that_fails_is_told_by_its_nodes_and_does_not_end_the_ans
 
 @pytest.mark.parametrize("is_native", [True, False])
 async def test_where_a_graph_fills_the_context_the_answer_is_asked_for_at_once(
-    make_tools: MakeTools, is_native: bool
+    ask: Ask, is_native: bool
 ) -> None:
     text = " ".join(f"In year {year} Ann met Bo in Rome and forgave him." for year in range(60))
     long = Document.from_text("long.txt", text)
@@ -328,13 +320,12 @@ async def test_where_a_graph_fills_the_context_the_answer_is_asked_for_at_once(
     looked_up: Scripted = (
         tool("lookup_source", node_id="n30") if is_native else step("lookup_source", node_id="n30")
     )
-    script: list[Scripted] = [looked_up, json.dumps(final("n1"))]
+    script = [looked_up, json.dumps(final("n1"))]
     answer, requests = await ask(
-        make_tools,
-        long,
-        graph_of(edits),
         script,
         MindGraphConfig(answer_tokens=64),
+        of=graph_of(edits),
+        document=long,
         native_tools=is_native,
         context_tokens=2530 + 170 * (not is_native),
     )
@@ -345,17 +336,12 @@ async def test_where_a_graph_fills_the_context_the_answer_is_asked_for_at_once(
     assert answer.trace == ("lookup_source(node_id='n30')", "no room for a further tool round")
 
 
-async def test_tool_results_that_outgrow_the_context_are_dropped_oldest_first(
-    make_tools: MakeTools, tale: Document, graph: Graph
-) -> None:
-    script: list[Scripted] = [
+async def test_tool_results_that_outgrow_the_context_are_dropped_oldest_first(ask: Ask) -> None:
+    script = [
         *(tool("lookup_source", node_id=name) for name in ["ann", "bo"] * 8),
         json.dumps(final("bo")),
     ]
     answer, requests = await ask(
-        make_tools,
-        tale,
-        graph,
         script,
         MindGraphConfig(answer_tokens=64),
         native_tools=True,
