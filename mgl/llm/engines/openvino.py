@@ -277,7 +277,7 @@ class OpenVinoEngine:
                 job,
                 EngineRejected(
                     "the engine's cache has no room for this prompt",
-                    hint="use smaller chunks (--chunk-tokens)",
+                    hint="use smaller chunks (--set chunk_tokens=N)",
                 ),
             )
             return True

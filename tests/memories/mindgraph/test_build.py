@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Literal
@@ -9,14 +10,30 @@ from typing import Any, Literal
 import pytest
 
 from mgl.errors import ContextOverflow, EngineRejected, InputError
+from mgl.llm.base import Engine
 from mgl.llm.fakes import SchemaEngine, ScriptedEngine
 from mgl.memories.mindgraph import MindGraph, MindGraphConfig
+from mgl.store import Store
 from mgl.types import Conversation, Document, Question, Turn
 
 from .conftest import MakeTools
 
 QUESTION = Question("Who forgave whom?")
 CONFIG = MindGraphConfig(chunk_tokens=20, cite="quote")
+Open = Callable[..., MindGraph]
+
+
+@pytest.fixture
+def opened(make_tools: MakeTools, tale: Document) -> Open:
+    """``opened(engine)``, or ``opened(replies)``: the tale's memory over the test's store."""
+
+    def open_memory(
+        engine: Engine | Sequence[str], config: MindGraphConfig = CONFIG, document: Document = tale
+    ) -> MindGraph:
+        given = ScriptedEngine(engine) if isinstance(engine, Sequence) else engine
+        return MindGraph(make_tools(given), document, [QUESTION], config)
+
+    return open_memory
 
 
 def reply(*operations: dict[str, Any]) -> str:
@@ -51,11 +68,10 @@ SCRIPT = [
 
 
 async def test_each_chunk_sees_the_graph_before_it_and_every_outcome_is_in_the_log(
-    make_tools: MakeTools, tale: Document
+    opened: Open, store: Store
 ) -> None:
     engine = ScriptedEngine(SCRIPT)
-    tools = make_tools(engine)
-    memory = MindGraph(tools, tale, [QUESTION], CONFIG)
+    memory = opened(engine)
     await memory.build()
     prompts = [request.messages[0].content for request in engine.requests]
     assert len(prompts) == 4, "the last is a repair"
@@ -66,7 +82,7 @@ async def test_each_chunk_sees_the_graph_before_it_and_every_outcome_is_in_the_l
     graph = memory.state
     assert [node.id for node in graph.nodes] == ["ann", "bo"]
     assert [edge.id for edge in graph.edges] == ["ann|met|bo"]
-    rows = tools.store.edits(memory.id)
+    rows = store.edits(memory.id)
     assert [(row.op, row.outcome, row.reason) for row in rows[3:]] == [
         ("add_node", "applied", None),
         ("edit_node", "repaired", "merged_into_existing_id"),
@@ -77,13 +93,13 @@ async def test_each_chunk_sees_the_graph_before_it_and_every_outcome_is_in_the_l
 
 
 async def test_a_build_that_was_cut_goes_on_with_the_first_chunk_not_in_the_log(
-    make_tools: MakeTools, tale: Document
+    opened: Open,
 ) -> None:
     cut = ScriptedEngine(SCRIPT[:2])
     with pytest.raises(EngineRejected):
-        await MindGraph(make_tools(cut), tale, [QUESTION], CONFIG).build()
+        await opened(cut).build()
     again = ScriptedEngine(SCRIPT[2:])
-    memory = MindGraph(make_tools(again), tale, [QUESTION], CONFIG)
+    memory = opened(again)
     await memory.build()
     assert [len(cut.requests), len(again.requests)] == [3, 2]
     assert "block 3/3" in again.requests[0].messages[0].content
@@ -91,12 +107,11 @@ async def test_a_build_that_was_cut_goes_on_with_the_first_chunk_not_in_the_log(
 
 
 async def test_a_reply_that_stays_invalid_is_counted_and_the_document_goes_on(
-    make_tools: MakeTools, tale: Document
+    opened: Open, store: Store
 ) -> None:
-    tools = make_tools(ScriptedEngine([SCRIPT[0], "prose, not JSON", reply(), answer()]))
-    memory = MindGraph(tools, tale, [QUESTION], CONFIG)
+    memory = opened([SCRIPT[0], "prose, not JSON", reply(), answer()])
     said = await memory.answer(QUESTION)
-    rows = tools.store.edits(memory.id)
+    rows = store.edits(memory.id)
     assert ("reply", "rejected", "reply_invalid") in [
         (row.op, row.outcome, row.reason) for row in rows
     ]
@@ -105,14 +120,10 @@ async def test_a_reply_that_stays_invalid_is_counted_and_the_document_goes_on(
     assert said.trace[-1] == "1 of 3 blocks are unread: 2"
 
 
-async def test_an_unread_chunk_is_read_once_more_by_another_call(
-    make_tools: MakeTools, tale: Document
-) -> None:
-    tools = make_tools(ScriptedEngine([SCRIPT[0], "prose, not JSON", reply()]))
-    memory = MindGraph(tools, tale, [QUESTION], CONFIG)
-    await memory.build()
+async def test_an_unread_chunk_is_read_once_more_by_another_call(opened: Open) -> None:
+    await opened([SCRIPT[0], "prose, not JSON", reply()]).build()
     engine = ScriptedEngine(["prose again", reply(add_node("sea", "at sea near Malta")), answer()])
-    again = MindGraph(make_tools(engine), tale, [QUESTION], CONFIG)
+    again = opened(engine)
     await again.retry_failed()
     assert again.is_built()
     await again.retry_failed()
@@ -123,7 +134,7 @@ async def test_an_unread_chunk_is_read_once_more_by_another_call(
     assert sea.chunk == 1
     assert (await again.answer(QUESTION)).marks == ()
     idle = ScriptedEngine([])
-    await MindGraph(make_tools(idle), tale, [QUESTION], CONFIG).retry_failed()
+    await opened(idle).retry_failed()
     assert idle.requests == []
 
 
@@ -150,13 +161,12 @@ TEN = [
     ],
 )
 async def test_one_bad_edit_of_ten_costs_no_other_and_is_told(
-    make_tools: MakeTools, tale: Document, bad: dict[str, Any], told: str
+    opened: Open, store: Store, bad: dict[str, Any], told: str
 ) -> None:
     engine = ScriptedEngine([reply(*TEN[:4], bad, *TEN[4:]), *[reply()] * 9])
-    tools = make_tools(engine)
-    memory = MindGraph(tools, tale, [QUESTION], CONFIG)
+    memory = opened(engine)
     await memory.build()
-    rows = [row for row in tools.store.edits(memory.id) if row.chunk == 0]
+    rows = [row for row in store.edits(memory.id) if row.chunk == 0]
     assert [row.outcome for row in rows].count("applied") == 9
     (rejected,) = [row for row in rows if row.outcome == "rejected"]
     assert rejected.reason != "reply_invalid"
@@ -167,48 +177,44 @@ async def test_one_bad_edit_of_ten_costs_no_other_and_is_told(
     assert "block 2/3" in engine.requests[2].messages[0].content
 
 
-async def test_what_a_repair_mends_is_applied(make_tools: MakeTools, tale: Document) -> None:
+async def test_what_a_repair_mends_is_applied(opened: Open) -> None:
     edge = {"op": "add_edge", "src": "met Bo", "source": "ann", "target": "bo", "relation": "met"}
     script = [
         reply(add_node("Ann", "Ann met Bo"), add_node("bo", "met Bo"), edge),
         reply(add_node("ann", "Ann met Bo"), edge),
         *[reply()] * 9,
     ]
-    memory = MindGraph(make_tools(ScriptedEngine(script)), tale, [QUESTION], CONFIG)
+    memory = opened(script)
     await memory.build()
     assert list(memory.state.elements) == ["bo", "ann", "ann|met|bo"]
 
 
-async def test_more_edits_than_were_asked_for_are_taken(
-    make_tools: MakeTools, tale: Document
-) -> None:
+async def test_more_edits_than_were_asked_for_are_taken(opened: Open) -> None:
     config = CONFIG.model_copy(update={"max_operations": 2})
-    engine = ScriptedEngine([reply(*TEN), *[reply()] * 9])
-    memory = MindGraph(make_tools(engine), tale, [QUESTION], config)
+    memory = opened([reply(*TEN), *[reply()] * 9], config)
     await memory.build()
     assert len(memory.state.elements) == 9
 
 
 async def test_a_graph_that_leaves_no_room_for_the_next_chunk_can_still_be_asked(
-    make_tools: MakeTools, tale: Document
+    opened: Open, store: Store
 ) -> None:
     big = reply(*(add_node(f"n{number}", "Ann met Bo", content="x" * 90) for number in range(60)))
     engine = ScriptedEngine([big, answer("n1")], context_tokens=2400)
-    tools = make_tools(engine)
-    memory = MindGraph(tools, tale, [QUESTION], CONFIG.model_copy(update={"answer_tokens": 64}))
+    memory = opened(engine, CONFIG.model_copy(update={"answer_tokens": 64}))
     said = await memory.answer(QUESTION)
     assert memory.is_built()
     assert (said.text, said.marks) == ("Bo.", ("graph_exceeds_context", "chunks_unread"))
     assert "too large to be shown" in engine.requests[-1].messages[0].content
-    reasons = {row.chunk: row.reason for row in tools.store.edits(memory.id) if row.op == "reply"}
+    reasons = {row.chunk: row.reason for row in store.edits(memory.id) if row.op == "reply"}
     assert reasons == {1: "context_overflow", 2: "context_overflow"}
 
 
-async def test_a_block_that_does_not_fit_says_which(make_tools: MakeTools, tale: Document) -> None:
-    memory = MindGraph(make_tools(ScriptedEngine([], context_tokens=100)), tale, [QUESTION], CONFIG)
+async def test_a_block_that_does_not_fit_says_which(opened: Open) -> None:
+    memory = opened(ScriptedEngine([], context_tokens=100))
     with pytest.raises(ContextOverflow, match=r"block 1 of \d") as caught:
         await memory.build()
-    assert "--chunk-tokens" in caught.value.hint
+    assert "--set chunk_tokens=" in caught.value.hint
 
 
 @pytest.mark.parametrize(("first", "then"), [(1600, 1800), (1800, 1600)])
