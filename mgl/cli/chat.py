@@ -107,7 +107,10 @@ def _print_pieces(pieces: list[str], hush: Callable[[], None]) -> Callable[[str]
 
 def _obey(talk: Talk, line: str) -> None:
     if line == "/topics":
-        print_nodes(talk.memory.view())
+        view = talk.memory.view()
+        print_nodes(view)
+        if not view.nodes:
+            say("nothing is summarized yet: /end does it now, later turns by themselves")
     elif line == "/end":
         talk.end_session()
         stats = talk.stats()

@@ -20,7 +20,7 @@ from mgl.cli.options import (
     split_list,
     with_options,
 )
-from mgl.cli.output import INTERRUPTED, say
+from mgl.cli.output import INTERRUPTED, count, say
 from mgl.cli.scores import (
     find_matcher,
     format_cost,
@@ -278,7 +278,8 @@ def run(
             say(f"{benchmark}: {note}")
         for name in plan.manifest.self_judged:
             say(f"note: {name} will judge its own answers (--judge names another)")
-        say(f"{len(plan.items)} items, {len(plan.manifest.methods)} methods, in {folder}")
+        methods = count(len(plan.manifest.methods), "method")
+        say(f"{count(len(plan.items), 'item')}, {methods}, in {folder}")
         _say_estimate(plan, places)
         places.run = folder
         with _resumable(folder):

@@ -1,6 +1,6 @@
 """What a build would cost, from what earlier builds of the kind cost on this machine.
 
-    cost = estimate_from_past(store, "gam", model_id, source)       # None: it built nothing here
+    cost = estimate_from_past(store, memory.id, "gam", model_id, source)    # None: nothing is known
 
 A kind that can tell from the text itself (``estimate``) is asked in place of this. The rates are
 those of the newest ``PAST`` memories of the kind and model, by the characters that they read;
@@ -21,12 +21,14 @@ __all__ = ["describe_estimate", "estimate_from_past"]
 PAST: Final = 5
 
 
-def estimate_from_past(store: Store, kind: str, model_id: str, source: Source) -> Estimate | None:
-    """Estimate a whole build; None where nothing is known."""
+def estimate_from_past(
+    store: Store, memory_id: str, kind: str, model_id: str, source: Source
+) -> Estimate | None:
+    """Estimate the whole build of a memory from others; None where there are none."""
     past = (
         record
         for record in store.memories()
-        if (record.kind, record.model_id) == (kind, model_id) and record.document_id != source.id
+        if (record.kind, record.model_id) == (kind, model_id) and record.id != memory_id
     )
     characters = calls = read = written = 0
     seconds = 0.0

@@ -207,7 +207,7 @@ class Lab:
             estimate: Estimate = self._place.run(opened.estimate)
             return estimate
         model_id = self._place.engine.model_id
-        return estimate_from_past(self._store, plan.name, model_id, plan.source)
+        return estimate_from_past(self._store, opened.id, plan.name, model_id, plan.source)
 
     def _build(self, plan: _Plan, opened: Any, build: Callable[[], Any]) -> None:
         """Build alone, and say before what it takes."""

@@ -111,7 +111,8 @@ def find_turn_numbers(
     for identity in ids:
         if identity not in numbers:
             raise InputError(
-                f"the conversation has no turn {identity!r}", hint="look at the ids in its export"
+                f"the conversation has no turn {identity!r}",
+                hint="`mgl export` lists the ids of its turns",
             )
         if numbers[identity] in forgotten:
             raise InputError(f"turn {identity!r} is forgotten already", hint="leave it out")

@@ -22,6 +22,9 @@ def test_a_dry_run_tells_the_cost_and_calls_no_model(mgl: Mgl, book: Path, serve
 
     assert mgl(*command).exit_code == 0
     assert len(server.seen) == before["calls"] == before["chunks"]
+    (listed,) = json.loads(mgl("list", "--json").stdout)
+    calls = json.loads(mgl("log", listed["memory_id"], "--calls", "--json").stdout)
+    assert before["input_tokens"] >= sum(call["input_tokens"] for call in calls)
     after = json.loads(mgl(*command, "--dry-run", "--json").stdout)
     assert (after["done"], after["calls"]) == (before["chunks"], 0)
     other = mgl(

@@ -15,7 +15,7 @@ from mgl.memories.deletion import find_turn_numbers, is_before
 from mgl.memories.gam.state import Freeze, Rewrite, State, Topic, Unlink, topic_number
 from mgl.types import Turn
 
-_RELEASE = "release it first (freeze it with frozen=False)"
+_RELEASE = "release it first: `mgl edit NAME TOPIC --unfreeze`"
 
 
 def rewrite_topic(state: State, name: str, summary: str, keywords: Sequence[str]) -> Rewrite:

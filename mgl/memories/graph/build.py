@@ -169,7 +169,8 @@ class GraphBuilder:
             passage = Passage.of(self.document, chunk)
             if passage.sentences and config.extraction == "model":
                 schema = extraction_schema(len(passage.sentences))
-                tokens += await llm.count_prompt_tokens(build_messages(passage), schema)
+                own = await llm.count_prompt_tokens(build_messages(passage), schema)
+                tokens += own  # others were counted meanwhile
                 calls += 1
             counted += 1
             self.tools.observer.progress("count", counted, len(missing))
