@@ -213,8 +213,7 @@ async def answer_from_turns(
     if not memories and not question.options:
         return Answer(question.text, UNMENTIONED, "low", ())
     lines = _cite_shown(conversation, memories)
-    answer, _ = await _ask(llm, lines, (), *_phrase(question, TURN_ANSWER, sampling))
-    return replace(answer, question=question.text)
+    return await answer_from_lines(llm, lines, question, TURN_ANSWER, sampling)
 
 
 async def reply_to_turn(
@@ -283,20 +282,13 @@ async def answer_from_lines(
     such variables. With ``source_tokens`` the answer has its compaction ratio. Raises what
     LLM.complete raises.
     """
-    answer, tokens = await _ask(llm, lines, (), *_phrase(question, prompt, sampling))
-    ratio = tokens / source_tokens if source_tokens else None
-    return replace(answer, question=question.text, compaction_ratio=ratio)
-
-
-def _phrase(
-    question: Question, prompt: Prompt, sampling: Sampling
-) -> tuple[Callable[..., str], Sampling, Any]:
-    """How a question is asked: what renders the prompt, the sampling, and the type of its
-    answer."""
     form = find_form(question)
     given = {name: text for name, text in ask_lines(question).items() if name in prompt.variables}
     sampling = replace(sampling, max_tokens=max(sampling.max_tokens, form.tokens))
-    return partial(prompt.render, **given), sampling, answer_field(question, form.chars)
+    field = answer_field(question, form.chars)
+    answer, tokens = await _ask(llm, lines, (), partial(prompt.render, **given), sampling, field)
+    ratio = tokens / source_tokens if source_tokens else None
+    return replace(answer, question=question.text, compaction_ratio=ratio)
 
 
 async def _ask(
