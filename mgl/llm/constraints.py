@@ -54,28 +54,17 @@ def max_chars(most: int) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "minLength": 1, "maxLength": most})
 
 
-def sentence_of(sentences: Sequence[str]) -> Any:
-    """A quote that is one of some sentences.
-
-    Only decoding is held to it: a quote from an engine that decodes freely may be a little off, and
-    whoever cites it locates it in the text or rejects it.
-    """
-    return _quote({"enum": list(dict.fromkeys(sentences))})
-
-
 def part_of(text: str, most: int, sentences: Sequence[tuple[int, int]] = ()) -> Any:
-    """A quote of consecutive words of a text, at most ``most`` characters; see ``sentence_of``.
+    """A quote of consecutive words of a text, at most ``most`` characters.
 
     Only a grammar that knows substrings (llguidance) can hold decoding to it. Others are held to
-    one of its ``sentences``, ranges of it, or where there are none to ``most`` characters.
+    one of its ``sentences``, ranges of it, or where there are none to ``most`` characters. A quote
+    from an engine that decodes freely may be a little off: whoever cites it locates it in the text
+    or rejects it.
     """
     described = {"type": "string", "minLength": 1, "maxLength": most, "substring": text}
-    return _quote(
-        described | ({"sentences": [list(each) for each in sentences]} if sentences else {})
-    )
-
-
-def _quote(described: dict[str, Any]) -> Any:
+    if sentences:
+        described["sentences"] = [list(each) for each in sentences]
     return Annotated[str, Field(min_length=1), WithJsonSchema(described)]
 
 

@@ -34,7 +34,6 @@ from mgl.llm.constraints import (
     max_chars,
     one_of,
     part_of,
-    sentence_of,
     several,
 )
 from mgl.llm.fakes import sample
@@ -80,7 +79,7 @@ def vocabularies(size: int) -> Iterator[tuple[str, type[BaseModel]]]:
     texts += [part for text in texts for part in text.split(", ")]
     quoted = list(dict.fromkeys(texts))[:size]
     yield "one of the ids", reply(id=one_of(ids), claim=claim)
-    yield "a whole sentence", reply(src=sentence_of(quoted), claim=claim)
+    yield "a whole sentence", reply(src=one_of(quoted), claim=claim)
     yield "a part of the text", reply(src=part_of(" ".join(quoted), 600), claim=claim)
     yield "boundaries", reply(boundaries=index_set(size))
     merge = reply(points=index_set(size, least=2), description=claim)

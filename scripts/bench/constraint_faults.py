@@ -48,7 +48,6 @@ from mgl.llm.constraints import (
     number,
     one_of,
     part_of,
-    sentence_of,
     several,
 )
 from mgl.llm.engines import open_engine
@@ -186,7 +185,7 @@ def tasks(documents: Sequence[Document], each: int) -> Iterator[tuple[str, str, 
             "a whole sentence",
             f"{shown}\n\nQuote the sentence that tells most and say what it tells: "
             '{"src": "exact quote", "claim": "one short sentence"}',
-            reply(src=sentence_of(texts), claim=CLAIM),
+            reply(src=one_of(texts), claim=CLAIM),
         )
         yield (
             "a part of the text",

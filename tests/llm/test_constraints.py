@@ -18,7 +18,6 @@ from mgl.llm.constraints import (
     max_chars,
     one_of,
     part_of,
-    sentence_of,
     several,
 )
 from mgl.llm.fakes import ScriptedEngine
@@ -91,16 +90,6 @@ def test_merges_share_no_point(data: st.DataObject) -> None:
         assert rule_of(kind, value) == "overlapping"
     else:
         assert parse(json.dumps(value), kind)
-
-
-def test_a_sentence_is_verbatim_where_it_is_forced_and_may_be_off_where_it_is_not() -> None:
-    sentences = ['He said "stop" and went.', "Then the dog ran."]
-    kind = reply(src=sentence_of([*sentences, sentences[0]]))
-    pattern = grammar(kind)
-    assert pattern.fullmatch(json_line := laid_out({"src": sentences[0]})), json_line
-    assert not pattern.fullmatch('{"src": "Then the dog ran"}')
-    assert parse('{"src": "Then the dog ran"}', kind)
-    assert json_schema(kind)["properties"]["src"]["enum"] == sentences
 
 
 def test_nobody_else_is_given_our_keywords() -> None:

@@ -80,9 +80,6 @@ class Http:
     async def get_text(self, path: str, limit_s: float) -> str:
         return (await self._send("GET", path, None, limit_s)).text
 
-    async def post_text(self, path: str, body: Mapping[str, Any], limit_s: float) -> str:
-        return (await self._send("POST", path, body, limit_s)).text
-
     async def __aenter__(self) -> Self:
         return self
 
