@@ -72,7 +72,9 @@ def type_in(said: str, *arguments: object) -> Result:
 
 
 def export(mgl: Mgl, name: str, *more: str) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads(mgl("export", name, *more).stdout)
+    done = mgl("export", name, *more)
+    assert done.exit_code == 0, done.stderr
+    value: dict[str, Any] = json.loads(done.stdout)
     return value
 
 

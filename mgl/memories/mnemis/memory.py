@@ -409,7 +409,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
     def export(self) -> dict[str, Any]:
         """All that the memory holds, as plain JSON values; of what was deleted, that it was."""
         exported = super().export()
-        del exported["kept"]
+        del exported["lookups"]
         return exported
 
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
