@@ -195,7 +195,7 @@ def _compare(suite: Suite, entry: Entry, path: Path) -> list[Beside]:
     from mgl.evaluation.report.runs import group_runs, read_run
 
     (group,) = group_runs([read_run(path)])
-    frame = Frame.of(group)
+    frame = Frame(group)
     found = put_beside(frame, load_references()[suite.name].cells(entry.id), Rows([suite]))
     shown = {one.label for one in found}
     return found + [

@@ -1,6 +1,6 @@
 """The records of runs as one long table: a value of each metric for each method and item.
 
-    >>> frame = Frame.of(group)                                             # doctest: +SKIP
+    >>> frame = Frame(group)                                                # doctest: +SKIP
     >>> frame.figure("gam", frame.metrics["f1_set_amem"]).interval.mean     # doctest: +SKIP
     0.41
 
@@ -15,7 +15,7 @@ Tool use by the size of the graph is that of MindGraph §5.4.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal
@@ -120,14 +120,14 @@ class Frame:
     whether it ``failed`` and the size of its graph; ``labels`` has a row an item, by its place in
     ``items``."""
 
-    def __init__(self, group: Group, metrics: Mapping[str, Metric]) -> None:
+    def __init__(self, group: Group) -> None:
         """UsageError without pandas."""
         try:
             import pandas
         except ImportError as error:
             raise UsageError("a report needs pandas", hint=install_hint("evaluation")) from error
         self.group = group
-        self.metrics = metrics
+        self.metrics = {one.name: one for one in _list_metrics(group)}
         self.items = {
             record.item["id"]: record.item for series in group.series for record in series.records
         }
@@ -135,9 +135,8 @@ class Frame:
         names = dict.fromkeys([CATEGORY, *(name for each in labels for name in each)])
         self.labels = pandas.DataFrame(labels, columns=list(names), dtype=object).fillna("")
         places = {id: place for place, id in enumerate(self.items)}
-        rows = [
-            row for series in group.series for row in _list_rows(series, metrics.values(), places)
-        ]
+        scores = [one.name for one in self.metrics.values() if one.kind == "score"]
+        rows = [row for series in group.series for row in _list_rows(series, scores, places)]
         columns = "method metric item source repeat value failed nodes".split()
         types = {"item": int, "repeat": int, "value": float, "failed": bool}
         self.data = pandas.DataFrame(rows, columns=columns, dtype=object).astype(types)
@@ -148,11 +147,6 @@ class Frame:
         }
         self._records = {series.label: series.records for series in group.series}
         self._figures: dict[tuple[Any, ...], Figure | None] = {}
-
-    @classmethod
-    def of(cls, group: Group) -> Frame:
-        """Read the records of a group by all metrics that it has."""
-        return cls(group, {one.name: one for one in _list_metrics(group)})
 
     @property
     def headline(self) -> Metric:
@@ -243,7 +237,7 @@ class Frame:
                 lambda drawn: float(np.median(numbers[drawn])), len(numbers)
             )
         else:
-            is_averaged = over and metric.name != PAIRS
+            is_averaged = over in self.labels and metric.name != PAIRS
             groups = self.labels.loc[known.index, over].tolist() if is_averaged else ()
             interval = mean_interval(numbers.tolist(), sources, groups)
         if metric.kind == "cost" and metric.unit != "%":  # a count, not a share, and not below 0
@@ -308,10 +302,9 @@ def _list_metrics(group: Group) -> Iterator[Metric]:
 
 
 def _list_rows(
-    series: Series, metrics: Iterable[Metric], places: dict[str, int]
+    series: Series, scores: Sequence[str], places: dict[str, int]
 ) -> Iterator[tuple[Any, ...]]:
     """List the rows of ``Frame.data`` of one method; its pairs get places after the items."""
-    scores = [one.name for one in metrics if one.kind == "score"]
     pairs: dict[tuple[str, int], list[Record]] = {}
     for record in series.records:
         source, nodes = record.item["source"], record.memory.get("nodes")

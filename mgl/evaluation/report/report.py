@@ -73,7 +73,7 @@ def make_report(
         names = ", ".join(run.name for run in group.runs)
         title = group.benchmark if alone else f"{group.benchmark} ({names})"
         name = group.benchmark if alone else f"{group.benchmark}-{place}"
-        chapters.append(_make_chapter(Frame.of(group), title, name, known, rows))
+        chapters.append(_make_chapter(Frame(group), title, name, known, rows))
     return chapters
 
 

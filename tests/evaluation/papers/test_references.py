@@ -91,18 +91,6 @@ def test_categories_are_what_the_papers_tables_part_a_benchmark_by() -> None:
     assert over == {("locomo", "category"), ("longdialqa", "series")}
 
 
-def test_the_papers_sets_have_their_lengths() -> None:
-    lengths = {
-        (cell.method, cell.column): cell.value
-        for paper, table in (("mindgraph", "section4.1"), ("hgmem", "table4"))
-        for cell in PAPERS[paper].cells(table)
-        if cell.unit == "tokens"
-    }
-    assert lengths["LongReason-200", "median length"] == 159_000
-    assert lengths["NarrativeQA", "tokens a document"] == 218_000
-    assert len(lengths) == 4 + 6
-
-
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -116,13 +104,6 @@ def test_a_file_that_is_not_valid_is_refused(tmp_path: Path, old: str, new: str)
     assert old in VALID
     with pytest.raises(InputError):
         load_references(written(tmp_path, VALID.replace(old, new)))
-
-
-def test_a_paper_in_the_home_folder_goes_before_the_shipped_one(mgl_home: Path) -> None:
-    (mgl_home / "eval").mkdir()
-    written(mgl_home / "eval", VALID, "gam")
-    assert load_references()["gam"].title == "A paper"
-    assert load_references()["hgmem"] == PAPERS["hgmem"]
 
 
 @pytest.mark.parametrize(("paper", "table"), TABLES)

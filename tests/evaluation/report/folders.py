@@ -150,4 +150,4 @@ def write_run(
 def read_frame(*folders: Path) -> Frame:
     """The frame of the only group of some runs."""
     (group,) = group_runs([read_run(folder) for folder in folders])
-    return Frame.of(group)
+    return Frame(group)
