@@ -22,6 +22,7 @@ from mgl.evaluation.papers.suites import Method, Run, Suite
 from mgl.evaluation.records import BuildRecord, Record
 from mgl.evaluation.report.frame import Figure, Frame, Metric, Unit
 from mgl.evaluation.report.runs import Series
+from mgl.evaluation.runs.manifest import Method as RunMethod
 from mgl.evaluation.statistics import Interval
 from mgl.memories.options import configure
 
@@ -57,9 +58,10 @@ class Rows:
                         self._made[row].append((run, one, made.varies or ""))
                         self._varied[suite.name, one.memory].update(one.settings)
 
-    def matches(self, series: Series, cell: Cell) -> bool:
-        """Whether a printed number is of the row that a method makes."""
-        method, (embedder, reranker) = series.method, series.retrieval
+    def matches(self, method: RunMethod, retrieval: tuple[str, str], cell: Cell) -> bool:
+        """Whether a printed number is of the row that a method makes with an embedder and a
+        reranker."""
+        embedder, reranker = retrieval
         usual = self._default(method.memory, method.config.get("preset"))
         varied = self._varied[cell.paper, method.memory]
         own = {name: method.config.get(name, usual.get(name)) for name in varied}
@@ -123,7 +125,7 @@ def put_beside(frame: Frame, cells: Iterable[Cell], rows: Rows) -> list[Beside]:
         over = cell.categories or "" if metric.kind == "score" else ""
         row = cell.method if cell.stages else ""
         for place, series in enumerate(frame.group.series):
-            if rows.matches(series, cell):
+            if rows.matches(series.method, series.retrieval, cell):
                 alike[place, metric, tuple(part.items()), over, row].append(cell)
     found = []
     for (place, metric, part, over, row), own in alike.items():

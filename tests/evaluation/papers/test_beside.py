@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +11,14 @@ import pytest
 from mgl import registry
 from mgl.evaluation.papers.beside import Rows, put_beside
 from mgl.evaluation.papers.references import load_references
-from mgl.evaluation.papers.suites import load_suites
+from mgl.evaluation.papers.suites import Suite, load_suites
 from mgl.evaluation.records import BuildRecord, Spent
-from tests.evaluation.report.folders import (
-    FACTS,
-    MODEL,
-    Said,
-    item,
-    method,
-    read_frame,
-    write_run,
-)
+from mgl.evaluation.runs.manifest import Method
+from tests.evaluation.report.folders import Said, item, method, read_frame, write_run
 
 PAPERS = load_references()
-ROWS = Rows(load_suites().values())
+SUITES = list(load_suites().values())
+ROWS = Rows(SUITES)
 
 
 def test_ours_is_averaged_as_the_table_that_it_stands_beside(tmp_path: Path) -> None:
@@ -81,20 +75,34 @@ def test_every_printed_cost_has_a_metric_of_ours() -> None:
                 assert cell.scorer is not None or (paper.name, cell.table) in apart
 
 
-def beside(folder: Path, paper: str, table: str, memory: str, **config: Any) -> set[str]:
-    """The rows of a table, each with its setting, that such a method is."""
-    own = {name: config.pop(name) for name in ("embedder", "reranker") if name in config}
-    usual = registry.load("memory", memory).Config(**config).model_dump(mode="json")
-    one = replace(method("it", memory), settings=config, config=usual)
-    models = {MODEL: replace(FACTS, **own)}
-    said = {"it": [Said({"exact_match": 1.0})]}
-    frame = read_frame(write_run(folder, [one], [item("q")], said, models=models))
-    (series,) = frame.group.series
+USUAL = ("all-minilm-l6-v2", "similarity")
+
+
+def list_rows(paper: str, table: str, method: Method, retrieval: tuple[str, str]) -> set[str]:
+    """The rows of a table, each with its setting, that a method is."""
     return {
         " ".join([cell.method, *cell.setting.values()])
         for cell in PAPERS[paper].cells(table)
-        if ROWS.matches(series, cell)
+        if ROWS.matches(method, retrieval, cell)
     }
+
+
+def make(memory: str, settings: Mapping[str, Any]) -> Method:
+    config = registry.load("memory", memory).Config(**settings).model_dump(mode="json")
+    return Method("it", memory, "m", settings, config)
+
+
+@pytest.mark.parametrize("suite", SUITES, ids=lambda suite: suite.name)
+def test_each_method_of_a_suite_is_the_row_that_it_names_and_no_other(suite: Suite) -> None:
+    for entry in suite.entries:
+        cells = list(PAPERS[suite.name].cells(entry.id))
+        for run in entry.runs:
+            retrieval = run.embedder or USUAL[0], run.reranker or USUAL[1]
+            for one in run.methods:
+                method = make(one.memory, one.settings)
+                found = {cell.method for cell in cells if ROWS.matches(method, retrieval, cell)}
+                named = {cell.method for cell in cells if cell.method == one.row}
+                assert found == named, (entry.id, one.label)
 
 
 @pytest.mark.parametrize(
@@ -121,14 +129,12 @@ def beside(folder: Path, paper: str, table: str, memory: str, **config: Any) -> 
     ],
 )
 def test_a_method_is_the_row_of_its_settings(
-    tmp_path: Path, paper: str, table: str, memory: str, config: dict[str, Any], rows: set[str]
+    paper: str, table: str, memory: str, config: dict[str, Any], rows: set[str]
 ) -> None:
-    assert beside(tmp_path / "run", paper, table, memory, **config) == rows
+    settings = {name: value for name, value in config.items() if name != "reranker"}
+    retrieval = USUAL[0], config.get("reranker", USUAL[1])
+    assert list_rows(paper, table, make(memory, settings), retrieval) == rows
 
 
-def test_what_is_not_installed_is_no_row(tmp_path: Path) -> None:
-    said = {"it": [Said({"exact_match": 1.0})]}
-    folder = write_run(tmp_path / "run", [method("it", "elsewhere")], [item("q")], said)
-    (series,) = read_frame(folder).group.series
-    (cell, *_) = PAPERS["gam"].cells("table3")
-    assert not ROWS.matches(series, cell)
+def test_what_is_not_installed_is_no_row() -> None:
+    assert not list_rows("gam", "table3", Method("it", "elsewhere", "m", {}, {}), USUAL)
