@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,9 @@ from mgl.retrieval import LexicalIndex, reciprocal_rank_fusion
 from mgl.types import Answer, Conversation, Question
 
 __all__ = ["Turns", "TurnsConfig"]
+
+
+_INDEXING = Lock()
 
 
 class TurnsConfig(BaselineConfig):
@@ -46,12 +50,15 @@ class Turns(Baseline):
 
     def _score(self, query: str) -> NDArray[np.float64]:
         """Score every turn; they are indexed once, and again after a deletion."""
-        talk, embedder, index = self.conversation, self._tools.required_embedder, self._index
+        talk, embedder = self.conversation, self._tools.required_embedder
         if not talk.turns:
             return np.zeros(0)
-        if index is None or index.talk is not talk:
-            lines = [turn.line for turn in talk.turns]
-            self._index = index = _Index(talk, LexicalIndex.of(lines), embedder.embed(lines))
+        with _INDEXING:  # questions that are asked at once wait for the first one's index
+            index = self._index
+            if index is None or index.talk is not talk:
+                lines = [turn.line for turn in talk.turns]
+                index = _Index(talk, LexicalIndex.of(lines), embedder.embed(lines))
+                self._index = index
         alike = index.vectors @ embedder.embed([query], task="query")[0]
         return reciprocal_rank_fusion([index.words.scores(query), alike])
 

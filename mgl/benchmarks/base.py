@@ -13,11 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
-from pydantic import BaseModel
-
-from mgl.text.chunks import Counter
 from mgl.types import Question, Source
 
 __all__ = [
@@ -25,7 +22,6 @@ __all__ = [
     "Benchmark",
     "Dataset",
     "FileBenchmark",
-    "GeneratedBenchmark",
     "Item",
     "in_memory",
 ]
@@ -92,6 +88,11 @@ class Benchmark(Protocol):
 
     ``scorers`` are names of ``mgl.evaluation.scorers.registry``, reports show the first one first;
     ``judge`` is a name of ``mgl.evaluation.judges.judging``, None if its papers use none.
+
+    One that can make its items has a ``Config`` of parameters besides, set by their names
+    (``--set length=4096``), and ``generate(config, count)``. A run makes its dataset once, counting
+    by the tokenizer of its first model, so that all methods answer the same items; it is hashed
+    like a file.
     """
 
     @property
@@ -129,20 +130,3 @@ class FileBenchmark:
 def in_memory(source: Source) -> Callable[[], Source]:
     """Wrap a source that is in memory already, for ``Dataset.sources``."""
     return lambda: source
-
-
-class GeneratedBenchmark(Benchmark, Protocol):
-    """A benchmark whose items are made for a run where no file of them is given.
-
-    ``Config`` has its parameters, which are set by their names (``--set length=4096``). A run has
-    one dataset, made once: ``count`` is of the tokenizer of the run's first model, so that all
-    methods answer the same items, and what is made is hashed like a file. The same parameters and
-    counts make the same bytes.
-    """
-
-    @property
-    def Config(self) -> type[BaseModel]: ...  # noqa: N802
-
-    async def generate(self, config: Any, count: Counter, /) -> Dataset:
-        """Generate the dataset; UsageError if the parameters leave no room for one."""
-        ...

@@ -37,7 +37,7 @@ from typing import ClassVar, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mgl.benchmarks.base import About, Dataset, GeneratedBenchmark, Item
+from mgl.benchmarks.base import About, Dataset, Item
 from mgl.benchmarks.files import hash_files, open_file, refuse_duplicates
 from mgl.errors import InputError, UsageError, install_hint
 from mgl.text.chunks import Counter
@@ -240,7 +240,7 @@ def _document(number: int, needle: Needle) -> Document:
     return Document.from_text(f"niah {number}", needle.text)
 
 
-RULER_NIAH_S1: Final[GeneratedBenchmark] = RulerNiah()
+RULER_NIAH_S1: Final = RulerNiah()
 
 
 class Keys:

@@ -47,6 +47,7 @@ Floats = NDArray[np.float64]
 FEWEST_SOURCES: Final = 4
 LEVEL: Final = 0.95
 _FLIPS: Final = 9_999
+_RESAMPLES: Final = 2_000
 _MOST_FLIPPED: Final = 1_000  # differences; of more the mean is normal enough for t
 
 
@@ -75,7 +76,7 @@ def are_clusters(sources: Sequence[str]) -> bool:
     return FEWEST_SOURCES <= len(set(sources)) < len(sources)
 
 
-def wilson_interval(successes: int, n: int, *, level: float = LEVEL) -> Interval:
+def wilson_interval(successes: int, n: int) -> Interval:
     """Return a share of ``n`` items with Wilson's score interval (JASA 1927).
 
     ValueError if there are no items, or fewer than successes.
@@ -83,7 +84,7 @@ def wilson_interval(successes: int, n: int, *, level: float = LEVEL) -> Interval
     if not 0 <= successes <= n or n == 0:
         raise ValueError(f"{successes} successes of {n} items are not a share")
     confint = _load("statsmodels.stats.proportion").proportion_confint
-    low, high = confint(successes, n, alpha=1 - level, method="wilson")
+    low, high = confint(successes, n, alpha=1 - LEVEL, method="wilson")
     share = successes / n
     return Interval(share, min(max(0.0, float(low)), share), max(min(1.0, float(high)), share), n)
 
@@ -92,8 +93,6 @@ def mean_interval(
     values: Sequence[float],
     sources: Sequence[str] = (),
     parts: Sequence[str] = (),
-    *,
-    level: float = LEVEL,
 ) -> Interval:
     """Return a mean with its interval: Wilson's for shares of independent items, else by t.
 
@@ -105,18 +104,18 @@ def mean_interval(
     is_share = bool(np.isin(numbers, (0.0, 1.0)).all()) and len(set(parts)) < 2
     fitted = None if is_share and not are_clusters(sources) else _fit(numbers, sources, parts)
     if is_share and (fitted is None or np.ptp(numbers) == 0):
-        return wilson_interval(int(numbers.sum()), numbers.size, level=level)
+        return wilson_interval(int(numbers.sum()), numbers.size)
     if fitted is None:
         return _without_width(numbers, parts)
     mean = float(fitted.effect[0] if parts else numbers.mean())
-    low, high = map(float, fitted.conf_int(1 - level)[0])
+    low, high = map(float, fitted.conf_int(1 - LEVEL)[0])
     if numbers.min() >= 0 and numbers.max() <= 1:
         low, high = max(0.0, low), min(1.0, high)
     return Interval(mean, min(low, mean), max(high, mean), numbers.size)
 
 
 def compare_pairs(
-    one: Sequence[float], other: Sequence[float], sources: Sequence[str] = (), *, seed: int = 0
+    one: Sequence[float], other: Sequence[float], sources: Sequence[str] = ()
 ) -> Paired:
     """Compare two methods by their scores of the same items in the same order.
 
@@ -140,7 +139,7 @@ def compare_pairs(
         return Paired(difference, float(found.pvalue), "McNemar's exact test")
     if fitted is not None and left.size > _MOST_FLIPPED:
         return Paired(difference, float(fitted.pvalue), "t test")
-    return Paired(difference, _sign_flip(left - right, seed), "sign-flip permutation test")
+    return Paired(difference, _sign_flip(left - right), "sign-flip permutation test")
 
 
 def correct_holm(ps: Sequence[float]) -> list[float]:
@@ -151,13 +150,13 @@ def correct_holm(ps: Sequence[float]) -> list[float]:
     return [float(p) for p in corrected]
 
 
-def bootstrap_interval(values: Sequence[float], *, seed: int = 0) -> Interval:
+def bootstrap_interval(values: Sequence[float]) -> Interval:
     """Return the mean of independent values with scipy's percentile bootstrap."""
     numbers = _read(values)
     if np.ptp(numbers) == 0:
         return _without_width(numbers)
     found = _load("scipy.stats").bootstrap(
-        (numbers,), np.mean, method="percentile", batch=500, rng=np.random.default_rng(seed)
+        (numbers,), np.mean, method="percentile", batch=500, rng=np.random.default_rng(0)
     )
     ends = found.confidence_interval
     return Interval(float(numbers.mean()), float(ends.low), float(ends.high), numbers.size)
@@ -167,9 +166,6 @@ def resample_interval(
     statistic: Callable[[Indices], float],
     n: int,
     sources: Sequence[str] = (),
-    *,
-    resamples: int = 2_000,
-    seed: int = 0,
 ) -> Interval:
     """Return any statistic of ``n`` items with its interval over resamples.
 
@@ -179,16 +175,16 @@ def resample_interval(
     """
     if n < 1:
         raise ValueError("an interval needs at least one item")
-    random, whole = np.random.default_rng(seed), statistic(np.arange(n))
+    random, whole = np.random.default_rng(0), statistic(np.arange(n))
     if not are_clusters(sources):
-        drawn = [statistic(random.integers(0, n, n)) for _ in range(resamples)]
+        drawn = [statistic(random.integers(0, n, n)) for _ in range(_RESAMPLES)]
         low, high = map(float, np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
         return Interval(whole, min(low, whole), max(high, whole), n)
     groups = [np.flatnonzero(_of(sources, source)) for source in dict.fromkeys(sources)]
     count = len(groups)
     drawn = [
         statistic(np.concatenate([groups[place] for place in random.integers(0, count, count)]))
-        for _ in range(resamples)
+        for _ in range(_RESAMPLES)
     ]
     t = float(_load("scipy.stats").t.ppf((1 + LEVEL) / 2, count - 1))
     reach = t * float(np.std(drawn, ddof=1)) * (count / (count - 1)) ** 0.5
@@ -230,7 +226,7 @@ def _fit(values: Floats, sources: Sequence[str], parts: Sequence[str] = ()) -> A
     return fitted.t_test(np.full((1, len(names)), 1 / len(names)))
 
 
-def _sign_flip(differences: Floats, seed: int) -> float:
+def _sign_flip(differences: Floats) -> float:
     """The chance of so large a mean difference, were the sign of each item's random."""
     moved = differences[differences != 0]
     if moved.size < 2:  # one item that differs is as likely either way
@@ -242,7 +238,7 @@ def _sign_flip(differences: Floats, seed: int) -> float:
         vectorized=True,
         n_resamples=_FLIPS,
         batch=500,
-        rng=np.random.default_rng(seed),
+        rng=np.random.default_rng(0),
     )
     return float(found.pvalue)
 

@@ -78,7 +78,7 @@ def test_wilson_by_hand(successes: int, n: int, low: float, high: float) -> None
     assert (found.low, found.high) == (pytest.approx(low, abs=1e-6), pytest.approx(high))
 
 
-def test_a_bootstrap_depends_on_its_values_and_seed_alone() -> None:
+def test_a_bootstrap_depends_on_its_values_alone() -> None:
     values = [n % 3 / 2 for n in range(30)]
     found = bootstrap_interval(values)
     assert found == bootstrap_interval(values)

@@ -59,7 +59,7 @@ __all__ = [
 
 ResultT = TypeVar("ResultT")
 REPEAT_SEED: Final = 10_000
-"""Seeds of a repeat lie so far from those of the one before."""
+"""How far the seeds of a repeat are from those of the one before."""
 
 
 class Workplace(Protocol):
@@ -151,7 +151,7 @@ class Executor(Protocol):
     async def compare(self, first: Record, second: Record) -> VerdictRecord: ...
 
     def release(self, base: Path) -> None:
-        """Let go of the store of a build: no more is asked of it."""
+        """Close the store of a build, of which nothing more is asked."""
         ...
 
 
@@ -345,7 +345,7 @@ def source_as_read(source: Source, kind: MemoryKind) -> Source:
 
 
 async def flush(memory: Memory) -> None:
-    """Let a memory of turns take in what it holds back: the conversation has ended."""
+    """Consolidate the turns that a memory still buffers, as at the end of a conversation."""
     flush = getattr(memory, "flush", None)
     if flush is not None:
         await flush()

@@ -7,9 +7,10 @@ hierarchy, or a deletion.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import reduce
 from itertools import takewhile
 from typing import Final, Literal
 
@@ -214,6 +215,11 @@ def apply(state: State, edit: Edit) -> State:
             return state.put(node)
         case Forget():
             return _forget(state, edit)
+
+
+def replay(edits: Iterable[Edit], state: State = EMPTY) -> State:
+    """Return the state that edits lead to."""
+    return reduce(apply, edits, state)
 
 
 def _add(state: State, node: Entity | Fact | Category) -> State:

@@ -20,12 +20,8 @@ from mgl.evaluation.scorers.words import (
         ("The Cat!", ["cat"], 1, 1),
         ("cat sat", ["sat cat"], 0, 1),
         ("salt and pepper", ["salt pepper"], 0, 2 * 2 / (3 + 2)),
-        ("well-known", ["well known"], 0, 0),
         ("well-known", ["wellknown"], 1, 1),
         ("painted", ["paint"], 0, 0),
-        ("yes yes yes", ["yes"], 0, 2 * 1 / (3 + 1)),
-        ("another", ["other"], 0, 0),
-        ("  red \n queen ", ["Red Queen"], 1, 1),
         ("red queen", ["king", "the queen", "red king queen"], 0, 2 * 2 / (2 + 3)),
         ("", ["the"], 1, 0),
     ],
@@ -39,27 +35,19 @@ def test_squad_by_hand(prediction: str, golds: list[str], exact: float, f1: floa
     ("prediction", "gold", "common", "said", "wanted"),
     [
         ("May 7, 2023", "7 May 2023", 3, 3, 3),
-        ("on 7 May 2023", "7 May 2023", 3, 4, 3),
         ("adoption agencies", "Adoption agency", 2, 2, 2),
-        ("Sweden", "Norway", 0, 1, 1),
         ("runner", "run", 0, 1, 1),
-        ("ten years", "10 years", 1, 2, 2),
         ("self-care is important", "self care", 0, 3, 2),
-        ("the the the", "the cat", 0, 0, 1),
         ("horse horse", "horse cat horse", 2, 2, 3),
-        ("Bach and Mozart", "Bach, Mozart", 2, 2, 2),
         ("1,000 dollars", "1000 dollars!", 2, 2, 2),
-        ("don't", "dont", 1, 1, 1),
-        ("Theandros", "andros", 0, 1, 1),
         ("", "lake", 0, 0, 1),
     ],
 )
-@pytest.mark.parametrize("category", [2, 4])
 def test_locomo_counts_stems_as_a_multiset(
-    category: int, prediction: str, gold: str, common: int, said: int, wanted: int
+    prediction: str, gold: str, common: int, said: int, wanted: int
 ) -> None:
     expected = 2 * common / (said + wanted)
-    assert locomo_f1(prediction, gold, category) == pytest.approx(expected)
+    assert locomo_f1(prediction, gold, category=4) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -86,8 +74,6 @@ def test_locomo_has_its_own_rule_for_three_categories(
     ("prediction", "gold", "score"),
     [
         ("She painted lakes.", "painted lakes", 4 / 5),
-        ("yes yes yes", "Yes!", 1.0),
-        ("the lake", "a lake", 1 / 2),
         ("7.May,2023?", "2023 may 7", 1.0),
         ("don't", "dont", 0.0),
         ("", "", 0.0),
@@ -100,13 +86,10 @@ def test_amem_compares_plain_words_as_a_set(prediction: str, gold: str, score: f
 @pytest.mark.parametrize(
     ("prediction", "gold", "score"),
     [
-        ("The cat sat", "the cat", 2 / 3),
         ("the the the", "the cat", 1 / 3),
         ("the cat", "the cat sat on", 2.718281828459045 ** (1 - 4 / 2)),
         ("didn't he?", "did", 1 / 4),
         ("It rained. He left.", ".", 2 / 6 / 2),
-        ("It rained. He left.", "rained . left", 3 / 6),
-        ("dog", "cat", 0.0),
         ("", "cat", 0.0),
         ("cat", "", 0.0),
     ],

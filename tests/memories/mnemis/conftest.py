@@ -27,12 +27,10 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def memory_of(store: Store) -> Open:
     """``memory_of(source, engine, **config)``: a memory of terms over the test's store."""
 
-    def make(
-        source: Source = TALK, engine: Model | None = None, at: Store = store, **config: object
-    ) -> Mnemis:
+    def make(source: Source = TALK, engine: Model | None = None, **config: object) -> Mnemis:
         tools = Tools(
-            llm=Client(engine or Model(in_pairs), at.call_log(), ONCE),
-            store=at,
+            llm=Client(engine or Model(in_pairs), store.call_log(), ONCE),
+            store=store,
             observer=SilentObserver(),
             embedder=WordEmbedder(256),
             reranker=WordReranker(),

@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from functools import reduce
 from itertools import pairwise
 from typing import Any
 
@@ -24,7 +23,7 @@ from mgl.llm.fakes import SchemaEngine
 from mgl.memories.base import Tools
 from mgl.memories.log import Draft
 from mgl.memories.mnemis import Mnemis, MnemisConfig, grouping, hierarchy
-from mgl.memories.mnemis.edits import VOCABULARY, AddEntity, AddEpisode, Describe, Edit, apply
+from mgl.memories.mnemis.edits import VOCABULARY, AddEntity, AddEpisode, Describe, Edit, replay
 from mgl.memories.mnemis.reading import find_fresh
 from mgl.memories.mnemis.state import EMPTY, Episode, Mention, State
 from mgl.observer import SILENT
@@ -264,11 +263,6 @@ def tools_of(engine: SchemaEngine, *, embedder: Embedder | None = None) -> Tools
     store: Any = None
     llm = engine.llm if isinstance(engine, Model) else Client(engine, MemoryCallLog(), ONCE)
     return Tools(llm, store, SILENT, embedder or WordEmbedder())
-
-
-def replay(edits: Iterable[Edit], state: State = EMPTY) -> State:
-    """The state that edits lead to."""
-    return reduce(apply, edits, state)
 
 
 def draft_of(state: State, step: int = 0) -> Draft[Edit, State]:

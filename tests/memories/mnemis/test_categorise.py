@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from mgl.memories.mnemis.edits import Describe, PutCategory
+from mgl.memories.mnemis.edits import Describe, PutCategory, replay
 from mgl.memories.mnemis.hierarchy import describe_categories
 from mgl.memories.mnemis.state import State
-from tests.memories.mnemis.engine import Model, Written, draft_of, replay, state_of, tools_of
+from tests.memories.mnemis.engine import Model, Written, draft_of, state_of, tools_of
 from tests.memories.mnemis.test_hierarchy import config
 
 

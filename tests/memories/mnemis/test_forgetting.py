@@ -14,7 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mgl.memories.mnemis import Mnemis, facts
+from mgl.llm.client import Client
+from mgl.memories.base import Tools
+from mgl.memories.mnemis import Mnemis, MnemisConfig, facts
 from mgl.memories.mnemis.edits import (
     VOCABULARY,
     AddEntity,
@@ -23,20 +25,20 @@ from mgl.memories.mnemis.edits import (
     Forget,
     PutCategory,
     apply,
+    replay,
 )
 from mgl.memories.mnemis.state import Category, Entity, Episode, Fact, Mention, State
+from mgl.observer import SilentObserver
 from mgl.retrieval.embedders import CachedEmbedder
-from mgl.retrieval.fakes import WordEmbedder
+from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
 from mgl.store.deletion import MASK
 from mgl.types import Conversation, Question, Span, Turn
 from tests.memories.mnemis.engine import (
     LABELS,
     Model,
-    Open,
     everything,
     in_pairs,
-    replay,
     stated,
 )
 
@@ -71,10 +73,23 @@ def quoting(prompt: str) -> dict[str, object]:
     }
 
 
+Open = Callable[..., Mnemis]
+
+
+def tools(store: Store) -> Tools:
+    return Tools(
+        llm=Client(Reader(), store.call_log()),
+        store=store,
+        observer=SilentObserver(),
+        embedder=WordEmbedder(64),
+        reranker=WordReranker(),
+    )
+
+
 @pytest.fixture
-def memory_of(memory_of: Open) -> Open:
-    def make(source: Conversation, **config: object) -> Mnemis:
-        return memory_of(source, Reader(), **{"extraction": "model", **config})
+def memory_of(store: Store) -> Open:
+    def make(source: Conversation, *, at: Store = store, **config: object) -> Mnemis:
+        return Mnemis(tools(at), source, (), MnemisConfig.model_validate(config))
 
     return make
 
@@ -222,7 +237,7 @@ async def test_a_repeated_fact_goes_in_its_own_words_too(
     said = talk("Cy gladly lives in Rome.", "Cy quietly lives in Rome.", speakers="Ann")
     monkeypatch.setattr(facts, "LEAST_SIMILARITY", 0.1)
     memory = memory_of(said)
-    memory._tools = replace(memory._tools, embedder=CachedEmbedder(WordEmbedder(256), store))
+    memory._tools = replace(memory._tools, embedder=CachedEmbedder(WordEmbedder(64), store))
     reader: Reader = memory._tools.llm._engine  # type: ignore[attr-defined]
     repeating = {"same": "f1", "contradicts": []}
     reader.replies["edge_deduplication"] = [deciding(repeating)]
@@ -239,7 +254,7 @@ async def test_a_repeated_fact_goes_in_its_own_words_too(
         if row.payload.get("id") == "f1" and row.op == "repeat"
     )
     told = "Cy, gone bankrupt, lives in Rome."
-    embedder = WordEmbedder(256).model_id
+    embedder = WordEmbedder(64).model_id
     assert held(store, ["bankrupt"]) == ["bankrupt"]
     assert [vector is None for vector in store.vectors(embedder, [told])] == [False]
     assert store.find_call(row.call_key or "") is not None
@@ -253,8 +268,8 @@ async def test_a_repeated_fact_goes_in_its_own_words_too(
 
 async def test_a_node_goes_as_it_was_grouped(memory_of: Open, store: Store) -> None:
     said = ("My horse ran.", "Oh.", "In Zanzibar, old Zanzibar.", "Hm.", "My horse ran in Rome.")
-    memory = memory_of(talk(*said), preset="small", extraction="terms")
-    embedder = WordEmbedder(256)
+    memory = memory_of(talk(*said), preset="small")
+    embedder = WordEmbedder(64)
     memory._tools = replace(memory._tools, embedder=CachedEmbedder(embedder, store))
     await memory.build()
     texts = list(dict.fromkeys(embedder.embedded))

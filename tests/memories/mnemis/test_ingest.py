@@ -94,6 +94,19 @@ async def test_one_speaker_is_never_another() -> None:
     assert not ingestor.prompts("entity_deduplication")
 
 
+async def test_the_first_person_is_who_speaks_and_other_pronouns_are_refused() -> None:
+    told = ["I", "user", "she", "…", "x" * 10_000]
+    ingestor = reader(entities=[{"entities": told}])
+    rows, state = await taken_in(ingestor, talk(("Ann", "Hello. I saw her, she is a user.")))
+    assert names(state) == ["Ann"]
+    refused = [row.reason for row in rows if row.outcome == "rejected"]
+    assert refused == ["pronoun", "no_name", "name_too_long"]
+    assert all(len(str(row.payload)) < 1000 for row in rows)
+    unknown = reader(entities=[{"entities": ["I"]}])
+    rows, state = await taken_in(unknown, talk(("", "I am here.")))
+    assert not state.entities
+
+
 async def test_names_are_cleaned_and_made_up_ones_refused() -> None:
     told = [
         "\n“The\nLouvre”",

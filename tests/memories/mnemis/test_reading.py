@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.memories.mnemis import reading
-from mgl.memories.mnemis.edits import AddEpisode
+from mgl.memories.mnemis.edits import AddEpisode, replay
 from mgl.memories.mnemis.reading import Passage, find_fresh, render_episode
 from mgl.memories.mnemis.state import EMPTY
 from mgl.types import Conversation, Document, Turn
-from tests.memories.mnemis.engine import replay
 
 MAY, JUNE = datetime(2023, 5, 8, 13, 56), datetime(2023, 6, 1, 9, 0)
 TURNS = (

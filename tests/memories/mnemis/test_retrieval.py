@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from mgl.memories.mnemis.edits import AddEntity, AddEpisode, Describe, Repeat
+from mgl.memories.mnemis.edits import AddEntity, AddEpisode, Describe, Repeat, replay
 from mgl.memories.mnemis.retrieval import Index
 from mgl.memories.mnemis.state import Episode, Mention, State
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.types import Conversation, Turn
-from tests.memories.mnemis.engine import replay
 
 
 def state_of(talk: Conversation) -> State:

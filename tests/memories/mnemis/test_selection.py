@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mgl.llm.grammar import to_regex
 from mgl.llm.schemas import compile_schema
 from mgl.memories.mnemis import selection
-from mgl.memories.mnemis.edits import PutCategory
+from mgl.memories.mnemis.edits import PutCategory, replay
 from mgl.memories.mnemis.selection import LayerCount, Selection, select
 from mgl.memories.mnemis.state import Category, State
 from tests.memories.mnemis.engine import (
@@ -22,7 +22,6 @@ from tests.memories.mnemis.engine import (
     Model,
     Select,
     build_hierarchy,
-    replay,
     state_of,
     tools_of,
 )

@@ -21,11 +21,11 @@ from mgl.memories.mnemis.edits import (
     PutCategory,
     Repeat,
     apply,
+    replay,
 )
 from mgl.memories.mnemis.state import Episode, Lookups, Mention
 from mgl.memories.table import Table
 from mgl.types import Span
-from tests.memories.mnemis.engine import replay
 
 
 def at(episode: int) -> Mention:

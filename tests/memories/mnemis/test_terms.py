@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from datetime import datetime
 
@@ -59,6 +60,23 @@ async def test_a_sentence_joins_the_terms_that_follow_each_other_in_it() -> None
     assert ends == [("Ann", "brother"), ("brother", "Bo"), ("Bo", "Rome")]
     assert {each.text for each in last} == {"Ann: The brother of Bo was in Rome last week."}
     assert {each.valid_at for each in last} == {datetime(2023, 5, 1)}
+
+
+async def test_an_entity_keeps_its_id_when_the_conversation_grows() -> None:
+    draw = random.Random(3)
+    words = ["Rome", "Mel", "Melanie Poe", "the painting", "my dog", "saw", "and", "Dr. Poe", "ran"]
+    turns = tuple(
+        Turn(str(n), draw.choice(["Ann", "Bo"]), " ".join(draw.choices(words, k=8)) + ".")
+        for n in range(20)
+    )
+    _, state = await taken_in(reader(), Conversation("x", "x", turns), extraction="terms")
+    grown: State | None = None
+    for count in (5, 12, 20):
+        part = Conversation("x", "x", turns[:count])
+        _, grown = await taken_in(reader(), part, grown or State(), extraction="terms")
+        for identity, entity in grown.entities.items():
+            assert entity.name == state.entities[identity].name
+    assert grown == state
 
 
 async def test_a_document_is_taken_in_whole_paragraphs(monkeypatch: pytest.MonkeyPatch) -> None:
