@@ -188,7 +188,7 @@ class Store(Turns, CallTable, Caches):
         texts = {
             identity: None
             if not quoted and self.count_turns(identity) is not None
-            else self.document(identity).text
+            else self._read_text(identity)
             for identity in named
         }
         for edit in edits:
@@ -281,6 +281,18 @@ class Store(Turns, CallTable, Caches):
             return [json.loads(payload) for (payload,) in found]
 
     # Inside
+
+    _last_text: tuple[str, str] = ("", "")
+
+    def _read_text(self, identity: str) -> str:
+        """The text of a document; the last one is kept, since its id stands for its text."""
+        last, text = self._last_text
+        if last == identity:
+            return text
+        document = self.document(identity)
+        if document.media_type != CONVERSATION:
+            self._last_text = identity, document.text
+        return document.text
 
     def _append(
         self,
