@@ -31,7 +31,7 @@ def test_an_error_survives_the_way_to_another_process(name: str) -> None:
     assert (there.message, there.hint, str(there)) == ("it broke", "mend it", "it broke (mend it)")
 
 
-@pytest.mark.parametrize("extra", ["retrieval", "transformers", "privacy", "hub"])
+@pytest.mark.parametrize("extra", ["retrieval", "transformers", "privacy"])
 def test_the_hint_of_a_missing_extra_names_what_the_registry_has(extra: str) -> None:
     hint = install_hint(extra)
     assert "mgl[" not in hint

@@ -1,9 +1,9 @@
 """Weights from the Hugging Face cache and, if the user allows it, from the hub.
 
 The cache is read by its layout, without a library: ``models--<owner>--<name>/`` holds
-``refs/<revision>``, which names a commit, and ``snapshots/<commit>/`` with the files. Fetching
-needs the package huggingface_hub, which is imported only then and keeps its own rules:
-``HF_HOME``, ``HF_HUB_CACHE``, ``HF_ENDPOINT``, ``HF_TOKEN``, ``HF_HUB_OFFLINE``.
+``refs/<revision>``, which names a commit, and ``snapshots/<commit>/`` with the files. The package
+huggingface_hub is imported only to fetch, and keeps its own rules: ``HF_HOME``, ``HF_HUB_CACHE``,
+``HF_ENDPOINT``, ``HF_TOKEN``, ``HF_HUB_OFFLINE``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mgl.errors import ResourceError, ResourceUnreachable, install_hint
+from mgl.errors import ResourceError, ResourceUnreachable
 from mgl.models.profiles import HubSource, Weights
 from mgl.models.shipped import require_space
 
@@ -53,8 +53,8 @@ def is_complete_model(folder: Path) -> bool:
 def download(weights: Weights, report: Callable[[int, int], None]) -> Path:
     """Download from the hub into the Hugging Face cache; returns the file or the snapshot folder.
 
-    Raises ResourceError if the hub refuses, the package is missing or the disk is too small, and
-    ResourceUnreachable if the hub cannot be reached or HF_HUB_OFFLINE forbids it.
+    Raises ResourceError if the hub refuses or the disk is too small, and ResourceUnreachable if the
+    hub cannot be reached or HF_HUB_OFFLINE forbids it.
     """
     source = weights.hub
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in _YES:
@@ -62,14 +62,9 @@ def download(weights: Weights, report: Callable[[int, int], None]) -> Path:
             "HF_HUB_OFFLINE is set, so the hub was not asked",
             hint="unset HF_HUB_OFFLINE, or give the weights by their path",
         )
-    try:
-        from huggingface_hub import hf_hub_download, snapshot_download
-        from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
-    except ImportError as error:
-        raise ResourceError(
-            "the hub needs the package huggingface_hub, which is not installed",
-            hint=install_hint("hub"),
-        ) from error
+    from huggingface_hub import hf_hub_download, snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
     require_space(_cache_folder(), weights.bytes or 0)
     bar = _make_bar(report)
     try:

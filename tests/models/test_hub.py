@@ -75,7 +75,6 @@ except ResourceError as error:
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A hub on this machine. Its library reads the environment once: use ``fetch_from_hub``."""
-    pytest.importorskip("huggingface_hub")
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
