@@ -104,10 +104,10 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         del questions  # it is built for whatever may be asked
         super().__init__(tools, source, (), config, identity=identity)
         self._made_for: dict[int, Fate] = {}
-        self._forget_caches()
+        self._reset_caches()
 
-    def _forget_caches(self) -> None:
-        """Begin anew with what is carried on from step to step, as after a deletion."""
+    def _reset_caches(self) -> None:
+        """Drop what is carried on from step to step; a deletion may have left words in it."""
         self._places = Places()
         self._matcher: FactMatcher | None = None
         self._index: Index | None = None
@@ -230,10 +230,10 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         return EpisodeReader(*about, failures)
 
     def _check_deletions(self) -> None:
-        """Begin anew with what may hold deleted words."""
+        """Reset the caches if something was deleted since they were made."""
         if self._made_for != self._log.fates:
             self._made_for = dict(self._log.fates)
-            self._forget_caches()
+            self._reset_caches()
 
     async def _renew_descriptions(self) -> bool:
         """Describe again what lost its description to a deletion; False as ``_take_in``.

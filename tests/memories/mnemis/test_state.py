@@ -24,7 +24,7 @@ from mgl.memories.mnemis.edits import (
     replay,
 )
 from mgl.memories.mnemis.state import Episode, Lookups, Mention
-from mgl.memories.table import Table
+from mgl.memories.table import Prefix, Table
 from mgl.types import Span
 
 
@@ -99,6 +99,16 @@ def test_a_table_keeps_its_order_and_knows_what_changed() -> None:
         len(changed.changes_since(each) or ()) >= len(changed) - len(each) for each in tables
     )
     assert changed.last(2) == list(changed.values())[-2:]
+
+
+def test_a_prefix_stays_as_it_was_while_its_list_grows() -> None:
+    items = [1, 2, 3]
+    prefix = Prefix(items)
+    items.append(4)
+    assert (len(prefix), [*prefix], prefix[-1], prefix[1:]) == (3, [1, 2, 3], 3, (2, 3))
+    assert (prefix == (1, 2, 3), hash(prefix)) == (True, hash((1, 2, 3)))
+    with pytest.raises(IndexError):
+        prefix[3]
 
 
 SPAN = Span("talk", 3, 9)
