@@ -99,11 +99,6 @@ class DocumentGraph(SourceMemory[GraphConfig]):
         """The chunks of the log in reading order, with their texts as a model reads them."""
         return self._read()[1]
 
-    def find_failed(self) -> tuple[int, ...]:
-        """The chunks without a usable reply, in reading order; not those that gave one when they
-        were read again."""
-        return tuple(count_failures(self._tools.store.edits(self.id)))
-
     async def index(self) -> GraphIndex:
         """The graph's vectors (builds what is missing first)."""
         embedder, observer = self._tools.required_embedder, self._tools.observer

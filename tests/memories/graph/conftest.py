@@ -13,6 +13,7 @@ from mgl.llm.client import Client, Policy
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.base import Tools
 from mgl.memories.graph import DocumentGraph, GraphConfig
+from mgl.memories.log import count_failures
 from mgl.observer import SilentObserver
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
@@ -64,6 +65,11 @@ def relation(source: str, target: str, description: str = "They met.", src: int 
 
 def found(entities: Sequence[Any] = (), relations: Sequence[Any] = ()) -> Any:
     return {"entities": list(entities), "relations": list(relations)}
+
+
+def find_failed(graph: DocumentGraph) -> tuple[int, ...]:
+    """The chunks without a usable reply, in reading order."""
+    return tuple(count_failures(graph._tools.store.edits(graph.id)))
 
 
 NOTHING = found()

@@ -18,6 +18,7 @@ from tests.memories.graph.conftest import (
     Hearing,
     Open,
     entity,
+    find_failed,
     found,
     relation,
 )
@@ -58,7 +59,7 @@ def test_a_graph_is_built_shown_and_searched(graph_of: Open, store: Store) -> No
     assert {node.kind for node in view.nodes} == {"person"}
     assert [(edge.source, edge.target) for edge in view.edges] == [("ann", "bo")]
     assert view.steps == len(chunks) == store.memory(graph.id).chunks
-    assert graph.find_failed() == ()
+    assert find_failed(graph) == ()
 
 
 def test_the_id_hangs_on_what_decides_the_log(graph_of: Open) -> None:
@@ -77,7 +78,7 @@ def test_a_chunk_in_which_nothing_is_found_is_no_failure(
     engine = Answering(lambda _: NOTHING)
     graph = built(graph_of(text, engine))
     assert graph.is_built()
-    assert graph.find_failed() == ()
+    assert find_failed(graph) == ()
     assert hearing.notes == []
     assert not graph.graph().entities
     assert graph.view().nodes == ()
@@ -96,7 +97,7 @@ def test_an_invalid_reply_is_asked_for_once_more_then_recorded(
 
     engine = Answering(reply)
     graph = built(graph_of(TALE, engine))
-    failed = graph.find_failed()
+    failed = find_failed(graph)
     assert failed == tuple(c.index for c in graph.chunks() if "year 3" in c.text)
     assert failed
     assert graph.is_built()
@@ -127,7 +128,7 @@ def test_a_chunk_that_fails_once_is_read_at_the_end(graph_of: Open, hearing: Hea
 
     engine = Answering(reply)
     graph = built(graph_of(TALE, engine))
-    assert graph.find_failed() == ()
+    assert find_failed(graph) == ()
     assert len(hearing.notes) == 1
     assert len(engine.requests) == 2 * len(tried)
     assert graph.graph().entities["ann"].chunks == tuple(range(len(graph.chunks())))
@@ -136,7 +137,7 @@ def test_a_chunk_that_fails_once_is_read_at_the_end(graph_of: Open, hearing: Hea
 def test_a_chunk_that_does_not_fit_the_context_is_recorded(graph_of: Open, store: Store) -> None:
     engine = Answering(lambda _: PAIR, context_tokens=1100)
     graph = built(graph_of(TALE, engine))
-    assert graph.find_failed() == tuple(range(len(graph.chunks())))
+    assert find_failed(graph) == tuple(range(len(graph.chunks())))
     reasons = {row.reason for row in store.edits(graph.id) if row.op == "reply"}
     assert reasons == {"context_overflow"}
 

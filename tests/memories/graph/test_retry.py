@@ -20,7 +20,16 @@ from mgl.memories.graph import DocumentGraph
 from mgl.memories.graph.state import fold
 from mgl.memories.log import count_failures, find_read_again
 from mgl.store import EditRecord, Store
-from tests.memories.graph.conftest import TALE, Answering, Hearing, Open, entity, found, relation
+from tests.memories.graph.conftest import (
+    TALE,
+    Answering,
+    Hearing,
+    Open,
+    entity,
+    find_failed,
+    found,
+    relation,
+)
 from tests.memories.graph.test_fold import chunk_rows, rows_of
 
 Reply = Callable[[Request], Any]
@@ -56,12 +65,12 @@ def test_it_makes_the_graph_that_would_have_been(
 ) -> None:
     whole = built(graph_of(TALE, Answering(told, model_id="whole")))
     graph = built(graph_of(TALE, Answering(failing(years)), in_flight=at_once))
-    failed, before = graph.find_failed(), store.edits(graph.id)
+    failed, before = find_failed(graph), store.edits(graph.id)
     assert failed
     assert graph.graph() != whole.graph()
     again = graph_of(TALE, Answering(told), in_flight=at_once)
     asyncio.run(again.retry_failed())
-    assert again.find_failed() == ()
+    assert find_failed(again) == ()
     assert again.is_built()
     assert again.graph() == whole.graph()
     assert again.chunks() == whole.chunks()
@@ -80,11 +89,11 @@ def test_what_fails_again_is_recorded_again_and_each_try_is_another(
 ) -> None:
     engine = Answering(failing("3"))
     graph = built(graph_of(TALE, engine))
-    failed = graph.find_failed()
+    failed = find_failed(graph)
     for tries in (1, 2):
         hearing.notes.clear()
         asyncio.run(graph.retry_failed())
-        assert graph.find_failed() == failed
+        assert find_failed(graph) == failed
         assert hearing.notes[0] == f"{len(failed)} failed chunks are read again"
         assert len(hearing.notes) == 1 + len(failed)
         counted = count_failures(store.edits(graph.id))
@@ -94,13 +103,13 @@ def test_what_fails_again_is_recorded_again_and_each_try_is_another(
     assert len({request.sampling.seed for request in asked}) == 4
     last = graph_of(TALE, Answering(told))
     asyncio.run(last.retry_failed())
-    assert last.find_failed() == ()
+    assert find_failed(last) == ()
     assert set(failed) <= set(last.graph().entities["ann"].chunks)
 
 
 def test_an_interrupted_retry_goes_on(graph_of: Open) -> None:
     whole = built(graph_of(TALE, Answering(told, model_id="whole")))
-    failed = built(graph_of(TALE, Answering(failing("357")))).find_failed()
+    failed = find_failed(built(graph_of(TALE, Answering(failing("357")))))
     for _ in failed:
         read: list[Request] = []
 
@@ -113,7 +122,7 @@ def test_an_interrupted_retry_goes_on(graph_of: Open) -> None:
         with suppress(EngineUnavailable):
             asyncio.run(graph_of(TALE, Answering(dying), in_flight=1).retry_failed())
     idle = graph_of(TALE, Answering(failing("0-9")))
-    assert idle.find_failed() == ()
+    assert find_failed(idle) == ()
     assert idle.graph() == whole.graph()
 
 
