@@ -40,15 +40,18 @@ class GamRedactor:
     def __init__(self, gone: Gone, before: State) -> None:
         self._gone = gone
         self._before = before
+        self._dropped: set[str] = set()
 
     def redact(self, edit: Edit) -> Edit | None:
         """The edit without words; None for one that has nothing else."""
         match edit:
             case Consolidate(topic):
+                self._dropped.add(topic.summary)
                 known = topic.marks.items()
                 marks = {turn: mark for turn, mark in known if turn not in self._gone.turns}
                 return Consolidate(replace(topic, summary="", keywords=(), marks=marks))
-            case Rewrite():
+            case Rewrite(_, summary, _):
+                self._dropped.add(summary)
                 return None
         return edit
 
@@ -65,11 +68,11 @@ class GamRedactor:
         return [Forget(tuple(sorted(what.forgotten)), tuple(stale), tuple(sorted(what.masked)))]
 
     def texts(self, state: State, turns: Sequence[Turn]) -> set[str]:
-        """The topics as they are searched and linked, and the turns as they are asked about."""
+        """Topics as they are and were searched, and deleted turns as they are asked about."""
         topics = state.topics.values()
         found = {form for topic in topics for form in (topic.summary, raw_text(topic, turns))}
         names = list(dict.fromkeys(turn.speaker for turn in turns))
         for count in range(1, len(names) + 1):  # a question is read without the names known by then
             known = {*names[:count]} - {""}
             found |= {remove_names(turns[number].text, known) for number in self._gone.turns}
-        return found
+        return found | self._dropped if state is self._before else found

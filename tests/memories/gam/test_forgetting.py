@@ -96,8 +96,12 @@ async def test_a_users_words_and_the_times_that_were_found_go_with_the_turn(
     memory_of: Open, store: Store
 ) -> None:
     said = talk(["a b c", "We met on 7 May 1999."], ["g h i", "j k l"])
-    memory = memory_of(said, engine(always([])), partition="session", indicators="rules")
+    memory = memory_of(
+        said, engine(always([])), partition="session", indicators="rules", summaries="extract"
+    )
     await memory.build()
+    first = memory.state.topics["t1"].summary
+    store.put_vectors("e", [first], np.ones((1, 2), dtype=np.float32))
     await memory.rewrite("t1", "An old acquaintance.", ["friendship"])
     await memory.flush()
     assert memory.state.topics["t1"].marks[1].times[0].expression == "7 May 1999"
@@ -105,6 +109,7 @@ async def test_a_users_words_and_the_times_that_were_found_go_with_the_turn(
     assert left(store.path, words) == words
     await memory.forget(["D1:2"])
     assert left(store.path, words) == []
+    assert store.vectors("e", [first]) == [None]
     check(memory, store)
 
 
