@@ -28,7 +28,15 @@ from mgl.memories.deletion import (
     plan_deletion,
 )
 from mgl.memories.log import FORGET, Log
-from mgl.memories.turns import Shown, Voice, answer_from_turns, reply_to_turn
+from mgl.memories.turns import (
+    TURN_ANSWER,
+    UNMENTIONED,
+    Shown,
+    Voice,
+    answer_from_lines,
+    cite_shown,
+    reply_to_turn,
+)
 from mgl.store.deletion import Gone, Redaction
 from mgl.types import Answer, Conversation, Document, Question, Turn
 
@@ -137,14 +145,20 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         await self.build()
 
     async def answer(self, question: Question) -> Answer:
-        """Answer from what the memory holds, citing turns."""
+        """Answer from what the memory holds, citing turns.
+
+        Where it holds nothing, no model is asked, unless one of several options must be the answer.
+        """
         with self._log.showing():
             found = await self.recall(question)
         with self._log.showing(found.turns):
             talk, llm = self.conversation, self._tools.llm
-            answer = await answer_from_turns(
-                llm, talk, found.shown, question, sampling=self._sampling()
-            )
+            answer = Answer(question.text, UNMENTIONED, "low", ())
+            if found.shown or question.options:
+                lines = cite_shown(talk, found.shown)
+                answer = await answer_from_lines(
+                    llm, lines, question, TURN_ANSWER, self._sampling()
+                )
         trace = (self._judged_by, *found.trace)
         ranked = dict.fromkeys(talk.turns[number].id for number in found.ranked)
         return replace(answer, trace=trace, retrieved=tuple(ranked), paths=found.paths)

@@ -1,6 +1,7 @@
 """Answers and replies that stand on turns of a conversation: one call each.
 
-    answer = await answer_from_turns(llm, talk, show_turns(talk.turns, [3, 7]), question)
+    lines = cite_shown(talk, show_turns(talk.turns, [3, 7]))
+    answer = await answer_from_lines(llm, lines, question, TURN_ANSWER, sampling)
 
 The prompts are ours and the same for every method. They show when the question is asked and by
 whom, where that is known. The form of an answer follows its question: one of its options, a few
@@ -40,8 +41,8 @@ __all__ = [
     "Shown",
     "Voice",
     "answer_from_lines",
-    "answer_from_turns",
     "ask_lines",
+    "cite_shown",
     "cite_turn",
     "find_form",
     "read_answer",
@@ -197,25 +198,6 @@ def show_turns(turns: Sequence[Turn], numbers: Sequence[int]) -> list[Shown]:
     return [((number,), format_turn(turns[number])) for number in sorted(numbers)]
 
 
-async def answer_from_turns(
-    llm: LLM,
-    conversation: Conversation,
-    memories: Sequence[Shown],
-    question: Question,
-    *,
-    sampling: Sampling,
-) -> Answer:
-    """An answer from memories; where there are none, that the conversation does not mention it,
-    unless the answer must be one of the question's options.
-
-    Raises what LLM.complete raises.
-    """
-    if not memories and not question.options:
-        return Answer(question.text, UNMENTIONED, "low", ())
-    lines = _cite_shown(conversation, memories)
-    return await answer_from_lines(llm, lines, question, TURN_ANSWER, sampling)
-
-
 async def reply_to_turn(
     llm: LLM,
     conversation: Conversation,
@@ -243,7 +225,7 @@ async def reply_to_turn(
 
     messages = await _show_recent(llm, [conversation.turns[number] for number in recent], voice)
     tokens = max(sampling.max_tokens, min(REPLY_TOKENS, llm.context_tokens // 8))
-    lines = _cite_shown(conversation, memories)
+    lines = cite_shown(conversation, memories)
     temperature = max(sampling.temperature, REPLY_TEMPERATURE)
     sampling = replace(sampling, max_tokens=tokens, temperature=temperature)
     field = answer_field(Question(last.text), tokens * TOKEN_CHARS)
@@ -380,7 +362,8 @@ def _put_in_order(numbers: Any) -> Any:
     return sorted(set(numbers)) if is_list else numbers
 
 
-def _cite_shown(conversation: Conversation, memories: Sequence[Shown]) -> list[Line]:
+def cite_shown(conversation: Conversation, memories: Sequence[Shown]) -> list[Line]:
+    """Pair each text that is shown with the citations of its turns."""
     return [
         (text, [cite_turn(conversation, number) for number in numbers])
         for numbers, text in memories

@@ -14,7 +14,7 @@ from mgl.llm.base import Completion, Request
 from mgl.llm.fakes import SchemaEngine
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 
-MOST = 9  # below the command, which adds three
+MOST = 9  # below the command, which adds four: main, its errors, its options, itself
 
 
 class Counting(SchemaEngine):

@@ -15,6 +15,7 @@ from mgl.lab.talk import UNKEPT, Talk
 from mgl.lab.workplace import DATABASE
 from mgl.memories.deletion import delete
 from mgl.memories.gam import Gam
+from mgl.memories.turns import UNMENTIONED
 from mgl.store import Store
 from mgl.store.deletion import Redaction
 from mgl.types import Answer, Conversation, Question, Turn
@@ -147,7 +148,7 @@ def test_another_model_continues_a_memory(server: Server, other: ModelChoice, as
     with Lab.open(ModelChoice(SERVED, base_url=server.url)) as lab:
         first = lab.talk("diary", indicators="rules")
         if asked:
-            first.ask("Who?")
+            assert first.ask("Who?").answer.text == UNMENTIONED
         else:
             first.extend(turns(FIRST))
     with Lab.open(other) as lab:

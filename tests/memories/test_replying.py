@@ -17,11 +17,13 @@ from mgl.memories.turns import (
     PARAGRAPH,
     SHORT,
     SUGGESTION,
+    TURN_ANSWER,
     UNMENTIONED,
     AnswerStream,
     Form,
     Voice,
-    answer_from_turns,
+    answer_from_lines,
+    cite_shown,
     cite_turn,
     find_form,
     reply_to_turn,
@@ -62,7 +64,9 @@ async def test_an_answer_cites_the_turns_of_the_memories_it_names() -> None:
     client, engine = llm(said(" the horse ", 2, 3))
     memories = [((0,), "zero"), ((1, 2), "one and two"), ((2,), "two")]
     sampling = Sampling(max_tokens=50)
-    answer = await answer_from_turns(client, TALK, memories, QUESTION, sampling=sampling)
+    answer = await answer_from_lines(
+        client, cite_shown(TALK, memories), QUESTION, TURN_ANSWER, sampling
+    )
     assert (answer.text, answer.confidence) == ("the horse", "medium")
     assert [citation.node_id for citation in answer.citations] == ["b", "c"]
     prompt = engine.requests[0].messages[-1].content
@@ -75,7 +79,9 @@ async def test_the_day_and_the_asker_of_a_question_are_shown() -> None:
     asked = Question("Who was ill yesterday?", datetime(2023, 5, 9, 21), "Ann")
     memories = show_turns(TALK.turns, [2])
     for question in (asked, QUESTION):
-        await answer_from_turns(client, TALK, memories, question, sampling=Sampling())
+        await answer_from_lines(
+            client, cite_shown(TALK, memories), question, TURN_ANSWER, Sampling()
+        )
     shown, plain = (request.messages[-1].content for request in engine.requests)
     assert "\n\nToday is Tuesday, 09 May 2023.\nQuestion by Ann: Who was ill" in shown
     assert "Today" not in plain
@@ -105,7 +111,9 @@ async def test_the_form_of_an_answer_follows_the_question(question: str, form: F
     client, engine = llm(said("x", 1))
     memories = show_turns(TALK.turns, [0])
     sampling = Sampling(max_tokens=16)
-    await answer_from_turns(client, TALK, memories, Question(question), sampling=sampling)
+    await answer_from_lines(
+        client, cite_shown(TALK, memories), Question(question), TURN_ANSWER, sampling
+    )
     assert form.said in engine.requests[0].messages[-1].content
     assert engine.requests[0].sampling.max_tokens == form.tokens
 
@@ -123,7 +131,9 @@ async def test_numbers_are_held_to_the_memories_there_are(
 ) -> None:
     client, engine = llm(*(said("x", *numbers) for numbers in replies))
     memories = [((number % 3,), "a line") for number in range(shown)]
-    answer = await answer_from_turns(client, TALK, memories, QUESTION, sampling=Sampling())
+    answer = await answer_from_lines(
+        client, cite_shown(TALK, memories), QUESTION, TURN_ANSWER, Sampling()
+    )
     assert [citation.node_id for citation in answer.citations] == cited
     assert len(engine.requests) == len(replies)
 
@@ -131,23 +141,18 @@ async def test_numbers_are_held_to_the_memories_there_are(
 async def test_an_answer_that_stands_on_nothing_is_of_low_confidence() -> None:
     client, engine = llm(said(UNMENTIONED))
     memories = show_turns(TALK.turns, [0])
-    answer = await answer_from_turns(client, TALK, memories, QUESTION, sampling=Sampling())
+    answer = await answer_from_lines(
+        client, cite_shown(TALK, memories), QUESTION, TURN_ANSWER, Sampling()
+    )
     assert (answer.text, answer.confidence, answer.citations) == (UNMENTIONED, "low", ())
     assert UNMENTIONED in engine.requests[0].messages[-1].content
-
-
-async def test_where_there_are_no_memories_no_model_is_asked() -> None:
-    client, engine = llm()
-    answer = await answer_from_turns(client, TALK, [], QUESTION, sampling=Sampling())
-    assert (answer.text, answer.confidence) == (UNMENTIONED, "low")
-    assert engine.requests == []
 
 
 async def test_memories_that_are_too_long_are_cut_and_keep_their_numbers() -> None:
     client, engine = llm(said("x", 2), context=1000)
     memories = [((0,), "word " * 3000), ((1,), "short")]
-    answer = await answer_from_turns(
-        client, TALK, memories, QUESTION, sampling=Sampling(max_tokens=50)
+    answer = await answer_from_lines(
+        client, cite_shown(TALK, memories), QUESTION, TURN_ANSWER, Sampling(max_tokens=50)
     )
     assert [citation.node_id for citation in answer.citations] == ["b"]
     prompt = engine.requests[0].messages[-1].content
