@@ -70,29 +70,14 @@ class DataFile:
         return read_json(self.text, self.path)
 
     def rows(self, row: type[_Row], *, hint: str) -> list[_Row]:
-        """Read every object of a JSON list or of JSON Lines as a ``row``, in the file's order.
+        """Read every object of a JSON list or of JSON Lines, or every line of a CSV file with a
+        head, as a ``row``, in the file's order.
 
-        InputError, with ``hint`` and the place (``line 7`` of JSON Lines, ``item 7`` of a list,
-        from 1), if one is cut off or does not fit ``row``, or if there is none.
+        InputError, with ``hint`` and the place (``line 7`` of lines, ``item 7`` of a list, from 1),
+        if one is cut off or does not fit ``row``, or if there is none.
         """
-        return self._validate(self._values(), row, hint)
-
-    def table(self, row: type[_Row], *, hint: str) -> list[_Row]:
-        """Read every line of a CSV file with a head as a ``row``; InputError as of ``rows``."""
-        return self._validate(self._cells(), row, hint)
-
-    def unpickle(self, *, hint: str) -> Any:
-        """Load a pickle of plain values; InputError if it holds anything else."""
-        try:
-            return load_plain_pickle(self.data)
-        except ValueError as error:
-            raise InputError(f"{self.path} is not a plain pickle: {error}", hint=hint) from error
-
-    def _validate(
-        self, values: Iterable[tuple[str, object]], row: type[_Row], hint: str
-    ) -> list[_Row]:
         found: list[_Row] = []
-        for place, value in values:
+        for place, value in self._values():
             try:
                 found.append(row.model_validate(value))
             except (ValidationError, RecursionError) as error:
@@ -101,6 +86,13 @@ class DataFile:
         if not found:
             raise InputError(f"{self.path} holds no item", hint=hint)
         return found
+
+    def unpickle(self, *, hint: str) -> Any:
+        """Load a pickle of plain values; InputError if it holds anything else."""
+        try:
+            return load_plain_pickle(self.data)
+        except ValueError as error:
+            raise InputError(f"{self.path} is not a plain pickle: {error}", hint=hint) from error
 
     def _cells(self) -> Iterator[tuple[str, object]]:
         reader = csv.DictReader(io.StringIO(self.text, newline=""), strict=True)
@@ -114,7 +106,11 @@ class DataFile:
             ) from error
 
     def _values(self) -> Iterator[tuple[str, object]]:
+        """Yield each value with its place."""
         text = self.text
+        if self.path.suffix == ".csv":
+            yield from self._cells()
+            return
         if text.lstrip()[:1] == "{" and _is_json(text.lstrip().partition("\n")[0]):
             yield from self._lines(text)
             return

@@ -110,9 +110,9 @@ def _read(folder: Path) -> Dataset:
     asked = open_file(folder / ("qaps.csv" if official else "qaps.jsonl"))
     questions: Sequence[_Question | _OfficialQuestion]
     if official:
-        rows = listed.table(_OfficialDocument, hint="take documents.csv of the release")
+        rows = listed.rows(_OfficialDocument, hint="take documents.csv of the release")
         books = [row.book for row in rows]
-        questions = asked.table(_OfficialQuestion, hint="take qaps.csv of the release")
+        questions = asked.rows(_OfficialQuestion, hint="take qaps.csv of the release")
     else:
         books = listed.rows(_Book, hint="each book needs file, nqa_document_id and nqa_title")
         questions = asked.rows(_Question, hint="each line has document_id, question and answers")

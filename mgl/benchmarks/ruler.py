@@ -33,11 +33,11 @@ from functools import partial
 from importlib.resources import files
 from itertools import accumulate
 from pathlib import Path
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mgl.benchmarks.base import About, Dataset, Item
+from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
 from mgl.benchmarks.files import hash_files, open_file, refuse_duplicates
 from mgl.errors import InputError, UsageError, install_hint
 from mgl.text.chunks import Counter
@@ -103,25 +103,11 @@ class _Row(BaseModel):
     length: int | None = None
 
 
-class RulerNiah:
+class RulerNiah(FileBenchmark):
     """``category`` is RULER's name of the task; golds are the numbers that must be found, all of
     which count. ``labels`` have the depth, and the length in tokens."""
 
-    name: ClassVar = "ruler-niah-s1"
-    reads: ClassVar[Literal["document", "conversation"]] = "document"
-    scorers: ClassVar = ("substring_share_ruler",)
-    judge: ClassVar[str | None] = None
     Config: ClassVar = NiahConfig
-    about: ClassVar = About(
-        title="RULER NIAH-S1",
-        paper="Hsieh et al., RULER: What's the Real Context Size of Your Long-Context Language "
-        "Models?, COLM 2024, arXiv:2404.06654",
-        where="made here: --set length=TOKENS; or by https://github.com/NVIDIA/RULER",
-        licence="Apache-2.0",
-        files="none, or validation.jsonl of RULER's script",
-        items=None,
-        folder="ruler",
-    )
 
     @staticmethod
     async def generate(config: NiahConfig, count: Counter) -> Dataset:
@@ -152,28 +138,28 @@ class RulerNiah:
         )
         return Dataset(items, sources, {f"niah_single_1_{config.length}.jsonl": digest}, (note,))
 
-    @staticmethod
-    def read(path: Path) -> Dataset:
-        """Read a file that RULER's script made; InputError if it is another."""
-        file = open_file(path, "validation.jsonl", "test.jsonl")
-        hint = "take a file of RULER's niah task: index, input and outputs in each line"
-        rows = file.rows(_Row, hint=hint)
-        refuse_duplicates(file.path, (str(row.index) for row in rows))
-        sources: dict[str, Callable[[], Source]] = {}
-        items = []
-        for row in rows:
-            asked = list(_ASKED.finditer(row.input))
-            if not asked:
-                raise InputError(f"{file.path}, index {row.index}: it asks nothing", hint=hint)
-            text, id = row.input[: asked[-1].start()], str(row.index)
-            golds = tuple(map(str, row.outputs))
-            sources[id] = partial(Document.from_text, f"niah {id}", text)
-            labels = {"depth": _depth(max(0, text.find(golds[0])) / len(text))}
-            if row.length is not None:
-                labels["length"] = str(row.length)
-            question = Question(asked[-1][1])
-            items.append(Item(id, id, question, golds, file.path.parent.name, labels=labels))
-        return Dataset(tuple(items), sources, hash_files([file]))
+
+def _read(path: Path) -> Dataset:
+    """Read a file that RULER's script made; InputError if it is another."""
+    file = open_file(path, "validation.jsonl", "test.jsonl")
+    hint = "take a file of RULER's niah task: index, input and outputs in each line"
+    rows = file.rows(_Row, hint=hint)
+    refuse_duplicates(file.path, (str(row.index) for row in rows))
+    sources: dict[str, Callable[[], Source]] = {}
+    items = []
+    for row in rows:
+        asked = list(_ASKED.finditer(row.input))
+        if not asked:
+            raise InputError(f"{file.path}, index {row.index}: it asks nothing", hint=hint)
+        text, id = row.input[: asked[-1].start()], str(row.index)
+        golds = tuple(map(str, row.outputs))
+        sources[id] = partial(Document.from_text, f"niah {id}", text)
+        labels = {"depth": _depth(max(0, text.find(golds[0])) / len(text))}
+        if row.length is not None:
+            labels["length"] = str(row.length)
+        question = Question(asked[-1][1])
+        items.append(Item(id, id, question, golds, file.path.parent.name, labels=labels))
+    return Dataset(tuple(items), sources, hash_files([file]))
 
 
 async def _draw_needles(config: NiahConfig, count: Counter) -> list[Needle]:
@@ -240,7 +226,23 @@ def _document(number: int, needle: Needle) -> Document:
     return Document.from_text(f"niah {number}", needle.text)
 
 
-RULER_NIAH_S1: Final = RulerNiah()
+RULER_NIAH_S1: Final = RulerNiah(
+    name="ruler-niah-s1",
+    about=About(
+        title="RULER NIAH-S1",
+        paper="Hsieh et al., RULER: What's the Real Context Size of Your Long-Context Language "
+        "Models?, COLM 2024, arXiv:2404.06654",
+        where="made here: --set length=TOKENS; or by https://github.com/NVIDIA/RULER",
+        licence="Apache-2.0",
+        files="none, or validation.jsonl of RULER's script",
+        items=None,
+        folder="ruler",
+    ),
+    reads="document",
+    scorers=("substring_share_ruler",),
+    judge=None,
+    read=_read,
+)
 
 
 class Keys:
