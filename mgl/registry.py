@@ -42,8 +42,10 @@ _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
     "memory": {
         "a-mem": "mgl.baselines.a_mem:AMem",
         "chain-of-agents": "mgl.baselines.chain_of_agents:ChainOfAgents",
+        "deep-rag": "mgl.baselines.deep_rag:DeepRag",
         "direct": "mgl.baselines.direct:Direct",
         "gam": "mgl.memories.gam:Gam",
+        "general-agentic-memory": "mgl.baselines.general_agentic_memory:GeneralAgenticMemory",
         "graph": "mgl.memories.graph:DocumentGraph",
         "hgmem": "mgl.memories.hgmem:HgMem",
         "hipporag": "mgl.baselines.hipporag:HippoRag",

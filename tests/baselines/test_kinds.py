@@ -14,6 +14,8 @@ from mgl import registry
 from mgl.baselines import (
     a_mem,
     chain_of_agents,
+    deep_rag,
+    general_agentic_memory,
     hipporag,
     memory_bank,
     read_agent,
@@ -45,6 +47,12 @@ PINNED = {
     "a-mem.keywords": "cd2675ffd5f9fcd9",
     "a-mem.note": "0986c70a017d452e",
     "chain-of-agents.worker": "ef43c0ba43ea5608",
+    "deep-rag.decide": "3aa496ba9e89fa70",
+    "deep-rag.read": "9486ce66f6b79c74",
+    "general-agentic-memory.abstract": "ccd12ad7077fefec",
+    "general-agentic-memory.integrate": "99a7382c82ad877b",
+    "general-agentic-memory.plan": "61074f62bdaa0f8d",
+    "general-agentic-memory.reflect": "8391631a1697d6d9",
     "hipporag.keep": "8f7f86b57c78adc1",
     "hipporag.name": "bdc5e3a448ea2efb",
     "hipporag.state": "46f2d0519dd1b6f1",
@@ -62,7 +70,16 @@ NAMES = ["chain-of-agents", "direct", "naive-rag", "read-agent", "sliding-summar
 
 
 def test_prompts_are_pinned() -> None:
-    modules = (a_mem, chain_of_agents, hipporag, memory_bank, read_agent, sliding_summary)
+    modules = (
+        a_mem,
+        chain_of_agents,
+        deep_rag,
+        general_agentic_memory,
+        hipporag,
+        memory_bank,
+        read_agent,
+        sliding_summary,
+    )
     prompts = [each for room in modules for each in vars(room).values() if isinstance(each, Prompt)]
     hashes = {prompt.name: prompt.hash[:16] for prompt in prompts}
     assert {name: hashes[name] for name in PINNED} == PINNED

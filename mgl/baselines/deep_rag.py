@@ -1,0 +1,155 @@
+"""DeepRAG: at each step a follow-up question, answered by the model itself or from the source.
+
+Source: Guan et al. 2025 (arXiv 2502.01142), §3: answering as a chain of decisions. The paper trains
+a model for it; here, as in HGMem's comparison, an untrained one is asked under a schema. Each step
+decides to retrieve for a follow-up question, to answer it from what the model knows, or to end.
+With HGMem's three steps after the first there are four at most, over chunks of 200 tokens. The
+chain and the chunks that were read go to the shared answering call. The prompts are ours.
+
+How often the model relied on itself is in the trace: of a well-known book, that is what it has
+memorised.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from mgl.baselines.base import Excerpt
+from mgl.baselines.naive_rag import NaiveRag, NaiveRagConfig
+from mgl.llm.base import Sampling
+from mgl.llm.constraints import max_chars, one_of
+from mgl.llm.prompting import fit_texts, reader_messages
+from mgl.memories.propose import Proposal, propose
+from mgl.prompt import Prompt
+from mgl.retrieval.ranking import best, likeness
+from mgl.types import Answer, Question
+
+__all__ = ["DeepRag", "DeepRagConfig"]
+
+REPLY_TOKENS: Final = 200
+NOTHING: Final = "(nothing yet)"
+
+DECIDE = Prompt(
+    "deep-rag.decide",
+    source="ours, in the role of Guan et al. 2025, §3.1",
+    text="""You answer a question about a long text step by step. Each step asks one follow-up \
+question whose answer is still missing.
+
+Question: {question}
+
+Found so far:
+{found}
+
+Decide. "retrieve": passages of the text are needed to answer the follow-up question. "know": you \
+can answer it yourself; give the answer. "final": nothing is missing.
+
+{"decision": "retrieve", "follow_up": "...", "answer": "..."}""",
+    variables=("question", "found"),
+)
+
+READ = Prompt(
+    "deep-rag.read",
+    source="ours, in the role of Guan et al. 2025, §3.1",
+    text="""{passages}
+
+Answer in one sentence from these passages alone, or say that they do not tell.
+
+Question: {question}
+
+{"answer": "..."}""",
+    variables=("passages", "question"),
+)
+
+Sentence = Annotated[str, max_chars(300)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class _Step(_Strict):
+    decision: Literal["retrieve", "know", "final"]
+    follow_up: str
+    answer: str
+
+
+class Found(_Strict):
+    answer: Sentence
+
+
+class DeepRagConfig(NaiveRagConfig):
+    """``steps`` follow-up questions are asked at most, each with ``k`` chunks read."""
+
+    k: int = Field(3, ge=1)
+    steps: int = Field(4, ge=1)
+
+
+class DeepRag(NaiveRag):
+    """Asks itself follow-up questions, and retrieves for those that it cannot answer."""
+
+    kind = "deep-rag"
+    Config = DeepRagConfig
+    _config: DeepRagConfig
+
+    async def _respond(self, question: Question) -> Answer:
+        await self.build()
+        rows = self._tools.store.edits(self.id)
+        spans = [row.span for row in rows if row.span is not None]
+        texts = [self._quote(span) for span in spans]
+        chain: list[str] = []
+        trace: list[str] = []
+        read: dict[int, None] = {}
+        for number in range(self._config.steps):
+            said = await self._decide(question, chain)
+            if said.reply is None or said.reply.decision == "final":
+                trace.append(said.problem or "nothing is missing")
+                break
+            step = said.reply
+            if step.decision == "retrieve":
+                alike = await likeness(self._tools.required_embedder, step.follow_up, texts)
+                places = [place for place, _ in best(alike, self._config.k)]
+                read.update(dict.fromkeys(places))
+                answer = await self._read_for(step.follow_up, [texts[at] for at in places])
+            else:
+                answer = step.answer
+            chain.append(f"{step.follow_up} {answer}")
+            trace.append(f"{step.decision}: {step.follow_up}")
+            self._tools.observer.progress("steps", number + 1, self._config.steps)
+        kept = sorted(read)
+        passages, whole = await self._fit_chunks(question, [texts[place] for place in kept])
+        excerpts = [
+            *map(Excerpt, chain),
+            *(
+                Excerpt(text, f"chunk-{place}", spans[place])
+                for place, text in zip(kept, passages, strict=False)
+            ),
+        ]
+        marks = () if whole else ("text_truncated",)
+        ranked = [spans[place] for place in read]
+        return await self._answer(question, excerpts, read=ranked, trace=trace, marks=marks)
+
+    async def _decide(self, question: Question, chain: list[str]) -> Proposal[_Step]:
+        """One step; the first cannot end, since nothing was asked yet."""
+        found = "\n".join(f"{place}. {line}" for place, line in enumerate(chain, 1)) or NOTHING
+        ways = ["retrieve", "know", "final"] if chain else ["retrieve", "know"]
+        schema = create_model(
+            "step",
+            __base__=_Step,
+            decision=(one_of(ways), ...),
+            follow_up=(Sentence, ...),
+            answer=(Sentence, ...),
+        )
+        prompt = DECIDE.render(question=question.text, found=found)
+        sampling = Sampling(max_tokens=REPLY_TOKENS)
+        return await propose(self._tools.llm, prompt, schema, sampling=sampling, stage="decide")
+
+    async def _read_for(self, question: str, texts: list[str]) -> str:
+        """Answer a follow-up question from passages; where the reply cannot be used, say so."""
+        llm = self._tools.llm
+        fitting = await fit_texts(llm, texts, reserve=2 * REPLY_TOKENS)
+        prompt = READ.render(passages="\n\n".join(fitting), question=question)
+        sampling = Sampling(max_tokens=REPLY_TOKENS)
+        said = await propose(llm, reader_messages(prompt), Found, sampling=sampling, stage="read")
+        return said.reply.answer if said.reply else "(no answer)"

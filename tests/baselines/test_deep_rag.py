@@ -1,0 +1,81 @@
+"""Follow-up questions, some of them retrieved for."""
+
+from __future__ import annotations
+
+from mgl.baselines.deep_rag import DeepRag, DeepRagConfig
+from mgl.llm.base import Completion
+from mgl.store import Store
+from mgl.types import Question
+from tests.baselines.asking import (
+    BOOK,
+    QUESTION,
+    TALK,
+    Model,
+    answered,
+    asking,
+    nothing,
+    prompts,
+    said,
+)
+
+CONFIG = DeepRagConfig(chunk_tokens=40, overlap_tokens=10, k=1)
+
+
+def deciding(*steps: tuple[str, str, str]) -> Model:
+    left = list(steps)
+
+    def reply(prompt: str) -> str:
+        if '"decision"' in prompt:
+            decision, follow_up, answer = left.pop(0)
+            return said(decision=decision, follow_up=follow_up, answer=answer)
+        if "from these passages alone" in prompt:
+            return said(answer="Carl did")
+        return answered(prompt)
+
+    return reply
+
+
+async def test_it_retrieves_or_knows_and_answers_from_its_chain(store: Store) -> None:
+    steps = [
+        ("retrieve", "Who lost the ring?", "-"),
+        ("know", "Is Carl a man?", "Yes."),
+        ("final", "-", "-"),
+    ]
+    mine, engine = asking(store, deciding(*steps))
+    answer = await DeepRag(mine, BOOK, (), CONFIG).answer(QUESTION)
+    decide, read, again, end, last = prompts(engine)
+    assert "(nothing yet)" in decide
+    assert "Carl lost the ring" in read
+    assert "1. Who lost the ring? Carl did" in again
+    assert "2. Is Carl a man? Yes." in end
+    assert "Who lost the ring? Carl did" in last
+    assert "Carl lost the ring." in last
+    assert answer.trace == (
+        "retrieve: Who lost the ring?",
+        "know: Is Carl a man?",
+        "nothing is missing",
+    )
+
+
+async def test_steps_end_and_the_first_cannot_be_the_end(store: Store) -> None:
+    mine, engine = asking(store, deciding(*[("know", "Is it Carl?", "Yes.")] * 9))
+    answer = await DeepRag(mine, BOOK, (), CONFIG).answer(QUESTION)
+    decided = [
+        request for request in engine.requests if '"decision"' in request.messages[-1].content
+    ]
+    assert len(decided) == len(answer.trace) == CONFIG.steps
+    ways = [str(request.json_schema) for request in decided]
+    assert "final" not in ways[0]
+    assert "final" in ways[1]
+
+
+async def test_a_conversation_is_cited_and_a_silent_model_ends_the_chain(store: Store) -> None:
+    def silent(prompt: str) -> str | Completion:
+        return nothing(prompt) if '"decision"' in prompt else answered(prompt)
+
+    mine, _ = asking(store, silent)
+    none = await DeepRag(mine, TALK, (), CONFIG).answer(QUESTION)
+    assert none.citations == ()
+    mine, _ = asking(store, deciding(("retrieve", "Who lost the ring?", "-"), ("final", "-", "-")))
+    answer = await DeepRag(mine, TALK, (), CONFIG).answer(Question("Whose ring was lost?"))
+    assert answer.retrieved
