@@ -6,7 +6,7 @@ again, whether its reply was valid or not: so a killed run resumes without payin
 a finished run replays to the same records without a model.
 
 A call also knows its lineage: the turns of a conversation that its prompt shows, so that it is
-deleted with them. Who makes the calls says so around them, also for tasks started within:
+deleted with them. The caller states it around the calls, and it holds for tasks started within:
 
     with showing(talk.id, {3, 4}):
         await llm.complete(...)

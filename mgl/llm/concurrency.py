@@ -36,7 +36,7 @@ class _Flight(Generic[ResultT]):
 class SharedCalls(Generic[ResultT]):
     """Runs a call once for everybody who asks for it while it is in flight. One event loop only.
 
-    A call that nobody waits for any more is cancelled; who asks for it from then on starts it anew.
+    A call is cancelled when its last waiter leaves; the next caller starts it again.
     """
 
     def __init__(self) -> None:
@@ -68,8 +68,8 @@ class SharedCalls(Generic[ResultT]):
 
 
 class Retries:
-    """The retries of one call: ``retries`` after a retryable error, and ``outage_s`` from the
-    moment that a server which answered before is first away. Pauses double, with jitter."""
+    """The retries of one call: at most ``retries`` after retryable errors, and any number within
+    ``outage_s`` seconds while a server that answered before is away. Pauses double, with jitter."""
 
     def __init__(self, outage_s: float, pause_s: float, *, retries: int = 0) -> None:
         self._outage_s = outage_s

@@ -1,11 +1,11 @@
-"""How far the calls in flight are, in tokens: for whoever waits for a long one.
+"""Progress of the calls in flight, in tokens, for someone who waits for a long one.
 
     progress = TokenProgress(observer)
     progress.update(call, read=2048, prompt=7900, written=0, budget=700)
     progress.end(call)
 
 An engine reports what it knows: the one in this process after each step of its batch, a server with
-each token that it streams. Short calls are passed over in silence.
+each token that it streams. Short calls are not reported.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from mgl.observer import Observer
 READING: Final = "prompt read (tokens)"
 WRITING: Final = "reply written (tokens)"
 PATIENCE_S: Final = 5.0
-"""Seconds after which a call is worth a word."""
+"""Seconds after which a call is reported."""
 LONG_PROMPT: Final = 1024
-"""Tokens of a prompt that is worth a word at once."""
+"""Tokens from which a prompt is reported at once."""
 
 
 Listener = Callable[[str], None]
-"""Is given a reply as far as it is written; from any thread."""
+"""Gets a reply as far as it is written, from any thread."""
 
 _LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 @contextmanager
 def listen(listener: Listener) -> Iterator[None]:
-    """Let a listener hear the replies to the calls within, where the engine can stream them."""
+    """Stream the replies of the calls within to a listener, where the engine can."""
     token = _LISTENER.set(listener)
     try:
         yield
@@ -45,7 +45,7 @@ def listen(listener: Listener) -> Iterator[None]:
 
 
 def find_listener() -> Listener | None:
-    """Who listens to a call that is made now."""
+    """Find the listener of a call that is made now."""
     return _LISTENER.get()
 
 
@@ -70,7 +70,7 @@ class TokenProgress:
     def update(
         self, call: Hashable, *, read: int, prompt: int, written: int = 0, budget: int = 0
     ) -> None:
-        """Say how far a call is: tokens read of its prompt, and written of its reply's budget."""
+        """Record how far a call is: tokens read of its prompt, written of its reply's budget."""
         now = self._clock()
         with self._lock:
             known = self._calls.setdefault(call, _Call(now))

@@ -28,7 +28,7 @@ _MODEL_FILES = frozenset({".bin", ".jinja", ".json", ".model", ".pt", ".safetens
 
 @contextmanager
 def hold_lock(path: Path, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Hold a lock file, which one process has at a time and the system frees if that one dies.
+    """Hold a lock file: one process at a time has it, and the system frees it if that one dies.
 
     ``on_wait`` is called each time the lock is found taken; what it raises ends the waiting. The
     file is removed at the end; that of a process that died stays, and the next one takes it.
@@ -52,8 +52,8 @@ def hold_lock(path: Path, on_wait: Callable[[], None] = lambda: None) -> Iterato
 def release_lock(lock: FileLock) -> None:
     """Remove the file of a lock that is held, and release it.
 
-    Who waits for it sees, once it is had, that the file has no name any more, and makes another
-    (filelock, from 3.24). Where an open file cannot be removed, it stays.
+    A waiter that gets the lock then notices that its file is gone, and makes another (filelock,
+    from 3.24). Where an open file cannot be removed, it stays.
     """
     with suppress(OSError):
         Path(lock.lock_file).unlink()

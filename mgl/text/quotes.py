@@ -1,4 +1,4 @@
-"""Where a quote stands in a text: exactly, else but for typography, else nearly.
+"""Find where a quote stands in a text: exactly, up to typography, or nearly.
 
     >>> text = "She said: “I never—never!—saw him.”"
     >>> locate('I never - NEVER! - saw him', text)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
@@ -123,25 +121,3 @@ def test_an_archive_with_other_weights_in_it_is_refused(
     with pytest.raises(ResourceError):
         fetch_weights(profile, mgl_home)
     assert find_weights(profile, mgl_home) is None
-
-
-COUNTING = """
-import sys
-from pathlib import Path
-from mgl.models.files import hold_lock
-
-counter = Path(sys.argv[1])
-for _ in range(20):
-    with hold_lock(counter.with_suffix(".lock")):
-        counter.write_text(str(int(counter.read_text()) + 1))
-"""
-
-
-def test_a_lock_keeps_others_out_and_leaves_no_file(tmp_path: Path) -> None:
-    counter = tmp_path / "counter"
-    counter.write_text("0")
-    command = [sys.executable, "-c", COUNTING, str(counter)]
-    processes = [subprocess.Popen(command) for _ in range(3)]
-    assert [process.wait(timeout=60) for process in processes] == [0] * 3
-    assert counter.read_text() == "60"
-    assert not list(tmp_path.glob("*.lock"))
