@@ -58,7 +58,9 @@ Rows = Annotated[
     list[Path] | None,
     typer.Option("--rows", metavar="FILE", help="Rows of `mgl train data` (repeatable)."),
 ]
-Epochs = Annotated[int, typer.Option("--epochs", metavar="N", min=1, help="Passes at most.")]
+Epochs = Annotated[
+    int, typer.Option("--epochs", metavar="N", min=1, help="Most passes over the rows.")
+]
 Rate = Annotated[float, typer.Option("--rate", metavar="X", help="Highest learning rate.")]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Random seed.")]
 Base = Annotated[str, typer.Option("--base", metavar="PROFILE", help="Encoder to adapt.")]
@@ -104,7 +106,8 @@ def retriever(
         ),
     ] = None,
     questions: Annotated[
-        int | None, typer.Option("--questions", metavar="N", min=1, help="Write N at most.")
+        int | None,
+        typer.Option("--questions", metavar="N", min=1, help="Write at most N questions."),
     ] = None,
     base: Base = "all-minilm-l6-v2",
     epochs: Epochs = 3,
@@ -114,9 +117,10 @@ def retriever(
     choice: ModelChoice,
     as_json: AsJson = False,
 ) -> None:
-    """Train an embedder to find evidence; use it with --embedder NAME.
+    """Train an embedder that finds evidence.
 
-    Interrupted, the same command resumes and ends with the same weights.
+    Commands use it with --embedder NAME. If interrupted, run the same command again: it resumes,
+    and ends with the same weights.
     """
     from mgl.lab import Lab
     from mgl.models.shipped import home
@@ -147,9 +151,9 @@ def boundary(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Train an encoder to find where a conversation turns to another topic.
+    """Train an encoder that finds changes of topic.
 
-    Interrupted, the same command resumes and ends with the same weights.
+    If interrupted, run the same command again: it resumes, and ends with the same weights.
     """
     from mgl.models.shipped import home
     from mgl.training.boundary import make_boundary
@@ -187,10 +191,10 @@ def compare(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare an adapter with what was there before, on data that it did not learn from.
+    """Compare an adapter with what it replaces, on unseen data.
 
-    A retriever by the evidence that memories return, question by question; a detector of boundaries
-    by the labels of --rows. Nothing is better whose interval holds 0.
+    A retriever is compared by the evidence that memories return, question by question; a detector
+    of boundaries by the labels of --rows. A difference whose interval holds 0 shows nothing.
     """
     from mgl.models.adapters import find_adapter
     from mgl.models.shipped import home
