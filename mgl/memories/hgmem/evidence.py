@@ -15,7 +15,6 @@ from mgl.memories.graph import EntityGraph, GraphIndex
 from mgl.memories.graph.index import relation_text
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.state import Memory, Retrieve
-from mgl.retrieval.base import Embedder
 from mgl.retrieval.ranking import nearest
 from mgl.types import Chunk, Question
 
@@ -42,8 +41,7 @@ def neighbourhood(
     memory: Memory, graph: EntityGraph, vertices: Iterable[str], *, hops: int = 1
 ) -> frozenset[str]:
     """N(V) of Eq. 6: the neighbours of vertices in the memory and in the graph, at most ``hops``
-    away; the paper has one hop.
-    """
+    away; the paper has one hop."""
     found: set[str] = set()
     border = set(vertices)
     for _ in range(hops):
@@ -62,7 +60,6 @@ class Evidence:
 
     inquiry: Inquiry
     index: GraphIndex
-    embedder: Embedder
 
     async def find(
         self,
@@ -73,8 +70,7 @@ class Evidence:
         without: frozenset[int] = frozenset(),
     ) -> Retrieve:
         """Retrieve over a scope (Eq. 1), entities of the overlay included; ``without`` are chunks
-        to leave out.
-        """
+        to leave out."""
         graph, config, index = self.inquiry.graph, self.inquiry.config, self.index
         vector = await index.embed(query)
         hits = index.entities.nearest(
@@ -85,7 +81,7 @@ class Evidence:
             for each in memory.vertices.values()
             if each.new and each.id in scope
         }
-        near = await nearest(self.embedder, query, new, config.entities)
+        near = await nearest(index.embedder, query, new, config.entities)
         hits += [(identity, score) for identity, score in near if score >= config.floor]
         entities = tuple(identity for identity, _ in _best(hits, config.entities))
         around = {relation.id for each in entities for relation in graph.relations_of(each)}
@@ -95,11 +91,10 @@ class Evidence:
             for each in entities
             for relation in memory.overlay.relations_of(each)
         }
-        relations += await nearest(self.embedder, query, beside, config.relations)
+        relations += await nearest(index.embedder, query, beside, config.relations)
         tied = {chunk for each in entities for chunk in self._chunks_of(each, memory)} - without
         chunks = index.chunks.nearest(vector, config.chunks, among=tied)
-        if config.dense_chunks:
-            chunks += index.chunks.nearest(vector, config.dense_chunks)
+        chunks += index.chunks.nearest(vector, config.dense_chunks)
         return Retrieve(
             subquery=query,
             scope=len(scope),

@@ -83,7 +83,7 @@ class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
         self._log.open(lambda: self._record(tokens=tokens))
         graph, chunks = self._graph.graph(), self._graph.chunks()
         inquiry = Inquiry(tools.llm, self._question, graph, chunks, config)
-        evidence = Evidence(inquiry, await self._graph.index(), tools.required_embedder)
+        evidence = Evidence(inquiry, await self._graph.index())
         await Loop(self._log, evidence, tools.observer).run()
 
     async def retry_failed(self) -> None:

@@ -10,7 +10,6 @@ from hypothesis import given
 
 from mgl.memories.hgmem.state import (
     EMPTY,
-    VOCABULARY,
     AddVertex,
     Edit,
     Insert,
@@ -101,13 +100,6 @@ def test_the_hypergraph_has_an_edge_for_each_point(log: list[Edit]) -> None:
     for vertex in memory.vertices:
         near = {other for vertices in held if vertex in vertices for other in vertices}
         assert memory.neighbours(vertex) == near - {vertex}
-
-
-@given(logs())
-def test_a_log_that_is_written_and_read_gives_the_same_memory(log: list[Edit]) -> None:
-    rows = [VOCABULARY.record(step, edit) for step, edit in enumerate(log)]
-    again, memory = VOCABULARY.replay(rows), reduce(apply, log, EMPTY)
-    assert again == memory
 
 
 def test_no_pickle_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
