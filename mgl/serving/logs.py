@@ -119,17 +119,17 @@ class _Known:
     always: bool
 
 
-def _known(pattern: str, message: str, hint: str, *, always: bool = False) -> _Known:
+def _describe(pattern: str, message: str, hint: str, *, always: bool = False) -> _Known:
     return _Known(re.compile(pattern, re.IGNORECASE), message, hint, always)
 
 
 _KNOWN: Final = (
-    _known(
+    _describe(
         r"address already in use|\[Errno (?:98|48)\]",
         "the port is taken by another program",
         "give another with --port, or end that program",
     ),
-    _known(
+    _describe(
         r"found no nvidia driver|NVIDIA driver on your system is too old|no CUDA GPUs are available"
         r"|libcuda\.so\.1|Failed to infer device type|CUDA driver version is insufficient"
         r"|couldn't communicate with the NVIDIA driver",
@@ -137,7 +137,7 @@ _KNOWN: Final = (
         "`nvidia-smi` has to list the GPUs; without one, `mgl serve start cpu`",
         always=True,
     ),
-    _known(
+    _describe(
         r"(?:torch\.OutOfMemoryError: )?CUDA out of memory[^\n]{0,80}|torch\.OutOfMemoryError"
         r"|CUBLAS_STATUS_ALLOC_FAILED|Free memory on device[^\n]{0,160}",
         "the GPU's memory is too small or in use: {0}",
@@ -145,45 +145,45 @@ _KNOWN: Final = (
         "gpu_memory_utilization",
         always=True,
     ),
-    _known(
+    _describe(
         r"the model's max seq len \((\d+)\)[^\n]*KV\s+cache is needed|"
         r"No available memory for the cache blocks|larger than the maximum number of tokens that "
         r"can be stored in KV cache",
         "the KV cache is too small for one sequence of the model's context ({0})",
         "give max_model_len a smaller value in a serving profile of your own, or free some memory",
     ),
-    _known(
+    _describe(
         r"Available memory on node[^\n]{0,120}|\bMemoryError\b|Cannot allocate memory|\[Errno 12\]"
         r"|DefaultCPUAllocator: (?:can't|not enough)|std::bad_alloc",
         "this machine's memory is too small or in use: {0}",
         "close other programs, take a smaller model, or less cpu_kv_cache_gb in the profile",
         always=True,
     ),
-    _known(
+    _describe(
         r"No space left on device|\[Errno 28\]",
         "a disk is full, or /dev/shm is",
         "`df -h` shows which; free some space there",
         always=True,
     ),
-    _known(
+    _describe(
         r"invalid tool call parser: ([\w.-]+)",
         "this vLLM has no tool parser {0}",
         "mend tool_parser in the model's profile, or install a newer vLLM",
     ),
-    _known(
+    _describe(
         r"Call to add_lora method failed: ([^\n]{1,160})|LoRA rank \d+ is greater than[^\n]{0,60}"
         r"|No adapter found for [^\n]{0,80}|Loading lora [^\n]{0,80} failed[^\n]{0,80}"
         r"|is not supported LoRA|expected target modules in[^\n]{0,80}",
         "an adapter does not fit this model: {0}",
         "give adapters that were trained on this very model (--adapter NAME=PATH), or none",
     ),
-    _known(
+    _describe(
         r"Model architectures \[?'?(\w+)'?\]? (?:failed|are not supported)"
         r"|model type `?(\w+)`? but Transformers does not recognize",
         "this vLLM cannot run the model's architecture ({0})",
         "install a newer vLLM, or choose another model",
     ),
-    _known(
+    _describe(
         r"HFValidationError|LocalEntryNotFoundError|RepositoryNotFoundError"
         r"|(?:Cannot find any model weights|does not appear to have a file named) ?[^\n]{0,80}"
         r"|Invalid repository ID or local directory|SafetensorError[^\n]{0,80}"
@@ -191,7 +191,7 @@ _KNOWN: Final = (
         "the model's weights are missing or broken: {0}",
         "`mgl models get NAME` fetches them; `--weights PATH` names a folder that has them",
     ),
-    _known(
+    _describe(
         r"error: (unrecognized arguments: [^\n]{1,120}|argument [^\n]{1,160})",
         "the server refuses an option: {0}",
         "this version of vLLM may not know it: see `mgl serve start PROFILE --dry-run`",

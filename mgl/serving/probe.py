@@ -5,9 +5,9 @@
         print(finding.name, finding.verdict, finding.said)
 
 Each trial is a request whose free answer would differ: asked for the capital of France in a plain
-sentence, no model answers with a nonsense word in a JSON object unless it is made to. So a
-constraint that is silently ignored is told from one that is obeyed. A server of a known make is
-tried only with that make's constraint formats.
+sentence, no model answers with a nonsense word in a JSON object unless it is made to. This tells a
+constraint that is obeyed from one that is silently ignored. A server of a known make is tried only
+with that make's constraint formats.
 """
 
 from __future__ import annotations
