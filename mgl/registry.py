@@ -41,6 +41,7 @@ _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "memory": {
         "a-mem": "mgl.baselines.a_mem:AMem",
+        "arigraph": "mgl.baselines.arigraph:AriGraph",
         "chain-of-agents": "mgl.baselines.chain_of_agents:ChainOfAgents",
         "deep-rag": "mgl.baselines.deep_rag:DeepRag",
         "direct": "mgl.baselines.direct:Direct",

@@ -27,7 +27,7 @@ from mgl.llm.constraints import index_set, max_chars, several
 from mgl.memories.propose import propose
 from mgl.prompt import Prompt
 from mgl.retrieval.base import Embedder
-from mgl.retrieval.ranking import best, likeness
+from mgl.retrieval.ranking import best, likeness, scale
 from mgl.store import EditRecord
 from mgl.types import Question, Span
 
@@ -170,7 +170,7 @@ class HippoRag(NaiveRag):
         embedder = self._tools.required_embedder
         alike = await likeness(embedder, question.text, texts)
         graph = _Graph.of(self._tools.store.edits(self.id), len(texts))
-        scores = _scale(await likeness(embedder, question.text, list(map(" ".join, graph.facts))))
+        scores = scale(await likeness(embedder, question.text, list(map(" ".join, graph.facts))))
         found = best(scores, FACTS)
         kept = await self._keep(question, [" ".join(graph.facts[place]) for place, _ in found])
         if not kept:
@@ -178,7 +178,7 @@ class HippoRag(NaiveRag):
         helping = {graph.facts[found[at][0]]: found[at][1] for at in kept}
         weights = graph.weigh(helping)
         await graph.join_synonyms(embedder)
-        ranks = graph.walk(weights, PASSAGE_WEIGHT * _scale(alike))
+        ranks = graph.walk(weights, PASSAGE_WEIGHT * scale(alike))
         trace = [f"fact that helps: {' '.join(fact)}" for fact in helping]
         return best(ranks, self._config.k), trace
 
@@ -285,13 +285,3 @@ def walk_from(
         following = DAMPING * moved + (1 - DAMPING) * start
         change, ranks = float(np.abs(following - ranks).sum()), following
     return ranks
-
-
-def _scale(scores: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Scale scores to 0 to 1; all 1 where they are equal."""
-    if not len(scores):
-        return scores
-    low, high = scores.min(), scores.max()
-    if low == high:
-        return np.ones_like(scores)
-    return np.asarray((scores - low) / (high - low), dtype=np.float32)

@@ -14,7 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from mgl.retrieval.base import Embedder, Hit, Ids
 
-__all__ = ["best", "fuse_hits", "likeness", "nearest", "places_of", "reciprocal_rank_fusion"]
+__all__ = [
+    "best",
+    "fuse_hits",
+    "likeness",
+    "nearest",
+    "places_of",
+    "reciprocal_rank_fusion",
+    "scale",
+]
 
 
 def reciprocal_rank_fusion(rankings: Sequence[ArrayLike], *, k: int = 60) -> NDArray[np.float64]:
@@ -83,3 +91,13 @@ def places_of(ordered: NDArray[np.int64], ids: Ids) -> NDArray[np.int64]:
     places = np.searchsorted(ordered, wanted)
     places[places == len(ordered)] = 0
     return np.where(ordered[places] == wanted, places, -1) if len(ordered) else places - 1
+
+
+def scale(scores: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Scale scores linearly to 0 to 1; all are 1 where they are equal."""
+    if not len(scores):
+        return scores
+    low, high = scores.min(), scores.max()
+    if low == high:
+        return np.ones_like(scores)
+    return np.asarray((scores - low) / (high - low), dtype=np.float32)

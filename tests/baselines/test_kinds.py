@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from mgl import registry
 from mgl.baselines import (
     a_mem,
+    arigraph,
     chain_of_agents,
     deep_rag,
     general_agentic_memory,
@@ -47,6 +48,8 @@ PINNED = {
     "a-mem.keywords": "cd2675ffd5f9fcd9",
     "a-mem.note": "0986c70a017d452e",
     "chain-of-agents.worker": "ef43c0ba43ea5608",
+    "arigraph.start": "6542f3dc2e9dce14",
+    "arigraph.write": "765d4ca1d57d267e",
     "deep-rag.decide": "3aa496ba9e89fa70",
     "deep-rag.read": "9486ce66f6b79c74",
     "general-agentic-memory.abstract": "ccd12ad7077fefec",
@@ -72,6 +75,7 @@ NAMES = ["chain-of-agents", "direct", "naive-rag", "read-agent", "sliding-summar
 def test_prompts_are_pinned() -> None:
     modules = (
         a_mem,
+        arigraph,
         chain_of_agents,
         deep_rag,
         general_agentic_memory,
