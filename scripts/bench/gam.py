@@ -87,7 +87,7 @@ def find_shown(reading: Reading, state: State, turns: Sequence[Turn]) -> list[st
     """The ids of the turns that are read: events, or what summaries that code made repeat."""
     if not reading.topics:
         return [turns[event.turn].id for event in reading.events]
-    text = " ".join(text for _, text in reading.shown(state, turns))
+    text = " ".join(text for _, text in reading.show(state, turns))
     return [turn.id for turn in turns if one_line(turn.line)[:UTTERANCE_CHARACTERS] in text]
 
 

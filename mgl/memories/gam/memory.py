@@ -220,8 +220,8 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         them."""
         reading = await self.read(question, recent=recent)
         state, turns = self._log.state, self._log.turns
-        shown, made_of = reading.shown(state, turns), reading.made_of(state)
-        return Recall(shown, reading.ranked(state), reading.trace(), made_of=made_of)
+        shown, made_of = reading.show(state, turns), reading.made_of(state)
+        return Recall(shown, reading.rank_turns(state), reading.trace(), made_of=made_of)
 
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
         """Topics and links; a topic stands on all that was said from its first turn to its last."""

@@ -70,8 +70,8 @@ class Reading:
     fired: Mapping[str, int] = field(default_factory=dict)
     topics: tuple[str, ...] = ()
 
-    def shown(self, state: State, turns: Sequence[Turn]) -> list[Shown]:
-        """What was found as an answer reads it: each topic's summary, then its events in order.
+    def show(self, state: State, turns: Sequence[Turn]) -> list[Shown]:
+        """What was found, as an answer reads it: each topic's summary, then its events in order.
 
         A summary stands for those events; where no events are read, for all of its topic.
         """
@@ -94,7 +94,7 @@ class Reading:
         topics = (state.topics[name] for name in names if name is not None and name in state.topics)
         return frozenset(number for topic in topics for number in topic.turns)
 
-    def ranked(self, state: State) -> list[int]:
+    def rank_turns(self, state: State) -> list[int]:
         """The turns that an answer reads, the best first; those of one topic in their order."""
         found = (state.topics[name].turns for name in self.topics if name in state.topics)
         return [*chain.from_iterable(found)] or [event.turn for event in self.events]

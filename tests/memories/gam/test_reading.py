@@ -134,7 +134,7 @@ async def test_an_empty_memory_has_nothing_to_read() -> None:
     for without in (None, "tan", "epg", "mfr"):
         found = await reading_of(State(), without=without)
         assert (found.events, found.anchors, found.topics) == ((), (), ())
-        assert found.shown(State(), []) == []
+        assert found.show(State(), []) == []
 
 
 # Eq. 11
@@ -266,7 +266,7 @@ async def test_without_event_graphs_summaries_of_topics_and_neighbours_are_read(
         state, likeness=likeness, chances=chances, anchors=2, k=2, without="epg"
     )
     assert (found.events, found.topics) == ((), ("t2", "t3"))
-    assert found.shown(state, spoken(6)) == [
+    assert found.show(state, spoken(6)) == [
         ((2, 3), "(Monday, 08 May 2023) Summary: about 2"),
         ((4,), "(Monday, 08 May 2023) Summary: about 3"),
     ]
@@ -298,7 +298,7 @@ async def test_events_are_shown_in_order_under_the_summaries_of_their_topics() -
     found = await reading_of(state, chances=chances, k=4)
     assert [event.turn for event in found.events] == [2, 0, 4, 5]
     day = "(Monday, 08 May 2023)"
-    assert found.shown(state, spoken(6)) == [
+    assert found.show(state, spoken(6)) == [
         ((0,), f"{day} Summary: about 1"),
         ((0,), f"{day} Bo: said 0"),
         ((2, 4), f"{day} Summary: about 2"),
