@@ -110,8 +110,11 @@ def _find(profile: ModelProfile, folder: Path) -> Path | None:
 
 
 def _runs_on(profile: ModelProfile) -> str:
-    """The engine of a model that writes; models for retrieval run on a library of their own."""
-    return profile.engine if profile.task == "generate" else "sentence-transformers"
+    """The engine of a model on a machine without a GPU; there encoders need no torch."""
+    if profile.task == "generate":
+        return profile.engine
+    is_encoder = profile.architecture is not None and profile.architecture.encoder
+    return "openvino" if is_encoder else "sentence-transformers"
 
 
 def _profile_json(profile: ModelProfile, path: Path | None) -> dict[str, Any]:

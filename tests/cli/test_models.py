@@ -87,7 +87,7 @@ def test_missing_weights_lead_to_a_command_that_takes_its_options(mgl: Mgl, prof
     assert all(word in taken for word in command.split() if word.startswith("--"))
 
 
-def test_a_model_for_retrieval_runs_on_its_library(mgl: Mgl) -> None:
-    listed = json.loads(mgl("models", "--json").stdout)
-    engines = {item["engine"] for item in listed if item["task"] != "generate"}
-    assert engines == {"sentence-transformers"}
+def test_a_model_for_retrieval_says_what_runs_it(mgl: Mgl) -> None:
+    listed = {item["name"]: item["engine"] for item in json.loads(mgl("models", "--json").stdout)}
+    assert listed["all-minilm-l6-v2"] == "openvino"
+    assert listed["qwen3-embedding-0.6b"] == "sentence-transformers"
