@@ -34,7 +34,12 @@ def find_weights(profile: ModelProfile, home: Path, explicit: Path | None = None
     """
     weights, checked = profile.weights, _verified_files(home)
     if explicit is not None:
-        _require_kind(weights, explicit)
+        if not _is_present(weights, explicit):
+            wanted = "GGUF file" if weights.format == "gguf" else "model folder with its weights"
+            raise ResourceError(
+                f"there is no {wanted} at {explicit}",
+                hint="check the path, or leave it out to have the weights found or fetched",
+            )
         if not _is_right(weights, explicit, checked):
             raise ResourceError(
                 f"{explicit} is not the file that the profile {profile.name} pins by its sha256",
@@ -145,21 +150,6 @@ def _verified_files(home: Path) -> VerifiedFiles:
 
 def _is_present(weights: Weights, path: Path) -> bool:
     return path.is_file() if weights.format == "gguf" else is_complete_model(path)
-
-
-def _require_kind(weights: Weights, path: Path) -> None:
-    if not path.exists():
-        raise ResourceError(
-            f"there are no weights at {path}",
-            hint="check the path, or leave it out to have the weights found or fetched",
-        )
-    if not _is_present(weights, path):
-        wanted = (
-            "a GGUF file"
-            if weights.format == "gguf"
-            else "a model folder (config.json and its weights)"
-        )
-        raise ResourceError(f"{path} is not {wanted}", hint=f"give the path of {wanted}")
 
 
 def _is_right(weights: Weights, path: Path, checked: VerifiedFiles) -> bool:
