@@ -53,6 +53,22 @@ _CONCERNS = re.compile(
 )
 _SUBQUERY = "[Subquery]:"
 
+_TUPLE = re.escape(TUPLE)
+_TEXT = rf"(?:(?!{_TUPLE}).)*"
+_INDEX = r"[0-9]{1,9}"
+_POINT = rf"\(\s*point\s*{_TUPLE}(?P<objects>{_TEXT}){_TUPLE}(?P<description>{_TEXT})\)"
+_INDICES = rf"\s*{_INDEX}\s*(?:,\s*{_INDEX}\s*)*"
+_RECORDS = {
+    "a point": re.compile(_POINT, re.S),
+    "an update": re.compile(rf"(?P<point>{_INDEX})\s*,\s*{_POINT}", re.S),
+    "a merge": re.compile(rf"\((?P<points>{_INDICES}){_TUPLE}(?P<description>{_TEXT})\)", re.S),
+    "a concern about a point": re.compile(
+        rf"(?P<point>{_INDEX})\s*{_TUPLE}(?P<concern>{_TEXT})", re.S
+    ),
+    "a concern": re.compile(rf"(?P<concern>{_TEXT})", re.S),
+}
+"""The form of each kind of record; its groups are the fields of a proposal."""
+
 ProposalT = TypeVar("ProposalT", bound=BaseModel)
 
 
@@ -71,15 +87,15 @@ def parse_evolution(text: str, points: int) -> Evolution:
     inserted, updated = _match(_EVOLUTION, text, "two lists of points").groups()
     return _build(
         Evolution,
-        inserted=[_parse_point(record) for record in _split_records(inserted)],
-        updated=[_parse_update(record, points) for record in _split_records(updated)],
+        inserted=_read_records(inserted, "a point", points),
+        updated=_read_records(updated, "an update", points),
     )
 
 
 def parse_merges(text: str, points: int) -> Merges:
     """A reply to Fig. 5 for a memory of ``points`` points. Raises MalformedReply."""
     (merges,) = _match(_MERGES, text, "a list of merges").groups()
-    return _build(Merges, merges=[_parse_merge(each, points) for each in _split_records(merges)])
+    return _build(Merges, merges=_read_records(merges, "a merge", points))
 
 
 def parse_concerns(text: str, points: int) -> Concerns:
@@ -90,9 +106,8 @@ def parse_concerns(text: str, points: int) -> Concerns:
     case, listed = _match(_CONCERNS, text, "a judgement and a list of concerns").groups()
     if case == "1" and listed is not None:
         raise MalformedReply(f"{NONE} in case 1", listed)
-    records = _split_records(listed)
-    concerns = [_parse_concern(each, points, is_local=case == "2.1") for each in records]
-    return _build(Concerns, judgement=case, concerns=concerns)
+    kind = "a concern about a point" if case == "2.1" else "a concern"
+    return _build(Concerns, judgement=case, concerns=_read_records(listed, kind, points))
 
 
 def parse_subquery(text: str) -> FollowUp:
@@ -109,64 +124,33 @@ def _match(pattern: re.Pattern[str], text: str, expected: str) -> re.Match[str]:
     return found
 
 
-def _split_records(listed: str | None) -> list[str]:
-    """The records of one list; the delimiter after the last may be missing."""
+def _read_records(listed: str | None, kind: str, points: int) -> list[dict[str, Any]]:
+    """The fields of each record of a list; the delimiter after the last may be missing."""
     records = [] if listed is None else _split(listed, RECORD)
-    return records[:-1] if len(records) > 1 and not records[-1] else records
+    if len(records) > 1 and not records[-1]:
+        records.pop()
+    return [_read_fields(record, kind, points) for record in records]
 
 
-def _parse_update(record: str, points: int) -> dict[str, Any]:
-    index, _, point = record.partition(",")
-    return {"point": _parse_index(index.strip(), points), **_parse_point(point.strip())}
-
-
-def _parse_point(record: str) -> dict[str, Any]:
-    word, named, description = _split_fields(_unwrap(record), 3)
-    if word != "point":
-        raise MalformedReply("point", word)
-    objects = _split(named, OBJECT)
-    if len(objects) > 1 and not objects[-1]:
-        objects.pop()
-    return {"objects": objects, "description": description}
-
-
-def _parse_merge(record: str, points: int) -> dict[str, Any]:
-    indices, description = _split_fields(_unwrap(record), 2)
-    each = sorted({_parse_index(part, points) for part in _split(indices, ",")})
-    if len(each) < max(2, len(_split(indices, ","))):
-        raise MalformedReply("two points or more, each once", indices)
-    return {"points": each, "description": description}
-
-
-def _parse_concern(record: str, points: int, *, is_local: bool) -> dict[str, Any]:
-    if not is_local:
-        (concern,) = _split_fields(record, 1)
-        return {"concern": concern}
-    index, concern = _split_fields(record, 2)
-    return {"point": _parse_index(index, points), "concern": concern}
-
-
-def _parse_index(digits: str, points: int) -> int:
-    if not re.fullmatch(r"[0-9]{1,9}", digits) or int(digits) >= points:
-        raise MalformedReply(f"an index of the memory's {points} points", digits)
-    return int(digits)
-
-
-def _unwrap(record: str) -> str:
-    if not (record.startswith("(") and record.endswith(")")):
-        raise MalformedReply("a record in brackets", record)
-    return record[1:-1].strip()
+def _read_fields(record: str, kind: str, points: int) -> dict[str, Any]:
+    fields: dict[str, Any] = _match(_RECORDS[kind], record, kind).groupdict()
+    indices = fields.get("points") or fields.get("point") or ""
+    numbers = [int(index) for index in indices.split(",") if index]
+    if any(number >= points for number in numbers):
+        raise MalformedReply(f"an index of the memory's {points} points", indices)
+    if "points" in fields:
+        fields["points"] = sorted(set(numbers))
+        if len(fields["points"]) < max(2, len(numbers)):
+            raise MalformedReply("two points or more, each once", indices)
+    if "objects" in fields:
+        objects = _split(fields["objects"], OBJECT)
+        fields["objects"] = objects[:-1] if len(objects) > 1 and not objects[-1] else objects
+    text = "concern" if "concern" in fields else "description"
+    return {**fields, text: fields[text].strip()}
 
 
 def _split(text: str, mark: str) -> list[str]:
     return [part.strip() for part in text.split(mark)]
-
-
-def _split_fields(record: str, count: int) -> list[str]:
-    fields = _split(record, TUPLE)
-    if len(fields) != count:
-        raise MalformedReply(f"{count} fields", record)
-    return fields
 
 
 def _build(kind: type[ProposalT], **fields: Any) -> ProposalT:

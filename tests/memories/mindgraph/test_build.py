@@ -24,16 +24,16 @@ Open = Callable[..., MindGraph]
 
 
 @pytest.fixture
-def opened(make_tools: MakeTools, tale: Document) -> Open:
-    """``opened(engine)``, or ``opened(replies)``: the tale's memory over the test's store."""
+def open_memory(make_tools: MakeTools, tale: Document) -> Open:
+    """``open_memory(engine)``, or of replies: the tale's memory over the test's store."""
 
-    def open_memory(
+    def make(
         engine: Engine | Sequence[str], config: MindGraphConfig = CONFIG, document: Document = tale
     ) -> MindGraph:
         given = ScriptedEngine(engine) if isinstance(engine, Sequence) else engine
         return MindGraph(make_tools(given), document, [QUESTION], config)
 
-    return open_memory
+    return make
 
 
 def reply(*operations: dict[str, Any]) -> str:
@@ -68,10 +68,10 @@ SCRIPT = [
 
 
 async def test_each_chunk_sees_the_graph_before_it_and_every_outcome_is_in_the_log(
-    opened: Open, store: Store
+    open_memory: Open, store: Store
 ) -> None:
     engine = ScriptedEngine(SCRIPT)
-    memory = opened(engine)
+    memory = open_memory(engine)
     await memory.build()
     prompts = [request.messages[0].content for request in engine.requests]
     assert len(prompts) == 4, "the last is a repair"
@@ -93,13 +93,13 @@ async def test_each_chunk_sees_the_graph_before_it_and_every_outcome_is_in_the_l
 
 
 async def test_a_build_that_was_cut_goes_on_with_the_first_chunk_not_in_the_log(
-    opened: Open,
+    open_memory: Open,
 ) -> None:
     cut = ScriptedEngine(SCRIPT[:2])
     with pytest.raises(EngineRejected):
-        await opened(cut).build()
+        await open_memory(cut).build()
     again = ScriptedEngine(SCRIPT[2:])
-    memory = opened(again)
+    memory = open_memory(again)
     await memory.build()
     assert [len(cut.requests), len(again.requests)] == [3, 2]
     assert "block 3/3" in again.requests[0].messages[0].content
@@ -107,9 +107,9 @@ async def test_a_build_that_was_cut_goes_on_with_the_first_chunk_not_in_the_log(
 
 
 async def test_a_reply_that_stays_invalid_is_counted_and_the_document_goes_on(
-    opened: Open, store: Store
+    open_memory: Open, store: Store
 ) -> None:
-    memory = opened([SCRIPT[0], "prose, not JSON", reply(), answer()])
+    memory = open_memory([SCRIPT[0], "prose, not JSON", reply(), answer()])
     said = await memory.answer(QUESTION)
     rows = store.edits(memory.id)
     assert ("reply", "rejected", "reply_invalid") in [
@@ -120,10 +120,10 @@ async def test_a_reply_that_stays_invalid_is_counted_and_the_document_goes_on(
     assert said.trace[-1] == "1 of 3 blocks are unread: 2"
 
 
-async def test_an_unread_chunk_is_read_once_more_by_another_call(opened: Open) -> None:
-    await opened([SCRIPT[0], "prose, not JSON", reply()]).build()
+async def test_an_unread_chunk_is_read_once_more_by_another_call(open_memory: Open) -> None:
+    await open_memory([SCRIPT[0], "prose, not JSON", reply()]).build()
     engine = ScriptedEngine(["prose again", reply(add_node("sea", "at sea near Malta")), answer()])
-    again = opened(engine)
+    again = open_memory(engine)
     await again.retry_failed()
     assert again.is_built()
     await again.retry_failed()
@@ -134,7 +134,7 @@ async def test_an_unread_chunk_is_read_once_more_by_another_call(opened: Open) -
     assert sea.chunk == 1
     assert (await again.answer(QUESTION)).marks == ()
     idle = ScriptedEngine([])
-    await opened(idle).retry_failed()
+    await open_memory(idle).retry_failed()
     assert idle.requests == []
 
 
@@ -161,10 +161,10 @@ TEN = [
     ],
 )
 async def test_one_bad_edit_of_ten_costs_no_other_and_is_told(
-    opened: Open, store: Store, bad: dict[str, Any], told: str
+    open_memory: Open, store: Store, bad: dict[str, Any], told: str
 ) -> None:
     engine = ScriptedEngine([reply(*TEN[:4], bad, *TEN[4:]), *[reply()] * 9])
-    memory = opened(engine)
+    memory = open_memory(engine)
     await memory.build()
     rows = [row for row in store.edits(memory.id) if row.chunk == 0]
     assert [row.outcome for row in rows].count("applied") == 9
@@ -177,31 +177,31 @@ async def test_one_bad_edit_of_ten_costs_no_other_and_is_told(
     assert "block 2/3" in engine.requests[2].messages[0].content
 
 
-async def test_what_a_repair_mends_is_applied(opened: Open) -> None:
+async def test_what_a_repair_mends_is_applied(open_memory: Open) -> None:
     edge = {"op": "add_edge", "src": "met Bo", "source": "ann", "target": "bo", "relation": "met"}
     script = [
         reply(add_node("Ann", "Ann met Bo"), add_node("bo", "met Bo"), edge),
         reply(add_node("ann", "Ann met Bo"), edge),
         *[reply()] * 9,
     ]
-    memory = opened(script)
+    memory = open_memory(script)
     await memory.build()
     assert list(memory.state.elements) == ["bo", "ann", "ann|met|bo"]
 
 
-async def test_more_edits_than_were_asked_for_are_taken(opened: Open) -> None:
+async def test_more_edits_than_were_asked_for_are_taken(open_memory: Open) -> None:
     config = CONFIG.model_copy(update={"max_operations": 2})
-    memory = opened([reply(*TEN), *[reply()] * 9], config)
+    memory = open_memory([reply(*TEN), *[reply()] * 9], config)
     await memory.build()
     assert len(memory.state.elements) == 9
 
 
 async def test_a_graph_that_leaves_no_room_for_the_next_chunk_can_still_be_asked(
-    opened: Open, store: Store
+    open_memory: Open, store: Store
 ) -> None:
     big = reply(*(add_node(f"n{number}", "Ann met Bo", content="x" * 90) for number in range(60)))
     engine = ScriptedEngine([big, answer("n1")], context_tokens=2400)
-    memory = opened(engine, CONFIG.model_copy(update={"answer_tokens": 64}))
+    memory = open_memory(engine, CONFIG.model_copy(update={"answer_tokens": 64}))
     said = await memory.answer(QUESTION)
     assert memory.is_built()
     assert (said.text, said.marks) == ("Bo.", ("graph_exceeds_context", "chunks_unread"))
@@ -210,8 +210,8 @@ async def test_a_graph_that_leaves_no_room_for_the_next_chunk_can_still_be_asked
     assert reasons == {1: "context_overflow", 2: "context_overflow"}
 
 
-async def test_a_block_that_does_not_fit_says_which(opened: Open) -> None:
-    memory = opened(ScriptedEngine([], context_tokens=100))
+async def test_a_block_that_does_not_fit_says_which(open_memory: Open) -> None:
+    memory = open_memory(ScriptedEngine([], context_tokens=100))
     with pytest.raises(ContextOverflow, match=r"block 1 of \d") as caught:
         await memory.build()
     assert "--set chunk_tokens=" in caught.value.hint
