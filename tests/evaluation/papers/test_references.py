@@ -91,6 +91,18 @@ def test_categories_are_what_the_papers_tables_part_a_benchmark_by() -> None:
     assert over == {("locomo", "category"), ("longdialqa", "series")}
 
 
+def test_the_papers_sets_have_their_lengths() -> None:
+    lengths = {
+        (cell.method, cell.column): cell.value
+        for paper, table in (("mindgraph", "section4.1"), ("hgmem", "table4"))
+        for cell in PAPERS[paper].cells(table)
+        if cell.unit == "tokens"
+    }
+    assert lengths["LongReason-200", "median length"] == 159_000
+    assert lengths["NarrativeQA", "tokens a document"] == 218_000
+    assert len(lengths) == 4 + 6
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
