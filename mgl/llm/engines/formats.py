@@ -81,7 +81,6 @@ JSON = Format("structured_outputs.json", _json)
 RESPONSE_FORMAT = Format("response_format", _response_format, wraps=True)
 CHOICE = Format("structured_outputs.choice", lambda r: _vllm("choice", list(r.choices)))
 
-
 FOR_SCHEMAS: Final = (LARK, EBNF, GBNF, JSON, RESPONSE_FORMAT)
 FOR_CHOICES: Final = (CHOICE, LARK, EBNF, GBNF, RESPONSE_FORMAT)
 FORMATS: Final = (CHOICE, *FOR_SCHEMAS)
