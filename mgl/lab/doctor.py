@@ -43,19 +43,12 @@ if TYPE_CHECKING:
 
 __all__ = ["examine"]
 
-_ENGINES: dict[EngineName, tuple[tuple[str, str], ...]] = {
-    "openvino": (("openvino_genai", "openvino-genai"),),
-    "transformers": (
-        ("torch", "torch"),
-        ("transformers", "transformers"),
-        ("outlines", "outlines"),
-    ),
-    "openai": (("httpx", "httpx"),),
+_ENGINES: dict[EngineName, tuple[str, ...]] = {
+    "openvino": ("openvino-genai",),
+    "transformers": ("torch", "transformers", "outlines"),
+    "openai": ("httpx",),
 }
-_INSTALL: dict[EngineName, str] = {
-    "openvino": "python -m pip install openvino-genai",
-    "openai": "python -m pip install httpx",
-}
+"""The packages of each engine; a module is called as its package is."""
 _IMPORT_SECONDS = 120
 _ROOM_FOR_MEMORIES = 500_000_000
 
@@ -181,14 +174,16 @@ def _version(distribution: str) -> str | None:
 
 
 def _check_engine(engine: EngineName) -> Check:
-    name, parts = f"engine {engine}", _ENGINES[engine]
-    install = _INSTALL.get(engine) or install_hint(engine)
-    missing = [shown for module, shown in parts if importlib.util.find_spec(module) is None]
-    if missing:
+    name, packages = f"engine {engine}", _ENGINES[engine]
+    install = f"python -m pip install {' '.join(packages)}"
+    if engine == "transformers":
+        install = install_hint(engine)
+    versions = {package: _version(package) for package in packages}
+    if missing := [package for package, version in versions.items() if version is None]:
         return Check(name, False, f"missing: {', '.join(missing)}", install)
-    if trouble := _import_error([module for module, _ in parts]):
+    if trouble := _import_error([package.replace("-", "_") for package in packages]):
         return Check(name, False, f"does not import: {trouble}", f"reinstall it: {install}")
-    return Check(name, True, ", ".join(f"{shown} {_version(shown)}" for _, shown in parts))
+    return Check(name, True, ", ".join(f"{each} {version}" for each, version in versions.items()))
 
 
 def _import_error(modules: list[str]) -> str:
