@@ -51,6 +51,7 @@ _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
         "hgmem": "mgl.memories.hgmem:HgMem",
         "hipporag": "mgl.baselines.hipporag:HippoRag",
         "memory-bank": "mgl.baselines.memory_bank:MemoryBank",
+        "memoryos": "mgl.baselines.memoryos:MemoryOS",
         "mindgraph": "mgl.memories.mindgraph:MindGraph",
         "mnemis": "mgl.memories.mnemis:Mnemis",
         "naive-rag": "mgl.baselines.naive_rag:NaiveRag",

@@ -1,0 +1,417 @@
+"""MemoryOS: pages of a dialogue in segments by theme, and a profile drawn from the hottest ones.
+
+Source: Kang et al. 2025 (arXiv 2506.06326), §3, with the numbers of its released code. A page is
+what one speaker says and the other replies. Calls say whether it goes on from the page before, sum
+up the chain of pages that it belongs to, and name its themes (two at most). A theme joins the
+segment most like it if cosine and overlap of keywords together (Eq. 1) are at least 0.6, else it
+opens one. A segment's heat is 0.8 for each page since it was last drawn from (Eq. 4). At 5 the
+first speaker's profile and facts are drawn from it, and the other's traits. For a question, pages
+are found within the five segments most like it, facts beside them; profile and traits are always
+read. The prompts are ours.
+
+Unlike that code: no turn is lost, time is the session's, and a question warms nothing, so visits do
+not count; recency, whose weight is 0.0001, is left out; a theme has the keywords it was named with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
+from mgl.llm.base import Sampling
+from mgl.llm.constraints import max_chars, several
+from mgl.llm.prompting import fit_texts
+from mgl.memories.calls import summarize
+from mgl.memories.propose import propose
+from mgl.prompt import Prompt
+from mgl.retrieval.base import Embedder
+from mgl.retrieval.ranking import likeness, nearest
+from mgl.store import EditRecord
+from mgl.store.records import EditOutcome
+from mgl.text.groups import format_turn
+from mgl.types import Answer, Question, Span
+
+__all__ = ["MemoryOS", "MemoryOSConfig"]
+
+JOINS: Final = 0.6
+FLOOR: Final = 0.1
+HEAT: Final = 5.0
+WARMTH: Final = 0.8
+SEGMENTS: Final = 5
+FACTS: Final = 10
+NOTE_TOKENS: Final = 300
+META_TOKENS: Final = 100
+
+CONTINUES = Prompt(
+    "memoryos.continues",
+    source="ours, in the role of Kang et al. 2025, §3.2",
+    text="""Earlier in a conversation:
+{before}
+
+Now:
+{page}
+
+Does the second part go on with what the first is about?
+
+{"continues": true}""",
+    variables=("before", "page"),
+)
+
+META = Prompt(
+    "memoryos.meta",
+    source="ours, in the role of Kang et al. 2025, §3.2",
+    text="""Sum up what this conversation is about in one or two sentences.
+
+{chain}
+
+{"notes": "..."}""",
+    variables=("chain",),
+)
+
+THEMES = Prompt(
+    "memoryos.themes",
+    source="ours, in the role of Kang et al. 2025, §3.2",
+    text="""Name the themes of this part of a conversation, two at most, each with keywords and \
+one sentence on what is said about it.
+
+{page}
+
+{"themes": [{"theme": "...", "keywords": ["..."], "content": "..."}]}""",
+    variables=("page",),
+)
+
+PROFILE = Prompt(
+    "memoryos.profile",
+    source="ours, in the role of Kang et al. 2025, §3.3",
+    text="""{pages}
+
+From this conversation, describe {speaker} (character, likes, aims), and list the facts that it \
+tells about {speaker}, one a line.
+
+{"profile": "...", "facts": ["..."]}""",
+    variables=("pages", "speaker"),
+)
+
+TRAITS = Prompt(
+    "memoryos.traits",
+    source="ours, in the role of Kang et al. 2025, §3.3",
+    text="""{pages}
+
+From this conversation, list what it shows of {speaker}: role, knowledge and deeds, one a line.
+
+{"facts": ["..."]}""",
+    variables=("pages", "speaker"),
+)
+
+MERGE = Prompt(
+    "memoryos.merge",
+    source="ours, in the role of Kang et al. 2025, §3.3",
+    text="""Two descriptions of {speaker}, the earlier first:
+
+{before}
+
+{now}
+
+Write one description from both; where they differ, the later one holds.
+
+{"notes": "..."}""",
+    variables=("speaker", "before", "now"),
+)
+
+KEYWORDS = Prompt(
+    "memoryos.keywords",
+    source="ours, in the role of Kang et al. 2025, §3.4",
+    text="""Name the keywords of this question.
+
+{question}
+
+{"keywords": ["..."]}""",
+    variables=("question",),
+)
+
+Word = Annotated[str, max_chars(40)]
+Words = Annotated[list[Word], Field(max_length=8)]
+Line = Annotated[str, max_chars(200)]
+Lines = Annotated[list[Line], Field(max_length=10)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Continues(_Strict):
+    continues: bool
+
+
+class Theme(_Strict):
+    theme: Word
+    keywords: Words
+    content: Line
+
+
+class Themes(_Strict):
+    themes: several(Theme, 2)  # type: ignore[valid-type]
+
+
+class Drawn(_Strict):
+    profile: Annotated[str, max_chars(4 * NOTE_TOKENS)]
+    facts: Lines
+
+
+class Traits(_Strict):
+    facts: Lines
+
+
+class Keywords(_Strict):
+    keywords: Words
+
+
+class MemoryOSConfig(BaselineConfig):
+    """``k`` pages are read."""
+
+    k: int = Field(10, ge=1)
+
+
+@dataclass(slots=True)
+class Segment:
+    """Pages that share a theme; ``fresh`` are those since it was last drawn from."""
+
+    keywords: frozenset[str]
+    content: str
+    pages: list[int] = field(default_factory=list)
+    fresh: int = 0
+
+    @property
+    def heat(self) -> float:
+        return WARMTH * self.fresh
+
+
+@dataclass(slots=True)
+class _State:
+    """What the log makes: pages' summaries, segments, and what was drawn from them."""
+
+    metas: dict[int, str] = field(default_factory=dict)
+    chain: list[int] = field(default_factory=list)
+    segments: list[Segment] = field(default_factory=list)
+    profile: str = ""
+    facts: list[str] = field(default_factory=list)
+    traits: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, rows: Sequence[EditRecord]) -> _State:
+        state = cls()
+        for row in rows:
+            state.apply(row)
+        return state
+
+    def apply(self, row: EditRecord) -> None:
+        if row.op == "page":
+            self._take_in(row.chunk, row.payload)
+        elif row.op == "draw":
+            self.segments[row.payload["segment"]].fresh = 0
+            self.profile = row.payload["profile"] or self.profile
+            self.facts += row.payload["facts"]
+            self.traits += row.payload["traits"]
+
+    def _take_in(self, page: int, said: Any) -> None:
+        self.chain = [*self.chain, page] if said["continues"] else [page]
+        self.metas.update(dict.fromkeys(self.chain, said["meta"]))
+        for theme, place in zip(said["themes"], said["segments"], strict=True):
+            if place == len(self.segments):
+                self.segments.append(_open_segment(theme))
+            segment = self.segments[place]
+            segment.pages.append(page)
+            segment.fresh += 1
+
+
+class MemoryOS(Baseline):
+    """Keeps pages of a dialogue in segments by theme, and a profile of its speakers."""
+
+    kind = "memoryos"
+    reads = "conversation"
+    retrieves = True
+    Config = MemoryOSConfig
+    _config: MemoryOSConfig
+
+    def _writing_prompts(self) -> tuple[Prompt, ...]:
+        return (CONTINUES, META, THEMES, PROFILE, TRAITS, MERGE)
+
+    async def _count_steps(self) -> int:
+        return len(self._pages())
+
+    @property
+    def _speakers(self) -> tuple[str, str]:
+        """The speaker whose profile is drawn, and the other."""
+        names = list(dict.fromkeys(turn.speaker for turn in self.conversation.turns))
+        first, other, *_ = *names, "the speaker", "the other speaker"
+        return first, other
+
+    def _pages(self) -> list[list[int]]:
+        """What the first speaker says and the others reply, by the numbers of the turns."""
+        turns, first = self.conversation.turns, self._speakers[0]
+        pages: list[list[int]] = []
+        spoken = [number for number, turn in enumerate(turns) if turn.text]
+        runs = groupby(spoken, key=lambda at: (turns[at].session, turns[at].speaker == first))
+        for (session, is_first), run in runs:
+            same = bool(pages) and turns[pages[-1][-1]].session == session
+            if is_first or not same:
+                pages.append([*run])
+            else:
+                pages[-1] += run
+        return pages
+
+    def _page_text(self, page: Sequence[int]) -> str:
+        return "\n".join(format_turn(self.conversation.turns[number]) for number in page)
+
+    def _page_span(self, page: Sequence[int]) -> Span:
+        talk = self.conversation
+        first, last = talk.line_span(page[0]), talk.line_span(page[-1])
+        return Span(talk.id, first.start, last.end)
+
+    async def _read(self) -> None:
+        store, pages = self._tools.store, self._pages()
+        texts = [self._page_text(page) for page in pages]
+        state = _State.of(store.edits(self.id))
+        for step in range(store.steps(self.id), len(pages)):
+            span = self._page_span(pages[step])
+            row = await self._write_page(step, texts, state, span)
+            state.apply(row)
+            rows = [row]
+            hottest = max(state.segments, key=lambda segment: segment.heat, default=None)
+            if hottest is not None and hottest.heat >= HEAT:
+                place = state.segments.index(hottest)
+                drawn = await self._draw(state, [texts[page] for page in hottest.pages])
+                payload = {"segment": place, **drawn}
+                rows.append(EditRecord(step, "draw", payload, "applied", span=span))
+                state.apply(rows[-1])
+            self._append(step, rows)
+            self._tools.observer.progress("pages", step + 1, len(pages))
+
+    async def _write_page(
+        self, step: int, texts: Sequence[str], state: _State, span: Span
+    ) -> EditRecord:
+        """The row of a page: whether it goes on, what it is about, and where its themes belong."""
+        llm, page = self._tools.llm, texts[step]
+        continues = False
+        if step:
+            prompt = CONTINUES.render(before=texts[step - 1], page=page)
+            sampling = Sampling(max_tokens=10)
+            said = await propose(llm, prompt, Continues, sampling=sampling, stage="continues")
+            continues = bool(said.reply and said.reply.continues)
+        chain = [texts[at] for at in state.chain] if continues else []
+        shown = await fit_texts(llm, [*chain, page], reserve=2 * META_TOKENS)
+        prompt = META.render(chain="\n".join(shown))
+        meta = await summarize(llm, prompt, META_TOKENS, stage="meta", fallback=page[:200])
+        sampling = Sampling(max_tokens=NOTE_TOKENS)
+        prompt = THEMES.render(page=page)
+        named = await propose(llm, prompt, Themes, sampling=sampling, stage="themes")
+        themes = [each.model_dump() for each in named.reply.themes] if named.reply else []
+        if not themes:  # a page without a theme can be found by what it is about
+            themes = [{"theme": "", "keywords": [], "content": meta.text}]
+        segments = list(state.segments)
+        places = []
+        for theme in themes:
+            place = await _place(self._tools.required_embedder, theme, segments)
+            if place == len(segments):
+                segments.append(_open_segment(theme))
+            places.append(place)
+        payload = {
+            "continues": continues,
+            "meta": meta.text,
+            "themes": themes,
+            "segments": places,
+        }
+        problem = named.problem or None
+        outcome: EditOutcome = "repaired" if problem else "applied"
+        return EditRecord(step, "page", payload, outcome, problem, span, call_key=named.call_key)
+
+    async def _draw(self, state: _State, texts: Sequence[str]) -> dict[str, Any]:
+        """Draw the first speaker's profile and facts, and the other's traits, from pages."""
+        llm, (first, other) = self._tools.llm, self._speakers
+        pages = "\n".join(await fit_texts(llm, texts, reserve=2 * NOTE_TOKENS))
+        sampling = Sampling(max_tokens=2 * NOTE_TOKENS)
+        prompt = PROFILE.render(pages=pages, speaker=first)
+        drawn = await propose(llm, prompt, Drawn, sampling=sampling, stage="profile")
+        prompt = TRAITS.render(pages=pages, speaker=other)
+        traits = await propose(llm, prompt, Traits, sampling=sampling, stage="traits")
+        profile = drawn.reply.profile if drawn.reply else ""
+        if profile and state.profile:
+            prompt = MERGE.render(speaker=first, before=state.profile, now=profile)
+            note = await summarize(llm, prompt, NOTE_TOKENS, stage="merge", fallback=profile)
+            profile = note.text
+        return {
+            "profile": profile,
+            "facts": list(drawn.reply.facts) if drawn.reply else [],
+            "traits": list(traits.reply.facts) if traits.reply else [],
+        }
+
+    async def _respond(self, question: Question) -> Answer:
+        await self.build()
+        embedder, pages = self._tools.required_embedder, self._pages()
+        state = _State.of(self._tools.store.edits(self.id))
+        words = await self._keywords(question)
+        alike = await _score(embedder, question.text, words, state.segments)
+        order = sorted(range(len(alike)), key=lambda at: (-alike[at], at))[:SEGMENTS]
+        near = [state.segments[at] for at in order if alike[at] >= FLOOR]
+        texts = {str(at): self._page_text(pages[at]) for each in near for at in each.pages}
+        found = await nearest(embedder, question.text, texts, self._config.k)
+        read = [int(name) for name, cosine in found if cosine >= FLOOR]
+        known = {str(at): fact for at, fact in enumerate(state.facts)}
+        facts = await nearest(embedder, question.text, known, FACTS)
+        about = [state.profile] if state.profile else []
+        about += [known[name] for name, cosine in facts if cosine >= FLOOR] + state.traits
+        excerpts = [Excerpt(text) for text in about]
+        excerpts += [
+            Excerpt(
+                f"{texts[str(at)]}\n(about: {state.metas[at]})",
+                f"page-{at}",
+                self._page_span(pages[at]),
+            )
+            for at in sorted(read)
+        ]
+        spans = [self._page_span(pages[at]) for at in read]
+        trace = [f"keywords: {', '.join(words)}; {len(near)} segments"]
+        return await self._answer(question, excerpts, read=spans, trace=trace)
+
+    async def _keywords(self, question: Question) -> list[str]:
+        prompt, sampling = KEYWORDS.render(question=question.text), Sampling(max_tokens=64)
+        said = await propose(self._tools.llm, prompt, Keywords, sampling=sampling, stage="keywords")
+        return said.reply.keywords if said.reply else []
+
+
+def _open_segment(theme: Any) -> Segment:
+    return Segment(_fold(theme["keywords"]), theme["content"])
+
+
+def _fold(words: Collection[str]) -> frozenset[str]:
+    return frozenset(word.casefold() for word in words)
+
+
+def _overlap(one: Collection[str], other: Collection[str]) -> float:
+    """The mean of the shares of each that are in the other; 0 where one is empty."""
+    shared = len(frozenset(one) & frozenset(other))
+    return (shared / len(one) + shared / len(other)) / 2 if one and other else 0.0
+
+
+async def _score(
+    embedder: Embedder, text: str, keywords: Collection[str], segments: Sequence[Segment]
+) -> list[float]:
+    """How well segments fit a text: the cosine of their content, and the overlap of keywords."""
+    cosines = await likeness(embedder, text, [each.content for each in segments], passage=True)
+    words = _fold(keywords)
+    return [
+        float(cosine) + _overlap(words, each.keywords)
+        for cosine, each in zip(cosines, segments, strict=True)
+    ]
+
+
+async def _place(embedder: Embedder, theme: Any, segments: Sequence[Segment]) -> int:
+    """The place of the segment that a theme joins, or of the new one that it opens."""
+    scores = await _score(embedder, theme["content"], theme["keywords"], segments)
+    best = max(range(len(scores)), key=lambda at: scores[at], default=None)
+    return len(segments) if best is None or scores[best] < JOINS else best
