@@ -42,14 +42,14 @@ def write_inspect_logs(run: Path, folder: Path) -> list[Path]:
         own = [record for record in answers.values() if record.method == method.label]
         log = _make_log(run.resolve().name, manifest, method, own)
         spec = log["eval"]
-        words = (spec["created"], _dashed(spec["task"]), spec["task_id"])
+        words = (spec["created"], _join_words(spec["task"]), spec["task_id"])
         path = folder / "_".join(word.replace(":", "-") for word in words)
         paths.append(path.with_name(f"{path.name}.json"))
         replace_file(paths[-1], json.dumps(log, ensure_ascii=False, indent=1).encode())
     return paths
 
 
-def _dashed(text: str) -> str:
+def _join_words(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")
 
 

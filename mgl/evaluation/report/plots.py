@@ -47,7 +47,7 @@ STYLE: Final = {
     "savefig.transparent": True,
 }
 _MOST_PAIRS: Final = 30
-_MARGIN: Final = 1.6
+_MARGIN: Final = 2.5  # so that the axis has two of 1, 2 and 5 at least
 _FLOOR: Final = -2  # of 100, so that a mark at 0 is whole
 _GREY: Final = "#56616d"
 

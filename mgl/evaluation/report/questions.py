@@ -69,7 +69,7 @@ def list_questions(frame: Frame) -> tuple[tuple[Question, ...], int]:
     dataset = _find_dataset(frame.group)
 
     @lru_cache(maxsize=1)
-    def opened(source: str) -> Source | None:
+    def open_source(source: str) -> Source | None:
         try:
             return None if dataset is None else dataset.sources[source]()
         except (KeyError, MglError):
@@ -78,7 +78,7 @@ def list_questions(frame: Frame) -> tuple[tuple[Question, ...], int]:
     found = []
     for id in chosen:
         item = frame.items[id]
-        source, gold = opened(item["source"]), set(item["evidence"])
+        source, gold = open_source(item["source"]), set(item["evidence"])
         said = tuple(
             Said(
                 label,
