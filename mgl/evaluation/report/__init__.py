@@ -1,1 +1,1 @@
-"""What runs have shown, as tables, comparisons and plots, in Markdown, HTML and CSV."""
+"""What runs have shown: tables, comparisons and plots, as a page, as CSV and in the terminal."""
