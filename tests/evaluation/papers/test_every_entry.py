@@ -7,6 +7,7 @@ of a table go together.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,17 +25,22 @@ from mgl.retrieval.fakes import WordReranker
 from tests.evaluation.small_data import WRITERS
 from tests.evaluation.trial import MODEL, Trial
 
-RUNS = [
-    pytest.param(run, id=f"{suite.name}-{entry.id}-{run.name or run.benchmark}")
+APART: dict[str, Any] = {"name": "", "embedder": None, "reranker": None, "methods": ()}
+RUNS = {
+    repr(
+        [run.model_copy(update=APART), [(one.memory, one.settings) for one in run.methods]]
+    ): pytest.param(run, id=f"{suite.name}-{entry.id}-{run.name or run.benchmark}")
     for suite in load_suites().values()
     for entry in suite.entries
     for run in entry.runs
-]
+}
+"""Each once: retrieval models, which are made up here, tell no two apart."""
+
 ITEMS = 2
 
 
 @pytest.mark.usefixtures("embeds_words")
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("run", RUNS.values())
 def test_a_run_of_a_suite_goes_from_its_data_to_its_scores(
     run: Run,
     tmp_path: Path,
