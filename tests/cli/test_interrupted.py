@@ -98,16 +98,17 @@ def test_a_stopped_build_goes_on_where_it_was(
 
 
 def test_a_call_that_was_paid_before_its_chunk_was_written_is_not_paid_again(
-    book: Path, server: Server, tmp_path: Path
+    mgl: Mgl, book: Path, server: Server, mgl_home: Path
 ) -> None:
     """Killed between the reply and the edits: the log has the call, the chunk is not done."""
-    whole = finish(book, server, tmp_path / "home")
-    with closing(sqlite3.connect(tmp_path / "home" / "mgl.sqlite")) as connection, connection:
+    words = command(book, server)[3:]
+    whole = json.loads(mgl(*words).stdout)
+    with closing(sqlite3.connect(mgl_home / "mgl.sqlite")) as connection, connection:
         last = connection.execute("SELECT max(chunk) FROM steps").fetchone()
         connection.execute("DELETE FROM edits WHERE chunk = ?", last)
         connection.execute("DELETE FROM steps WHERE chunk = ?", last)
     calls = len(server.seen)
-    again = finish(book, server, tmp_path / "home")
+    again = json.loads(mgl(*words).stdout)
     assert len(server.seen) == calls
     assert again["usage"]["calls"] == 0
     assert {**again, "usage": 0} == {**whole, "usage": 0}
