@@ -61,7 +61,10 @@ class Epoch:
 @dataclass(slots=True)
 class Fitted:
     """How training went: the scores of the development rows ``before`` the first step, and of the
-    weights that were kept, which are those of the epoch ``best`` (-1: the first weights)."""
+    weights that were kept, which are those of the epoch ``best`` (-1: the first weights).
+
+    ``seconds`` are of the processor, in steps.
+    """
 
     before: list[float]
     after: list[float]
@@ -101,9 +104,9 @@ def fit(task: Task[BatchT], settings: Settings, work: Path, key: str, observer: 
     run.start()
     observer.progress("steps", run.step, run.total)
     while run.step < run.total and not run.is_settled:
-        began = time.monotonic()
+        began = time.process_time()
         run.advance()
-        run.fitted.seconds += time.monotonic() - began
+        run.fitted.seconds += time.process_time() - began
         observer.progress("steps", run.step, run.total)
         if run.step % EVERY == 0 or run.step % run.length == 0:
             run.save()

@@ -123,8 +123,9 @@ async def write_questions(
 
     async def write(text: Text) -> Pair | None:
         nonlocal done
-        given = {"text": text.text} | ({"before": text.before} if text.before else {})
-        prompt = OF_A_MESSAGE if text.before else OF_A_PASSAGE
+        prompt, given = OF_A_PASSAGE, {"text": text.text}
+        if text.turns:
+            prompt, given["before"] = OF_A_MESSAGE, text.before or "(nothing was said before)"
         with showing(source, text.turns or None):
             proposal = await propose(
                 llm,

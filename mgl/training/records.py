@@ -98,7 +98,7 @@ def _describe(name: str, manifest: Mapping[str, Any], trained: Trained) -> str:
         [
             f"# {name}",
             "",
-            f"A {manifest['kind']} adapter of {manifest['base']}, trained in {fitted.seconds:.0f} s"
+            f"A {manifest['kind']} adapter of {manifest['base']}, trained in {fitted.seconds:.0f} CPU-s"
             f" on {json.dumps(manifest['rows'])} rows (the development rows among them); licence "
             f"of the data: {manifest['licence']}.",
             "",
