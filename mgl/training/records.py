@@ -98,8 +98,8 @@ def _describe(name: str, manifest: Mapping[str, Any], trained: Trained) -> str:
         [
             f"# {name}",
             "",
-            f"A {manifest['kind']} adapter of {manifest['base']}, trained in {fitted.seconds:.0f} CPU-s"
-            f" on {json.dumps(manifest['rows'])} rows (the development rows among them); licence "
+            f"A {manifest['kind']} adapter of {manifest['base']}, trained in "
+            f"{fitted.seconds:.0f} CPU-seconds on {json.dumps(manifest['rows'])} rows (the development rows among them); licence "
             f"of the data: {manifest['licence']}.",
             "",
             f"Settings: {json.dumps(manifest['settings'])}.",
