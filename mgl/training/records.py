@@ -99,8 +99,8 @@ def _describe(name: str, manifest: Mapping[str, Any], trained: Trained) -> str:
             f"# {name}",
             "",
             f"A {manifest['kind']} adapter of {manifest['base']}, trained in "
-            f"{fitted.seconds:.0f} CPU-seconds on {json.dumps(manifest['rows'])} rows (the development rows among them); licence "
-            f"of the data: {manifest['licence']}.",
+            f"{fitted.seconds:.0f} CPU-seconds on {json.dumps(manifest['rows'])} rows (the "
+            f"development rows among them); licence of the data: {manifest['licence']}.",
             "",
             f"Settings: {json.dumps(manifest['settings'])}.",
             "",
