@@ -48,7 +48,7 @@ RECORD: Final = "record.md"
 LORA: Final = "adapter_model.safetensors"
 LORA_CONFIG: Final = "adapter_config.json"
 
-AdapterKind = Literal["retriever", "ranker", "boundary"]
+AdapterKind = Literal["retriever", "boundary"]
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _LORA_KEY: Final = re.compile(r"(?:base_model\.model\.)?(.+)\.lora_A\.weight")

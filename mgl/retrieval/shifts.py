@@ -23,7 +23,7 @@ from mgl.retrieval.models import Source, find_model
 __all__ = ["HEAD", "ShiftDetector", "open_detector", "pair_lines"]
 
 HEAD: Final = "head.safetensors"
-BEFORE: Final = 3
+BEFORE: Final = 2
 AFTER: Final = 2
 """Lines that are read before a place and from it on."""
 
