@@ -44,5 +44,5 @@ def add(
         if flush:
             talk.flush()
         typer.echo(f"{name}: {count} turns")
-        print_stats(talk.stats(), "turns")
+        print_stats(talk.stats(), "turns", count)
         print_usage(talk.usage(time.monotonic() - start))

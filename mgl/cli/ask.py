@@ -55,7 +55,7 @@ def ask(
         return
     print_answer(result.answer, turns)
     typer.echo("")
-    print_stats(result.stats, summary.unit)
+    print_stats(result.stats, summary.unit, summary.turns)
     if result.answer.compaction_ratio is not None:
         typer.echo(
             f"compaction: the first prompt had {result.answer.compaction_ratio:.1%} "

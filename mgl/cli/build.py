@@ -63,10 +63,10 @@ def build(
             retry_failed=retry_failed,
             **options,
         )
-        unit = lab.memory(result.memory_id).unit
+        summary = lab.memory(result.memory_id)
     if as_json:
         print_json(result.to_json())
         return
-    print_stats(result.stats, unit)
+    print_stats(result.stats, summary.unit, summary.turns)
     print_usage(result.usage)
     typer.echo(f"memory: {result.memory_id} (mgl show {result.memory_id})")

@@ -146,12 +146,13 @@ def format_turn(turn: Turn, width: int | None = None) -> str:
     return f"[{place}] {speaker}“{one_line(turn.text, width)}”"
 
 
-def print_stats(stats: Stats, unit: str = "chunks") -> None:
-    """Print a memory's size, and how many of its edits were applied; it was read in ``unit``."""
+def print_stats(stats: Stats, unit: str, turns: int | None = None) -> None:
+    """Print a memory's size, what it was read from (``turns``, or the steps of its log, in
+    ``unit``), and how many of its edits were applied."""
     refused = ", ".join(f"{reason} {n}" for reason, n in stats.edits_rejected.items())
     typer.echo(
         f"graph: {count(stats.nodes, 'node')}, {count(stats.edges, 'edge')} from "
-        f"{count(stats.chunks, unit.removesuffix('s'))}; "
+        f"{count(stats.chunks if turns is None else turns, unit.removesuffix('s'))}; "
         f"edits: {stats.edits_applied} applied, {stats.edits_repaired} repaired, "
         f"{sum(stats.edits_rejected.values())} rejected{f' ({refused})' if refused else ''}"
     )

@@ -78,7 +78,7 @@ def _show_memory(lab: Lab, summary: MemorySummary, step: int | None, as_json: bo
         pairs["step"] = f"{step} of {whole.length}"
     print_pairs(pairs)
     if step is None:
-        print_stats(stats, summary.unit)
+        print_stats(stats, summary.unit, summary.turns)
     print_nodes(view)
     for answer in view.answers:
         typer.echo(f"\nquestion: {one_line(answer.question)}")

@@ -57,6 +57,8 @@ def estimate_from_past(
 
 def describe_estimate(cost: Estimate) -> str:
     """Say in a line what is still to be done, how long it takes, and how that is known."""
+    if not cost.calls:
+        return "to do: no model call"
     chunks = f"{cost.chunks - cost.done:,} of {cost.chunks:,} chunks: " if cost.chunks else ""
     said = f"to do: {chunks}{cost.calls:,} model calls, {cost.input_tokens:,} input tokens"
     if cost.seconds is None:
