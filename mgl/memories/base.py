@@ -92,11 +92,13 @@ class PresetConfig(BaseModel):
     """A configuration with a preset for models and machines that cannot follow the paper's.
 
     ``SMALL`` are the options that ``small`` sets; what is given besides goes before them.
+    ``READING`` are the options that decide how a memory is read, and nothing of what is in it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     SMALL: ClassVar[Mapping[str, Any]] = {}
+    READING: ClassVar[frozenset[str]] = frozenset()
     preset: Literal["paper", "small"] = "paper"
 
     @model_validator(mode="before")
@@ -255,8 +257,11 @@ class SourceMemory(Memory, Generic[ConfigT]):
         return source.transcript if isinstance(source, Conversation) else source
 
     def _recorded_config(self) -> dict[str, Any]:
-        """The configuration as it decides the log; its pace, ``in_flight``, is the default's."""
-        fields, config = type(self._config).model_fields, self._config.model_dump(mode="json")
+        """The configuration as it decides the log, without the options that only read; its pace,
+        ``in_flight``, is the default's."""
+        reading = self._config.READING if isinstance(self._config, PresetConfig) else ()
+        fields = type(self._config).model_fields
+        config = self._config.model_dump(mode="json", exclude=set(reading))
         pace = {"in_flight": fields["in_flight"].default} if "in_flight" in fields else {}
         return {**config, **pace}
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +181,23 @@ def test_what_runs_here_is_known_from_its_files(
     else:
         (folder / file).write_text(json.dumps(content))
     assert is_encoder(folder) is runs
+
+
+def test_encoders_load_side_by_side_and_without_telemetry(tmp_path: Path) -> None:
+    """Two threads import OpenVINO at once where an engine and an embedder start together."""
+    code = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from mgl.llm.engines.openvino import import_genai
+from mgl.retrieval.encoders import Encoder
+load = lambda n: Encoder(Path(sys.argv[1]), "mean", 16) if n % 2 else import_genai()
+with ThreadPoolExecutor(8) as pool:
+    list(pool.map(load, range(8)))
+assert not [name for name in sys.modules if name.startswith("openvino_telemetry")]
+"""
+    command = [sys.executable, "-c", code, str(write_bert(tmp_path))]
+    subprocess.run(command, check=True, timeout=60)
 
 
 @pytest.mark.weights

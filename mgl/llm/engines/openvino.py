@@ -38,6 +38,7 @@ BATCHED_TOKENS = 2048  # of all prompts in one step
 CONVERTED: Final = "openvino-"  # and the version of OpenVINO
 CONVERSION_SPACE: Final = 2  # free disk that a conversion needs, in sizes of the file
 _TELEMETRY = "openvino_telemetry"
+_importing = threading.Lock()
 
 
 @dataclass(slots=True)
@@ -312,20 +313,21 @@ class OpenVinoEngine:
 
 
 def import_genai() -> Any:
-    """Import openvino_genai without its telemetry.
+    """Import openvino_genai without its telemetry; from several threads, one after another.
 
     Importing openvino sends a usage event unless its user opted out. It goes without if the package
     that sends is missing, and during this import it is.
     """
     missing: Any = None
-    known = sys.modules.get(_TELEMETRY)
-    if known is None:
-        sys.modules[_TELEMETRY] = missing
-    try:
-        import openvino_genai
-    finally:
+    with _importing:
+        known = sys.modules.get(_TELEMETRY)
         if known is None:
-            del sys.modules[_TELEMETRY]
+            sys.modules[_TELEMETRY] = missing
+        try:
+            import openvino_genai
+        finally:
+            if known is None:
+                del sys.modules[_TELEMETRY]
     return openvino_genai
 
 

@@ -40,6 +40,9 @@ class GamConfig(PresetConfig):
         "anchoring": "event",
         "meaning": "context",
     }
+    READING: ClassVar[frozenset[str]] = frozenset(
+        "anchoring meaning anchors k beta_time beta_role beta_conf answer_tokens".split()
+    )
 
     partition: Literal["semantic", "session", "window", "turns"] = "semantic"
     boundaries: str = "prompt"

@@ -5,7 +5,7 @@ What goes beyond the paper, or takes a part of it away, is a named option.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final, Literal
+from typing import ClassVar, Final, Literal
 
 from pydantic import Field
 
@@ -33,7 +33,6 @@ class MnemisConfig(PresetConfig):
     ``ranking`` is what orders episodes: the ``rerank``er, or (``context``, ours) what stands around
     them (``mgl.retrieval.turns``), fused with what was found and selected in them.
     ``preset`` ``small`` is for models and machines that cannot follow the extraction at its price.
-    ``READING`` are the options that decide how a memory is read, and nothing of what is in it.
     """
 
     SMALL: ClassVar = {
@@ -66,10 +65,6 @@ class MnemisConfig(PresetConfig):
     def reads_graph(self) -> bool:
         """Whether a question reads anything but episodes."""
         return self.routes != "system1" or self.kinds != "rag"
-
-    def writing_options(self) -> dict[str, Any]:
-        """Return the options that decide what is in a memory, as plain JSON values."""
-        return self.model_dump(mode="json", exclude=set(self.READING))
 
     def sampling(self, tokens: int = REPLY_TOKENS) -> Sampling:
         """Return how a reply of at most ``tokens`` is sampled."""

@@ -112,9 +112,6 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         self._matcher: FactMatcher | None = None
         self._index: Index | None = None
 
-    def _recorded_config(self) -> dict[str, Any]:
-        return self._config.writing_options()
-
     def _writing_prompts(self) -> Sequence[Prompt]:
         return writing_prompts(self._config)
 

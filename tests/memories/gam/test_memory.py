@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from mgl.errors import InputError
 from mgl.llm.base import Completion, Request
 from mgl.llm.fakes import SchemaEngine, ScriptedEngine
-from mgl.memories.gam import Gam
+from mgl.memories.gam import Gam, GamConfig
 from mgl.memories.gam.boundaries import boundaries_schema
 from mgl.memories.gam.state import VOCABULARY, Append, Link
 from mgl.store import Store
@@ -281,3 +281,29 @@ async def test_a_question_writes_nothing_and_finds_what_waits(
     reading = await memory.read(Question("What does Ann paint?"))
     assert {event.turn for event in reading.events} == {0, 1, 2}
     assert store.edits(memory.id) == []
+
+
+READING = {
+    "anchoring": "event",
+    "meaning": "context",
+    "anchors": 3,
+    "k": 3,
+    "beta_time": 2.0,
+    "beta_role": 2.0,
+    "beta_conf": 2.0,
+    "answer_tokens": 99,
+}
+
+
+async def test_a_memory_that_is_read_in_another_way_is_the_same(memory_of: Open) -> None:
+    assert set(READING) == GamConfig.READING
+    talk_ = talk(["I paint a horse", "Which one?"], ["The lake is cold", "Swim then"])
+    options = {"partition": "session", "summaries": "extract", "relations": "similarity"}
+    memory = memory_of(talk_, **options)
+    await memory.build()
+    for option, value in READING.items():
+        other = memory_of(talk_, **options, **{option: value})
+        assert other.id == memory.id
+        await other.build()
+        assert other.state == memory.state
+    assert memory_of(talk_, **options, threshold=0.1).id != memory.id
