@@ -17,13 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-SHOWN = 10
-TITLES = {
-    "evidence": "evidence that points nowhere",
-    "repeated": "asked twice of one source",
-    "same_golds": "a gold answer twice",
-    "notes": "notes",
-}
+NOTES = 10
 
 app = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
 
@@ -74,10 +68,7 @@ def show(
     folder: Folder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a benchmark: where to get it, and what is here of it.
-
-    Its files are checked for evidence that points nowhere, repeated questions and repeated answers.
-    """
+    """Show a benchmark: where to get it, and what is here of it."""
     from mgl import registry
 
     _check_folder(folder)
@@ -104,21 +95,10 @@ def show(
         typer.echo()
         categories = contents["categories"].items()
         print_table(("CATEGORY", "ITEMS"), [(each or "-", f"{n:,}") for each, n in categories])
-        for title in ("evidence", "repeated", "same_golds", "notes"):
-            _print_list(TITLES[title], contents[title])
-
-
-def _print_list(title: str, found: Any) -> None:
-    if not found:
-        return
-    lines = list(found)
-    if isinstance(found, dict):
-        lines = [f"{id}: {', '.join(named)}" for id, named in found.items()]
-    typer.echo(f"\n{title}: {len(lines):,}")
-    for line in lines[:SHOWN]:
-        typer.echo(f"  {one_line(line if isinstance(line, str) else ', '.join(line))}")
-    if len(lines) > SHOWN:
-        typer.echo(f"  and {len(lines) - SHOWN:,} more (--json has all)")
+        for note in dataset.notes[:NOTES]:
+            typer.echo(f"note: {one_line(note)}")
+        if len(dataset.notes) > NOTES:
+            typer.echo(f"note: and {len(dataset.notes) - NOTES:,} more (--json has all)")
 
 
 def _check_folder(folder: Path | None) -> None:
@@ -156,15 +136,12 @@ def _describe(benchmark: Benchmark, folder: Path | None) -> tuple[dict[str, Any]
 
 
 def _count_contents(dataset: Dataset) -> dict[str, Any]:
-    from mgl.benchmarks.checking import check_dataset
-
     return {
         "items_here": len(dataset.items),
         "sources": len(dataset.sources),
         "without_gold": sum(not item.golds for item in dataset.items),
         "sha256": dict(dataset.sha256),
         "categories": dict(Counter(item.category for item in dataset.items).most_common()),
-        **asdict(check_dataset(dataset)),
         "notes": list(dataset.notes),
     }
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from mgl.cli.check import check
 from mgl.cli.options import (
     AsJson,
     ModelChoice,
@@ -56,6 +57,8 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+
+app.command("check")(check)
 
 Run = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")]
 DataFolder = Annotated[

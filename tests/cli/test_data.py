@@ -81,7 +81,7 @@ def test_show_tells_where_to_get_it_and_what_is_here(
     for wanted in ("CC BY-NC 4.0", "ACL 2024", "snap-research/locomo", "f1_locomo_official"):
         assert wanted in text
     assert "2 items of 1 sources, 1 without a gold answer" in text
-    assert "notes: 1\n  conv-1/q0: evidence that names no turn left out: D9:9\n" in text
+    assert "note: conv-1/q0: evidence that names no turn left out: D9:9\n" in text
     shown = json.loads(mgl("data", "show", "locomo", "--json").stdout)
     assert shown["categories"] == {"multi-hop": 1, "single-hop": 1}
     assert len(shown["sha256"]["locomo10.json"]) == 64

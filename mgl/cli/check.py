@@ -1,0 +1,148 @@
+"""``mgl eval check``: what a benchmark's files hold, and what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mgl.cli.options import AsJson
+from mgl.cli.output import one_line, print_json, print_pairs, print_table
+from mgl.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from mgl.benchmarks.base import Dataset
+    from mgl.benchmarks.checking import Correction
+
+__all__ = ["check"]
+
+SHOWN = 10
+
+
+def check(
+    benchmark: Annotated[
+        str, typer.Argument(metavar="BENCHMARK", help="A benchmark (`mgl data`).")
+    ],
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", metavar="PATH", help="Its files, instead of those in MGL_DATA."),
+    ] = None,
+    corrections: Annotated[
+        Path | None,
+        typer.Option(
+            "--corrections",
+            metavar="FILE",
+            help="Labels known to be wrong: JSON lines of id, golds, why.",
+        ),
+    ] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option("--run", metavar="DIR", help="Show a run's scores with and without them."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check a benchmark's files: items, sources, evidence, answers.
+
+    With --corrections, also list its labels that are known to be wrong.
+    """
+    from mgl.benchmarks.checking import check_dataset, read_corrections
+
+    if run is not None and corrections is None:
+        raise UsageError("--run compares two scores", hint="give --corrections FILE, too")
+    dataset = _read(benchmark, data)
+    found = check_dataset(dataset)
+    wrong = read_corrections(corrections, dataset.items) if corrections else {}
+    scores = _score_both(run, wrong) if run else []
+    if as_json:
+        rows = [one.model_dump() for one in wrong.values()]
+        print_json({**asdict(found), "corrections": rows, "scores": scores})
+        return
+    total = len(dataset.items)
+    print_pairs({"items": f"{total:,}", "sources": f"{len(found.sources):,}"})
+    print_table(("CATEGORY", "ITEMS"), [(name or "-", f"{n:,}") for name, n in found.items.items()])
+    golds = {item.id: item.golds for item in dataset.items}
+    _list("without a gold answer", found.without_gold)
+    _list(
+        "evidence that points nowhere", [f"{k}: {', '.join(v)}" for k, v in found.evidence.items()]
+    )
+    _list("asked twice of one source", [", ".join(ids) for ids in found.repeated])
+    _list("a gold answer twice", found.same_golds)
+    _list("notes", found.notes)
+    _list(
+        "known wrong labels",
+        [
+            f"{one.id}: {'; '.join(golds[one.id]) or 'no answer'} → "
+            f"{'; '.join(one.golds) or 'no answer'}{one.why and f' ({one.why})'}"
+            for one in wrong.values()
+        ],
+    )
+    if scores:
+        head = ("METHOD", "SCORE", "AS PUBLISHED", "N", "CORRECTED", "N")
+        print_table(head, [tuple(map(_show, row.values())) for row in scores])
+
+
+def _read(name: str, given: Path | None) -> Dataset:
+    from mgl import registry
+    from mgl.benchmarks.files import find_data
+
+    benchmark = registry.load("benchmark", name)
+    place = given or find_data(benchmark.about)
+    if place is None:
+        raise InputError(
+            f"the files of {benchmark.about.title} are not in MGL_DATA",
+            hint=f"give --data PATH, or download them: {benchmark.about.where}",
+        )
+    dataset: Dataset = benchmark.read(place)
+    return dataset
+
+
+def _list(title: str, lines: Any) -> None:
+    if lines:
+        typer.echo(f"\n{title}: {len(lines):,}")
+        for line in lines[:SHOWN]:
+            typer.echo(f"  {one_line(line)}")
+        if len(lines) > SHOWN:
+            typer.echo(f"  and {len(lines) - SHOWN:,} more (--json has all)")
+
+
+def _score_both(folder: Path, wrong: Mapping[str, Correction]) -> list[dict[str, Any]]:
+    """The mean of each score of a run by the published labels and by the corrected ones; a judge's
+    verdicts are of the labels that it was shown."""
+    from statistics import fmean
+
+    from mgl.benchmarks.checking import correct_item
+    from mgl.evaluation.records import item_from_json
+    from mgl.evaluation.runs.folder import RunFolder
+    from mgl.evaluation.runs.manifest import Manifest
+    from mgl.evaluation.scorers.registry import find_scorers, score_answer
+
+    manifest = Manifest.read(folder)
+    names = [scorer.name for scorer in find_scorers(manifest.scorers)]
+    values: dict[tuple[str, str], tuple[list[float], list[float]]] = {}
+    for (method, *_), record in RunFolder(folder).log.answers.items():
+        item = item_from_json(record.item)
+        for side, own in enumerate((item, correct_item(item, wrong))):
+            scores = {} if own is None else score_answer(names, own, record)
+            for name, value in scores.items():
+                if value is not None:
+                    values.setdefault((method, name), ([], []))[side].append(value)
+    return [
+        {
+            "method": method,
+            "score": name,
+            "published": fmean(before) if before else None,
+            "published_n": len(before),
+            "corrected": fmean(after) if after else None,
+            "corrected_n": len(after),
+        }
+        for (method, name), (before, after) in values.items()
+    ]
+
+
+def _show(value: Any) -> str:
+    return (
+        f"{100 * value:.1f}" if isinstance(value, float) else str("-" if value is None else value)
+    )
