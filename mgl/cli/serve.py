@@ -80,6 +80,9 @@ def start(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the server's command and start nothing.")
     ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="With --dry-run: print the plan as JSON.")
+    ] = False,
 ) -> None:
     """Start a server.
 
@@ -95,6 +98,11 @@ def start(
 
     if detach and dry_run:
         raise UsageError("--dry-run starts nothing", hint="leave out --detach")
+    if as_json and not dry_run:
+        raise UsageError(
+            "--json prints a plan and starts nothing",
+            hint="add --dry-run; `mgl serve status --json` describes the servers that run",
+        )
     adapters = dict(_parse_adapter(text) for text in adapter or ())
     home = shipped.home()
     serving = load_serving_profile(profile, home=home)
@@ -111,6 +119,10 @@ def start(
         adapters=adapters,
         home=home,
     )
+    if as_json:
+        named = {name: str(path) for name, path in adapters.items()}
+        print_json({**asdict(plan), "adapters": named, "base_url": plan.base_url})
+        return
     if dry_run:
         typer.echo(plan.shell())
         return

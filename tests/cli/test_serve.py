@@ -145,6 +145,11 @@ def test_dry_run_prints_the_command_and_starts_nothing(
     assert "--host 127.0.0.1" in printed.stdout
     assert "tales=/adapters/tales" in printed.stdout
     assert "API_KEY" not in printed.stdout
+    as_json = mgl(*start, "--dry-run", "--json", "--adapter", "tales=/adapters/tales")
+    plan = json.loads(as_json.stdout)
+    assert plan["command"][1:3] == ["-m", "vllm.entrypoints.openai.api_server"]
+    assert plan["adapters"] == {"tales": "/adapters/tales"}
+    assert mgl(*start, "--json").exit_code == 2
     assert not (mgl_home / "servers" / "run").exists()
 
 
