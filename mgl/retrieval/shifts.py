@@ -30,7 +30,7 @@ AFTER: Final = 2
 
 @dataclass(frozen=True)
 class ShiftDetector:
-    """An encoder with a logistic regression on its states."""
+    """An encoder with a logistic regression on how two of its states differ."""
 
     model_id: str
     encoder: Encoder
@@ -43,8 +43,11 @@ class ShiftDetector:
         pairs = pair_lines(lines)
         if not pairs:
             return np.zeros(0, dtype=np.float32)
-        states = self.encoder.run([before for before, _ in pairs], [after for _, after in pairs])
-        chances: NDArray[np.float32] = 1 / (1 + np.exp(-(states @ self.weight + self.bias)))
+        states = self.encoder.run([text for pair in zip(*pairs, strict=True) for text in pair])
+        states *= states.shape[1] ** 0.5 / np.linalg.norm(states, axis=1, keepdims=True)
+        before, after = np.split(states, 2)
+        features = np.hstack([before * after, np.abs(before - after)])
+        chances: NDArray[np.float32] = 1 / (1 + np.exp(-(features @ self.weight + self.bias)))
         return chances
 
     def find_shifts(self, lines: Sequence[str]) -> list[int]:

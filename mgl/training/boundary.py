@@ -1,8 +1,9 @@
 """Trains an encoder to tell where a conversation turns to another topic.
 
-It reads the lines before a place and those from it on as a pair, and says by a logistic regression
-on their mean hidden state how likely a topic begins there. Places at least as likely as a threshold
-are boundaries; the threshold is the one of the best F1 on the development rows.
+It embeds the lines before a place and those from it on, and says by a logistic regression on the
+products and differences of both vectors how likely a topic begins there: at first by their cosine.
+Places at least as likely as a threshold are boundaries; the threshold is the one of the best F1 on
+the development rows.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     import torch
 
 __all__ = ["best_threshold", "make_boundary", "score_boundaries", "train_boundary"]
+
+STEEPNESS: Final = 5.0
+"""By how much a cosine lower by 1 raises the log-odds of a boundary before the first step."""
 
 _AT_ONCE: Final = 128
 
@@ -100,6 +104,8 @@ def best_threshold(chances: Sequence[float], labels: Sequence[bool]) -> tuple[fl
     order = np.argsort(-np.asarray(chances), kind="stable")
     right = np.cumsum(np.asarray(labels, dtype=int)[order])
     scores = 2 * right / (np.arange(1, len(order) + 1) + sum(labels))
+    ranked = np.asarray(chances)[order]
+    scores[:-1][ranked[:-1] == ranked[1:]] = 0  # equal chances are not told apart
     place = int(np.argmax(scores))
     lower = chances[order[min(place + 1, len(order) - 1)]]
     return (chances[order[place]] + lower) / 2, float(scores[place])
@@ -118,9 +124,11 @@ class _Boundary:
         )
         import torch
 
-        self._head = torch.nn.Linear(self._encoder.dims, 1)
-        torch.nn.init.zeros_(self._head.weight)
-        torch.nn.init.zeros_(self._head.bias)
+        dims = self._encoder.dims
+        self._head = torch.nn.Linear(2 * dims, 1)
+        with torch.no_grad():
+            self._head.weight.zero_()[:, :dims] = -STEEPNESS / dims
+            self._head.bias.zero_()
         self._head.to(next(iter(self._encoder.parameters().values())).device)
         self._settings = settings
         self._places = [place for row in rows for place in _list_places(row)]
@@ -179,8 +187,13 @@ class _Boundary:
         return [*files, folder / HEAD]
 
     def _score(self, batch: Sequence[Place]) -> torch.Tensor:
-        before, after = [each[0] for each in batch], [each[1] for each in batch]
-        logits: torch.Tensor = self._head(self._encoder.encode(before, after).float())
+        import torch
+
+        texts = [each[0] for each in batch] + [each[1] for each in batch]
+        vectors = torch.nn.functional.normalize(self._encoder.encode(texts).float(), dim=1)
+        before, after = (vectors * self._encoder.dims**0.5).split(len(batch))
+        features = torch.cat([before * after, (before - after).abs()], dim=1)
+        logits: torch.Tensor = self._head(features)
         return logits.float()[:, 0]
 
 

@@ -21,7 +21,7 @@ LAYERS: Final = r".*encoder.*\.(query|key|value|dense)"
 
 
 class LoraEncoder:
-    """Texts, or pairs of them, to the mean of their last hidden states: shape (n, dims).
+    """Texts to the mean of their last hidden states: shape (n, dims).
 
     ``rank`` is that of the update of each linear layer; its factor is 2 (alpha = 2 · rank).
     ``seed`` draws its first weights. Texts longer than ``max_tokens`` are truncated. Raises
@@ -59,11 +59,9 @@ class LoraEncoder:
         """The weights of the LoRA, by name."""
         return {name: each for name, each in self._model.named_parameters() if each.requires_grad}
 
-    def encode(self, texts: Sequence[str], after: Sequence[str] | None = None) -> torch.Tensor:
-        """Encode texts, or pairs of a text and what comes ``after`` it."""
-        given = (to_utf8(texts),) if after is None else (to_utf8(texts), to_utf8(after))
+    def encode(self, texts: Sequence[str]) -> torch.Tensor:
         batch = self._tokenizer(
-            *given,
+            to_utf8(texts),
             padding=True,
             truncation=True,
             max_length=self._max_tokens,

@@ -46,6 +46,7 @@ from mgl.memories.options import read_settings
 from mgl.models.shipped import home
 from mgl.prompt import one_line
 from mgl.retrieval.opening import DEFAULT_EMBEDDER, open_embedder
+from mgl.retrieval.shifts import open_detector
 from mgl.types import Conversation, StageUsage, Turn
 
 Arguments = argparse.Namespace
@@ -95,12 +96,16 @@ def boundaries(lab: Lab, arguments: Arguments) -> None:
     """Run the sessions of a conversation together: do boundaries lie where sessions ended?"""
     totals: dict[str, BoundaryScores] = defaultdict(lambda: BoundaryScores(0, 0, 0))
     embedder = open_embedder(arguments.embedder or DEFAULT_EMBEDDER, home())
+    detector = open_detector(arguments.detector, home()) if arguments.detector else None
     for sample in read_locomo(arguments):
         turns = sample.conversation.turns
         ends = [n for n in range(len(turns) - 1) if turns[n].session != turns[n + 1].session]
         texts = [turn.text for turn in turns]
         totals["greetings"] += boundary_scores(greetings(texts), ends)
         totals["valleys"] += boundary_scores(valleys(embedder.embed(texts)), ends)
+        if detector is not None:
+            begins = detector.find_shifts(texts)
+            totals[arguments.detector] += boundary_scores([place - 1 for place in begins], ends)
         if arguments.model is not None:
             found = find_boundaries(lab, sample, arguments)
             totals[arguments.model] += boundary_scores(found, ends)
@@ -204,6 +209,7 @@ def main() -> None:
     parser = command_parser(__doc__, COMMANDS)
     add_locomo(parser)
     parser.add_argument("--method", nargs="*", default=["gam", "turns", "transcript"])
+    parser.add_argument("--detector", help="an adapter of `mgl train boundary` (boundaries)")
     parser.add_argument("--questions", type=int, default=10, help="asked at each size (growth)")
     parser.add_argument("--every", type=int, default=5, help="sessions between sizes (growth)")
     run_command(parser, COMMANDS)
