@@ -268,6 +268,7 @@ class OpenVinoEngine:
     def _finish(self, job: _Job) -> bool:
         """Deliver the result of a job that has ended; whether it has."""
         if job.cancelled.is_set():
+            job.handle.cancel()  # it may have come since the step began
             return True
         status = self._genai.GenerationStatus
         state = job.handle.get_status()
