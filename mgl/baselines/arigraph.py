@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from math import log
 from typing import Annotated, Final
 
@@ -135,12 +134,7 @@ class AriGraph(Baseline):
 
     def _observations(self) -> list[Span]:
         """The sessions of the conversation."""
-        talk, spans = self.conversation, []
-        for _, numbers in groupby(range(len(talk.turns)), lambda at: talk.turns[at].session):
-            lines = [talk.line_span(number) for number in numbers if talk.turns[number].text]
-            if lines:
-                spans.append(Span(talk.id, lines[0].start, lines[-1].end))
-        return spans
+        return [self._span_of(session) for session in self._sessions()]
 
     async def _read(self) -> None:
         store, spans = self._tools.store, self._observations()

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from itertools import groupby
 from math import ceil
 from typing import Any
 
@@ -146,6 +147,18 @@ class Baseline(SourceMemory[Any]):
             Excerpt(format_turn(turn), turn.id, talk.span(number) if turn.text else None)
             for number, turn in turns
         ]
+
+    def _sessions(self) -> list[list[int]]:
+        """The numbers of the turns that say something, by session; none of an empty session."""
+        turns = self.conversation.turns
+        by_session = groupby(range(len(turns)), key=lambda number: turns[number].session)
+        spoken = ([number for number in numbers if turns[number].text] for _, numbers in by_session)
+        return [session for session in spoken if session]
+
+    def _span_of(self, numbers: Sequence[int]) -> Span:
+        """The characters from the line of the first of these turns to that of the last."""
+        talk = self.conversation
+        return Span(talk.id, talk.line_span(numbers[0]).start, talk.line_span(numbers[-1]).end)
 
     async def _chunks(self, max_tokens: int) -> list[Chunk]:
         """The source in chunks that share nothing: of a conversation, groups of its turns."""

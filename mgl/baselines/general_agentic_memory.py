@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import groupby
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -153,12 +152,7 @@ class GeneralAgenticMemory(Baseline):
         """Sessions of a conversation, or parts of a document."""
         if not isinstance(self._source, Conversation):
             return [chunk.span for chunk in await self._chunks(self._config.page_tokens)]
-        talk, pages = self._source, []
-        for _, numbers in groupby(range(len(talk.turns)), lambda at: talk.turns[at].session):
-            spoken = [talk.line_span(number) for number in numbers if talk.turns[number].text]
-            if spoken:
-                pages.append(Span(talk.id, spoken[0].start, spoken[-1].end))
-        return pages
+        return [self._span_of(session) for session in self._sessions()]
 
     async def _read(self) -> None:
         llm, store, pages = self._tools.llm, self._tools.store, await self._pages()

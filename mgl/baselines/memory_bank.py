@@ -17,7 +17,6 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from math import exp
 
 from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
@@ -119,22 +118,10 @@ class MemoryBank(Baseline):
         return (*DAILY.values(), *(prompt for prompt, _ in OVERALL.values()))
 
     async def _count_steps(self) -> int:
-        return len(self._days()) + 1
-
-    def _days(self) -> list[list[int]]:
-        """The numbers of the turns that say something, by session."""
-        turns = self.conversation.turns
-        days = groupby(range(len(turns)), key=lambda number: turns[number].session)
-        spoken = ([number for number in numbers if turns[number].text] for _, numbers in days)
-        return [day for day in spoken if day]
-
-    def _span_of(self, numbers: Sequence[int]) -> Span:
-        talk = self.conversation
-        first, last = talk.line_span(numbers[0]), talk.line_span(numbers[-1])
-        return Span(first.document_id, first.start, last.end)
+        return len(self._sessions()) + 1
 
     async def _read(self) -> None:
-        store, days = self._tools.store, self._days()
+        store, days = self._tools.store, self._sessions()
         done = store.chunks_done(self.id)
         missing = [step for step in range(len(days)) if step not in done]
         finished = len(days) - len(missing)
@@ -181,7 +168,7 @@ class MemoryBank(Baseline):
     def _pieces(self) -> list[Piece]:
         """Pairs and summaries of days, as they are searched."""
         talk, pieces = self.conversation, []
-        for day, numbers in enumerate(self._days()):
+        for day, numbers in enumerate(self._sessions()):
             for start in range(0, len(numbers), 2):
                 span = self._span_of(numbers[start : start + 2])
                 pieces.append(Piece(day, format_span(talk, span), span))
@@ -204,7 +191,7 @@ class MemoryBank(Baseline):
         about = [Excerpt(text) for name in OVERALL for text in notes.get(name, [])]
         chosen = [Excerpt(pieces[at].text, f"piece-{at}", pieces[at].span) for at in read]
         spans = [pieces[int(name)].span for name, _ in found]
-        failed = len(notes.get("events", [])) < len(self._days())
+        failed = len(notes.get("events", [])) < len(self._sessions())
         return await self._answer(
             question,
             [*about, *chosen],
@@ -216,7 +203,7 @@ class MemoryBank(Baseline):
         """Whether a piece is not forgotten by the day of the last session."""
         if not self._config.forgetting:
             return True
-        turns, days = self.conversation.turns, self._days()
+        turns, days = self.conversation.turns, self._sessions()
         then, now = turns[days[pieces[place].day][0]].time, turns[days[-1][0]].time
         if then is None or now is None:
             return True

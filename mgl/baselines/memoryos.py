@@ -268,17 +268,12 @@ class MemoryOS(Baseline):
     def _page_text(self, page: Sequence[int]) -> str:
         return "\n".join(format_turn(self.conversation.turns[number]) for number in page)
 
-    def _page_span(self, page: Sequence[int]) -> Span:
-        talk = self.conversation
-        first, last = talk.line_span(page[0]), talk.line_span(page[-1])
-        return Span(talk.id, first.start, last.end)
-
     async def _read(self) -> None:
         store, pages = self._tools.store, self._pages()
         texts = [self._page_text(page) for page in pages]
         state = _State.of(store.edits(self.id))
         for step in range(store.steps(self.id), len(pages)):
-            span = self._page_span(pages[step])
+            span = self._span_of(pages[step])
             row = await self._write_page(step, texts, state, span)
             state.apply(row)
             rows = [row]
@@ -370,11 +365,11 @@ class MemoryOS(Baseline):
             Excerpt(
                 f"{texts[str(at)]}\n(about: {state.metas[at]})",
                 f"page-{at}",
-                self._page_span(pages[at]),
+                self._span_of(pages[at]),
             )
             for at in sorted(read)
         ]
-        spans = [self._page_span(pages[at]) for at in read]
+        spans = [self._span_of(pages[at]) for at in read]
         trace = [f"keywords: {', '.join(words)}; {len(near)} segments"]
         return await self._answer(question, excerpts, read=spans, trace=trace)
 
