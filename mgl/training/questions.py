@@ -39,14 +39,12 @@ WINDOW_TOKENS: Final = 100
 
 OF_A_MESSAGE: Final = Prompt(
     "training.question_of_message",
-    source="ours",
+    source="ours",  # without an example: the 1.5B copied one in 179 of 200 replies
     text=(
         "{before}\n\nThe last message:\n{text}\n\n"
-        "Somebody who was not there asks later what was said. Write one short question that the "
-        "last message answers, and that no other message would: about what somebody did, has, "
-        'likes, plans or thinks, as "When did Ann move to Rome?" or "What does Bo\'s sister '
-        'sell?". Call people by their names, never "I" or "you", and do not say what the answer '
-        "is."
+        "Write one short question that is answered by the last message alone. Name its speaker and "
+        "what it is about, so that somebody who has not read it knows what is asked. Never write "
+        '"I", "you", "he" or "she", and do not say what the answer is.'
     ),
     variables=("before", "text"),
 )
@@ -56,9 +54,9 @@ OF_A_PASSAGE: Final = Prompt(
     source="ours",
     text=(
         "{text}\n\n"
-        "Somebody who has read the whole book asks about it. Write one short question that this "
-        "passage answers, and that no other would. Call people by their names, and do not say what "
-        "the answer is."
+        "Write one short question that is answered by this passage alone. Call people and things "
+        "by their names, so that somebody who has not read it knows what is asked, and do not say "
+        "what the answer is."
     ),
     variables=("text",),
 )
