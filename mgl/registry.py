@@ -50,6 +50,7 @@ _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
         "graph": "mgl.memories.graph:DocumentGraph",
         "hgmem": "mgl.memories.hgmem:HgMem",
         "hipporag": "mgl.baselines.hipporag:HippoRag",
+        "memgpt": "mgl.baselines.memgpt:MemGPT",
         "memory-bank": "mgl.baselines.memory_bank:MemoryBank",
         "memoryos": "mgl.baselines.memoryos:MemoryOS",
         "mindgraph": "mgl.memories.mindgraph:MindGraph",
