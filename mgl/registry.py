@@ -48,6 +48,7 @@ _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
         "gam": "mgl.memories.gam:Gam",
         "general-agentic-memory": "mgl.baselines.general_agentic_memory:GeneralAgenticMemory",
         "graph": "mgl.memories.graph:DocumentGraph",
+        "graphrag": "mgl.baselines.graphrag:GraphRag",
         "hgmem": "mgl.memories.hgmem:HgMem",
         "hipporag": "mgl.baselines.hipporag:HippoRag",
         "memgpt": "mgl.baselines.memgpt:MemGPT",

@@ -20,7 +20,7 @@ from mgl.memories.calls import ANSWER_TOKENS, answer_from_passages
 from mgl.memories.turns import TURN_ANSWER, UNMENTIONED, answer_from_lines, find_form
 from mgl.memories.view import GraphView
 from mgl.store import EditRecord, Store
-from mgl.text import chunk_document
+from mgl.text import chunk_document, window_document
 from mgl.text.groups import format_span, format_turn, turn_groups
 from mgl.types import Answer, Chunk, Citation, Conversation, Question, Source, Span
 
@@ -166,6 +166,13 @@ class Baseline(SourceMemory[Any]):
         if isinstance(self._source, Conversation):
             return await turn_groups(self._source, max_tokens, 0, count)
         return await chunk_document(self._source, max_tokens, count)
+
+    async def _windows(self, max_tokens: int, overlap_tokens: int) -> list[Chunk]:
+        """The source in chunks of which adjacent ones share some tokens."""
+        count = self._tools.llm.count_tokens
+        if isinstance(self._source, Conversation):
+            return await turn_groups(self._source, max_tokens, overlap_tokens, count)
+        return await window_document(self._source, max_tokens, overlap_tokens, count)
 
     def _quote(self, span: Span) -> str:
         """What a model reads of a span of the source."""

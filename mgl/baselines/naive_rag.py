@@ -19,9 +19,7 @@ from mgl.errors import ContextOverflow
 from mgl.llm.prompting import LINE_TOKENS, available_tokens, shorten, take_leading
 from mgl.retrieval.ranking import best, likeness
 from mgl.store import EditRecord
-from mgl.text import window_document
-from mgl.text.groups import turn_groups
-from mgl.types import Answer, Chunk, Conversation, Question
+from mgl.types import Answer, Chunk, Question
 
 __all__ = ["NaiveRag", "NaiveRagConfig"]
 
@@ -70,11 +68,7 @@ class NaiveRag(Baseline):
         self._append(0, rows)
 
     async def _cut(self) -> Sequence[Chunk]:
-        count, config = self._tools.llm.count_tokens, self._config
-        sizes = config.chunk_tokens, config.overlap_tokens
-        if not isinstance(self._source, Conversation):
-            return await window_document(self._source, *sizes, count)
-        return await turn_groups(self._source, *sizes, count)
+        return await self._windows(self._config.chunk_tokens, self._config.overlap_tokens)
 
     async def _respond(self, question: Question) -> Answer:
         """ContextOverflow where the context has no room for any text."""

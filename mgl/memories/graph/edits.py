@@ -61,8 +61,10 @@ class Extraction(_Proposal):
 
 
 @cache
-def extraction_schema(sentences: int) -> type[Extraction]:
-    """The schema of a reply on a passage of ``sentences`` sentences."""
+def extraction_schema(
+    sentences: int, entities: int = MOST_ENTITIES, relations: int = MOST_RELATIONS
+) -> type[Extraction]:
+    """The schema of a reply on a passage of ``sentences`` sentences, with so many items at most."""
     name = Annotated[str, max_chars(DECODED_NAME_CHARS)]
     text = Annotated[str, max_chars(DESCRIPTION_CHARS)]
     src = number(1, sentences)
@@ -85,8 +87,8 @@ def extraction_schema(sentences: int) -> type[Extraction]:
     return create_model(
         "extraction",
         __base__=Extraction,
-        entities=(several(entity, MOST_ENTITIES), ...),
-        relations=(several(relation, MOST_RELATIONS), ...),
+        entities=(several(entity, entities), ...),
+        relations=(several(relation, relations), ...),
     )
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
@@ -23,6 +22,7 @@ from mgl.errors import ContextOverflow, ReplyInvalid
 from mgl.llm.base import Sampling, Tool
 from mgl.llm.constraints import max_chars
 from mgl.memories.base import Tools
+from mgl.memories.clusters import LEIDEN_SEED, find_clusters
 from mgl.memories.mindgraph.config import MindGraphConfig
 from mgl.memories.mindgraph.prompts import LOOKUP_SOURCE, REPORT, SUBGRAPH_SUMMARY
 from mgl.memories.mindgraph.state import Graph, Node
@@ -30,11 +30,21 @@ from mgl.memories.propose import propose
 from mgl.text.groups import show_span
 from mgl.types import Citation, Document, Span
 
-__all__ = ["NATIVE_TOOLS", "GraphTools", "Subgraph", "cite_nodes", "partition", "passage_around"]
+__all__ = [
+    "MAX_FINDINGS",
+    "MIN_FINDINGS",
+    "NATIVE_TOOLS",
+    "REPORT_TOKENS",
+    "GraphTools",
+    "Report",
+    "Subgraph",
+    "cite_nodes",
+    "partition",
+    "passage_around",
+]
 
 MIN_FINDINGS, MAX_FINDINGS = 5, 10
 REPORT_TOKENS = 2048
-LEIDEN_SEED = 0  # fixed (§4.2); the value is ours
 NO_REPORT = (ContextOverflow, ReplyInvalid)
 WORD_CHARACTERS = 40
 SHOWN_SOURCES = 3
@@ -96,16 +106,9 @@ def partition(graph: Graph, *, max_cluster_size: int) -> tuple[Subgraph, ...]:
     Leiden sees only nodes that have an edge, and leaves a star whole whatever its size. Nodes
     without an edge, and what a cluster has too many, are grouped in reading order.
     """
-    from graspologic_native import hierarchical_leiden
-
-    weights = Counter(tuple(sorted((edge.source, edge.target))) for edge in graph.edges)
-    weighted = [(first, second, float(count)) for (first, second), count in weights.items()]
-    cluster_of: dict[str, int] = {}
-    if weighted:
-        clusters = hierarchical_leiden(
-            weighted, max_cluster_size=max_cluster_size, seed=LEIDEN_SEED
-        )
-        cluster_of = {item.node: item.cluster for item in clusters if item.is_final_cluster}
+    edges = ((edge.source, edge.target) for edge in graph.edges)
+    clusters = find_clusters(edges, max_cluster_size=max_cluster_size)
+    cluster_of = {item.node: item.cluster for item in clusters if item.is_final_cluster}
     groups: dict[int, list[Node]] = {}
     alone: list[Node] = []
     for node in graph.nodes:

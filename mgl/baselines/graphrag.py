@@ -1,0 +1,310 @@
+"""GraphRAG: reports on communities of a graph, of which those nearest to a question are read.
+
+Source: Edge et al. 2024 (arXiv 2404.16130), §3, with the defaults of its released code (chunks of
+1,200 tokens that share 100, reports from 8,000 tokens) and MindGraph's settings (§5.1): one
+gleaning, hierarchical Leiden with a fixed seed and at most 10 nodes a cluster, 8 reports. Two calls
+a chunk name its entities and relations, the second those that the first left out. They are merged
+by name as in ``mgl.memories.graph``. One call a community writes its report, the deepest level
+first, from its entities and relations, those of the highest degree first; where these are too
+long, from its parts' reports in place of the largest parts. Reports of all levels are held against
+the question by vector, and the nearest are answered from. ``EXTRACT`` is the entity graph's; the
+other prompts are ours.
+
+Unlike the released code: all components are clustered, not the largest alone; descriptions are
+joined up to a length, not summarized; there are no claims; a call names 24 entities and 24
+relations at most; one call answers, where its global
+search has a call for each part of the reports. The compaction ratio is of the reports that are
+read.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
+
+from pydantic import Field, model_validator
+
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
+from mgl.llm.base import Message, Sampling
+from mgl.llm.concurrency import for_each
+from mgl.llm.prompting import available_tokens, fit_texts, take_leading
+from mgl.memories.clusters import find_clusters
+from mgl.memories.graph.build import build_messages
+from mgl.memories.graph.edits import Passage, Rows, extraction_schema
+from mgl.memories.graph.prompts import EXTRACT
+from mgl.memories.graph.state import EntityGraph, fold
+from mgl.memories.mindgraph.tools import MAX_FINDINGS, MIN_FINDINGS, REPORT_TOKENS, Report
+from mgl.memories.propose import propose
+from mgl.prompt import Prompt
+from mgl.retrieval.ranking import best, likeness
+from mgl.store import EditRecord
+from mgl.types import Answer, Chunk, Conversation, Question, Span
+
+__all__ = ["GraphRag", "GraphRagConfig"]
+
+CONTEXT_TOKENS: Final = 8000
+MOST_ITEMS: Final = 24
+"""Entities, and relations, of one reply; a gleaning may add as many."""
+
+REPLY_TOKENS: Final = 3072
+AT_ONCE: Final = 8
+
+GLEAN = Prompt(
+    "graphrag.glean",
+    source="ours, in the role of Edge et al. 2024, §3.1",
+    text="""Entities and relations are still missing from this list. List only those that you \
+left out, in the same form; relations may name entities of either list.""",
+)
+
+REPORT = Prompt(
+    "graphrag.report",
+    source="ours, in the role of Edge et al. 2024, §3.1",
+    text="""These entities and relations of a long text belong closely together:
+
+{community}
+
+Write a report on them for a reader who does not have the text. Say only what is said above.
+- title: the names that it is about, and what connects them
+- impact_rating: how much it matters to the whole text, from 0 to 10
+- summary: who and what they are and how they are related, in a few sentences
+- findings: {least} to {most}, each a headline and an explanation with names and particulars""",
+    variables=("community", "least", "most"),
+)
+
+
+class GraphRagConfig(BaselineConfig):
+    """``gleanings`` are made of a chunk, communities are divided down to ``max_cluster_size`` nodes
+    where they can be, and ``k`` reports are read."""
+
+    chunk_tokens: int = Field(1200, ge=16)
+    overlap_tokens: int = Field(100, ge=0)
+    gleanings: int = Field(1, ge=0)
+    max_cluster_size: int = Field(10, ge=2)
+    k: int = Field(8, ge=1)
+
+    @model_validator(mode="after")
+    def _chunks_fit(self) -> Self:
+        if self.overlap_tokens >= self.chunk_tokens:
+            raise ValueError("chunks must share fewer tokens than they have")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Community:
+    """Entities that belong together; ``parent`` is the community of the level above it, if any."""
+
+    id: int
+    level: int
+    parent: int | None
+    members: frozenset[str]
+
+
+class GraphRag(Baseline):
+    """Writes reports on communities of a graph, and reads those nearest to the question."""
+
+    kind = "graphrag"
+    reads = "either"
+    retrieves = True
+    Config = GraphRagConfig
+    _config: GraphRagConfig
+
+    def _writing_prompts(self) -> tuple[Prompt, ...]:
+        return (EXTRACT, GLEAN, REPORT)
+
+    async def _count_steps(self) -> int:
+        return 0
+
+    async def _read(self) -> None:
+        chunks = await self._windows(self._config.chunk_tokens, self._config.overlap_tokens)
+        await self._read_chunks(chunks)
+        graph = fold(self._tools.store.edits(self.id))
+        await self._write_reports(len(chunks), graph)
+
+    async def _read_chunks(self, chunks: Sequence[Chunk]) -> None:
+        done = self._tools.store.chunks_done(self.id)
+        missing = [chunk for chunk in chunks if chunk.index not in done]
+        finished = len(chunks) - len(missing)
+
+        async def read(chunk: Chunk) -> None:
+            nonlocal finished
+            with self._showing([chunk.span]):
+                rows = await self._extract(chunk)
+            self._append(chunk.index, rows)
+            finished += 1
+            self._tools.observer.progress("chunks", finished, len(chunks))
+
+        await for_each(missing, read, at_once=AT_ONCE)
+
+    async def _extract(self, chunk: Chunk) -> list[EditRecord]:
+        """The rows of a chunk: what its first call names, and what each gleaning adds."""
+        rows = Rows(Passage.of(self._document, chunk))
+        if not rows.passage.sentences:
+            return rows.rows
+        messages, sampling = build_messages(rows.passage), Sampling(max_tokens=REPLY_TOKENS)
+        schema = extraction_schema(len(rows.passage.sentences), MOST_ITEMS, MOST_ITEMS)
+        for stage in ("extract", *["glean"] * self._config.gleanings):
+            said = await propose(self._tools.llm, messages, schema, sampling=sampling, stage=stage)
+            if said.reply is None:
+                rows.fail(said)
+                break
+            rows.take(said.reply, said.call_key)
+            more = Message("assistant", said.text), Message("user", GLEAN.text)
+            messages = [*messages, *more]
+        return rows.rows
+
+    async def _write_reports(self, first: int, graph: EntityGraph) -> None:
+        """Write the reports that the log lacks, each as a step from ``first`` on: those of a level
+        at once, since they have those of the level below in sight."""
+        store = self._tools.store
+        communities = find_communities(graph, self._config.max_cluster_size)
+        done = store.chunks_done(self.id)
+        missing = [at for at in range(len(communities)) if first + at not in done]
+        finished = len(communities) - len(missing)
+        written: dict[int, str] = {}
+
+        async def write(place: int) -> None:
+            nonlocal finished
+            community = communities[place]
+            parts = [each for each in communities if each.parent == community.id]
+            spans = find_spans(graph, community.members)
+            with self._showing(spans):
+                row = await self._report(first + place, graph, community, parts, written)
+            self._append(first + place, [replace(row, turns=self._turns_at(spans))])
+            finished += 1
+            self._tools.observer.progress("reports", finished, len(communities))
+
+        for level in sorted({each.level for each in communities}, reverse=True):
+            places = [place for place in missing if communities[place].level == level]
+            written = self._reports() if places else {}
+            await for_each(places, write, at_once=AT_ONCE)
+
+    def _turns_at(self, spans: Sequence[Span]) -> tuple[int, ...] | None:
+        """The turns that spans touch; None where the source is a document."""
+        if not isinstance(self._source, Conversation):
+            return None
+        return tuple(sorted({turn for span in spans for turn in self._source.turns_at(span)}))
+
+    async def _report(
+        self,
+        step: int,
+        graph: EntityGraph,
+        community: Community,
+        parts: Sequence[Community],
+        written: Mapping[int, str],
+    ) -> EditRecord:
+        llm = self._tools.llm
+        most = min(CONTEXT_TOKENS, available_tokens(llm, 1, reserve=REPORT_TOKENS))
+        left, above, lines = community.members, list[str](), describe(graph, community.members)
+        shown = await take_leading(llm, lines, most)
+        for part in sorted(parts, key=lambda each: (-len(each.members), each.id)):
+            if len(shown) == len(lines):
+                break
+            if part.id in written:
+                left, above = left - part.members, [*above, written[part.id]]
+                lines = [*above, *describe(graph, left)]
+                shown = await take_leading(llm, lines, most)
+        prompt = REPORT.render(
+            community="\n".join(shown), least=str(MIN_FINDINGS), most=str(MAX_FINDINGS)
+        )
+        sampling = Sampling(max_tokens=REPORT_TOKENS)
+        said = await propose(llm, prompt, Report, sampling=sampling, stage="report")
+        where = {"community": community.id, "members": sorted(community.members)}
+        if said.reply is None:
+            return EditRecord(step, "report", where, "rejected", said.problem)
+        payload = {**where, **said.reply.model_dump()}
+        return EditRecord(step, "report", payload, "applied", call_key=said.call_key)
+
+    def _reports(self) -> dict[int, str]:
+        """The reports that could be written, as they are read, by their communities."""
+        rows = self._tools.store.edits(self.id)
+        written = [row for row in rows if row.op == "report" and row.outcome == "applied"]
+        return {
+            row.payload["community"]: format_report(row.payload)
+            for row in sorted(written, key=lambda row: row.chunk)
+        }
+
+    async def _respond(self, question: Question) -> Answer:
+        """Marked ``chunks_unread`` where a call about a chunk gave no reply that could be used, and
+        ``reports_missing`` where a report could not be written."""
+        tokens = await self.source_tokens()
+        llm, rows = self._tools.llm, self._tools.store.edits(self.id)
+        reports = self._reports()
+        names, texts = list(reports), list(reports.values())
+        scores = await likeness(self._tools.required_embedder, question.text, texts)
+        found = [
+            (names[place], texts[place], score) for place, score in best(scores, self._config.k)
+        ]
+        whole = [text for _, text, _ in found]
+        fitting = await fit_texts(llm, whole, reserve=await self._reserve(question))
+        excerpts = [
+            Excerpt(text, f"report-{name}")
+            for (name, _, _), text in zip(found, fitting, strict=True)
+        ]
+        members = {
+            row.payload["community"]: row.payload["members"] for row in rows if row.op == "report"
+        }
+        graph = fold(rows)
+        read = [span for name, _, _ in found for span in find_spans(graph, members[name])]
+        failed = {row.op for row in rows if row.outcome == "rejected"}
+        causes = {
+            "chunks_unread": "reply" in failed,
+            "reports_missing": "report" in failed,
+            "text_truncated": fitting != whole,
+        }
+        scored = ", ".join(f"report-{name} {score:.3f}" for name, _, score in found)
+        answer = await self._answer(
+            question,
+            excerpts,
+            read=read,
+            trace=[f"nearest of {len(reports)} reports: {scored or 'none'}"],
+            marks=[mark for mark, holds in causes.items() if holds],
+        )
+        seen = sum(await llm.count_tokens(fitting)) if fitting else 0
+        return replace(answer, compaction_ratio=seen / tokens if tokens else None)
+
+
+def find_communities(graph: EntityGraph, max_cluster_size: int) -> list[Community]:
+    """Find the communities of every level, the deepest first; entities without a relation are in
+    none. A relation weighs as often as it is stated."""
+    edges = ((each.source, each.target) for each in graph.relations.values() for _ in each.mentions)
+    members: dict[int, set[str]] = defaultdict(set)
+    places: dict[int, tuple[int, int | None]] = {}
+    for item in find_clusters(edges, max_cluster_size=max_cluster_size):
+        members[item.cluster].add(item.node)
+        places[item.cluster] = item.level, item.parent_cluster
+    found = [Community(each, *places[each], frozenset(members[each])) for each in members]
+    return sorted(found, key=lambda each: (-each.level, each.id))
+
+
+def describe(graph: EntityGraph, members: frozenset[str]) -> list[str]:
+    """Describe entities and the relations among them, a line each: relations whose ends have the
+    most relations first, each after those of its ends that were not yet described."""
+    inside = [each for each in graph.relations.values() if {each.source, each.target} <= members]
+    degree = {name: len(graph.relations_of(name)) for name in members}
+    inside.sort(key=lambda each: (-degree[each.source] - degree[each.target], each.id))
+    lines: dict[str, str] = {}
+    for relation in inside:
+        ends = [graph.entities[end] for end in (relation.source, relation.target)]
+        lines |= {end.id: f"{end.name} ({end.type}): {end.description}" for end in ends}
+        lines[relation.id] = f"{ends[0].name} - {ends[1].name}: {relation.description}"
+    for name in sorted(members - lines.keys()):
+        entity = graph.entities[name]
+        lines[name] = f"{entity.name} ({entity.type}): {entity.description}"
+    return list(lines.values())
+
+
+def find_spans(graph: EntityGraph, members: Sequence[str] | frozenset[str]) -> list[Span]:
+    """Find the sentences that entities and the relations among them stand on, in their order."""
+    known = set(members)
+    among = (each for each in graph.relations.values() if {each.source, each.target} <= known)
+    said = [graph.entities[name].mentions for name in known]
+    said += [relation.mentions for relation in among]
+    return sorted({mention.span for mentions in said for mention in mentions})
+
+
+def format_report(report: Mapping[str, Any]) -> str:
+    """Write a report as it is embedded and read."""
+    findings = [f"- {each['headline']}: {each['explanation']}" for each in report["findings"]]
+    return "\n".join([report["title"], report["summary"], *findings])
