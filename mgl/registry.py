@@ -57,6 +57,7 @@ _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
         "mindgraph": "mgl.memories.mindgraph:MindGraph",
         "mnemis": "mgl.memories.mnemis:Mnemis",
         "naive-rag": "mgl.baselines.naive_rag:NaiveRag",
+        "nemori": "mgl.baselines.nemori:Nemori",
         "passages": "mgl.baselines.passages:Passages",
         "read-agent": "mgl.baselines.read_agent:ReadAgent",
         "sliding-summary": "mgl.baselines.sliding_summary:SlidingSummary",

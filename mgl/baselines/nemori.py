@@ -1,0 +1,441 @@
+"""Nemori: episodes that a model groups, and knowledge that an episode's prediction had missed.
+
+Source: Nan et al. 2025 (arXiv 2508.03341), §3, with the numbers of its released code. Messages are
+collected by session until there are 20, and grouped, 80 at most in a call; groups need not be
+consecutive. Each group becomes an episode (title, and narrative in the third person). If one of
+the five episodes most like it tells of the same event within an hour, both become one. Then
+knowledge is learnt: the episode is predicted from its title and the ten nearest statements, and
+what its messages say beyond the prediction is written as new statements; without any statements
+yet, all that they say. For a question, the ``k`` nearest episodes and 2k nearest statements are
+read, with the messages of the two best episodes. The prompts are ours.
+
+Unlike that code: a message alone is an episode, messages that were left out of all groups are
+grouped where they stand, and one in two groups belongs to the first; the hour is checked by code,
+not by the model; times are those of the messages; knowledge is learnt from the new messages alone
+where episodes become one; calls are made at temperature 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import groupby
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
+from mgl.llm.base import Sampling
+from mgl.llm.constraints import index_set, max_chars, number, several
+from mgl.llm.prompting import fit_texts
+from mgl.memories.calls import summarize
+from mgl.memories.propose import Proposal, propose
+from mgl.prompt import Prompt
+from mgl.retrieval.ranking import nearest
+from mgl.store import EditRecord
+from mgl.store.records import EditOutcome
+from mgl.text.groups import format_turn
+from mgl.types import Answer, Question
+
+__all__ = ["Nemori", "NemoriConfig"]
+
+ENOUGH: Final = 20
+MOST: Final = 80
+LIKE: Final = 5
+KNOWN: Final = 10
+WHOLE: Final = 2
+GAP: Final = timedelta(hours=1)
+GROUP_TOKENS: Final = 1024
+EPISODE_TOKENS: Final = 500
+
+GROUP = Prompt(
+    "nemori.group",
+    source="ours, in the role of Nan et al. 2025, §3.1",
+    text="""Messages of a conversation:
+
+{messages}
+
+Group the messages by what they are about. Each group is one episode of 2 to 15 messages; its \
+messages need not follow each other. Put each message into one group.
+
+{"episodes": [{"messages": [numbers]}]}""",
+    variables=("messages",),
+)
+
+NARRATE = Prompt(
+    "nemori.narrate",
+    source="ours, in the role of Nan et al. 2025, §3.1",
+    text="""{messages}
+
+Tell this part of a conversation as an episode: a title that says what it is about, and a \
+narrative in the third person that keeps names, places, numbers and feelings. Write dates in place \
+of words such as "yesterday".
+
+{"title": "...", "content": "..."}""",
+    variables=("messages",),
+)
+
+SAME = Prompt(
+    "nemori.same",
+    source="ours, in the role of Nan et al. 2025, §3.1",
+    text="""A new episode:
+
+{episode}
+
+Earlier episodes:
+
+{earlier}
+
+Does the new episode go on with the very event of an earlier one? Give the number of that one, or \
+0 if it is an event of its own.
+
+{"same": 0}""",
+    variables=("episode", "earlier"),
+)
+
+MERGE = Prompt(
+    "nemori.merge",
+    source="ours, in the role of Nan et al. 2025, §3.1",
+    text="""Two episodes of the same event:
+
+{earlier}
+
+{episode}
+
+Write one episode from both. Leave out nothing that either tells.
+
+{"title": "...", "content": "..."}""",
+    variables=("earlier", "episode"),
+)
+
+PREDICT = Prompt(
+    "nemori.predict",
+    source="ours, in the role of Nan et al. 2025, §3.2",
+    text="""What is known:
+
+{known}
+
+A new episode has the title "{title}". From what is known, predict what it tells.
+
+{"notes": "..."}""",
+    variables=("known", "title"),
+)
+
+COMPARE = Prompt(
+    "nemori.compare",
+    source="ours, in the role of Nan et al. 2025, §3.2",
+    text="""A prediction of a conversation:
+
+{prediction}
+
+What was said:
+
+{messages}
+
+List what was said and the prediction lacks or has wrong, as statements that will still be true \
+and useful in later talks. Each is about one thing, names whom it is about, and is understood alone.
+
+{"statements": ["..."]}""",
+    variables=("prediction", "messages"),
+)
+
+EXTRACT = Prompt(
+    "nemori.extract",
+    source="ours, in the role of Nan et al. 2025, §3.2",
+    text="""{messages}
+
+List what this conversation tells, as statements that will still be true and useful in later \
+talks. Each is about one thing, names whom it is about, and is understood alone.
+
+{"statements": ["..."]}""",
+    variables=("messages",),
+)
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class _Group(_Strict):
+    messages: list[int]
+
+
+class _Groups(_Strict):
+    episodes: list[_Group]
+
+
+class Narrative(_Strict):
+    title: Annotated[str, max_chars(100)]
+    content: Annotated[str, max_chars(1600)]
+
+
+class _Same(_Strict):
+    same: int
+
+
+class Statements(_Strict):
+    statements: Annotated[list[Annotated[str, max_chars(200)]], Field(max_length=10)]
+
+
+class NemoriConfig(BaselineConfig):
+    """``k`` episodes are read, and twice as many statements."""
+
+    k: int = Field(10, ge=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """What some turns, by their numbers, tell."""
+
+    title: str
+    content: str
+    turns: tuple[int, ...]
+
+    @property
+    def text(self) -> str:
+        return f"{self.title}: {self.content}" if self.title else self.content
+
+
+@dataclass(slots=True)
+class _State:
+    """What the log makes: episodes, and statements with the places of their episodes."""
+
+    episodes: list[Episode] = field(default_factory=list)
+    statements: list[tuple[str, int]] = field(default_factory=list)
+
+    def apply(self, row: EditRecord) -> None:
+        said: Any = row.payload
+        if row.op == "episode":
+            self.episodes.append(Episode(said["title"], said["content"], tuple(said["turns"])))
+        elif row.op == "merge":
+            merged = Episode(said["title"], said["content"], tuple(said["turns"]))
+            self.episodes[said["episode"]] = merged
+        elif row.op == "statement":
+            self.statements.append((said["text"], said["episode"]))
+
+
+class Nemori(Baseline):
+    """Keeps episodes, and statements of what was not to be foreseen."""
+
+    kind = "nemori"
+    reads = "conversation"
+    retrieves = True
+    Config = NemoriConfig
+    _config: NemoriConfig
+
+    def _writing_prompts(self) -> tuple[Prompt, ...]:
+        return (GROUP, NARRATE, SAME, MERGE, PREDICT, COMPARE, EXTRACT)
+
+    async def _count_steps(self) -> int:
+        return len(self._batches())
+
+    def _batches(self) -> list[list[int]]:
+        """The turns that are grouped together: sessions until there are enough, cut at the most."""
+        full: list[list[int]] = [[]]
+        for session in self._sessions():
+            if len(full[-1]) >= ENOUGH:
+                full.append([])
+            full[-1] += session
+        return [each[at : at + MOST] for each in full for at in range(0, len(each), MOST)]
+
+    async def _read(self) -> None:
+        store, batches, state = self._tools.store, self._batches(), self._load()
+        for step in range(store.steps(self.id), len(batches)):
+            groups, rows = await self._group(step, batches[step])
+            for turns in groups:
+                with self._showing([self._span_of([batches[0][0], batches[step][-1]])]):
+                    written = await self._write(step, turns, state)
+                for row in written:
+                    state.apply(row)
+                rows += written
+            self._append(step, rows)
+            self._tools.observer.progress("batches", step + 1, len(batches))
+
+    def _load(self) -> _State:
+        state = _State()
+        for row in self._tools.store.edits(self.id):
+            state.apply(row)
+        return state
+
+    async def _group(
+        self, step: int, batch: Sequence[int]
+    ) -> tuple[list[list[int]], list[EditRecord]]:
+        """The groups of a batch; its sessions, and a row that says why, where no reply had them."""
+        llm, lines = self._tools.llm, self._lines(batch)
+        shown = await fit_texts(llm, lines, reserve=2 * GROUP_TOKENS)
+        places = index_set(len(batch), first=1, least=1)
+        group = create_model("group", __base__=_Group, messages=(places, ...))
+        groups = several(group, len(batch))
+        schema = create_model("groups", __base__=_Groups, episodes=(groups, ...))
+        numbered = (f"{place}. {line}" for place, line in enumerate(shown, 1))
+        with self._showing([self.conversation.line_span(at) for at in batch]):
+            said = await propose(
+                llm,
+                GROUP.render(messages="\n".join(numbered)),
+                schema,
+                sampling=Sampling(max_tokens=GROUP_TOKENS),
+                stage="group",
+            )
+        if said.reply is None:
+            return self._settle([], batch), [self._row(step, "group", {}, batch, said)]
+        named = [[batch[place - 1] for place in each.messages] for each in said.reply.episodes]
+        return self._settle(named, batch), []
+
+    def _settle(self, named: Sequence[Sequence[int]], batch: Sequence[int]) -> list[list[int]]:
+        """Put each turn in one group: the first that has it, or else one with the turns beside it
+        that are in none, of the same session."""
+        grouped: set[int] = set()
+        groups: list[list[int]] = []
+        for each in named:
+            if fresh := [at for at in each if at not in grouped]:
+                groups.append(fresh)
+                grouped.update(fresh)
+        turns = self.conversation.turns
+        for (is_left, _), run in groupby(batch, lambda at: (at not in grouped, turns[at].session)):
+            if is_left:
+                groups.append(list(run))
+        return sorted(groups, key=min)
+
+    async def _write(self, step: int, turns: Sequence[int], state: _State) -> list[EditRecord]:
+        """The rows of a group: its episode, alone or as part of an earlier one, and statements."""
+        llm, lines = self._tools.llm, self._lines(turns)
+        shown = await fit_texts(llm, lines, reserve=2 * EPISODE_TOKENS)
+        with self._showing([self.conversation.line_span(at) for at in turns]):
+            said = await self._narrate(NARRATE.render(messages="\n".join(shown)), "narrate")
+        if said.reply is None:
+            episode = Episode("", "\n".join(lines), tuple(turns))
+        else:
+            episode = Episode(said.reply.title, said.reply.content, tuple(turns))
+        place, row = len(state.episodes), self._row(step, "episode", _say(episode), turns, said)
+        if (earlier := await self._find_same(episode, state)) is not None:
+            known = state.episodes[earlier]
+            prompt = MERGE.render(earlier=known.text, episode=episode.text)
+            merged = await self._narrate(prompt, "merge")
+            if merged.reply is not None:
+                both = tuple(sorted({*known.turns, *turns}))
+                whole = Episode(merged.reply.title, merged.reply.content, both)
+                payload = {"episode": earlier, **_say(whole)}
+                place, row = earlier, self._row(step, "merge", payload, both, merged)
+        learnt = await self._learn(episode, lines, state)
+        if learnt.reply is None:
+            return [row, self._row(step, "learn", {}, turns, learnt)]
+        statements = [
+            self._row(step, "statement", {"text": text, "episode": place}, turns, learnt)
+            for text in learnt.reply.statements
+        ]
+        return [row, *statements]
+
+    async def _narrate(self, prompt: str, stage: str) -> Proposal[Narrative]:
+        sampling = Sampling(max_tokens=EPISODE_TOKENS)
+        return await propose(self._tools.llm, prompt, Narrative, sampling=sampling, stage=stage)
+
+    async def _find_same(self, episode: Episode, state: _State) -> int | None:
+        """The place of an earlier episode of the same event, if there is one."""
+        texts = {str(place): each.text for place, each in enumerate(state.episodes)}
+        found = await nearest(
+            self._tools.required_embedder, episode.text, texts, LIKE, passage=True
+        )
+        near = [int(name) for name, _ in found if self._is_near(episode, state, int(name))]
+        if not near:
+            return None
+        shown = "\n\n".join(
+            f"{place}. {state.episodes[at].text}" for place, at in enumerate(near, 1)
+        )
+        prompt = SAME.render(episode=episode.text, earlier=shown)
+        schema = create_model("same", __base__=_Same, same=(number(0, len(near)), ...))
+        sampling = Sampling(max_tokens=16)
+        said = await propose(self._tools.llm, prompt, schema, sampling=sampling, stage="same")
+        return near[said.reply.same - 1] if said.reply and said.reply.same else None
+
+    def _is_near(self, episode: Episode, state: _State, place: int) -> bool:
+        """Whether two episodes are an hour apart at most, or of one session without times."""
+        turns = self.conversation.turns
+        for one in (turns[at] for at in episode.turns):
+            for other in (turns[at] for at in state.episodes[place].turns):
+                if one.time is None or other.time is None:
+                    if one.session == other.session:
+                        return True
+                elif abs(one.time - other.time) <= GAP:
+                    return True
+        return False
+
+    async def _learn(
+        self, episode: Episode, lines: Sequence[str], state: _State
+    ) -> Proposal[Statements]:
+        """What the messages say beyond what was to be foreseen; all they say, if nothing was."""
+        llm, prediction = self._tools.llm, ""
+        texts = {str(place): text for place, (text, _) in enumerate(state.statements)}
+        found = await nearest(
+            self._tools.required_embedder, episode.text, texts, KNOWN, passage=True
+        )
+        if found and episode.title:
+            known = "\n".join(f"- {texts[name]}" for name, _ in found)
+            prompt = PREDICT.render(known=known, title=episode.title)
+            prediction = (await summarize(llm, prompt, EPISODE_TOKENS, stage="predict")).text
+        foreseen, *shown = await fit_texts(llm, [prediction, *lines], reserve=2 * EPISODE_TOKENS)
+        messages = "\n".join(shown)
+        prompt = (
+            COMPARE.render(prediction=foreseen, messages=messages)
+            if foreseen
+            else EXTRACT.render(messages=messages)
+        )
+        sampling = Sampling(max_tokens=EPISODE_TOKENS)
+        return await propose(llm, prompt, Statements, sampling=sampling, stage="learn")
+
+    def _lines(self, turns: Sequence[int]) -> list[str]:
+        return [format_turn(self.conversation.turns[at]) for at in turns]
+
+    def _row(
+        self, step: int, name: str, payload: Any, turns: Sequence[int], said: Proposal[Any]
+    ) -> EditRecord:
+        """A row made of some turns: rejected where it holds nothing, repaired where a call failed
+        and its messages stand in for it."""
+        outcome: EditOutcome = "applied"
+        if said.reply is None:
+            outcome = "repaired" if payload else "rejected"
+        return EditRecord(
+            step,
+            name,
+            payload,
+            outcome,
+            said.problem or None,
+            self._span_of(turns),
+            call_key=said.call_key,
+            turns=tuple(turns),
+        )
+
+    async def _respond(self, question: Question) -> Answer:
+        """Marked ``batches_ungrouped`` and ``episodes_unlearnt`` where calls that were to group
+        messages, or to learn statements from an episode, gave no reply that could be used."""
+        await self.build()
+        embedder, state, k = self._tools.required_embedder, self._load(), self._config.k
+        texts = {str(place): each.text for place, each in enumerate(state.episodes)}
+        found = [int(name) for name, _ in await nearest(embedder, question.text, texts, k)]
+        known = {str(place): text for place, (text, _) in enumerate(state.statements)}
+        stated = [int(name) for name, _ in await nearest(embedder, question.text, known, 2 * k)]
+        excerpts = [Excerpt(state.statements[place][0]) for place in stated]
+        excerpts += [Excerpt(self._show(state.episodes[place])) for place in sorted(found)]
+        whole = {at for place in found[:WHOLE] for at in state.episodes[place].turns}
+        excerpts += self._turns(sorted(whole))
+        places = [*found, *(state.statements[place][1] for place in stated)]
+        turns = dict.fromkeys(at for place in places for at in state.episodes[place].turns)
+        ops = {row.op for row in self._tools.store.edits(self.id)}
+        failed = {"group": "batches_ungrouped", "learn": "episodes_unlearnt"}
+        return await self._answer(
+            question,
+            excerpts,
+            read=[self.conversation.line_span(at) for at in turns],
+            trace=[f"{len(found)} episodes, {len(stated)} statements"],
+            marks=[mark for op, mark in failed.items() if op in ops],
+        )
+
+    def _show(self, episode: Episode) -> str:
+        """An episode with the day on which it was told."""
+        time = self.conversation.turns[min(episode.turns)].time
+        day = "" if time is None else f"({time:%A, %d %B %Y}) "
+        return f"{day}{episode.text}"
+
+
+def _say(episode: Episode) -> dict[str, Any]:
+    return {"title": episode.title, "content": episode.content, "turns": list(episode.turns)}
