@@ -45,6 +45,7 @@ _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
         "chain-of-agents": "mgl.baselines.chain_of_agents:ChainOfAgents",
         "deep-rag": "mgl.baselines.deep_rag:DeepRag",
         "direct": "mgl.baselines.direct:Direct",
+        "emem": "mgl.baselines.emem:EMem",
         "gam": "mgl.memories.gam:Gam",
         "general-agentic-memory": "mgl.baselines.general_agentic_memory:GeneralAgenticMemory",
         "graph": "mgl.memories.graph:DocumentGraph",

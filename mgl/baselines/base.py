@@ -39,11 +39,13 @@ class BaselineConfig(BaseModel):
 @dataclass(frozen=True, slots=True)
 class Excerpt:
     """A text that the answering call reads, and what a citation of it names; no span where it is
-    not the source's own words."""
+    not the source's own words. ``turns`` are those that it cites, one by one, where these are not
+    all that the span touches."""
 
     text: str
     id: str = ""
     span: Span | None = None
+    turns: tuple[int, ...] = ()
 
 
 class Baseline(SourceMemory[Any]):
@@ -240,8 +242,10 @@ class Baseline(SourceMemory[Any]):
         return self._source.ids_at(spans)
 
     def _cite(self, excerpt: Excerpt) -> list[Citation]:
-        span = excerpt.span
-        return [] if span is None else [self._document.cite(excerpt.id, span)]
+        spans = [] if excerpt.span is None else [excerpt.span]
+        if excerpt.turns:
+            spans = [self.conversation.line_span(turn) for turn in excerpt.turns]
+        return [self._document.cite(excerpt.id, span) for span in spans]
 
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
         """The source and the answers: a baseline has no graph."""

@@ -11,8 +11,9 @@ call that keeps facts names their numbers.
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Final
 
@@ -233,17 +234,8 @@ class _Graph:
 
     async def join_synonyms(self, embedder: Embedder) -> None:
         """Add an edge between entities of a cosine from 0.8, with the cosine as its weight."""
-        long = [name for name in self.mentions if sum(map(str.isalnum, name)) > LETTERS]
-        if len(long) < 2:
-            return
-        vectors = embedder.embed(long)
-        for place, name in enumerate(long):
-            cosines = vectors @ vectors[place]
-            cosines[place] = -1
-            for other, cosine in best(cosines, SYNONYMS):
-                pair = min(name, long[other]), max(name, long[other])
-                if cosine >= SYNONYM and pair not in self.edges:
-                    self.edges[pair] = cosine
+        for pair, cosine in (await find_synonyms(embedder, self.mentions, SYNONYM)).items():
+            self.edges.setdefault(pair, cosine)
 
     def walk(
         self, weights: Mapping[str, float], passages: NDArray[np.float32]
@@ -258,6 +250,25 @@ class _Graph:
             restart[places[entity]] = weight
         ranks = walk_from(restart, ends)
         return np.asarray(ranks[: self.chunks], dtype=np.float32)
+
+
+async def find_synonyms(
+    embedder: Embedder, names: Iterable[str], floor: float
+) -> dict[tuple[str, str], float]:
+    """Find the pairs of names that have at least a cosine of ``floor``, among the 100 names most
+    like each; their ends are sorted."""
+    long = [name for name in names if sum(map(str.isalnum, name)) > LETTERS]
+    if len(long) < 2:
+        return {}
+    vectors = await asyncio.to_thread(embedder.embed, long)
+    found: dict[tuple[str, str], float] = {}
+    for place, name in enumerate(long):
+        cosines = vectors @ vectors[place]
+        cosines[place] = -1
+        for other, cosine in best(cosines, SYNONYMS):
+            if cosine >= floor:
+                found.setdefault((min(name, long[other]), max(name, long[other])), cosine)
+    return found
 
 
 DAMPING: Final = 0.5

@@ -1,0 +1,417 @@
+"""EMem and EMem-G: statements that each stand alone, and a graph of what takes part in them.
+
+Source: the paper of EMem (arXiv 2511.17208), with the numbers of its released code. One call a
+session writes it as statements that can be understood alone, each with its turns. For a question
+the 30 statements most like it are found, one call keeps those that could matter, and the first 10
+are read, each with the day and the speakers of its session.
+
+With ``graph`` (EMem-G) one more call a statement names its event and its arguments. Edges join
+statements with arguments (the number of times), sessions with statements (1), and arguments of a
+cosine from 0.9. One call names what the question speaks of, of which the 10 arguments most like
+each are found, and another keeps those that could matter. An argument weighs the cosines by which
+it was found and the scores of the kept statements that it is in, over the number of its sessions;
+the best 30 count. From these and the kept statements, by their scores, personalised PageRank ranks
+all statements, and the first 10 are read. The prompts are ours.
+
+Unlike the released code: calls that keep give numbers, not copies; assistants' turns are written as
+statements like all others; a statement is of one session, so that its own score is divided by
+nothing; negative cosines count as 0. A session of more than 48 turns is written in parts; one whose
+reply cannot be used is remembered turn by turn in its own words.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
+from mgl.baselines.hipporag import find_synonyms, walk_from
+from mgl.llm.base import Sampling
+from mgl.llm.concurrency import for_each
+from mgl.llm.constraints import index_set, max_chars, several
+from mgl.llm.prompting import fit_texts
+from mgl.memories.propose import propose
+from mgl.prompt import Prompt
+from mgl.retrieval.ranking import best, likeness
+from mgl.store import EditRecord
+from mgl.text.groups import format_turn
+from mgl.types import Answer, Question
+
+__all__ = ["EMem", "EMemConfig"]
+
+FOUND: Final = 30
+READ: Final = 10
+ALIKE: Final = 10
+"""Arguments that are found for each thing that a question speaks of."""
+
+ARGUMENTS: Final = 30
+SYNONYM: Final = 0.9
+MOST_TURNS: Final = 48
+STATE_TOKENS: Final = 4096
+REPLY_TOKENS: Final = 512
+AT_ONCE: Final = 8
+
+STATE = Prompt(
+    "emem.state",
+    source="ours, in the role of arXiv 2511.17208",
+    text="""A conversation, turn by turn:
+
+{turns}
+
+Write down all that it tells as statements, each of which can be understood without the others: \
+one event, fact, plan, wish or opinion in a whole sentence, with names in place of pronouns, and \
+with dates in place of words like yesterday. Leave out greetings, but no particulars. Give with \
+each statement the numbers of the turns that tell it.
+
+{"statements": [{"turns": [numbers], "text": "..."}]}""",
+    variables=("turns",),
+)
+
+ANALYSE = Prompt(
+    "emem.analyse",
+    source="ours, in the role of arXiv 2511.17208",
+    text="""{text}
+
+What kind of event or state does this statement tell of, and who and what takes part in it? Name \
+each person, thing, place and time as it stands there, and its role.
+
+{"event": "...", "arguments": [{"role": "...", "name": "..."}]}""",
+    variables=("text",),
+)
+
+MENTION = Prompt(
+    "emem.mention",
+    source="ours, in the role of arXiv 2511.17208",
+    text="""Name the people, things, places, times and events that this question speaks of.
+
+{question}
+
+{"entities": ["..."]}""",
+    variables=("question",),
+)
+
+KEEP = Prompt(
+    "emem.keep",
+    source="ours, in the role of arXiv 2511.17208",
+    text="""Question: {question}
+
+From a conversation:
+{items}
+
+Which of these could matter to the answer? Keep each that might, and leave out only those that \
+surely do not. Give their numbers.
+
+{"kept": [numbers]}""",
+    variables=("question", "items"),
+)
+
+Term = Annotated[str, max_chars(60)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class _Told(_Strict):
+    turns: list[int]
+    text: Annotated[str, Field(min_length=1), max_chars(240)]
+
+
+class _AllTold(_Strict):
+    statements: list[_Told]
+
+
+class _Argument(_Strict):
+    role: Term
+    name: Term
+
+
+class _Event(_Strict):
+    event: Term
+    arguments: several(_Argument, 8)  # type: ignore[valid-type]
+
+
+class _Entities(_Strict):
+    entities: Annotated[list[Term], Field(max_length=6)]
+
+
+class _Kept(_Strict):
+    kept: list[int]
+
+
+class EMemConfig(BaselineConfig):
+    """``graph`` makes EMem-G of EMem."""
+
+    graph: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement, the turns that tell it, the number of its session, and its arguments."""
+
+    text: str
+    turns: tuple[int, ...]
+    session: int
+    arguments: tuple[str, ...] = ()
+
+
+class EMem(Baseline):
+    """Keeps statements that each stand alone, and ranks them by a graph of their arguments."""
+
+    kind = "emem"
+    reads = "conversation"
+    retrieves = True
+    Config = EMemConfig
+    _config: EMemConfig
+
+    def _writing_prompts(self) -> tuple[Prompt, ...]:
+        return (STATE, ANALYSE) if self._config.graph else (STATE,)
+
+    async def _count_steps(self) -> int:
+        return len(self._parts())
+
+    def _parts(self) -> list[tuple[int, list[int]]]:
+        """The sessions by number, and their turns; a long one in parts."""
+        return [
+            (session, numbers[start : start + MOST_TURNS])
+            for session, numbers in enumerate(self._sessions())
+            for start in range(0, len(numbers), MOST_TURNS)
+        ]
+
+    async def _read(self) -> None:
+        store, parts = self._tools.store, self._parts()
+        done = store.chunks_done(self.id)
+        missing = [step for step in range(len(parts)) if step not in done]
+        finished = len(parts) - len(missing)
+
+        async def write(step: int) -> None:
+            nonlocal finished
+            session, numbers = parts[step]
+            self._append(step, await self._write(step, session, numbers))
+            finished += 1
+            self._tools.observer.progress("sessions", finished, len(parts))
+
+        await for_each(missing, write, at_once=AT_ONCE)
+
+    async def _write(self, step: int, session: int, numbers: Sequence[int]) -> list[EditRecord]:
+        """The rows of a session: which of its turns no statement is made of, and its statements."""
+        turns, span = self.conversation.turns, self._span_of(numbers)
+        told_by = create_model(
+            "statement",
+            __base__=_Told,
+            turns=(index_set(len(numbers), first=1, least=1), ...),
+        )
+        schema = create_model(
+            "statements", __base__=_AllTold, statements=(several(told_by, MOST_TURNS), ...)
+        )
+        lines = [format_turn(turns[number]) for number in numbers]
+        with self._showing([span]):
+            fitting = await fit_texts(self._tools.llm, lines, reserve=STATE_TOKENS)
+            prompt = STATE.render(turns=_number(fitting))
+            sampling = Sampling(max_tokens=STATE_TOKENS)
+            said = await propose(
+                self._tools.llm, prompt, schema, sampling=sampling, stage="statements"
+            )
+        told: list[tuple[tuple[int, ...], str]]
+        if said.reply is None:
+            told = [((number,), turns[number].line) for number in numbers]
+        else:
+            told = [
+                (tuple(numbers[turn - 1] for turn in each.turns), each.text)
+                for each in said.reply.statements
+            ]
+        left_out = sorted({*numbers} - {turn for own, _ in told for turn in own})
+        outcome = EditRecord(
+            step,
+            "session",
+            {"left_out": left_out},
+            "applied" if said.reply else "rejected",
+            said.problem or None,
+            span,
+            call_key=said.call_key,
+        )
+        rows: dict[int, EditRecord] = {}
+
+        async def analyse(place: int) -> None:
+            own, text = told[place]
+            rows[place] = await self._analyse(step, session, own, text)
+
+        await for_each(range(len(told)), analyse, at_once=AT_ONCE)
+        return [outcome, *(rows[place] for place in range(len(told)))]
+
+    async def _analyse(
+        self, step: int, session: int, turns: tuple[int, ...], text: str
+    ) -> EditRecord:
+        """The row of a statement; without arguments where EMem has no graph, or no reply could be
+        used."""
+        span, payload = self._span_of(turns), {"text": text, "session": session}
+        if not self._config.graph:
+            return EditRecord(step, "statement", payload, "applied", span=span, turns=turns)
+        with self._showing([span]):
+            said = await propose(
+                self._tools.llm,
+                ANALYSE.render(text=text),
+                _Event,
+                sampling=Sampling(max_tokens=REPLY_TOKENS),
+                stage="arguments",
+            )
+        if said.reply is None:
+            return EditRecord(
+                step, "statement", payload, "repaired", said.problem, span, turns=turns
+            )
+        names = [argument.name.strip().lower() for argument in said.reply.arguments]
+        known = {"event": said.reply.event, "arguments": [name for name in names if name]}
+        return EditRecord(
+            step,
+            "statement",
+            {**payload, **known},
+            "applied",
+            span=span,
+            call_key=said.call_key,
+            turns=turns,
+        )
+
+    def _statements(self) -> list[Statement]:
+        rows = sorted(self._tools.store.edits(self.id), key=lambda row: row.chunk)
+        return [
+            Statement(
+                row.payload["text"],
+                row.turns or (),
+                row.payload["session"],
+                tuple(row.payload.get("arguments", ())),
+            )
+            for row in rows
+            if row.op == "statement"
+        ]
+
+    async def _respond(self, question: Question) -> Answer:
+        """Marked ``sessions_unread`` where a session is remembered by its turns alone."""
+        await self.build()
+        embedder, statements = self._tools.required_embedder, self._statements()
+        alike = await likeness(
+            embedder, question.text, [statement.text for statement in statements]
+        )
+        found = best(alike, FOUND)
+        texts = [self._format(statements[place]) for place, _ in found]
+        kept = {found[at][0]: found[at][1] for at in await self._keep(question, texts)}
+        ranked, trace = list(kept), [f"kept {len(kept)} of {len(found)} statements"]
+        if self._config.graph and statements:
+            similar = await self._find_arguments(question, statements)
+            weights = weigh_arguments(statements, similar, kept)
+            names = dict.fromkeys(name for statement in statements for name in statement.arguments)
+            synonyms = await find_synonyms(embedder, names, SYNONYM)
+            ranks = rank_statements(statements, weights, kept, synonyms)
+            if ranks.any():
+                ranked = [place for place, _ in best(ranks, READ)]
+            trace.append(f"arguments: {', '.join(weights) or 'none'}")
+        talk, read = self.conversation, ranked[:READ]
+        excerpts = [
+            Excerpt(
+                self._format(statements[place]),
+                f"statement-{place}",
+                self._span_of(statements[place].turns),
+                statements[place].turns,
+            )
+            for place in read
+        ]
+        spans = [talk.line_span(turn) for place in read for turn in statements[place].turns]
+        rows = self._tools.store.edits(self.id)
+        unread = any(row.op == "session" and row.outcome == "rejected" for row in rows)
+        marks = ("sessions_unread",) if unread else ()
+        return await self._answer(question, excerpts, read=spans, trace=trace, marks=marks)
+
+    def _format(self, statement: Statement) -> str:
+        """Write a statement as a model reads it: with the day and the speakers of its session."""
+        turns = self.conversation.turns
+        first = turns[statement.turns[0]]
+        speakers = dict.fromkeys(
+            turns[number].speaker for number in self._sessions()[statement.session]
+        )
+        day = "" if first.time is None else f"{first.time:%A, %d %B %Y}; "
+        return f"[{day}{' and '.join(speakers)}] {statement.text}"
+
+    async def _find_arguments(
+        self, question: Question, statements: Sequence[Statement]
+    ) -> dict[str, float]:
+        """Find the arguments like what the question speaks of, and add up their cosines; those
+        that one call keeps."""
+        llm, embedder = self._tools.llm, self._tools.required_embedder
+        prompt, sampling = MENTION.render(question=question.text), Sampling(max_tokens=REPLY_TOKENS)
+        said = await propose(llm, prompt, _Entities, sampling=sampling, stage="mention")
+        names = list(
+            dict.fromkeys(name for statement in statements for name in statement.arguments)
+        )
+        similar: dict[str, float] = defaultdict(float)
+        for entity in said.reply.entities if said.reply else ():
+            cosines = await likeness(embedder, entity, names)
+            for place, cosine in best(cosines, ALIKE):
+                similar[names[place]] += max(0.0, cosine)
+        candidates = list(similar)
+        return {
+            candidates[at]: similar[candidates[at]] for at in await self._keep(question, candidates)
+        }
+
+    async def _keep(self, question: Question, items: Sequence[str]) -> list[int]:
+        """Choose the items that could matter, by their places; all where none is chosen."""
+        if not items:
+            return []
+        schema = create_model("kept", __base__=_Kept, kept=(index_set(len(items), first=1), ...))
+        prompt = KEEP.render(question=question.text, items=_number(items))
+        sampling = Sampling(max_tokens=REPLY_TOKENS)
+        said = await propose(self._tools.llm, prompt, schema, sampling=sampling, stage="keep")
+        kept = [number - 1 for number in said.reply.kept] if said.reply else []
+        return kept or list(range(len(items)))
+
+
+def weigh_arguments(
+    statements: Sequence[Statement], similar: Mapping[str, float], kept: Mapping[int, float]
+) -> dict[str, float]:
+    """Weigh arguments by their likeness to the question and by the scores of the kept statements
+    that they are in, over the number of their sessions; the best 30."""
+    sessions: dict[str, set[int]] = defaultdict(set)
+    for statement in statements:
+        for name in statement.arguments:
+            sessions[name].add(statement.session)
+    total: dict[str, float] = defaultdict(float, similar)
+    for place, score in kept.items():
+        for name in dict.fromkeys(statements[place].arguments):
+            total[name] += max(0.0, score)
+    weights = {name: value / len(sessions[name]) for name, value in total.items()}
+    ordered = sorted(weights, key=lambda name: (-weights[name], name))
+    return {name: weights[name] for name in ordered[:ARGUMENTS]}
+
+
+def rank_statements(
+    statements: Sequence[Statement],
+    weights: Mapping[str, float],
+    kept: Mapping[int, float],
+    synonyms: Mapping[tuple[str, str], float],
+) -> NDArray[np.float32]:
+    """PageRank of each statement, restarted at arguments by their weights and at the kept
+    statements by their scores; all 0 where nothing weighs."""
+    names = dict.fromkeys(name for statement in statements for name in statement.arguments)
+    places = {name: len(statements) + at for at, name in enumerate(names)}
+    sessions = len(statements) + len(places)
+    counts = Counter(
+        (at, name) for at, statement in enumerate(statements) for name in statement.arguments
+    )
+    edges = [(at, places[name], float(count)) for (at, name), count in counts.items()]
+    edges += [(at, sessions + statement.session, 1.0) for at, statement in enumerate(statements)]
+    edges += [(places[one], places[other], cosine) for (one, other), cosine in synonyms.items()]
+    restart = np.zeros(sessions + 1 + max(statement.session for statement in statements))
+    for at, score in kept.items():
+        restart[at] = max(0.0, score)
+    for name, weight in weights.items():
+        restart[places[name]] = weight
+    ranks = walk_from(restart, edges) if restart.any() else restart
+    return np.asarray(ranks[: len(statements)], dtype=np.float32)
+
+
+def _number(items: Sequence[str]) -> str:
+    return "\n".join(f"{place}. {item}" for place, item in enumerate(items, 1))
