@@ -61,6 +61,7 @@ _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
         "nemori": "mgl.baselines.nemori:Nemori",
         "passages": "mgl.baselines.passages:Passages",
         "read-agent": "mgl.baselines.read_agent:ReadAgent",
+        "rlm": "mgl.baselines.rlm:Rlm",
         "sliding-summary": "mgl.baselines.sliding_summary:SlidingSummary",
         "transcript": "mgl.baselines.transcript:Transcript",
         "turns": "mgl.baselines.turns:Turns",

@@ -25,6 +25,7 @@ from mgl.baselines import (
     memoryos,
     nemori,
     read_agent,
+    rlm,
     sliding_summary,
 )
 from mgl.errors import ContextOverflow, EngineRejected, InputError, ReplyInvalid
@@ -94,6 +95,11 @@ PINNED = {
     "read-agent.look-up": "8bf0901e3b2d5319",
     "read-agent.pause": "a88ff202ab4f1374",
     "read-agent.several": "18967cb245825ffb",
+    "rlm.last": "6a8111693680f898",
+    "rlm.ran": "32d22a661e778dec",
+    "rlm.system": "985d29dad8ecd901",
+    "rlm.text": "1eeab42b9e38b737",
+    "rlm.turn": "eda6537ae66cf902",
     "sliding-summary.summary": "fa5a03ff08301bae",
 }
 NAMES = ["chain-of-agents", "direct", "naive-rag", "read-agent", "sliding-summary"]
@@ -114,6 +120,7 @@ def test_prompts_are_pinned() -> None:
         memoryos,
         nemori,
         read_agent,
+        rlm,
         sliding_summary,
     )
     prompts = [each for room in modules for each in vars(room).values() if isinstance(each, Prompt)]

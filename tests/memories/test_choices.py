@@ -28,6 +28,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "mindgraph": [{"chunk_tokens": 64}, {"chunk_tokens": 64, "preset": "small"}],
     "mnemis": [{}, {"preset": "small"}],
     "gam": [{"buffer_tokens": 32}],
+    "rlm": [{"unsafe": True}],  # the model writes no code
     "read-agent": [{"page_tokens": 256, "least_tokens": 64}],
 }
 EMPTY = Conversation.from_turns("nothing", [])
