@@ -12,7 +12,7 @@ from mgl.models.profiles import load_profile
 LARGEST = 3_000_000
 
 
-@pytest.mark.parametrize("name", ["evidence"])
+@pytest.mark.parametrize("name", ["evidence", "topics"])
 def test_a_shipped_adapter_is_whole_small_and_free(name: str, mgl_home: Path) -> None:
     assert name in list_adapters(mgl_home)
     adapter = find_adapter(name, mgl_home)
