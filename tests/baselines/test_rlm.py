@@ -9,7 +9,7 @@ import pytest
 from mgl.baselines import rlm
 from mgl.baselines.rlm import Rlm, RlmConfig
 from mgl.baselines.sandbox import Sandbox
-from mgl.errors import ReplyInvalid, UsageError
+from mgl.errors import EngineRejected, ReplyInvalid, UsageError
 from mgl.llm.base import Completion
 from mgl.store import Store
 from tests.baselines.asking import (
@@ -74,6 +74,27 @@ async def test_code_reads_asks_and_ends_with_a_variable(store: Store) -> None:
     calls = len(engine.requests)
     assert await Rlm(mine, BOOK, (), CONFIG).answer(QUESTION) == answer
     assert len(engine.requests) == calls
+
+
+@pytest.mark.parametrize("last", [1, 2, 3])
+async def test_one_that_was_killed_goes_on_and_asks_nothing_twice(store: Store, last: int) -> None:
+    ask = block("import random\nprint(llm_query(f'Tell of {random.random()}'))")
+    seen: list[str] = []
+
+    def dying(prompt: str) -> str | Completion:
+        if len(seen) == last:
+            raise EngineRejected("killed", hint="start again")
+        seen.append(prompt)
+        return model(prompt)
+
+    model = writing(ask, ask, "FINAL(Carl)")
+    with pytest.raises(EngineRejected):
+        await Rlm(asking(store, dying)[0], BOOK, (), CONFIG).answer(QUESTION)
+    mine, engine = asking(store, model)
+    answer = await Rlm(mine, BOOK, (), CONFIG).answer(QUESTION)
+    every = [*seen, *prompts(engine)]
+    assert len(every) == len(set(every)) == 6
+    assert [line.split()[-2] for line in answer.trace] == ["1", "1", "0"]
 
 
 @pytest.mark.parametrize(
