@@ -60,6 +60,7 @@ _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
         "naive-rag": "mgl.baselines.naive_rag:NaiveRag",
         "nemori": "mgl.baselines.nemori:Nemori",
         "passages": "mgl.baselines.passages:Passages",
+        "premem": "mgl.baselines.premem:PreMem",
         "read-agent": "mgl.baselines.read_agent:ReadAgent",
         "rlm": "mgl.baselines.rlm:Rlm",
         "sliding-summary": "mgl.baselines.sliding_summary:SlidingSummary",

@@ -38,9 +38,9 @@ class BaselineConfig(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A text that the answering call reads, and what a citation of it names; no span where it is
-    not the source's own words. ``turns`` are those that it cites, one by one, where these are not
-    all that the span touches."""
+    """A text that the answering call reads, and what a citation of it names; no span where it
+    stands on no part of the source. ``turns`` are those that it cites, one by one, where these are
+    not all that the span touches."""
 
     text: str
     id: str = ""

@@ -414,8 +414,14 @@ class Nemori(Baseline):
         found = [int(name) for name, _ in await nearest(embedder, question.text, texts, k)]
         known = {str(place): text for place, (text, _) in enumerate(state.statements)}
         stated = [int(name) for name, _ in await nearest(embedder, question.text, known, 2 * k)]
-        excerpts = [Excerpt(state.statements[place][0]) for place in stated]
-        excerpts += [Excerpt(self._show(state.episodes[place])) for place in sorted(found)]
+        excerpts = [
+            self._excerpt(text, state, place)
+            for text, place in (state.statements[place] for place in stated)
+        ]
+        excerpts += [
+            self._excerpt(self._show(state.episodes[place]), state, place)
+            for place in sorted(found)
+        ]
         whole = {at for place in found[:WHOLE] for at in state.episodes[place].turns}
         excerpts += self._turns(sorted(whole))
         places = [*found, *(state.statements[place][1] for place in stated)]
@@ -429,6 +435,11 @@ class Nemori(Baseline):
             trace=[f"{len(found)} episodes, {len(stated)} statements"],
             marks=[mark for op, mark in failed.items() if op in ops],
         )
+
+    def _excerpt(self, text: str, state: _State, place: int) -> Excerpt:
+        """A text that cites the messages of an episode."""
+        turns = state.episodes[place].turns
+        return Excerpt(text, f"episode-{place}", self._span_of(turns), turns)
 
     def _show(self, episode: Episode) -> str:
         """An episode with the day on which it was told."""

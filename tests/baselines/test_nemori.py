@@ -118,6 +118,8 @@ async def test_a_question_reads_episodes_statements_and_messages_of_the_best_two
     assert "(Monday, 08 May 2023) Bees: They swarmed into the chimney." in lines
     assert "(Monday, 08 May 2023) Ann: Those bees are in the chimney" in lines
     assert not any("Bo: We walk up" in line for line in lines)
+    assert {citation.node_id for citation in answer.citations} <= {"episode-0", "episode-3"}
+    assert answer.citations
     assert set(answer.retrieved[:3]) == {"D0:0", "D0:2", "D1:0"}
     assert answer.marks == ()
     calls = len(engine.requests)

@@ -1,0 +1,392 @@
+"""PREMem: fragments of what people tell, and what follows from them, inferred before any question.
+
+Source: Kim et al. 2025 (arXiv 2509.10852), §3. One call a session writes fragments (factual,
+experiential or subjective; key, value, time) of what people tell of themselves. The vectors of a
+session's fragments are clustered by k-means, with the k from 2 to 9 that has the best silhouette.
+Clusters that nothing has been inferred from yet stay open. A new cluster and an open one of an
+earlier session whose centroids have a cosine above 0.6 are read together by a call that infers what
+follows from both (extension, accumulation, specification, transformation, connection), and both are
+closed. For a question, fragments and inferences are read, the nearest that have 2,048 tokens
+together. The prompts are ours.
+
+Its code was not to be had: the threshold and the range of k are those of another project that
+builds on it, and belong to another embedder than ours. A cluster is read with the one open cluster
+most like it, the likest pairs first. Of two people who talk, what both tell is kept; of a talk with
+an assistant, what the user tells, so that questions about what the assistant said find nothing.
+Calls are made at temperature 0. A pair that gave no reply stays open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, create_model
+
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
+from mgl.llm.base import Sampling
+from mgl.llm.constraints import max_chars, number, several
+from mgl.llm.prompting import fit_texts, take_leading
+from mgl.memories.propose import Proposal, propose
+from mgl.prompt import Prompt
+from mgl.retrieval.ranking import nearest
+from mgl.store import EditRecord
+from mgl.text.groups import format_turn
+from mgl.types import Answer, Question
+
+__all__ = ["PreMem"]
+
+LEAST_K: Final = 2
+MOST_K: Final = 9
+STARTS: Final = 10
+ROUNDS: Final = 100
+SEED: Final = 0
+ALIKE: Final = 0.6
+READ_TOKENS: Final = 2048
+FRAGMENT_TOKENS: Final = 2048
+INFERENCE_TOKENS: Final = 512
+
+FRAGMENTS = Prompt(
+    "premem.fragments",
+    source="ours, in the role of Kim et al. 2025, §3",
+    text="""Messages of a conversation:
+
+{messages}
+
+Write down what people tell of themselves here, in fragments. Leave out what an assistant \
+explains or proposes. A fragment is factual (what they are, have or plan), experiential (what they \
+did or lived through) or subjective (what they like, think or feel). Give the number of its \
+message, a key that names what it is about, a value that says it in a few words, with the name of \
+the person, and its time: a date, or "before" or "after" a date.
+
+{"fragments": [{"kind": "factual", "message": 1, "key": "...", "value": "...", "time": "..."}]}""",
+    variables=("messages",),
+)
+
+INFER = Prompt(
+    "premem.infer",
+    source="ours, in the role of Kim et al. 2025, §3",
+    text="""Fragments of a memory, the earlier:
+
+{earlier}
+
+The later:
+
+{later}
+
+What follows from both together? An inference is one of these:
+extension: the later widens or generalizes the earlier
+accumulation: the same happens again, or more of it
+specification: the later makes the earlier more exact
+transformation: what held earlier has changed
+connection: one explains or implies the other
+
+Leave the list empty if nothing follows.
+
+{"inferences": [{"kind": "extension", "key": "...", "value": "...", "time": "..."}]}""",
+    variables=("earlier", "later"),
+)
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class _Said(_Strict):
+    key: Annotated[str, max_chars(60)]
+    value: Annotated[str, max_chars(160)]
+    time: Annotated[str, max_chars(40)]
+
+
+class _Fragment(_Said):
+    kind: Literal["factual", "experiential", "subjective"]
+    message: int
+
+
+class _Fragments(_Strict):
+    fragments: list[_Fragment]
+
+
+class Inference(_Said):
+    kind: Literal["extension", "accumulation", "specification", "transformation", "connection"]
+
+
+class Inferences(_Strict):
+    inferences: several(Inference, 8)  # type: ignore[valid-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A fragment or an inference, and the numbers of the turns that it is made of."""
+
+    key: str
+    value: str
+    time: str
+    turns: tuple[int, ...]
+
+    @property
+    def text(self) -> str:
+        """What it is found by."""
+        return f"{self.key}: {self.value}"
+
+    @property
+    def line(self) -> str:
+        return f"{self.text} ({self.time})"
+
+
+@dataclass(slots=True)
+class _State:
+    """What the log makes: pieces, and the open clusters, as the places of their pieces."""
+
+    pieces: list[Piece] = field(default_factory=list)
+    pool: list[tuple[int, ...]] = field(default_factory=list)
+
+    def apply(self, row: EditRecord) -> None:
+        said: Any = row.payload
+        if row.outcome == "rejected":
+            return
+        if row.op == "cluster":
+            self.pool.append(tuple(said["pieces"]))
+        elif row.op == "close":
+            self.pool.remove(tuple(said["pieces"]))
+        else:
+            piece = Piece(said["key"], said["value"], said["time"], row.turns or ())
+            self.pieces.append(piece)
+
+
+class PreMem(Baseline):
+    """Keeps fragments of what people tell, and inferences from those that are alike."""
+
+    kind = "premem"
+    reads = "conversation"
+    retrieves = True
+    Config = BaselineConfig
+    _config: BaselineConfig
+
+    def _writing_prompts(self) -> tuple[Prompt, ...]:
+        return (FRAGMENTS, INFER)
+
+    async def _count_steps(self) -> int:
+        return len(self._sessions())
+
+    async def _read(self) -> None:
+        store, sessions, state = self._tools.store, self._sessions(), self._load()
+        for step in range(store.steps(self.id), len(sessions)):
+            with self._showing([self._span_of(session) for session in sessions[: step + 1]]):
+                first, rows = len(state.pieces), await self._extract(step, sessions[step])
+                for row in rows:
+                    state.apply(row)
+                connected = await self._connect(step, range(first, len(state.pieces)), state)
+                for row in connected:
+                    state.apply(row)
+            self._append(step, [*rows, *connected])
+            self._tools.observer.progress("sessions", step + 1, len(sessions))
+
+    def _load(self) -> _State:
+        state = _State()
+        for row in self._tools.store.edits(self.id):
+            state.apply(row)
+        return state
+
+    async def _extract(self, step: int, session: Sequence[int]) -> list[EditRecord]:
+        """The fragments of a session, a row each."""
+        llm, talk = self._tools.llm, self.conversation
+        lines = [format_turn(talk.turns[at]) for at in session]
+        shown = await fit_texts(llm, lines, reserve=2 * FRAGMENT_TOKENS)
+        messages = "\n".join(f"{place}. {line}" for place, line in enumerate(shown, 1))
+        fragment = create_model(
+            "fragment", __base__=_Fragment, message=(number(1, len(session)), ...)
+        )
+        schema = create_model(
+            "fragments", __base__=_Fragments, fragments=(several(fragment, 40), ...)
+        )
+        prompt, sampling = FRAGMENTS.render(messages=messages), Sampling(max_tokens=FRAGMENT_TOKENS)
+        said = await propose(llm, prompt, schema, sampling=sampling, stage="fragments")
+        if said.reply is None:
+            return [self._row(step, "fragment", {}, session, said)]
+        return [
+            self._row(
+                step,
+                "fragment",
+                each.model_dump(exclude={"message"}),
+                [session[each.message - 1]],
+                said,
+            )
+            for each in said.reply.fragments
+        ]
+
+    async def _connect(self, step: int, new: range, state: _State) -> list[EditRecord]:
+        """Cluster new fragments, and infer what follows from them and the open clusters."""
+        if not new:
+            return []
+        texts = [piece.text for piece in state.pieces]
+        vectors = await asyncio.to_thread(self._tools.required_embedder.embed, texts)
+        clusters = [
+            tuple(new[at] for at in cluster) for cluster in split_clusters(vectors[new.start :])
+        ]
+        late, early = ([_centre(vectors, each) for each in some] for some in (clusters, state.pool))
+        rows: list[EditRecord] = []
+        closed: set[int] = set()
+        for place, other in pair_clusters(late, early):
+            earlier, later = state.pool[other], clusters[place]
+            turns = self._turns_of(state, [*earlier, *later])
+            said = await self._infer(state, earlier, later)
+            if said.reply is None:
+                rows.append(self._row(step, "inference", {}, turns, said))
+                continue
+            closed.add(place)
+            rows.append(self._row(step, "close", {"pieces": earlier}, turns, said))
+            for each in said.reply.inferences:
+                rows.append(self._row(step, "inference", each.model_dump(), turns, said))
+        for place, cluster in enumerate(clusters):
+            if place not in closed:
+                turns = self._turns_of(state, cluster)
+                rows.append(self._row(step, "cluster", {"pieces": cluster}, turns))
+        return rows
+
+    async def _infer(
+        self, state: _State, earlier: Sequence[int], later: Sequence[int]
+    ) -> Proposal[Inferences]:
+        texts = ["\n".join(state.pieces[at].line for at in some) for some in (earlier, later)]
+        before, now = await fit_texts(self._tools.llm, texts, reserve=2 * INFERENCE_TOKENS)
+        prompt = INFER.render(earlier=before, later=now)
+        sampling = Sampling(max_tokens=INFERENCE_TOKENS)
+        return await propose(self._tools.llm, prompt, Inferences, sampling=sampling, stage="infer")
+
+    def _turns_of(self, state: _State, places: Sequence[int]) -> list[int]:
+        return sorted({turn for place in places for turn in state.pieces[place].turns})
+
+    def _row(
+        self,
+        step: int,
+        name: str,
+        payload: Mapping[str, Any],
+        turns: Sequence[int],
+        said: Proposal[Any] | None = None,
+    ) -> EditRecord:
+        """A row that is made of some turns; rejected where it is to hold a reply that failed."""
+        failed = said is not None and said.reply is None
+        return EditRecord(
+            step,
+            name,
+            payload,
+            "rejected" if failed else "applied",
+            said.problem if said and failed else None,
+            self._span_of(turns),
+            call_key=said.call_key if said else None,
+            turns=tuple(turns),
+        )
+
+    async def _respond(self, question: Question) -> Answer:
+        """Marked ``sessions_missing`` and ``inferences_missing`` where calls that were to give
+        fragments or inferences gave no reply that could be used."""
+        await self.build()
+        state = self._load()
+        texts = {str(place): piece.text for place, piece in enumerate(state.pieces)}
+        found = await nearest(self._tools.required_embedder, question.text, texts, len(texts))
+        ranked = [int(name) for name, _ in found]
+        lines = [state.pieces[place].line for place in ranked]
+        read = ranked[: len(await take_leading(self._tools.llm, lines, READ_TOKENS))]
+        excerpts = [
+            Excerpt(piece.line, f"piece-{place}", self._span_of(piece.turns), piece.turns)
+            for place, piece in ((place, state.pieces[place]) for place in read)
+        ]
+        turns = dict.fromkeys(at for excerpt in excerpts for at in excerpt.turns)
+        rows = self._tools.store.edits(self.id)
+        failed = {row.op for row in rows if row.outcome == "rejected"}
+        named = {"fragment": "sessions_missing", "inference": "inferences_missing"}
+        return await self._answer(
+            question,
+            excerpts,
+            read=[self.conversation.line_span(at) for at in turns],
+            trace=[f"read {len(read)} of {len(ranked)} fragments and inferences"],
+            marks=[mark for op, mark in named.items() if op in failed],
+        )
+
+
+def pair_clusters(
+    late: Sequence[NDArray[np.float32]], early: Sequence[NDArray[np.float32]]
+) -> list[tuple[int, int]]:
+    """The places of a late and an early centroid that are alike, the likest first; each is in one
+    pair at most."""
+    cosines = [
+        (float(one @ other), place, at)
+        for place, one in enumerate(late)
+        for at, other in enumerate(early)
+    ]
+    pairs: list[tuple[int, int]] = []
+    for cosine, place, at in sorted(cosines, key=lambda each: (-each[0], each[1:])):
+        if cosine > ALIKE and not any(place == one or at == other for one, other in pairs):
+            pairs.append((place, at))
+    return pairs
+
+
+def split_clusters(vectors: NDArray[np.float32]) -> list[list[int]]:
+    """The places of vectors by cluster, for the k of the best silhouette; one of few vectors."""
+    labels, best = np.zeros(len(vectors), dtype=np.intp), -1.0
+    for k in range(LEAST_K, min(MOST_K, len(vectors) - 1) + 1):
+        found = _k_means(vectors, k)
+        if (score := _silhouette(vectors, found)) > best:
+            labels, best = found, score
+    return sorted(np.flatnonzero(labels == label).tolist() for label in np.unique(labels))
+
+
+def _k_means(vectors: NDArray[np.float32], k: int) -> NDArray[np.intp]:
+    """The label of each vector: of ten starts (k-means++), that of the least squared distance."""
+    rng = np.random.default_rng(SEED)
+    labels, least = np.zeros(len(vectors), dtype=np.intp), np.inf
+    for _ in range(STARTS):
+        centres = vectors[[rng.integers(len(vectors))]]
+        while len(centres) < k:
+            far = _distances(vectors, centres).min(axis=1)
+            chances = far / far.sum() if far.sum() else None
+            centres = np.vstack([centres, vectors[rng.choice(len(vectors), p=chances)]])
+        for _ in range(ROUNDS):
+            found = _distances(vectors, centres).argmin(axis=1)
+            moved = [
+                vectors[found == at].mean(axis=0) if (found == at).any() else centres[at]
+                for at in range(k)
+            ]
+            if np.allclose(moved, centres):
+                break
+            centres = np.stack(moved)
+        distances = _distances(vectors, centres)
+        if (total := distances.min(axis=1).sum()) < least:
+            labels, least = distances.argmin(axis=1), total
+    return labels
+
+
+def _silhouette(vectors: NDArray[np.float32], labels: NDArray[np.intp]) -> float:
+    """The mean of (b - a) / max(a, b): a is the mean distance to the others of its cluster, b to
+    those of the nearest other cluster; 0 for one that is alone. -1 where there is one cluster."""
+    names = np.unique(labels)
+    if len(names) < LEAST_K:
+        return -1.0
+    distances, scores = np.sqrt(_distances(vectors, vectors)), list[float]()
+    for at, label in enumerate(labels):
+        same = labels == label
+        if same.sum() == 1:
+            scores.append(0.0)
+            continue
+        a = distances[at, same].sum() / (same.sum() - 1)
+        b = min(distances[at, labels == name].mean() for name in names if name != label)
+        scores.append(float((b - a) / max(a, b)) if max(a, b) else 0.0)
+    return float(np.mean(scores))
+
+
+def _distances(vectors: NDArray[np.float32], centres: NDArray[np.float32]) -> NDArray[np.float64]:
+    """The squared distance of each vector to each centre."""
+    apart = vectors[:, None, :].astype(np.float64) - centres[None, :, :]
+    squared: NDArray[np.float64] = (apart**2).sum(axis=2)
+    return squared
+
+
+def _centre(vectors: NDArray[np.float32], places: Sequence[int]) -> NDArray[np.float32]:
+    """The direction of the mean of some vectors."""
+    mean = vectors[list(places)].mean(axis=0)
+    direction: NDArray[np.float32] = mean / (np.linalg.norm(mean) or 1.0)
+    return direction
