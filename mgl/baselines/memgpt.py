@@ -266,7 +266,7 @@ class MemGPT(Baseline):
             days = sorted(re.findall(r"\d{4}-\d{2}-\d{2}", query))
             dated = [(at, turns[at].time) for at in spoken] if days else []
             return [at for at, time in dated if time and days[0] <= f"{time:%Y-%m-%d}" <= days[-1]]
-        texts = {str(at): format_turn(turns[at]) for at in spoken}
+        texts = {str(at): turns[at].line for at in spoken}
         ranked = await nearest(self._tools.required_embedder, query, texts, len(texts))
         return [int(name) for name, _ in ranked]
 

@@ -9,7 +9,11 @@ from typing import Any
 
 from mgl.baselines.memgpt import BLOCK_CHARS, MOST_FUNCTIONS, MemGPT, _edit
 from mgl.llm.base import Completion
+from mgl.memories.deletion import delete
+from mgl.retrieval.embedders import CachedEmbedder
+from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
+from mgl.store.deletion import Redaction
 from mgl.types import Conversation, Question, Turn
 from tests.baselines.asking import Model, answered, asking, nothing, prompts, said
 
@@ -156,3 +160,15 @@ async def test_a_longer_conversation_goes_on_where_it_ended(store: Store) -> Non
     await MemGPT(mine, replace(TALK, turns=TALK.turns[:3])).build()
     await MemGPT(mine, TALK).build()
     assert len(prompts(engine)) == len(set(prompts(engine))) == len(LINES)
+
+
+async def test_edits_and_vectors_go_with_a_turn_and_those_before_stay(store: Store) -> None:
+    mine, _ = asking(store, searching(call("archival_memory_search", "bees", heartbeat=False)))
+    embedder = WordEmbedder()
+    memory = MemGPT(replace(mine, embedder=CachedEmbedder(embedder, store)), TALK)
+    await memory.answer(QUESTION)
+    before, lost = store.edits(memory.id), "Ann: The bees swarmed"
+    assert store.vectors(embedder.model_id, [lost])[0] is not None
+    assert delete(store, TALK.id, Redaction(frozenset({3})))
+    assert store.edits(memory.id) == [row for row in before if row.chunk == 0]
+    assert store.vectors(embedder.model_id, [lost]) == [None]
