@@ -37,6 +37,8 @@ __all__ = ["MODULES", "Ran", "Sandbox"]
 MEMORY_BYTES: Final = 1 << 30
 DISK_BYTES: Final = 16 << 20
 OUTPUT_CHARS: Final = 20_000
+MOST_NAMES: Final = 50
+NAME_CHARS: Final = 80
 LINE_BYTES: Final = 16 << 20
 CPU_SECONDS: Final = 1800
 START_SECONDS: Final = 60
@@ -56,7 +58,8 @@ _ADDRESS: Final = re.compile(r"\bat 0x[0-9a-fA-F]+")
 @dataclass(frozen=True, slots=True)
 class Ran:
     """What code printed, an error included: the first OUTPUT_CHARS, and how many there were
-    ``more``. ``names`` are the variables, ``final`` what it ended with by FINAL or FINAL_VAR."""
+    ``more``. ``names`` are the variables, MOST_NAMES at most; ``final`` is what it ended with
+    by FINAL or FINAL_VAR."""
 
     output: str
     more: int = 0
@@ -147,7 +150,8 @@ class Sandbox:
             if said.number != self._runs:
                 raise _BrokenError(FORGED)
             output = _ADDRESS.sub("at 0x", said.output)
-            return Ran(output[:OUTPUT_CHARS], said.more, tuple(said.names), said.final)
+            names = tuple(name[:NAME_CHARS] for name in said.names[:MOST_NAMES])
+            return Ran(output[:OUTPUT_CHARS], said.more, names, said.final)
 
     async def _start(self) -> None:
         settings = {

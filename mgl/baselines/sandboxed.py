@@ -27,7 +27,6 @@ from contextlib import suppress
 from typing import Any
 
 MOST_CHARS = 1_000_000  # of one text that is sent to the parent
-MOST_NAMES = 50
 CODE = "<code>"
 FILES = 16  # open at once
 INODES = 256
@@ -113,10 +112,10 @@ class Repl:
         )
 
     def _names(self) -> list[str]:
-        """The variables that the code has set, the first of them by name."""
+        """The variables that the code has set, by name."""
         space = self._space
         own = [name for name in space if name not in self._given and not name.startswith("_")]
-        return sorted(_clean(name)[:80] for name in own if name != "context")[:MOST_NAMES]
+        return sorted(_clean(name) for name in own if name != "context")
 
     def _query(self, prompt: object) -> str:
         text = str(prompt)

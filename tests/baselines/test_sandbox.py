@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
+import sys
 import time
 from pathlib import Path
 
@@ -115,10 +117,38 @@ async def test_nothing_is_left_of_it() -> None:
     except UsageError as error:
         pytest.skip(error.message)
     assert not Path(folder).exists()  # noqa: ASYNC240
+    wait_for_end(folder)
+
+
+RUNNING = """
+import asyncio
+from mgl.baselines.sandbox import Sandbox
+async def main():
+    async with Sandbox("", str) as box:
+        print(box._folder.name, flush=True)
+        await box.run("while True: pass")
+asyncio.run(main())
+"""
+
+
+async def test_it_ends_with_the_process_that_runs_it() -> None:
+    await attack("")  # skips where there is no sandbox
+    pipe = asyncio.subprocess.PIPE
+    runner = await asyncio.create_subprocess_exec(sys.executable, "-c", RUNNING, stdout=pipe)
+    assert runner.stdout is not None
+    folder = (await runner.stdout.readline()).decode().strip()
+    assert len(find_processes(folder)) == 2
+    runner.kill()
+    await runner.communicate()
+    wait_for_end(folder)
+    Path(folder).rmdir()  # noqa: ASYNC240
+
+
+def wait_for_end(folder: str) -> None:
     end = time.monotonic() + 10
     while find_processes(folder):
         assert time.monotonic() < end
-        time.sleep(0.05)  # noqa: ASYNC251
+        time.sleep(0.05)
 
 
 def find_processes(folder: str) -> list[psutil.Process]:
