@@ -7,22 +7,26 @@ a chunk name its entities and relations, the second those that the first left ou
 by name as in ``mgl.memories.graph``. One call a community writes its report, the deepest level
 first, from its entities and relations, those of the highest degree first; where these are too
 long, from its parts' reports in place of the largest parts. Reports of all levels are held against
-the question by vector, and the nearest are answered from. ``EXTRACT`` is the entity graph's; the
-other prompts are ours.
+the question by vector, and the nearest are answered from.
+
+``search=local`` is the released code's local search. It starts from the 10 entities most like the
+question and reads, within 12,000 tokens, reports on their communities (15 %, those that hold most
+of these entities first), the entities and their relations (35 %), and the chunks that they were
+found in (50 %).
 
 Unlike the released code: all components are clustered, not the largest alone; descriptions are
 joined up to a length, not summarized; there are no claims; a call names 24 entities and 24
-relations at most; one call answers, where its global
-search has a call for each part of the reports. The compaction ratio is of the reports that are
-read.
+relations at most; one call answers, where global search has a call for each part of the reports.
+The compaction ratio is of what is read. ``EXTRACT`` is the entity graph's; the other prompts are
+ours.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -34,7 +38,7 @@ from mgl.memories.clusters import find_clusters
 from mgl.memories.graph.build import build_messages
 from mgl.memories.graph.edits import Passage, Rows, extraction_schema
 from mgl.memories.graph.prompts import EXTRACT
-from mgl.memories.graph.state import EntityGraph, fold
+from mgl.memories.graph.state import EntityGraph, Relation, fold
 from mgl.memories.mindgraph.tools import MAX_FINDINGS, MIN_FINDINGS, REPORT_TOKENS, Report
 from mgl.memories.propose import propose
 from mgl.prompt import Prompt
@@ -47,6 +51,13 @@ __all__ = ["GraphRag", "GraphRagConfig"]
 CONTEXT_TOKENS: Final = 8000
 MOST_ITEMS: Final = 24
 """Entities, and relations, of one reply; a gleaning may add as many."""
+
+LOCAL_TOKENS: Final = 12_000
+CHUNKS_SHARE: Final = 0.5
+REPORTS_SHARE: Final = 0.15
+ENTITIES: Final = 10
+RELATIONS: Final = 10
+"""Relations that a local search reads for each of its entities."""
 
 REPLY_TOKENS: Final = 3072
 AT_ONCE: Final = 8
@@ -76,12 +87,13 @@ Write a report on them for a reader who does not have the text. Say only what is
 
 class GraphRagConfig(BaselineConfig):
     """``gleanings`` are made of a chunk, communities are divided down to ``max_cluster_size`` nodes
-    where they can be, and ``k`` reports are read."""
+    where they can be, and ``k`` reports are read, or as many chunks with ``search=local``."""
 
     chunk_tokens: int = Field(1200, ge=16)
     overlap_tokens: int = Field(100, ge=0)
     gleanings: int = Field(1, ge=0)
     max_cluster_size: int = Field(10, ge=2)
+    search: Literal["reports", "local"] = "reports"
     k: int = Field(8, ge=1)
 
     @model_validator(mode="after")
@@ -230,39 +242,79 @@ class GraphRag(Baseline):
         ``reports_missing`` where a report could not be written."""
         tokens = await self.source_tokens()
         llm, rows = self._tools.llm, self._tools.store.edits(self.id)
-        reports = self._reports()
-        names, texts = list(reports), list(reports.values())
-        scores = await likeness(self._tools.required_embedder, question.text, texts)
-        found = [
-            (names[place], texts[place], score) for place, score in best(scores, self._config.k)
-        ]
-        whole = [text for _, text, _ in found]
+        search = self._find_reports if self._config.search == "reports" else self._search_locally
+        excerpts, read, trace = await search(question, rows, fold(rows))
+        whole = [excerpt.text for excerpt in excerpts]
         fitting = await fit_texts(llm, whole, reserve=await self._reserve(question))
-        excerpts = [
-            Excerpt(text, f"report-{name}")
-            for (name, _, _), text in zip(found, fitting, strict=True)
-        ]
-        members = {
-            row.payload["community"]: row.payload["members"] for row in rows if row.op == "report"
-        }
-        graph = fold(rows)
-        read = [span for name, _, _ in found for span in find_spans(graph, members[name])]
         failed = {row.op for row in rows if row.outcome == "rejected"}
         causes = {
             "chunks_unread": "reply" in failed,
             "reports_missing": "report" in failed,
             "text_truncated": fitting != whole,
         }
-        scored = ", ".join(f"report-{name} {score:.3f}" for name, _, score in found)
         answer = await self._answer(
             question,
-            excerpts,
+            [replace(each, text=text) for each, text in zip(excerpts, fitting, strict=True)],
             read=read,
-            trace=[f"nearest of {len(reports)} reports: {scored or 'none'}"],
+            trace=[trace],
             marks=[mark for mark, holds in causes.items() if holds],
         )
         seen = sum(await llm.count_tokens(fitting)) if fitting else 0
         return replace(answer, compaction_ratio=seen / tokens if tokens else None)
+
+    async def _find_reports(
+        self, question: Question, rows: Sequence[EditRecord], graph: EntityGraph
+    ) -> tuple[list[Excerpt], list[Span], str]:
+        """Find the reports nearest to the question, and the sentences that they stand on."""
+        reports = self._reports()
+        names, texts = list(reports), list(reports.values())
+        scores = await likeness(self._tools.required_embedder, question.text, texts)
+        found = best(scores, self._config.k)
+        excerpts = [Excerpt(texts[place], f"report-{names[place]}") for place, _ in found]
+        members = _members(rows)
+        read = [span for place, _ in found for span in find_spans(graph, members[names[place]])]
+        scored = ", ".join(f"report-{names[place]} {score:.3f}" for place, score in found)
+        return excerpts, read, f"nearest of {len(reports)} reports: {scored or 'none'}"
+
+    async def _search_locally(
+        self, question: Question, rows: Sequence[EditRecord], graph: EntityGraph
+    ) -> tuple[list[Excerpt], list[Span], str]:
+        """Find the entities nearest to the question, and what lies around them: reports, relations
+        and chunks, each within its share of the tokens."""
+        llm, entities = self._tools.llm, list(graph.entities.values())
+        texts = [f"{each.name}: {each.description}" for each in entities]
+        scores = await likeness(self._tools.required_embedder, question.text, texts)
+        chosen = [entities[place].id for place, _ in best(scores, ENTITIES)]
+        reserve = await self._reserve(question)
+        most = min(LOCAL_TOKENS, available_tokens(llm, self._config.k + 20, reserve=reserve))
+        reports, members = self._reports(), _members(rows)
+        near = [name for name in reports if not members[name].isdisjoint(chosen)]
+        near.sort(key=lambda name: (-len(members[name].intersection(chosen)), name))
+        told = await take_leading(
+            llm, [reports[name] for name in near], round(REPORTS_SHARE * most)
+        )
+        relations = rank_relations(graph, chosen)[: RELATIONS * len(chosen)]
+        lines = [
+            f"{entity.name} ({entity.type}): {entity.description}"
+            for entity in (graph.entities[name] for name in chosen)
+        ]
+        lines += [_describe_relation(graph, relation) for relation in relations]
+        around = await take_leading(llm, lines, round((1 - CHUNKS_SHARE - REPORTS_SHARE) * most))
+        spans = {row.chunk: row.span for row in rows if row.op == "chunk" and row.span is not None}
+        ranked = rank_chunks(graph, chosen)[: self._config.k]
+        quotes = await take_leading(
+            llm, [self._quote(spans[number]) for number in ranked], round(CHUNKS_SHARE * most)
+        )
+        chunks = [
+            Excerpt(text, f"chunk-{number}", spans[number])
+            for number, text in zip(ranked, quotes, strict=False)
+        ]
+        above = [Excerpt(text, f"report-{name}") for name, text in zip(near, told, strict=False)]
+        if around:
+            above.append(Excerpt("; ".join(around), "graph"))
+        read = [chunk.span for chunk in chunks if chunk.span is not None]
+        names = ", ".join(graph.entities[name].name for name in chosen)
+        return [*above, *chunks], read, f"local search from {names or 'no entity'}"
 
 
 def find_communities(graph: EntityGraph, max_cluster_size: int) -> list[Community]:
@@ -288,18 +340,43 @@ def describe(graph: EntityGraph, members: frozenset[str]) -> list[str]:
     for relation in inside:
         ends = [graph.entities[end] for end in (relation.source, relation.target)]
         lines |= {end.id: f"{end.name} ({end.type}): {end.description}" for end in ends}
-        lines[relation.id] = f"{ends[0].name} - {ends[1].name}: {relation.description}"
+        lines[relation.id] = _describe_relation(graph, relation)
     for name in sorted(members - lines.keys()):
         entity = graph.entities[name]
         lines[name] = f"{entity.name} ({entity.type}): {entity.description}"
     return list(lines.values())
 
 
-def find_spans(graph: EntityGraph, members: Sequence[str] | frozenset[str]) -> list[Span]:
+def rank_relations(graph: EntityGraph, chosen: Sequence[str]) -> list[Relation]:
+    """Rank the relations of some entities: those among them first, those of the highest degree
+    before others; then those whose other end is related to the most of them."""
+    found = {each.id: each for name in chosen for each in graph.relations_of(name)}
+
+    def order(relation: Relation) -> tuple[bool, int, int, str]:
+        ends = (relation.source, relation.target)
+        outside = [end for end in ends if end not in chosen]
+        links = sum(len(graph.neighbours(end).intersection(chosen)) for end in outside)
+        degree = sum(len(graph.relations_of(end)) for end in ends)
+        return bool(outside), -links, -degree, relation.id
+
+    return sorted(found.values(), key=order)
+
+
+def rank_chunks(graph: EntityGraph, chosen: Sequence[str]) -> list[int]:
+    """Rank the chunks that some entities were found in: by the order of the entities, and those of
+    one by how many of its relations they state."""
+    ranked: dict[int, None] = {}
+    for name in chosen:
+        stated = Counter(at for each in graph.relations_of(name) for at in each.chunks)
+        own = sorted(graph.entities[name].chunks, key=lambda at: (-stated[at], at))
+        ranked.update(dict.fromkeys(own))
+    return list(ranked)
+
+
+def find_spans(graph: EntityGraph, members: frozenset[str]) -> list[Span]:
     """Find the sentences that entities and the relations among them stand on, in their order."""
-    known = set(members)
-    among = (each for each in graph.relations.values() if {each.source, each.target} <= known)
-    said = [graph.entities[name].mentions for name in known]
+    among = (each for each in graph.relations.values() if {each.source, each.target} <= members)
+    said = [graph.entities[name].mentions for name in members]
     said += [relation.mentions for relation in among]
     return sorted({mention.span for mentions in said for mention in mentions})
 
@@ -307,4 +384,18 @@ def find_spans(graph: EntityGraph, members: Sequence[str] | frozenset[str]) -> l
 def format_report(report: Mapping[str, Any]) -> str:
     """Write a report as it is embedded and read."""
     findings = [f"- {each['headline']}: {each['explanation']}" for each in report["findings"]]
-    return "\n".join([report["title"], report["summary"], *findings])
+    return "\n".join([f"{report['title']}: {report['summary']}", *findings])
+
+
+def _describe_relation(graph: EntityGraph, relation: Relation) -> str:
+    source, target = graph.entities[relation.source], graph.entities[relation.target]
+    return f"{source.name} - {target.name}: {relation.description}"
+
+
+def _members(rows: Sequence[EditRecord]) -> dict[int, frozenset[str]]:
+    """The entities of each community that a report was asked for on."""
+    return {
+        row.payload["community"]: frozenset(row.payload["members"])
+        for row in rows
+        if row.op == "report"
+    }

@@ -14,6 +14,8 @@ from mgl.baselines.graphrag import (
     find_communities,
     find_spans,
     format_report,
+    rank_chunks,
+    rank_relations,
 )
 from mgl.llm.base import Completion
 from mgl.memories.deletion import delete
@@ -67,12 +69,12 @@ async def test_the_report_nearest_to_the_question_is_read(store: Store) -> None:
     asked = prompts(engine)
     stages = ["List the entities", "still missing", "Write a report"]
     assert [sum(words in prompt for prompt in asked) for words in stages] == [2, 2, 2]
-    assert "about Dora Eve Fay They met. - h0: e" in asked[-1]
+    assert "about Dora Eve Fay: They met. - h0: e" in asked[-1]
     assert "Ann" not in asked[-1]
     told = {BOOK.quote(Span.at(BOOK.id, place)) for place in answer.retrieved}
     assert told == {"Dora met Eve.", "Eve met Fay.", "Dora met Fay."}
     findings = "\n".join(f"- h{n}: e" for n in range(5))
-    read = f"about Dora Eve Fay\nThey met.\n{findings}"
+    read = f"about Dora Eve Fay: They met.\n{findings}"
     of_report, of_book = await mine.llm.count_tokens([read, BOOK.text])
     assert answer.compaction_ratio == of_report / of_book
     await GraphRag(mine, BOOK, (), CONFIG).build()
@@ -155,6 +157,46 @@ def test_relations_of_the_highest_degree_come_first_each_after_its_ends() -> Non
         "A - B: r",
     ]
     assert find_spans(graph, frozenset("bce")) == [Span("d", 1, 9), Span("d", 3, 9)]
+
+
+def test_a_local_search_ranks_relations_and_chunks() -> None:
+    stated = {"a|b": (0,), "b|c": (1, 2), "c|d": (2,), "a|d": (3,), "b|e": (3,)}
+    ends = {each: each.split("|") for each in stated}
+    relations = {
+        each: Relation(each, *ends[each], "r", tuple(Mention(n, Span("d", n, 9)) for n in chunks))
+        for each, chunks in stated.items()
+    }
+    at = {"a": (0, 3), "b": (0, 1, 2), "c": (1, 2), "d": (2, 3), "e": (3,)}
+    entities = {
+        name: Entity(name, name, "person", "", tuple(Mention(n, Span("d", n, 9)) for n in chunks))
+        for name, chunks in at.items()
+    }
+    graph = EntityGraph(entities, relations)
+    # Among b and c first; then by the degrees of both ends: a 2 + b 3, b 3 + e 1, c 2 + d 2.
+    ranked = [each.id for each in rank_relations(graph, ["c", "b"])]
+    assert ranked == ["b|c", "a|b", "b|e", "c|d"]
+    # b and d are each related to a and to c; what e is related to is not chosen.
+    assert [each.id for each in rank_relations(graph, ["a", "c"])] == ["a|b", "b|c", "a|d", "c|d"]
+    # c states two relations in chunk 2; b has none left but chunk 0.
+    assert rank_chunks(graph, ["c", "b"]) == [2, 1, 0]
+
+
+async def test_a_local_search_reads_what_lies_around_the_entities_of_a_question(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graphrag, "ENTITIES", 2)
+    mine, engine = asking(store, reporting)
+    config = CONFIG.model_copy(update={"search": "local", "gleanings": 0, "chunk_tokens": 12})
+    answer = await GraphRag(mine, BOOK, (), config).answer(Question("Dora and Eve"))
+    last = prompts(engine)[-1]
+    assert answer.trace in (("local search from Dora, Eve",), ("local search from Eve, Dora",))
+    shown = ["[1] about Dora", "Dora (person): Dora is a person; ", "[3] Dora met Eve."]
+    assert [words for words in shown if words not in last] == []
+    assert "Dora - Eve: Dora met Eve" in last
+    assert "Ann" not in last
+    assert [BOOK.quote(Span.at(BOOK.id, place)).strip() for place in answer.retrieved] == [
+        "Dora met Eve. Eve met Fay. Dora met Fay."
+    ]
 
 
 async def test_a_community_that_is_too_long_has_its_parts_reports(
