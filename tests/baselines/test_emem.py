@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 
 import networkx as nx
@@ -11,6 +12,7 @@ import pytest
 
 from mgl.baselines import emem
 from mgl.baselines.emem import EMem, EMemConfig, Statement, rank_statements, weigh_arguments
+from mgl.errors import EngineRejected
 from mgl.llm.base import Completion
 from mgl.memories.deletion import delete
 from mgl.store import Store
@@ -150,6 +152,26 @@ def test_statements_rank_by_a_walk_over_arguments_and_sessions() -> None:
     ours = rank_statements(STATEMENTS, weights, kept, synonyms)
     assert ours.tolist() == pytest.approx([ranks[place] for place in range(3)], abs=1e-6)
     assert not rank_statements(STATEMENTS, {}, {0: 0.0}, synonyms).any()
+
+
+@pytest.mark.parametrize("last", [1, 3, 4])
+async def test_one_that_was_killed_goes_on_and_asks_nothing_twice(store: Store, last: int) -> None:
+    seen: list[str] = []
+
+    def dying(prompt: str) -> str:
+        if len(seen) == last:
+            raise EngineRejected("killed", hint="start again")
+        seen.append(prompt)
+        return remembering()(prompt)
+
+    with suppress(EngineRejected):
+        await EMem(asking(store, dying)[0], TALK).build()
+    assert len(seen) == last
+    mine, engine = asking(store, remembering())
+    memory = EMem(mine, TALK)
+    await memory.build()
+    assert len(engine.requests) == 5 - last  # two sessions, three statements
+    assert len(store.edits(memory.id)) == 5
 
 
 @pytest.mark.parametrize(
