@@ -47,26 +47,35 @@ class GamConfig(PresetConfig):
     partition: Literal["semantic", "session", "window", "turns"] = "semantic"
     boundaries: str = "prompt"
     without: Literal["tan", "epg", "ssm", "mfr"] | None = None
-    buffer_tokens: int = Field(2048, ge=32, description="capacity of the buffer (§3.3)")
-    window_tokens: int = Field(256, ge=16, description="partition window: 256 or 512 (§4.4)")
-    window_turns: int = Field(3, ge=1, description="partition turns: 3 or 5 (§4.4)")
-    noise: float = Field(0.0, ge=0.0, le=1.0, description="η of Appendix C.3")
+    buffer_tokens: int = Field(2048, ge=32, description="tokens that the buffer holds (§3.3)")
+    window_tokens: int = Field(
+        256, ge=16, description="tokens of a topic cut by window: 256 or 512 (§4.4)"
+    )
+    window_turns: int = Field(3, ge=1, description="turns of a topic cut by turns: 3 or 5 (§4.4)")
+    noise: float = Field(
+        0.0, ge=0.0, le=1.0, description="share of extra boundaries, η (Appendix C.3)"
+    )
     summaries: Literal["prompt", "extract"] = "prompt"
     relations: Literal["prompt", "similarity"] = "prompt"
     candidates: int = Field(5, ge=0, description="topics that a new one may be linked to (§3.3)")
     threshold: float = Field(
-        0.5, ge=0.0, le=1.0, description="τ of Algorithm 3; the paper prints none"
+        0.5,
+        ge=0.0,
+        le=1.0,
+        description="least confidence of a link, τ (Algorithm 3); no value printed",
     )
     indicators: Literal["prompt", "rules"] = "prompt"
     anchoring: Literal["summary", "event"] = "summary"
     meaning: Literal["rerank", "likeness", "context"] = "rerank"
-    anchors: int = Field(10, ge=1, description="k of Eq. 9 (Appendix D.2)")
-    k: int = Field(10, ge=1, description="events that are read (Appendix D.2)")
-    beta_time: float = Field(1.4, ge=1.0, description="§4.1")
-    beta_role: float = Field(1.4, ge=1.0, description="§4.1")
-    beta_conf: float = Field(1.2, ge=1.0, description="§4.1")
-    answer_tokens: int = Field(120, ge=16, description="reply budget of an answer; ours")
-    temperature: float = Field(0.0, ge=0.0, description="the paper prints none")
+    anchors: int = Field(
+        10, ge=1, description="topics that a search begins from, k of Eq. 9 (Appendix D.2)"
+    )
+    k: int = Field(10, ge=1, description="events read for an answer (Appendix D.2)")
+    beta_time: float = Field(1.4, ge=1.0, description="weight of a matching time (§4.1)")
+    beta_role: float = Field(1.4, ge=1.0, description="weight of a matching speaker (§4.1)")
+    beta_conf: float = Field(1.2, ge=1.0, description="weight of a consistent event (§4.1)")
+    answer_tokens: int = Field(120, ge=16, description="tokens of an answer, at most; ours")
+    temperature: float = Field(0.0, ge=0.0, description="sampling temperature; no value printed")
     seed: int = 0
     private: Literal["keep", "mask"] = "keep"
 

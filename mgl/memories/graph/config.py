@@ -23,14 +23,14 @@ class GraphConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     extraction: Literal["model", "terms"] = "model"
-    chunk_tokens: int = Field(200, ge=16, description="tokens a chunk, at most (HGMem §4.2)")
+    chunk_tokens: int = Field(200, ge=16, description="tokens of a chunk, at most (HGMem §4.2)")
     overlap_tokens: int = Field(
         OVERLAP_TOKENS,
         ge=0,
         description="tokens that a chunk shares with the one before, at most (§4.2); where smaller "
         "chunks are asked for, a quarter of them",
     )
-    in_flight: int = Field(256, ge=1, description="chunks that are read at once, at most; ours")
+    in_flight: int = Field(256, ge=1, description="chunks read at the same time, at most; ours")
 
     @model_validator(mode="before")
     @classmethod

@@ -1,6 +1,6 @@
 """HGMem's configuration: the paper's values by default, each with its source.
 
-Values that the paper does not print are those of its released code ("code" below). What goes
+Values that the paper does not print are those of its released code. What goes
 beyond the paper, or takes a part of it away, is a named option.
 """
 
@@ -48,24 +48,40 @@ class HgMemConfig(PresetConfig, GraphConfig):
     update: bool = True
     merge: bool = True
     steps: int = Field(
-        3, ge=0, description="after the first, which asks the query itself; best §5.2"
+        3, ge=0, description="steps after the first, which asks the query itself (best: §5.2)"
     )
     force_steps: bool = False
     compat: Literal["paper", "released_code"] = "paper"
     format: Literal["json", "delimiters"] = "json"
-    concerns: int = Field(3, ge=1, description="num_concerns of Fig. 6; code")
-    entities: int = Field(5, ge=1, description="n_v of Eq. 1; code")
-    relations: int = Field(5, ge=0, description="n_e of §3.2; code")
-    chunks: int = Field(5, ge=1, description="n_d of §3.2; code")
-    floor: float = Field(0.2, ge=-1.0, le=1.0, description="least cosine of an entity; code")
-    entity_tokens: int = Field(100, ge=8, description="shown of an entity's description; code")
-    relation_tokens: int = Field(1500, ge=0, description="shown of relations together; code")
-    chunk_tokens_shown: int = Field(4000, ge=16, description="shown of chunks together; code")
-    answer_chunks: int = Field(50, ge=1, description="chunks that an answer is given; code")
-    answer_chunk_tokens: int = Field(10_000, ge=16, description="their tokens together; code")
-    reply_tokens: int = Field(2048, ge=64, description="§4.2")
-    reply_temperature: float = Field(0.8, ge=0.0, description="§4.2")
-    reply_top_p: float = Field(0.8, gt=0.0, le=1.0, description="code")
+    concerns: int = Field(
+        3, ge=1, description="concerns a step raises, num_concerns of Fig. 6; released code"
+    )
+    entities: int = Field(
+        5, ge=1, description="entities a subquery finds, n_v of Eq. 1; released code"
+    )
+    relations: int = Field(
+        5, ge=0, description="relations a subquery finds, n_e of §3.2; released code"
+    )
+    chunks: int = Field(5, ge=1, description="chunks a subquery finds, n_d of §3.2; released code")
+    floor: float = Field(
+        0.2, ge=-1.0, le=1.0, description="least cosine of a found entity; released code"
+    )
+    entity_tokens: int = Field(
+        100, ge=8, description="tokens shown of a description; released code"
+    )
+    relation_tokens: int = Field(
+        1500, ge=0, description="tokens shown of all relations; released code"
+    )
+    chunk_tokens_shown: int = Field(
+        4000, ge=16, description="tokens shown of all chunks; released code"
+    )
+    answer_chunks: int = Field(50, ge=1, description="chunks read for an answer; released code")
+    answer_chunk_tokens: int = Field(
+        10_000, ge=16, description="tokens of these chunks together; released code"
+    )
+    reply_tokens: int = Field(2048, ge=64, description="tokens of a reply, at most (§4.2)")
+    reply_temperature: float = Field(0.8, ge=0.0, description="sampling temperature (§4.2)")
+    reply_top_p: float = Field(0.8, gt=0.0, le=1.0, description="sampling top-p; released code")
     reply_seed: int = 0
 
     @property

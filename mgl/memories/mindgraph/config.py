@@ -35,16 +35,24 @@ class MindGraphConfig(BaseModel):
         "300 in preset small",
     )
     max_operations: int = Field(
-        40, ge=1, description="edits that a reply on 8,192 tokens may hold, on less fewer; ours"
+        40, ge=1, description="most edits of a reply about 8,192 tokens, fewer for fewer; ours"
     )
     build_tokens: int | None = Field(
-        None, ge=64, description="reply budget of a build call; None: what those edits take; ours"
+        None, ge=64, description="tokens of a build reply; None: what its edits take; ours"
     )
-    max_rounds: int = Field(40, ge=1, description="tool rounds of the answer stage (§4.2)")
-    answer_tokens: int = Field(1024, ge=64, description="reply budget of an answer call; ours")
-    lookup_chars: int = Field(1000, ge=100, description="characters lookup_source returns (D.3)")
-    max_cluster_size: int = Field(10, ge=2, description="of Leiden subgraphs (§4.2)")
-    temperature: float = Field(0.0, ge=0.0, description="the paper prints none")
+    max_rounds: int = Field(
+        40, ge=1, description="rounds of tool calls for an answer, at most (§4.2)"
+    )
+    answer_tokens: int = Field(
+        1024, ge=64, description="tokens of an answering reply, at most; ours"
+    )
+    lookup_chars: int = Field(
+        1000, ge=100, description="characters that lookup_source returns (D.3)"
+    )
+    max_cluster_size: int = Field(
+        10, ge=2, description="nodes of a Leiden subgraph, at most (§4.2)"
+    )
+    temperature: float = Field(0.0, ge=0.0, description="sampling temperature; no value printed")
     seed: int = 0
 
     @property

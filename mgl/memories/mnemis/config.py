@@ -46,9 +46,13 @@ class MnemisConfig(PresetConfig):
     )
 
     extraction: Literal["model", "terms"] = "model"
-    reflect: bool = Field(True, description="ask for what was missed, names and edges (§2.1)")
-    compression: int = Field(2, ge=2, description="n: children of a category; the number ours")
-    layers: int = Field(5, ge=1, description="the layer limit (§2.2); the number ours")
+    reflect: bool = Field(True, description="ask again for missed names and facts (§2.1)")
+    compression: int = Field(
+        2, ge=2, description="children of a category, at least: n; the number is ours"
+    )
+    layers: int = Field(
+        5, ge=1, description="layers of categories, at most (§2.2); the number is ours"
+    )
     grouping: Literal["model", "likeness"] = "model"
     hierarchy: Literal["rebuild", "incremental"] = "rebuild"
     routes: Literal["both", "system1", "system2"] = "both"
@@ -57,8 +61,8 @@ class MnemisConfig(PresetConfig):
     ranking: Literal["rerank", "context"] = "rerank"
     k: int = Field(10, ge=1, description="episodes read; entities and edges 2k each (§3.1)")
     selecting: Literal["printed", "names"] = "printed"
-    answer_tokens: int = Field(120, ge=16, description="reply budget of an answer; ours")
-    temperature: float = Field(0.0, ge=0.0, description="the paper prints none")
+    answer_tokens: int = Field(120, ge=16, description="tokens of an answer, at most; ours")
+    temperature: float = Field(0.0, ge=0.0, description="sampling temperature; no value printed")
     seed: int = 0
 
     @property
