@@ -173,7 +173,8 @@ class Sandbox:
             limit=LINE_BYTES,
         )
         try:
-            await self._send(context=self._context)
+            with suppress(_BrokenError):  # one that refuses says so and reads nothing
+                await self._send(context=self._context)
             refused = (await self._receive(START_SECONDS)).refused
         except _BrokenError as error:
             refused = str(error)

@@ -77,7 +77,7 @@ def chat(
                 say(f"hint: {error.hint}; what you said is kept")
             finally:
                 observer.hush()  # nothing is drawn over the prompt
-        background.shutdown(wait=False)  # the next turn does what is still due
+        background.shutdown(wait=False, cancel_futures=True)  # the next turn does what is due
     if failed is not None:
         raise typer.Exit(failed.exit_code)
 

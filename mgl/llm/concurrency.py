@@ -11,7 +11,7 @@ import random
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
-from concurrent.futures import wait
+from concurrent.futures import Future, wait
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Self, TypeVar
@@ -141,6 +141,9 @@ class Portal:
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._interrupted = False
+        self._closed = False
+        self._running: set[Future[Any]] = set()
+        self._scheduling = threading.Lock()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="mgl-portal", daemon=True
         )
@@ -151,7 +154,12 @@ class Portal:
         if threading.current_thread() is self._thread:
             raise RuntimeError("the portal's own loop cannot wait for itself")
         self._interrupted = False
-        future = asyncio.run_coroutine_threadsafe(start(), self._loop)
+        with self._scheduling:
+            if self._closed:
+                raise RuntimeError("the portal is closed")
+            future = asyncio.run_coroutine_threadsafe(start(), self._loop)
+            self._running.add(future)
+        future.add_done_callback(self._running.discard)
         try:
             return future.result()
         except BaseException:
@@ -169,7 +177,14 @@ class Portal:
             future.result()
 
     def close(self) -> None:
-        """Stop the loop; a thread stuck in a blocking call is left behind."""
+        """Cancel what still runs and stop the loop; a thread stuck in a blocking call is left
+        behind."""
+        with self._scheduling:
+            self._closed = True
+            running = [future for future in list(self._running) if not future.done()]
+        if running:
+            self._loop.call_soon_threadsafe(self._cancel_all)
+            wait(running, timeout=GRACE_S)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(timeout=GRACE_S)
         if not self._thread.is_alive():

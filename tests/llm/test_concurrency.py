@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 
 import pytest
 
@@ -126,3 +127,21 @@ def test_a_task_stuck_in_native_code_does_not_hold_the_caller(
     assert time.monotonic() - began < 5
     release.set()
     portal.close()
+
+
+def test_closing_ends_what_another_thread_runs_and_refuses_what_comes_after() -> None:
+    begun = threading.Event()
+
+    async def wait_for_ever() -> None:
+        begun.set()
+        await asyncio.sleep(60)
+
+    portal = Portal()
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(portal.run, wait_for_ever)
+        assert begun.wait(10)
+        portal.close()
+        with pytest.raises(CancelledError):
+            running.result(10)
+        with pytest.raises(RuntimeError, match="closed"):
+            portal.run(wait_for_ever)
