@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import Field, create_model
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, Strict
 from mgl.llm.base import Sampling
 from mgl.llm.concurrency import for_each
 from mgl.llm.constraints import index_set, max_chars, several
@@ -85,26 +85,22 @@ Words = Annotated[list[Annotated[str, max_chars(40)]], Field(max_length=8)]
 Sentence = Annotated[str, max_chars(240)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Analysis(_Strict):
+class Analysis(Strict):
     keywords: Words
     context: Sentence
     tags: Words
 
 
-class Keywords(_Strict):
+class Keywords(Strict):
     keywords: Words
 
 
-class Change(_Strict):
+class Change(Strict):
     context: Sentence
     tags: Words
 
 
-class _Evolution(_Strict):
+class _Evolution(Strict):
     links: list[int]
     tags: Words
     neighbours: list[Change]

@@ -13,6 +13,7 @@ The paper's floor of 0.75 is of Contriever's products; ``floor`` is a cosine of 
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,9 +22,9 @@ from typing import Annotated, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, Strict
 from mgl.llm.base import Sampling
 from mgl.llm.constraints import max_chars, number, several
 from mgl.llm.prompting import fit_texts
@@ -74,26 +75,22 @@ facts about what it is connected with.
 Term = Annotated[str, max_chars(60)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class _Triplet(_Strict):
+class _Triplet(Strict):
     subject: Term
     relation: Term
     object: Term
 
 
-class _Triplets(_Strict):
+class _Triplets(Strict):
     triplets: several(_Triplet, 24)  # type: ignore[valid-type]
 
 
-class _Start(_Strict):
+class _Start(Strict):
     name: Term
     depth: number(1, 3)  # type: ignore[valid-type]
 
 
-class _Starts(_Strict):
+class _Starts(Strict):
     entities: several(_Start, 6)  # type: ignore[valid-type]
 
 
@@ -209,13 +206,14 @@ async def _search(
     floor: float,
 ) -> list[Triplet]:
     """Find triplets from entities, and from the ends of those found, breadth first; each once."""
-    texts = [triplet.text for triplet in triplets]
+    vectors = await asyncio.to_thread(embedder.embed, [triplet.text for triplet in triplets])
     found: dict[int, None] = {}
     for start, depth in starts:
         queue, seen = deque([(start, 1)]), {start}
         while queue:
             entity, level = queue.popleft()
-            cosines = await likeness(embedder, entity, texts)
+            asked = await asyncio.to_thread(embedder.embed, [entity], task="query")
+            cosines: NDArray[np.float32] = vectors @ asked[0]
             for place, cosine in best(cosines, TRIPLETS):
                 if cosine < floor:
                     break

@@ -24,7 +24,7 @@ from mgl.text import chunk_document, window_document
 from mgl.text.groups import format_span, format_turn, turn_groups
 from mgl.types import Answer, Chunk, Citation, Conversation, Question, Source, Span
 
-__all__ = ["Baseline", "BaselineConfig", "Excerpt"]
+__all__ = ["Baseline", "BaselineConfig", "Excerpt", "Strict"]
 
 
 class BaselineConfig(BaseModel):
@@ -34,6 +34,12 @@ class BaselineConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     answer_tokens: int = Field(120, ge=16)
+
+
+class Strict(BaseModel):
+    """A reply that has the fields of its schema and no others."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import Field, create_model
 
-from mgl.baselines.base import Excerpt
+from mgl.baselines.base import Excerpt, Strict
 from mgl.baselines.naive_rag import NaiveRag, NaiveRagConfig
 from mgl.llm.base import Sampling
 from mgl.llm.constraints import max_chars, one_of
@@ -65,17 +65,13 @@ Question: {question}
 Sentence = Annotated[str, max_chars(300)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class _Step(_Strict):
+class _Step(Strict):
     decision: Literal["retrieve", "know", "final"]
     follow_up: str
     answer: str
 
 
-class Found(_Strict):
+class Found(Strict):
     answer: Sentence
 
 

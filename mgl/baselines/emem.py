@@ -28,9 +28,9 @@ from typing import Annotated, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import Field, create_model
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, Strict
 from mgl.baselines.hipporag import find_synonyms, walk_from
 from mgl.llm.base import Sampling
 from mgl.llm.concurrency import for_each
@@ -114,34 +114,30 @@ surely do not. Give their numbers.
 Term = Annotated[str, max_chars(60)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class _Told(_Strict):
+class _Told(Strict):
     turns: list[int]
     text: Annotated[str, Field(min_length=1), max_chars(240)]
 
 
-class _AllTold(_Strict):
+class _AllTold(Strict):
     statements: list[_Told]
 
 
-class _Argument(_Strict):
+class _Argument(Strict):
     role: Term
     name: Term
 
 
-class _Event(_Strict):
+class _Event(Strict):
     event: Term
     arguments: several(_Argument, 8)  # type: ignore[valid-type]
 
 
-class _Entities(_Strict):
+class _Entities(Strict):
     entities: Annotated[list[Term], Field(max_length=6)]
 
 
-class _Kept(_Strict):
+class _Kept(Strict):
     kept: list[int]
 
 

@@ -19,9 +19,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import Field, create_model
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, Strict
 from mgl.llm.base import Sampling
 from mgl.llm.constraints import max_chars, number
 from mgl.llm.prompting import fit_texts
@@ -109,17 +109,13 @@ Line = Annotated[str, max_chars(160)]
 Lines = Annotated[list[Line], Field(max_length=5)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class _Plan(_Strict):
+class _Plan(Strict):
     words: Lines
     questions: Lines
     pages: list[int]
 
 
-class Reflection(_Strict):
+class Reflection(Strict):
     enough: bool
     requests: Lines
 

@@ -19,8 +19,9 @@ from typing import Annotated, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import Field, create_model
 
+from mgl.baselines.base import Strict
 from mgl.baselines.naive_rag import NaiveRag, NaiveRagConfig
 from mgl.llm.base import Sampling
 from mgl.llm.concurrency import for_each
@@ -86,25 +87,21 @@ Which of these facts help to answer the question? Give their numbers; none, [], 
 Term = Annotated[str, max_chars(60)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Names(_Strict):
+class Names(Strict):
     entities: Annotated[list[Term], Field(max_length=12)]
 
 
-class Fact(_Strict):
+class Fact(Strict):
     subject: Term
     relation: Term
     object: Term
 
 
-class _Facts(_Strict):
+class _Facts(Strict):
     facts: several(Fact, 16)  # type: ignore[valid-type]
 
 
-class _Kept(_Strict):
+class _Kept(Strict):
     facts: list[int]
 
 

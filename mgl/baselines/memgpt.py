@@ -25,9 +25,9 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, Strict
 from mgl.llm.base import Sampling
 from mgl.llm.constraints import max_chars, several
 from mgl.llm.prompting import fit_texts
@@ -102,32 +102,28 @@ BLOCKS: Final[tuple[Block, ...]] = ("first", "others")
 Text = Annotated[str, max_chars(400)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Replacement(_Strict):
+class Replacement(Strict):
     block: Block
     old: Text
     new: Text
 
 
-class Addition(_Strict):
+class Addition(Strict):
     block: Block
     text: Text
 
 
-class Update(_Strict):
+class Update(Strict):
     replace: several(Replacement, MOST_EDITS)  # type: ignore[valid-type]
     append: several(Addition, MOST_EDITS)  # type: ignore[valid-type]
 
 
-class Arguments(_Strict):
+class Arguments(Strict):
     query: Annotated[str, max_chars(120)]
     page: Annotated[int, Field(ge=1)]
 
 
-class Step(_Strict):
+class Step(Strict):
     thoughts: Annotated[str, max_chars(240)]
     function: Literal[
         "conversation_search",

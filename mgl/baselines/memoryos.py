@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, Strict
 from mgl.llm.base import Sampling
 from mgl.llm.constraints import max_chars, several
 from mgl.llm.prompting import fit_texts
@@ -140,34 +140,30 @@ Line = Annotated[str, max_chars(200)]
 Lines = Annotated[list[Line], Field(max_length=10)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Continues(_Strict):
+class Continues(Strict):
     continues: bool
 
 
-class Theme(_Strict):
+class Theme(Strict):
     theme: Word
     keywords: Words
     content: Line
 
 
-class Themes(_Strict):
+class Themes(Strict):
     themes: several(Theme, 2)  # type: ignore[valid-type]
 
 
-class Drawn(_Strict):
+class Drawn(Strict):
     profile: Annotated[str, max_chars(4 * NOTE_TOKENS)]
     facts: Lines
 
 
-class Traits(_Strict):
+class Traits(Strict):
     facts: Lines
 
 
-class Keywords(_Strict):
+class Keywords(Strict):
     keywords: Words
 
 

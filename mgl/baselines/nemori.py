@@ -23,9 +23,9 @@ from datetime import timedelta
 from itertools import groupby
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import Field, create_model
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, Strict
 from mgl.llm.base import Sampling
 from mgl.llm.constraints import index_set, max_chars, number, several
 from mgl.llm.prompting import fit_texts
@@ -153,28 +153,24 @@ talks. Each is about one thing, names whom it is about, and is understood alone.
 )
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class _Group(_Strict):
+class _Group(Strict):
     messages: list[int]
 
 
-class _Groups(_Strict):
+class _Groups(Strict):
     episodes: list[_Group]
 
 
-class Narrative(_Strict):
+class Narrative(Strict):
     title: Annotated[str, max_chars(100)]
     content: Annotated[str, max_chars(1600)]
 
 
-class _Same(_Strict):
+class _Same(Strict):
     same: int
 
 
-class Statements(_Strict):
+class Statements(Strict):
     statements: Annotated[list[Annotated[str, max_chars(200)]], Field(max_length=10)]
 
 

@@ -25,9 +25,9 @@ from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, create_model
+from pydantic import create_model
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, Strict
 from mgl.llm.base import Sampling
 from mgl.llm.constraints import max_chars, number, several
 from mgl.llm.prompting import fit_texts, take_leading
@@ -92,11 +92,7 @@ Leave the list empty if nothing follows.
 )
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class _Said(_Strict):
+class _Said(Strict):
     key: Annotated[str, max_chars(60)]
     value: Annotated[str, max_chars(160)]
     time: Annotated[str, max_chars(40)]
@@ -107,7 +103,7 @@ class _Fragment(_Said):
     message: int
 
 
-class _Fragments(_Strict):
+class _Fragments(Strict):
     fragments: list[_Fragment]
 
 
@@ -115,7 +111,7 @@ class Inference(_Said):
     kind: Literal["extension", "accumulation", "specification", "transformation", "connection"]
 
 
-class Inferences(_Strict):
+class Inferences(Strict):
     inferences: several(Inference, 8)  # type: ignore[valid-type]
 
 

@@ -29,7 +29,7 @@ LONG_PROMPT: Final = 1024
 
 
 Listener = Callable[[str], None]
-"""Gets a reply as far as it is written, from any thread."""
+"""Is called with the text of a reply so far, from any thread."""
 
 _LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
 

@@ -202,7 +202,7 @@ class GraphTools:
         return f"{report.title}\n{report.summary}\n{findings}\nnodes: {nodes}"
 
     async def _write_reports(self) -> tuple[tuple[Subgraph, Report | None], ...]:
-        """Every subgraph with its report; None, which is not stored, if that failed."""
+        """All subgraphs with their reports; a report that failed is None and is not stored."""
         parts = partition(self.graph, max_cluster_size=self.config.max_cluster_size)
         graph_hash = self.graph.hash
         reports = await asyncio.gather(*(self._write_report(part, graph_hash) for part in parts))

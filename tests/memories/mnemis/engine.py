@@ -210,7 +210,7 @@ def stated(prompt: str) -> dict[str, Any]:
 def described(prompt: str) -> dict[str, Any]:
     ids = re.findall(r"^(e\d+) ([^:\n]*)", prompt, re.MULTILINE)
     return {
-        each: {"src": 1, "summary": f"{name} is told of.", "tags": ["thing"]} for each, name in ids
+        each: {"src": 1, "summary": f"{name} is named.", "tags": ["thing"]} for each, name in ids
     }
 
 

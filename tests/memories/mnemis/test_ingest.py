@@ -35,7 +35,7 @@ async def test_entities_and_facts_stand_on_the_sentences_that_tell_of_them() -> 
     assert names(state) == ["Ann", "Rome", "Cy", "Louvre", "Paris", "Bo", "So"]
     rome = state.entities["e2"]
     assert rome.episodes == (0, 1)
-    assert rome.summary == "Rome is told of."
+    assert rome.summary == "Rome is named."
     assert rome.tags == ("thing",)
     said = {TALK.transcript.quote(mention.span) for mention in rome.mentions}
     assert said == {"I went to Rome with Cy.", "Rome was hot."}
@@ -79,9 +79,9 @@ async def test_the_model_decides_among_likely_entities() -> None:
     assert names(state) == ["Ann", "Rome", "Oslo"]
     assert state.entities["e2"].names == ("Rome", "Rome city")
     (asked,) = ingestor.prompts("entity_deduplication")
-    assert 'n2 "Rome city" in: Ann: Rome city is not Oslo.\n  e2 Rome: Rome is told of.' in asked
+    assert 'n2 "Rome city" in: Ann: Rome city is not Oslo.\n  e2 Rome: Rome is named.' in asked
     assert "Oslo: " not in asked
-    assert "- Rome (Rome city): Rome is told of." in ingestor.prompts("edges")[1]
+    assert "- Rome (Rome city): Rome is named." in ingestor.prompts("edges")[1]
     once_more = await taken_in(reader(), talk(("Ann", "x"), ("Bo", "Rome city!")), EMPTY)
     assert names(once_more[1]) == ["Ann", "Bo", "Rome"]
 
