@@ -4,7 +4,8 @@
     train, development = split(pairs)
 
 A ``Pair`` is a question and a text that holds evidence for it. A ``Dialogue`` is a conversation
-with the places where its topic changes. Rows of one source never fall on both sides of a split,
+with the places where its topic changes. An ``Example`` is a prompt with the completion that a
+language model is to write, a ``Preference`` one with a better and a worse. Rows of one source never fall on both sides of a split,
 which is made by the hash of the source before anything is built from it.
 """
 
@@ -31,7 +32,9 @@ __all__ = [
     "CORPORA",
     "DEVELOPMENT",
     "Dialogue",
+    "Example",
     "Pair",
+    "Preference",
     "Row",
     "collect",
     "describe_rows",
@@ -74,8 +77,39 @@ class Dialogue:
     licence: str
 
 
-Row = Pair | Dialogue
-RowT = TypeVar("RowT", Pair, Dialogue)
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A prompt, as (role, content) of its messages, and what a model is to answer.
+
+    ``schema`` is the JSON schema that the answer is held to, as JSON, or empty. ``lineage`` has the
+    keys of the calls that the row was made of.
+    """
+
+    prompt: tuple[tuple[str, str], ...]
+    completion: str
+    schema: str
+    source: str
+    corpus: str
+    licence: str
+    lineage: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """A prompt, as an ``Example`` has it, with an answer that is better than another."""
+
+    prompt: tuple[tuple[str, str], ...]
+    chosen: str
+    rejected: str
+    schema: str
+    source: str
+    corpus: str
+    licence: str
+    lineage: tuple[str, ...] = ()
+
+
+Row = Pair | Dialogue | Example | Preference
+RowT = TypeVar("RowT", Pair, Dialogue, Example, Preference)
 
 
 Reader = Callable[[Path, Collection[str]], Iterable[Row]]
@@ -154,12 +188,14 @@ def read_rows(path: Path, kind: type[RowT]) -> list[RowT]:
     adapter = TypeAdapter(kind)
     rows: list[RowT] = []
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").split("\n")  # a text may hold other line ends
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
             f"{path} cannot be read: {error}", hint="give a file of `mgl train data`"
         ) from error
     for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
         try:
             rows.append(adapter.validate_json(line))
         except ValidationError as error:

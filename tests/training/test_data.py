@@ -10,7 +10,16 @@ import pytest
 from mgl.errors import InputError
 from mgl.evaluation.runs.leaks import check_leaks
 from mgl.models.adapters import hash_question, write_adapter
-from mgl.training.data import Dialogue, Pair, collect, read_rows
+from mgl.training.data import (
+    Dialogue,
+    Example,
+    Pair,
+    Preference,
+    collect,
+    read_rows,
+    split,
+    write_rows,
+)
 from tests.cli.conftest import Mgl, mgl
 from tests.evaluation.small_data import WRITERS
 
@@ -86,6 +95,25 @@ def test_the_command_writes_rows_that_are_read_again(mgl: Mgl, folder: Path) -> 
     assert read_rows(out, Pair) == collect(["hotpotqa", "musique"], folder)
     with pytest.raises(InputError, match=r"line 1, is no dialogue"):
         read_rows(out, Dialogue)
+
+
+def test_what_a_model_is_to_write_is_kept_with_its_lineage(tmp_path: Path) -> None:
+    prompt = (("system", "You are brief."), ("user", "Who sold “it”?\n\u2028Say."))
+    asked = [
+        Example(prompt, '{"who": "Bo"}', "{}", f"source {n}", "log", "own", ("a", "b"))
+        for n in range(20)
+    ]
+    better = [Preference(prompt, "Bo", "Ann", "", "source", "log", "own")]
+    write_rows(asked, tmp_path / "asked")
+    write_rows(better, tmp_path / "better")
+    assert read_rows(tmp_path / "asked", Example) == asked
+    assert read_rows(tmp_path / "better", Preference) == better
+    train, development = split(asked)
+    assert train
+    assert development
+    assert not {row.source for row in train} & {row.source for row in development}
+    with pytest.raises(InputError, match="line 1, is no preference"):
+        read_rows(tmp_path / "asked", Preference)
 
 
 @pytest.mark.parametrize(
