@@ -5,8 +5,9 @@
 
 A ``Pair`` is a question and a text that holds evidence for it. A ``Dialogue`` is a conversation
 with the places where its topic changes. An ``Example`` is a prompt with the completion that a
-language model is to write, a ``Preference`` one with a better and a worse. Rows of one source never fall on both sides of a split,
-which is made by the hash of the source before anything is built from it.
+language model is to write, a ``Preference`` one with a better and a worse. Rows of one source
+never fall on both sides of a split, which is made by the hash of the source before anything is
+built from it.
 """
 
 from __future__ import annotations
