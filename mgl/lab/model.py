@@ -247,6 +247,9 @@ class NoModel:
     async def complete(self, *_: Any, **__: Any) -> NoReturn:
         raise self._refusal()
 
+    async def forward(self, *_: Any, **__: Any) -> NoReturn:
+        raise self._refusal()
+
     async def probability_of_yes(self, *_: Any, **__: Any) -> NoReturn:
         raise self._refusal()
 

@@ -199,7 +199,7 @@ class Workplace:
             llm=llm,
             store=store or self._store,
             observer=observer or self._observer,
-            embedder=self._embedder if retrieves else None,
+            embedder=self.embedder if retrieves else None,
             reranker=self._open_reranker(llm) if retrieves else None,
             detectors=self._open_detector,
         )
@@ -235,7 +235,8 @@ class Workplace:
         return Client(self.engine, log, REPLAYING), log
 
     @cached_property
-    def _embedder(self) -> Embedder:
+    def embedder(self) -> Embedder:
+        """The chosen embedder; it loads with the first text whose vector is not in the store."""
         if self._own.embedder is not None:
             from mgl.retrieval.embedders import CachedEmbedder
 
@@ -267,7 +268,7 @@ class Workplace:
         from mgl.retrieval.opening import open_reranker
 
         name = self._choice.reranker or DEFAULT_RERANKER
-        opened = open_reranker(name, self._home, source=self._source, embedder=self._embedder)
+        opened = open_reranker(name, self._home, source=self._source, embedder=self.embedder)
         self._closing.callback(self.loop.finish, opened.aclose)
         return opened
 

@@ -195,6 +195,13 @@ class LLM(Protocol):
         """One reply that is valid for ``schema``; otherwise as above."""
         ...
 
+    async def forward(self, request: Request, *, stage: str = "") -> Reply[None]:
+        """Another program's request as it is: logged and replayed, but neither judged nor repaired.
+
+        Its reply budget is cut to what the context leaves. Raises the EngineError family.
+        """
+        ...
+
     async def probability_of_yes(self, messages: Sequence[Message], *, stage: str = "") -> float:
         """P(Yes), from 0 to 1, of a reply that must be Yes or No."""
         ...

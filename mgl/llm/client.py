@@ -179,6 +179,26 @@ class Client:
             call_key=done.key,
         )
 
+    async def forward(self, request: Request, *, stage: str = "") -> Reply[None]:
+        """Another program's request, as it is; see ``mgl.llm.base.LLM``."""
+        budget = request.sampling.max_tokens
+        if _most_tokens(request) > self.context_tokens - budget:
+            used = await self._retries().run(lambda: self._engine.count_prompt_tokens(request))
+            if 0 < (room := self.context_tokens - used) < budget:
+                request = replace(request, sampling=replace(request.sampling, max_tokens=room))
+        done = await self._call(request, None, stage)
+        completion = done.completion
+        return Reply(
+            text=completion.text,
+            parsed=None,
+            tool_calls=completion.tool_calls,
+            usage=completion.usage,
+            finish_reason=completion.finish_reason,
+            seconds=done.seconds,
+            replayed=done.replayed,
+            call_key=done.key,
+        )
+
     async def probability_of_yes(self, messages: Sequence[Message], *, stage: str = "") -> float:
         """P(Yes) of a reply that must be Yes or No; see ``mgl.llm.base.LLM``."""
         sampling = Sampling(max_tokens=_CHOICE_TOKENS)

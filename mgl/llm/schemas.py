@@ -14,8 +14,9 @@ small model pads with it until its budget is gone.
     '\\\\{"n": (?:"a"|"b")\\\\}'
 
 It covers what replies are declared with: objects with known fields, lists, unions, literals, enums,
-strings with lengths or patterns (``mgl.llm.patterns``), numbers with bounds. Everything else is
-refused: recursion, dictionaries, tuples. ``uniqueItems`` and ``multipleOf`` are left to validation.
+strings with lengths or patterns (``mgl.llm.patterns``), numbers with bounds. Other programs ask for
+dictionaries and for any JSON at all, too (``mgl.peers.proxy``), which nest ``OPEN_DEPTH`` deep.
+Recursion and tuples are refused. ``uniqueItems`` and ``multipleOf`` are left to validation.
 Three keywords are ours: ``substring``, ``sentences`` (ranges of it, for notations that know no
 parts of a text) and ``increasing`` (``mgl.llm.constraints``).
 """
@@ -25,6 +26,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -39,28 +41,50 @@ Schema = Mapping[str, Any]
 OURS = frozenset({"increasing", "sentences", "substring"})
 """Keywords that only our own grammars read; ``mgl.llm.constraints`` sets them."""
 
+OPEN_DEPTH = 3
+"""How deep lists and objects nest where a schema leaves them open."""
+
+_NAME_CHARS = 64
+_SAYS_NOTHING = frozenset({"description", "examples"})
 _LEFT_OUT = frozenset({"title", "default", "discriminator", "$defs"})
 
 
 def json_schema(model: type[BaseModel]) -> dict[str, Any]:
     """Make the model's JSON schema, self-contained; UsageError if the model is recursive."""
-    schema = model.model_json_schema()
-    definitions = schema.get("$defs", {})
+    return inline_schema(model.model_json_schema(), model.__name__)
+
+
+def inline_schema(schema: Schema, name: str) -> dict[str, Any]:
+    """Put its definitions where they are referred to; UsageError for one that contains itself, or
+    is not there."""
 
     def inline(part: Schema) -> Schema:
-        while "$ref" in part:
-            siblings = {key: value for key, value in part.items() if key != "$ref"}
-            part = {**definitions[part["$ref"].removeprefix("#/$defs/")], **siblings}
+        while "$ref" in part or len(part.get("allOf", ())) == 1:
+            rest = {key: value for key, value in part.items() if key not in ("$ref", "allOf")}
+            part = {**(_find(schema, part["$ref"]) if "$ref" in part else part["allOf"][0]), **rest}
         return {key: value for key, value in part.items() if key not in _LEFT_OUT}
 
     try:
         inlined: dict[str, Any] = _rewrite(schema, inline)
     except RecursionError:
         raise UsageError(
-            f"the schema {model.__name__} contains itself",
+            f"the schema {name} contains itself",
             hint="bound the depth: write out the levels as models of their own",
         ) from None
     return inlined
+
+
+def _find(schema: Schema, reference: str) -> Schema:
+    """What a reference within a schema points at."""
+    found: Any = schema
+    for step in reference.removeprefix("#").split("/")[1:]:
+        found = found.get(step) if isinstance(found, Mapping) else None
+    if not isinstance(found, Mapping):
+        raise UsageError(
+            f"the schema refers to {reference}, which it does not define",
+            hint="define it under $defs",
+        )
+    return found
 
 
 def plain(schema: Schema) -> dict[str, Any]:
@@ -126,10 +150,14 @@ def compile_schema(schema: Schema) -> Node:
     for union in ("anyOf", "oneOf"):
         if union in schema:
             return _choice([compile_schema(option) for option in schema[union]])
+    if isinstance(types := schema.get("type"), list):
+        return _choice([compile_schema({**schema, "type": each}) for each in types])
+    if not schema.keys() - _SAYS_NOTHING:
+        return _any_value(OPEN_DEPTH)
     match schema.get("type"):
         case "object":
             return _object(schema)
-        case "array":
+        case "array" if "prefixItems" not in schema:
             return _array(schema)
         case "string":
             return _string(schema)
@@ -143,7 +171,7 @@ def compile_schema(schema: Schema) -> Node:
             return Literal("null")
     raise UsageError(
         f"a schema cannot be compiled to a grammar: {_dump(dict(schema))[:200]}",
-        hint="give every field a type; recursive models and fields of any type are not supported",
+        hint="give every field a type; recursive models and tuples are not supported",
     )
 
 
@@ -153,17 +181,35 @@ def _dump(value: Any) -> str:
 
 def _object(schema: Schema) -> Node:
     properties: Schema = schema.get("properties", {})
-    if not properties and schema.get("additionalProperties") is not False:
-        raise UsageError(
-            "an object of any shape cannot be compiled to a grammar",
-            hint="declare its fields; a list of objects can hold what a dictionary would",
-        )
+    values = schema.get("additionalProperties")
+    if not properties and values is not False:
+        if isinstance(values, Mapping):
+            return _dictionary(compile_schema(values))
+        return _dictionary(_any_value(OPEN_DEPTH - 1))
     required = frozenset(schema.get("required", ()))
     members = [
         (_concat(Literal(f"{_dump(name)}{KEY}"), compile_schema(value)), name in required)
         for name, value in properties.items()
     ]
     return _concat(Literal("{"), _members(members), Literal("}"))
+
+
+def _dictionary(value: Node) -> Node:
+    """An object with any names, whose values are ``value``."""
+    member = _concat(_QUOTE, Text(1, _NAME_CHARS), _QUOTE, Literal(KEY), value)
+    return _concat(Literal("{"), _repeat(member, 0, None), Literal("}"))
+
+
+@cache
+def _any_value(depth: int) -> Node:
+    """Any JSON, with lists and objects ``depth`` deep."""
+    plain_values = [{"type": kind} for kind in ("string", "number", "boolean", "null")]
+    options = [compile_schema(each) for each in plain_values]
+    if depth:
+        inner = _any_value(depth - 1)
+        listed = _concat(Literal("["), _repeat(inner, 0, None), Literal("]"))
+        options += [listed, _dictionary(inner)]
+    return _choice(options)
 
 
 def _members(members: Sequence[tuple[Node, bool]]) -> Node:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from mgl.errors import UsageError
 from mgl.llm.fakes import sample
 from mgl.llm.grammar import to_ebnf, to_regex
-from mgl.llm.schemas import compile_schema, json_schema
+from mgl.llm.schemas import compile_schema, inline_schema, json_schema
 from tests.llm.notation import laid_out, pattern_of
 from tests.llm.shapes import SENTENCES, SHAPES, AllOptional, Answer, Edits, Figures, Notes, Report
 
@@ -126,7 +126,7 @@ def test_an_enum_that_is_used_twice_is_written_once() -> None:
 
 @pytest.mark.parametrize(
     "schema",
-    [{}, {"type": "object"}, {"type": "array"}, {"not": {}}, {"type": "string", "pattern": "a"}],
+    [{"not": {}}, {"type": "array", "prefixItems": [{}]}, {"type": "string", "pattern": "a"}],
 )
 def test_what_has_no_grammar_is_refused_with_a_hint(schema: dict[str, Any]) -> None:
     with pytest.raises(UsageError) as caught:
@@ -148,6 +148,46 @@ def test_a_schema_is_self_contained_and_bare() -> None:
         "type",
         "rank",
     ]
+
+
+OPEN = compile_schema({"type": "object"})
+OPEN_EBNF = re.compile(pattern_of(to_ebnf(OPEN)))
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=40, deadline=None)
+def test_an_open_object_is_any_object(seed: int) -> None:
+    text = sample(OPEN, random.Random(seed))
+    assert isinstance(json.loads(text), dict)
+    assert OPEN_EBNF.fullmatch(text)
+
+
+@pytest.mark.parametrize(
+    ("said", "fits"),
+    [('{"a": [{"b": 1}], "c": null}', True), ('{"a": [{"b": [1]}]}', False), ("[]", False)],
+)
+def test_an_open_object_nests_three_deep(said: str, fits: bool) -> None:
+    assert bool(OPEN_EBNF.fullmatch(said)) is fits
+
+
+def test_a_type_may_be_one_of_several() -> None:
+    pattern = re.compile(to_regex(compile_schema({"type": ["integer", "null"]})))
+    assert [bool(pattern.fullmatch(text)) for text in ("12", "null", '"12"')] == [True, True, False]
+
+
+def test_a_dictionary_has_values_of_one_kind() -> None:
+    values = {"type": "object", "additionalProperties": {"type": "integer"}}
+    pattern = re.compile(pattern_of(to_ebnf(compile_schema(values))))
+    assert pattern.fullmatch('{"a": 1, "b": 2}')
+    assert not pattern.fullmatch('{"a": "1"}')
+
+
+def test_a_reference_is_followed_and_a_lost_one_is_named() -> None:
+    schema = {"$defs": {"N": {"type": "integer", "title": "N"}}, "properties": {
+        "n": {"allOf": [{"$ref": "#/$defs/N"}], "default": 1}}}  # fmt: skip
+    assert inline_schema(schema, "s") == {"properties": {"n": {"type": "integer"}}}
+    with pytest.raises(UsageError, match="refers to #/\\$defs/M"):
+        inline_schema({"$ref": "#/$defs/M"}, "s")
 
 
 class Tree(BaseModel):

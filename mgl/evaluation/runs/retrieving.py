@@ -180,6 +180,9 @@ class _Mute(Client):
         reply = await super().complete(*arguments, stage=stage, **named)
         return replace(reply, seconds=0.0)
 
+    async def forward(self, *_: Any, stage: str = "") -> NoReturn:
+        self._refuse(stage)
+
     async def probability_of_yes(self, *_: Any, stage: str = "") -> float:
         self._refuse(stage)
 

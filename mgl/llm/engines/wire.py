@@ -74,17 +74,22 @@ def write_messages(request: Request) -> list[dict[str, Any]]:
 def _write_message(message: Message) -> dict[str, Any]:
     written: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
-        written["tool_calls"] = [
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {"name": call.name, "arguments": call.arguments},
-            }
-            for call in message.tool_calls
-        ]
+        written["tool_calls"] = write_calls(message.tool_calls)
     if message.tool_call_id is not None:
         written["tool_call_id"] = message.tool_call_id
     return written
+
+
+def write_calls(calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
+    """Write calls of tools as the API has them."""
+    return [
+        {
+            "id": call.id,
+            "type": "function",
+            "function": {"name": call.name, "arguments": call.arguments},
+        }
+        for call in calls
+    ]
 
 
 def write_tools(request: Request) -> list[dict[str, Any]]:
@@ -107,14 +112,16 @@ class _Function(BaseModel):
     arguments: str
 
 
-class _ToolCall(BaseModel):
+class WireCall(BaseModel):
+    """A call of a tool, as the API has it."""
+
     id: str | None = None
     function: _Function
 
 
 class _Message(BaseModel):
     content: str | None = None
-    tool_calls: list[_ToolCall] | None = None
+    tool_calls: list[WireCall] | None = None
 
 
 class _Alternative(BaseModel):

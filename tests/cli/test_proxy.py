@@ -1,0 +1,64 @@
+"""``mgl proxy`` as a shell runs it: detached, asked, stopped, and again without a model."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.cli.conftest import Mgl
+from tests.cli.server import Server
+
+MODEL = "qwen2.5-7b-instruct"
+
+
+def run(*arguments: object) -> str:
+    words = [sys.executable, "-m", "mgl", "proxy", *map(str, arguments)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def ask(port: int) -> Any:
+    asked = {"model": MODEL, "messages": [{"role": "user", "content": "How many met?"}]}
+    url = f"http://127.0.0.1:{port}/v1/chat/completions"
+    return httpx.post(url, json=asked, trust_env=False, timeout=30).json()
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """A free port, on which nothing runs any more in the end."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        number = int(taken.getsockname()[1])
+    yield number
+    run("--stop", "--port", number)
+
+
+def test_detached_recorded_and_replayed_without_a_model(server: Server, port: int) -> None:
+    choice = ("--port", port, "--model", MODEL, "--base-url", server.url)
+    assert f"{MODEL} is ready at http://127.0.0.1:{port}/v1" in run(*choice, "--detach")
+    said = ask(port)
+    assert said["choices"][0]["message"]["content"]
+    sent = len(server.seen)
+    assert f"stopped the proxy on port {port}" in run("--stop", "--port", port)
+    run(*choice, "--detach", "--replay")
+    assert ask(port) == said
+    run("--stop", "--port", port)
+    assert len(server.seen) == sent
+    assert "no proxy was detached" in run("--stop", "--port", port)
+
+
+def test_a_port_that_is_taken_is_named(mgl: Mgl, server: Server) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = mgl("proxy", "--port", port, "--model", MODEL, "--base-url", server.url)
+    assert done.exit_code == 2
+    assert f"port {port} cannot be used" in done.stderr
