@@ -349,6 +349,7 @@ class Usage:
 class Answer:
     """What a memory answered, the passages it stands on, and how it came to it.
 
+    ``confidence`` is what the model says of its answer, None where it is not asked.
     ``trace`` is one line per step taken; ``marks`` names departures from the ordinary course
     (for instance ``graph_exceeds_context``), and is empty where there were none.
     ``compaction_ratio`` is first-call input tokens / tokens of the source (MindGraph §4.2).
@@ -359,7 +360,7 @@ class Answer:
 
     question: str
     text: str
-    confidence: Confidence
+    confidence: Confidence | None
     citations: tuple[Citation, ...]
     trace: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()

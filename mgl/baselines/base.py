@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import groupby
 from math import ceil
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -19,12 +19,15 @@ from mgl.memories.base import SourceMemory, Tools, check_text
 from mgl.memories.calls import ANSWER_TOKENS, answer_from_passages
 from mgl.memories.turns import TURN_ANSWER, UNMENTIONED, answer_from_lines, find_form
 from mgl.memories.view import GraphView
+from mgl.retrieval.evidence import find_evidence
 from mgl.store import EditRecord, Store
 from mgl.text import chunk_document, window_document
 from mgl.text.groups import format_span, format_turn, turn_groups
 from mgl.types import Answer, Chunk, Citation, Conversation, Question, Source, Span
 
 __all__ = ["Baseline", "BaselineConfig", "Excerpt", "Strict"]
+
+MOST_CITED: Final = 2
 
 
 class BaselineConfig(BaseModel):
@@ -212,7 +215,8 @@ class Baseline(SourceMemory[Any]):
         trace: Sequence[str] = (),
         marks: Sequence[str] = (),
     ) -> Answer:
-        """The call that answers, the same for all baselines; of a conversation it cites excerpts.
+        """The call that answers, the same for all baselines. Of a conversation it cites excerpts,
+        of a document the sentences of excerpts that tell most of the answer.
 
         ``read`` is where the excerpts stand, the best first where something ranks them; else their
         own spans. Without excerpts a conversation does not mention what was asked, unless the
@@ -223,8 +227,18 @@ class Baseline(SourceMemory[Any]):
         if not isinstance(self._source, Conversation):
             reply = await answer_from_passages(self._tools.llm, texts, question)
             ratio = reply.input_tokens / tokens if tokens else None
-            answer = Answer(question.text, reply.text, "low", (), tuple(trace), tuple(marks), ratio)
-            return replace(answer, retrieved=self._name_passages(excerpts, read))
+            parts = [(each.id, each.span) for each in excerpts if each.span is not None]
+            parts = parts or [("text", span) for span in read or ()]
+            return Answer(
+                question.text,
+                reply.text,
+                None,
+                self._cite_evidence(reply.text, question, parts),
+                tuple(trace),
+                tuple(marks),
+                ratio,
+                retrieved=self._name_passages(excerpts, read),
+            )
         if not texts and not question.options:
             return Answer(question.text, UNMENTIONED, "low", (), tuple(trace), tuple(marks))
         with self._showing([excerpt.span for excerpt in excerpts]):
@@ -246,6 +260,19 @@ class Baseline(SourceMemory[Any]):
         if not isinstance(self._source, Conversation):
             return tuple(dict.fromkeys(span.place for span in spans))
         return self._source.ids_at(spans)
+
+    def _cite_evidence(
+        self, said: str, question: Question, parts: Sequence[tuple[str, Span]]
+    ) -> tuple[Citation, ...]:
+        """Cite the sentences of a document that tell most of an answer, in ``MOST_CITED`` of the
+        named parts at most. Words find them; whether they bear it out is not asked."""
+        found = [
+            (name, *find_evidence(self._document, span, said, question.text))
+            for name, span in dict.fromkeys(parts)
+        ]
+        found.sort(key=lambda each: -each[2])
+        cited = {span: name for name, span, share in found[:MOST_CITED] if share > 0}
+        return tuple(self._document.cite(name, span) for span, name in cited.items())
 
     def _cite(self, excerpt: Excerpt) -> list[Citation]:
         spans = [] if excerpt.span is None else [excerpt.span]

@@ -55,9 +55,9 @@ class Direct(Baseline):
             read = None
         else:
             kept = await keep_both_ends(self._tools.llm, self._source.text, there)
-            excerpts, whole = [Excerpt("\n\n".join(kept))], len(kept) == 1
-            end, half = len(self._source.text), len(kept[0])
+            whole, end, half = len(kept) == 1, len(self._source.text), len(kept[0])
             read = [self._source.span(0, half), self._source.span(end - half, end)]
+            excerpts = [Excerpt("\n\n".join(kept))]
         return await self._answer(
             question, excerpts, read=read, marks=() if whole else ("text_truncated",)
         )

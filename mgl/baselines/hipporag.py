@@ -172,7 +172,8 @@ class HippoRag(NaiveRag):
         found = best(scores, FACTS)
         kept = await self._keep(question, [" ".join(graph.facts[place]) for place, _ in found])
         if not kept:
-            return best(alike, self._config.k), ["no fact helps: chunks by their vectors"]
+            found_plainly, how = await super()._rank(question, texts)
+            return found_plainly, ["no fact helps: chunks as naive RAG ranks them", *how]
         helping = {graph.facts[found[at][0]]: found[at][1] for at in kept}
         weights = graph.weigh(helping)
         await graph.join_synonyms(embedder)

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
 from mgl.errors import ContextOverflow
 from mgl.llm.prompting import LINE_TOKENS, available_tokens, shorten, take_leading
+from mgl.retrieval.passages import PassageIndex
 from mgl.retrieval.ranking import best, likeness
 from mgl.store import EditRecord
 from mgl.types import Answer, Chunk, Question
@@ -28,13 +29,15 @@ class NaiveRagConfig(BaselineConfig):
     """``k`` chunks are read, the best of them that have ``most_tokens`` together.
 
     ``overlap_tokens`` of a chunk are shared with the one before. The cap is that of HGMem's
-    released code.
+    released code. ``ranking`` is the paper's, by vectors, or by words as well, as MindGraph's
+    preset ``small`` ranks its blocks: what it gains beyond that is its own.
     """
 
     chunk_tokens: int = Field(200, ge=16)
     overlap_tokens: int = Field(50, ge=0)
     k: int = Field(10, ge=1)
     most_tokens: int = Field(10_000, ge=16)
+    ranking: Literal["vectors", "both"] = "vectors"
 
     @model_validator(mode="after")
     def _chunks_fit(self) -> Self:
@@ -92,8 +95,13 @@ class NaiveRag(Baseline):
     ) -> tuple[list[tuple[int, float]], list[str]]:
         """Choose the chunks to read, by their places and scores, best first; and how, if it is
         worth a word."""
-        scores = await likeness(self._tools.required_embedder, question.text, texts)
-        return best(scores, self._config.k), []
+        embedder, k = self._tools.required_embedder, self._config.k
+        if self._config.ranking == "vectors":
+            return best(await likeness(embedder, question.text, texts), k), []
+        scores = await asyncio.to_thread(
+            lambda: PassageIndex(embedder, texts).scores(question.text)
+        )
+        return best(scores, k), ["chunks by words and vectors"]
 
     async def _fit_chunks(self, question: Question, texts: Sequence[str]) -> tuple[list[str], bool]:
         """The first texts that fit together, or the beginning of the first where none does."""

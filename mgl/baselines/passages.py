@@ -26,7 +26,7 @@ class PassagesConfig(BaseModel):
 
 
 class Passages(Baseline):
-    """Reads the k best passages for a question, and cites nothing."""
+    """Reads the k best passages for a question."""
 
     kind = "passages"
     Config = PassagesConfig
@@ -36,5 +36,8 @@ class Passages(Baseline):
         chunks = await self._chunks(self._config.tokens)
         scores = LexicalIndex.of([chunk.text for chunk in chunks]).scores(question.text)
         best = sorted(range(len(chunks)), key=lambda place: -scores[place])[: self._config.k]
-        excerpts = [Excerpt(chunks[place].text) for place in sorted(best)]
+        excerpts = [
+            Excerpt(chunks[place].text, f"chunk-{place}", chunks[place].span)
+            for place in sorted(best)
+        ]
         return await self._answer(question, excerpts, read=[chunks[place].span for place in best])

@@ -115,7 +115,7 @@ def print_answer(
     if not is_said:
         typer.echo(clean(answer.text))
     if conversation is None:
-        typer.echo(f"\nconfidence: {answer.confidence}")
+        typer.echo("" if answer.confidence is None else f"\nconfidence: {answer.confidence}")
     for mark in answer.marks:
         typer.echo(f"note: {mark.replace('_', ' ')}")
     if conversation is None and not answer.citations:

@@ -2,7 +2,8 @@
 
 - ``answer_from_passages`` answers a question about a document from passages of it,
 - ``answer_field`` is the field of a reply that answers, in every memory,
-- ``extract_claim`` says in a sentence what a passage tells, and how surely it tells it,
+- ``extract_claim`` says in a sentence what a passage tells,
+- ``find_support`` how surely a passage says a claim,
 - ``summarize`` shortens a text within a token budget.
 
 The prompts are ours and the same for every method, so that methods differ by what they read alone.
@@ -41,6 +42,7 @@ __all__ = [
     "answer_from_passages",
     "check_room",
     "extract_claim",
+    "find_support",
     "list_options",
     "summarize",
 ]
@@ -91,10 +93,11 @@ class PassageAnswer:
 
     text: str
     input_tokens: int
+    call_key: str | None = None
 
 
 async def answer_from_passages(
-    llm: LLM, passages: Sequence[str], question: Question
+    llm: LLM, passages: Sequence[str], question: Question, *, stage: str = "answer"
 ) -> PassageAnswer:
     """An answer from numbered passages, one of the question's options if it has any; what
     LLM.complete raises."""
@@ -104,14 +107,13 @@ async def answer_from_passages(
     if question.options:
         prompt = PASSAGE_CHOICE.render(**asked, options=list_options(question))
         schema = create_model("choice", __base__=_Chosen, answer=(answer_field(question, 0), ...))
-        chosen = await llm.complete(
-            reader_messages(prompt), schema, sampling=sampling, stage="answer"
-        )
-        return PassageAnswer(chosen.parsed.answer, chosen.usage.input_tokens)
+        chosen = await llm.complete(reader_messages(prompt), schema, sampling=sampling, stage=stage)
+        read = chosen.usage.input_tokens
+        return PassageAnswer(chosen.parsed.answer, read, chosen.call_key)
     reply = await llm.complete(
-        reader_messages(_PROMPTS[question.form].render(**asked)), sampling=sampling, stage="answer"
+        reader_messages(_PROMPTS[question.form].render(**asked)), sampling=sampling, stage=stage
     )
-    return PassageAnswer(one_line(reply.text), reply.usage.input_tokens)
+    return PassageAnswer(one_line(reply.text), reply.usage.input_tokens, reply.call_key)
 
 
 class _Chosen(BaseModel):
@@ -196,9 +198,14 @@ async def extract_claim(llm: LLM, passage: str, question: str | None) -> Claim |
     except ReplyInvalid:
         return None
     said = one_line(reply.text)
-    check = SUPPORTED.render(block=block, question=asked, claim=said)
-    support = await llm.probability_of_yes(reader_messages(check), stage="check")
+    support = await find_support(llm, passage, asked, said)
     return Claim(said, support, reply.call_key)
+
+
+async def find_support(llm: LLM, passage: str, question: str, claim: str) -> float:
+    """P(Yes) that a passage says a claim, and that it answers the question."""
+    check = SUPPORTED.render(block=one_line(passage), question=question, claim=claim)
+    return await llm.probability_of_yes(reader_messages(check), stage="check")
 
 
 TOKEN_CHARS = 4

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -76,7 +77,7 @@ async def nearest(
     return [(names[place], float(scores[place])) for place in order]
 
 
-def best(scores: NDArray[np.float32], k: int) -> list[tuple[int, float]]:
+def best(scores: NDArray[np.floating[Any]], k: int) -> list[tuple[int, float]]:
     """The places and values of the ``k`` highest scores, highest first; ties by place."""
     places = np.arange(len(scores))
     if k < len(scores):

@@ -46,6 +46,24 @@ _NOT_A_NAME = frozenset(
     "yes not oh ah well now there here once after before because though only even all one some "
     "many chapter".split()
 )
+_NATIONAL = frozenset(
+    "english french german spanish italian greek roman latin american indian chinese japanese "
+    "russian scottish scotch irish welsh dutch danish swedish norwegian polish turkish egyptian "
+    "african asian european british christian jewish".split()
+)
+"""Adjectives that stand alone before a noun: "an English lawyer" names nobody."""
+_NOT_A_NOUN = frozenset(
+    "other others own same such left right last first second third next whole very more most few "
+    "many much several another former latter only little great good old new young long short high "
+    "low large small big best better least less one two three way thing sort kind lot bit".split()
+)
+"""What often follows an article or a possessive, and of which a text tells nothing."""
+_CONTENTS = re.compile(
+    r"\s*(?:(?:table of )?contents|(?:chapter|book|part|volume|canto|act|scene)\s+[\divxlc]+\b.*"
+    r"|.*(?:\.\s?){3,}\s*[\divxlc]+)\s*",
+    re.IGNORECASE,
+)
+"""A line of front matter: a heading with its number, or an entry of a table with its page."""
 _MYSELF = re.compile(r"I(?:['’]\w+|(?=\s+[a-z]))")
 """The pronoun after a name, ``In Detroit I saw``, which is no numeral by what follows."""
 _OPENS = re.compile(r"(?:^|[.!?:;…—–\"'“”‘’()\[\]*_-]|\n\s*\n)\s*$")
@@ -79,9 +97,19 @@ def find_mentioned(text: str, names: Sequence[Name]) -> list[Name]:
 
 def _is_name(form: str, count: int, inside: int, small: int, min_count: int) -> bool:
     first, *others = form.replace(".", " ").split()
+    if not others and first.lower() in _NATIONAL:
+        return False
     if others:
         return bool(inside) or first.lower() in _TITLES
     return bool(inside) and count >= min_count and small <= count
+
+
+def _is_heading(text: str, place: int) -> bool:
+    """Whether a place is in a line of front matter, or in one all in capitals."""
+    end = text.find("\n", place)
+    line = text[text.rfind("\n", 0, place) + 1 : end if end >= 0 else len(text)]
+    words = WORD.findall(line)
+    return (len(words) > 1 and line.isupper()) or _CONTENTS.fullmatch(line) is not None
 
 
 def _stands_inside(text: str, start: int) -> bool:
@@ -172,6 +200,8 @@ class GrowingNames:
             if not stays:
                 self._open_small.append(word)
         for start, end in chain.from_iterable(_trim(run) for run in _runs(text, words)):
+            if _is_heading(text, start):
+                continue
             form, inside = " ".join(text[start:end].split()), _stands_inside(text, start)
             self._spans[form].append((start, end))
             self._inside[form] += inside
@@ -284,6 +314,7 @@ class GrowingNouns:
 
         self._min_count = min_count
         self._stop = frozenset(STOPWORDS_EN)
+        self._skipped = self._stop | _NOT_A_NOUN | _NATIONAL
         self._stemmer = Stemmer.Stemmer("english")
         self._spans: dict[str, list[tuple[int, int]]] = defaultdict(list)
         self._forms: dict[str, Counter[str]] = defaultdict(Counter)
@@ -358,7 +389,7 @@ class GrowingNouns:
         before = self._before
         for match, after in zip(words, [*words[1:], last], strict=True):
             word, earlier, before = match.group(), before, match.group().lower()
-            if not word.islower() or word in self._stop or len(word) < LEAST_LETTERS:
+            if not word.islower() or word in self._skipped or len(word) < LEAST_LETTERS:
                 continue
             word = re.sub(r"['’]s?$", "", word)
             mark = 0.0

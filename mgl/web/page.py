@@ -234,6 +234,8 @@ def _render_answer(answer: Answer, index: int, labels: Mapping[str, str], *, ope
     cited = f'<ol class="chips" aria-label="Cited passages">{chips}</ol>' if chips else ""
     nothing = "" if chips else '<span class="note">cites no passage</span>'
     marks = "".join(f'<span class="note">{html_text(each)}</span>' for each in answer.marks)
+    said = html_text(answer.confidence or "")
+    sure = f'<span class="confidence {said}">{said} confidence</span>' if said else ""
     ratio = answer.compaction_ratio
     read = (
         "" if ratio is None else f'<span class="note">prompt {ratio:.1%} as long as the text</span>'
@@ -249,8 +251,7 @@ def _render_answer(answer: Answer, index: int, labels: Mapping[str, str], *, ope
         f'<details class="asked" name="asked" data-answer="{index}"{" open" if opened else ""}>'
         f'<summary><h2 dir="auto">{html_text(answer.question)}</h2></summary>'
         f'<p class="answer" dir="auto">{html_text(answer.text)}</p>'
-        f'<div class="ground"><span class="confidence {html_text(answer.confidence)}">'
-        f"{html_text(answer.confidence)} confidence</span>{read}{marks}{nothing}</div>"
+        f'<div class="ground">{sure}{read}{marks}{nothing}</div>'
         f"{cited}{trace}</details>"
     )
 

@@ -65,7 +65,7 @@ async def test_a_fact_that_helps_leads_to_chunks_that_share_its_entities(store: 
 async def test_where_no_fact_helps_chunks_are_ranked_by_their_vectors(store: Store) -> None:
     mine, _ = asking(store, lambda prompt: extracting(prompt, keep=[]))
     answer = await HippoRag(mine, TALK, (), CONFIG).answer(Question("fog on the sea"))
-    assert answer.trace[0] == "no fact helps: chunks by their vectors"
+    assert answer.trace[0] == "no fact helps: chunks as naive RAG ranks them"
     first = answer.trace[1].split(",")[0].split()[1]
     assert first == "chunk-3"
 

@@ -50,6 +50,27 @@ def test_a_mention_is_a_whole_word_of_any_alias() -> None:
     assert find_mentioned("Holmesian", names) == []
 
 
+FRONT = """THE GODS OF MARS
+
+CONTENTS
+CHAPTER I. The Black Planet ........ 3
+Chapter II. The Black Planet again
+
+The Plant Men came. We fought the Plant Men and then the Plant Men fled.
+An English lawyer and an English maid spoke English to the French."""
+
+
+def test_front_matter_and_adjectives_of_nations_are_no_names() -> None:
+    assert found(FRONT) == ["Plant Men"]
+
+
+def test_function_words_and_adjectives_are_no_nouns() -> None:
+    said = (
+        "On the left was the man. The other, of his own, stood left of the door, in the english. "
+    )
+    assert [noun.name for noun in find_nouns(said * 4)] == ["man", "door"]
+
+
 TEXT = """The ferryman lived by the river. A river listens, said the ferryman, and his boat crossed
 rivers. They walked quickly; she walked quickly; he walked quickly to the boat. The old ferryman
 slept. The old boat slept. An old man slept. The boats of the ferrymen were wet."""

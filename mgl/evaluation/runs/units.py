@@ -262,7 +262,7 @@ class LocalExecutor:
             record = replace(
                 record,
                 answer=reply.text,
-                confidence=reply.confidence,
+                confidence=reply.confidence or "",
                 citations=_list_citations(reply, read),
                 usage=attempt.usage,
                 memory=facts,

@@ -124,7 +124,7 @@ class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
         return Answer(
             question=question.text,
             text=last.text,
-            confidence="medium" if last.chunks else "low",
+            confidence=None,
             citations=tuple(self._cite(number, memory) for number in last.chunks),
             trace=(
                 f"entities and chunks by {self._tools.required_embedder.model_id}",

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from textwrap import shorten
 from typing import Any
 
@@ -23,9 +24,10 @@ from mgl.memories.mindgraph.config import MindGraphConfig
 from mgl.memories.mindgraph.edits import Block
 from mgl.memories.mindgraph.read import GraphReader
 from mgl.memories.mindgraph.small import (
+    ClaimReader,
     ClaimWriter,
     answer_from_claims,
-    extract_claims,
+    find_claims,
     small_writing_prompts,
     split_questions,
 )
@@ -49,6 +51,7 @@ class MindGraph(LogMemory[MindGraphConfig, Edit, Graph]):
 
     kind = "mindgraph"
     question_aware = True
+    retrieves = True
     vocabulary = VOCABULARY
     Config = MindGraphConfig
 
@@ -115,15 +118,24 @@ class MindGraph(LogMemory[MindGraphConfig, Edit, Graph]):
         progress("build", len(unread), len(unread))
 
     async def _read_for_claims(self, chunks: Sequence[Chunk]) -> None:
-        parts = split_questions(question.text for question in self._questions)
-        claims = await extract_claims(self._tools, self._document, chunks, parts)
+        claims = await ClaimReader(self._tools, self._document, chunks).read_parts(self._parts)
         writer = ClaimWriter(self._document)
         while (step := self._log.step) < len(chunks):
             draft = self._log.draft()
             for claim in claims:
-                if claim.block == step:
+                if claim.ground.block == step:
                     writer.write(draft, claim)
             self._log.write(draft)
+
+    async def _answer_from_claims(self, question: Question) -> Answer:
+        reader = ClaimReader(self._tools, self._document, await self._cut())
+        made = find_claims(self._log.rows, self._parts)
+        tokens = self._record().tokens
+        return await answer_from_claims(reader, made, question, source_tokens=tokens)
+
+    @cached_property
+    def _parts(self) -> list[str]:
+        return split_questions(question.text for question in self._questions)
 
     def is_built(self) -> bool:
         """Whether every chunk of the document is in the log."""
@@ -140,10 +152,7 @@ class MindGraph(LogMemory[MindGraphConfig, Edit, Graph]):
         await self.build()
         record, graph, config = self._record(), self.state, self._config
         if config.preset == "small":
-            support = self._support()
-            return await answer_from_claims(
-                self._tools, self._document, graph, support, question, record=record
-            )
+            return await self._answer_from_claims(question)
         tools = GraphTools(self._tools, self.id, self._document, graph, config)
         answer = await GraphReader(tools, question, record.chunks, record.tokens).answer()
         if not (unread := count_failures(self._log.rows)):
@@ -181,11 +190,3 @@ class MindGraph(LogMemory[MindGraphConfig, Edit, Graph]):
         if self._config.preset == "small" and node.type == "claim":
             return shorten(node.content, LABEL_CHARACTERS, placeholder="…")
         return node.id
-
-    def _support(self) -> dict[str, float]:
-        """P(Yes) that its block supports a claim of the small preset, by node id."""
-        return {
-            str(row.payload["id"]): row.score
-            for row in self._log.rows
-            if row.op == "add_node" and row.outcome == "applied" and row.score is not None
-        }

@@ -16,7 +16,6 @@ __all__ = [
     "BUILD_BY_SENTENCE",
     "LOOKUP_SOURCE",
     "NO_QUESTION",
-    "RELEVANT",
     "REPAIR_EDITS",
     "REPORT",
     "SEVERAL_QUESTIONS",
@@ -276,15 +275,4 @@ NO_QUESTION = Prompt(
         "No question is known yet. Keep what a reader would need to answer any question about who "
         "is in this text, what happens, where, when and why, and how it ends."
     ),
-)
-
-RELEVANT = Prompt(
-    "mindgraph.small.relevant",
-    source="ours, for the small preset; the passage comes first, for the engine's prefix cache",
-    text=(
-        "Passage from a book:\n{block}\n\nQuestion: {question}\n"
-        "Does the passage above tell anything that helps to answer this question? "
-        "Reply Yes or No."
-    ),
-    variables=("block", "question"),
 )

@@ -1,19 +1,16 @@
 """The small preset: the same graph and log, with less asked of one call.
 
-Building: for each question the blocks are ranked; from the best few the model says in one sentence
-what the block tells, and in a second call whether the block really says so. Code does the rest: the
-span that a claim stands on, the names in it, and the edges. A claim that its block does not support
-is logged as rejected, unless it is the best there is. One graph serves all questions of a document.
+Code finds what to read (``blocks``). The model reads the best ``BLOCKS_READ`` in the order of the
+text and answers in one sentence, which is the claim that the graph takes in. Code finds the
+sentences of two of these blocks that tell most of it, and the model says of each by itself whether
+it says so. The surer one is the claim's source; a claim that neither bears out is logged as
+rejected. A document that is read for no question has a claim for each block.
 
-    claim —mentions→ entity    the claim's passage holds one of the entity's names
-    claim —then→ claim         the next claim of the same question, in reading order
+Answering takes the claim that was made for a question; a question that the graph was not built for
+is read for in the same way, and nothing is written. An answer that no sentence bears out is marked
+``unconfirmed`` and cites nothing.
 
-Answering: of the claims made for a question the one that its block supports best is looked up in
-the original, and the model answers from that passage in one call; it cites that claim. A question
-that the graph was not built for takes the claim that BM25 finds for it. More passages, several
-claims as notes, or a quote before the answer all made a 1.5B model answer worse. Edges are not
-used: following them chose no better passages than shuffled ones. What the model thinks of its
-answer is not calibrated, so confidence is never high.
+    claim —mentions→ entity    the claim's source holds one of the entity's names
 """
 
 from __future__ import annotations
@@ -21,58 +18,51 @@ from __future__ import annotations
 import asyncio
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count
-from math import sqrt
 
-import numpy as np
-
-from mgl.llm.prompting import SYSTEM, reader_messages
+from mgl.errors import ReplyInvalid
+from mgl.llm.prompting import SYSTEM
 from mgl.memories.base import Tools
 from mgl.memories.calls import (
-    CLAIM,
     CLAIM_WITHOUT_QUESTION,
     OPEN_QUESTION,
+    PASSAGE_ANSWER,
     SUPPORTED,
-    Claim,
     answer_from_passages,
     extract_claim,
+    find_support,
 )
 from mgl.memories.log import Draft
-from mgl.memories.mindgraph.prompts import RELEVANT
-from mgl.memories.mindgraph.state import AddEdge, AddNode, Edit, Graph, Node
-from mgl.memories.mindgraph.tools import cite_nodes, passage_around
-from mgl.prompt import Prompt, one_line
-from mgl.retrieval import LexicalIndex, reciprocal_rank_fusion
-from mgl.retrieval.lexical import stems
-from mgl.store import MemoryRecord
+from mgl.memories.mindgraph.blocks import BlockFinder
+from mgl.memories.mindgraph.state import AddEdge, AddNode, Edit, Graph
+from mgl.memories.mindgraph.tools import passage_around
+from mgl.prompt import Prompt
+from mgl.retrieval.evidence import find_evidence
+from mgl.store import EditRecord
 from mgl.text import sentence_spans
 from mgl.text.groups import show_span
 from mgl.text.names import Name, find_mentioned, find_names
-from mgl.types import Answer, Chunk, Document, Question, Span
+from mgl.types import Answer, Chunk, Citation, Document, Question, Span
 
 __all__ = [
+    "ClaimReader",
     "ClaimWriter",
+    "FoundClaim",
+    "Ground",
     "answer_from_claims",
-    "extract_claims",
-    "find_evidence",
+    "find_claims",
     "small_writing_prompts",
     "split_question",
     "split_questions",
 ]
 
-POOL = 48  # blocks that the model ranks
-CLAIMS_PER_QUESTION = 5  # blocks read closely
+BLOCKS_READ = 4
+GROUNDS = 2  # sentences that a claim is checked against
+GROUND_CHARS = 600  # of the original around such a sentence
 SUPPORT_FLOOR = 0.75  # P(Yes) below which a claim is rejected
-PASSAGE_CHARS = 1500  # read again for an answer
-RRF_K = 20
-MODEL_WEIGHT = 2  # the model's order of the blocks counts twice, BM25's once
-RUN_CHARS = 300  # of a run of several sentences
-LENGTH_COST = 0.002  # a character
-CONFIRMED = 0.8
-NOT_FOUND = "The graph holds nothing about this."
+NOT_FOUND = "The text could not be read for this question."
 
 _AND = re.compile(
     r",?\s+and\s+(?=(?:who|whom|whose|what|where|when|why|how|which)\b)", re.IGNORECASE
@@ -81,8 +71,7 @@ _AND = re.compile(
 
 def small_writing_prompts(questions: Sequence[Question]) -> tuple[Prompt, ...]:
     """The prompts that decide what stands in a graph for these questions."""
-    claiming = (RELEVANT, CLAIM) if questions else (CLAIM_WITHOUT_QUESTION,)
-    return (SYSTEM, *claiming, SUPPORTED)
+    return (SYSTEM, PASSAGE_ANSWER if questions else CLAIM_WITHOUT_QUESTION, SUPPORTED)
 
 
 # Questions
@@ -112,136 +101,141 @@ def split_questions(questions: Iterable[str]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundClaim:
-    """What a block tells for a part of the questions, and the span that says so.
+class Ground:
+    """The sentences of a block that tell most of a claim, and P(Yes) that they say it."""
 
-    ``is_kept``: its support is enough, or the most that any claim for that part has.
+    block: int
+    span: Span
+    support: float
+
+
+@dataclass(frozen=True, slots=True)
+class FoundClaim:
+    """What the document tells for a part of the questions, by its number, and what it stands on.
+
+    ``read`` are the blocks that were shown, the best first; ``input_tokens`` what the call read.
     """
 
-    question: int
-    block: int
-    claim: Claim
-    span: Span
-    is_kept: bool = True
+    part: int
+    text: str
+    ground: Ground
+    read: tuple[int, ...]
+    call_key: str | None
+    input_tokens: int = 0
+
+    @property
+    def name(self) -> str:
+        """The id of its node, which is that of no other claim of the graph."""
+        return f"q{self.part + 1}_block{self.ground.block + 1}"
+
+    @property
+    def is_supported(self) -> bool:
+        return self.ground.support >= SUPPORT_FLOOR
 
 
-async def extract_claims(
-    tools: Tools,
-    document: Document,
-    blocks: Sequence[Chunk],
-    questions: Sequence[str],
-) -> list[FoundClaim]:
-    """What the best blocks for each question tell; without questions, what every block tells."""
-    wanted = [(0, block.index) for block in blocks]
-    if questions:
-        orders = await _rank_blocks(tools, blocks, questions)
-        wanted = [
-            (number, index)
-            for number, order in enumerate(orders)
-            for index in order[:CLAIMS_PER_QUESTION]
+class ClaimReader:
+    """Reads a document's blocks for questions."""
+
+    def __init__(self, tools: Tools, document: Document, blocks: Sequence[Chunk]) -> None:
+        self._tools = tools
+        self._document = document
+        self._blocks = blocks
+        self._names = find_names(document.text)
+        self._finder: BlockFinder | None = None
+
+    async def read_parts(self, parts: Sequence[str]) -> list[FoundClaim]:
+        """What the document tells for each part; without parts, what each block tells."""
+        asked = [self.read_for(number, Question(part)) for number, part in enumerate(parts)]
+        wanted = asked or [self._read_block(block) for block in self._blocks]
+        done, total = count(1), len(wanted)
+        progress = self._tools.observer.progress
+        progress("read", 0, total)
+
+        async def report(read: Awaitable[FoundClaim | None]) -> FoundClaim | None:
+            found = await read
+            progress("read", next(done), total)
+            return found
+
+        read = await asyncio.gather(*map(report, wanted))
+        return [each for each in read if each is not None]
+
+    async def find_blocks(self, question: str) -> list[int]:
+        """The blocks to read for a question, the best first."""
+        return await asyncio.to_thread(self._find, question)
+
+    def _find(self, question: str) -> list[int]:
+        if self._finder is None:
+            embedder = self._tools.required_embedder
+            self._finder = BlockFinder(embedder, self._blocks, self._names)
+        return self._finder.find(question, BLOCKS_READ)
+
+    async def read_for(self, number: int, question: Question) -> FoundClaim | None:
+        """Answer the ``number``-th part of a question from its best blocks; None where no reply
+        could be used."""
+        places = await self.find_blocks(question.text)
+        shown = [self._show(self._blocks[place].span) for place in sorted(places)]
+        try:
+            reply = await answer_from_passages(self._tools.llm, shown, question, stage="read")
+        except ReplyInvalid:
+            return None
+        ground = await self._find_ground(places, reply.text, question.text)
+        return FoundClaim(
+            number, reply.text, ground, tuple(places), reply.call_key, reply.input_tokens
+        )
+
+    async def _find_ground(self, places: Sequence[int], claim: str, question: str) -> Ground:
+        """Check a claim against the sentences of the blocks that tell most of it."""
+        found = [
+            (*find_evidence(self._document, self._blocks[place].span, claim, question), place)
+            for place in places
         ]
-    advance = _start_progress(tools, "read", len(wanted))
+        found.sort(key=lambda each: -each[1])
 
-    async def read(number: int, index: int) -> FoundClaim | None:
-        question = questions[number] if questions else None
-        text = show_span(document, blocks[index].span)
-        claim = await extract_claim(tools.llm, text, question)
-        advance()
+        async def check(span: Span, place: int) -> Ground:
+            passage = self._show(passage_around(self._document, span, GROUND_CHARS))
+            support = await find_support(self._tools.llm, passage, question, claim)
+            return Ground(place, span, support)
+
+        grounds = await asyncio.gather(*(check(span, at) for span, _, at in found[:GROUNDS]))
+        return max(grounds, key=lambda ground: ground.support)
+
+    async def recall(self, number: int, part: str, row: EditRecord) -> FoundClaim:
+        """The claim that was made for a part of the questions, from its row."""
+        assert row.span is not None
+        assert row.score is not None
+        ground = Ground(row.chunk, row.span, row.score)
+        call = self._tools.store.find_call(row.call_key or "")
+        tokens = (
+            0 if call is None or call.completion is None else call.completion.usage.input_tokens
+        )
+        read = tuple(await self.find_blocks(part))
+        return FoundClaim(number, str(row.payload["content"]), ground, read, row.call_key, tokens)
+
+    def cite(self, claim: FoundClaim) -> Citation:
+        """Cite what a claim stands on."""
+        return self._document.cite(claim.name, claim.ground.span)
+
+    def describe(self, claim: FoundClaim) -> str:
+        """Say in a line what was read for a claim."""
+        blocks = ", ".join(str(place + 1) for place in sorted(claim.read))
+        return f"read blocks {blocks}: support {claim.ground.support:.2f} by {claim.name}"
+
+    def name_block(self, place: int) -> str:
+        return self._blocks[place].span.place
+
+    async def _read_block(self, block: Chunk) -> FoundClaim | None:
+        claim = await extract_claim(self._tools.llm, self._show(block.span), None)
         if claim is None:
             return None
-        span = find_evidence(document, blocks[index], claim.text, question or OPEN_QUESTION)
-        return FoundClaim(number, index, claim, span)
+        span, _ = find_evidence(self._document, block.span, claim.text, OPEN_QUESTION)
+        ground = Ground(block.index, span, claim.support)
+        return FoundClaim(0, claim.text, ground, (block.index,), claim.call_key)
 
-    read_all = await asyncio.gather(*(read(number, index) for number, index in wanted))
-    found = [each for each in read_all if each is not None]
-    best: dict[int, float] = {}
-    for each in found:
-        best[each.question] = max(best.get(each.question, 0.0), each.claim.support)
-    return [
-        replace(each, is_kept=each.claim.support >= min(SUPPORT_FLOOR, best[each.question]))
-        for each in found
-    ]
-
-
-async def _rank_blocks(
-    tools: Tools, blocks: Sequence[Chunk], questions: Sequence[str]
-) -> list[list[int]]:
-    """For each question the numbers of its pool's blocks, the best first.
-
-    Two orders are fused: BM25 over all blocks and, over the best ``POOL`` of them, the model's own
-    P(Yes) that a block helps. A small model's P(Yes) has no usable threshold (it says Yes nearly
-    everywhere), but its order finds blocks that hardly share a word with the question.
-
-    All blocks of a question are asked about before the next question: a block is then in the
-    engine's prefix cache when the next question asks of it.
-    """
-    index, size = LexicalIndex.of([block.text for block in blocks]), min(POOL, len(blocks))
-    advance = _start_progress(tools, "rank", size * len(questions))
-
-    async def judge(block: Chunk, question: str) -> float:
-        prompt = RELEVANT.render(block=one_line(block.text), question=question)
-        probability = await tools.llm.probability_of_yes(reader_messages(prompt), stage="rank")
-        advance()
-        return probability
-
-    orders: list[list[int]] = []
-    for question in questions:
-        scores = index.scores(question)
-        places = sorted(np.argsort(-scores, kind="stable")[:size].tolist())
-        judged = await asyncio.gather(*(judge(blocks[place], question) for place in places))
-        fused = reciprocal_rank_fusion([scores[places], *[judged] * MODEL_WEIGHT], k=RRF_K)
-        orders.append([places[at] for at in np.argsort(-fused, kind="stable").tolist()])
-    return orders
-
-
-def _start_progress(tools: Tools, phase: str, total: int) -> Callable[[], None]:
-    """Report the start of a phase; returns a function that reports one more call."""
-    done = count(1)
-    tools.observer.progress(phase, 0, total)
-    return lambda: tools.observer.progress(phase, next(done), total)
-
-
-def find_evidence(document: Document, block: Chunk, claim: str, question: str) -> Span:
-    """The span of ``block`` that tells most of ``claim``; the block's first sentence where none
-    shares a word with it.
-
-    A run of neighbouring sentences that covers most of the claim's stems: a stem that the question
-    does not hold counts double, a stem that many sentences of the block share counts less, and of
-    equals the shortest and first wins. So a span is exact by construction, and whether it supports
-    the claim is asked of the model.
-    """
-    sentences = sentence_spans(document.text, block.span.start, block.span.end)
-    if not sentences:
-        return block.span
-    bags = [set(stems(document.text[start:end])) for start, end in sentences]
-    shared = Counter(stem for bag in bags for stem in bag)
-    asked = set(stems(question))
-    weights = {
-        stem: (1.0 if stem in asked else 2.0) / sqrt(shared[stem])
-        for stem in set(stems(claim))
-        if shared[stem]
-    }
-    best, best_score = sentences[0], 0.0
-    for first, (start, _) in enumerate(sentences):
-        covered: set[str] = set()
-        for last in range(first, len(sentences)):
-            end = sentences[last][1]
-            if last > first and end - start > RUN_CHARS:
-                break
-            covered |= bags[last]
-            score = sum(weight for stem, weight in weights.items() if stem in covered)
-            score -= LENGTH_COST * (end - start)
-            if score > best_score:
-                best, best_score = (start, end), score
-    return document.span(*best)
+    def _show(self, span: Span) -> str:
+        return show_span(self._document, span)
 
 
 # The graph
-
-
-def _claim_prefix(question: int) -> str:
-    """The prefix of the ids of the claims made for the n-th part, counted from 0."""
-    return f"q{question + 1}_block"
 
 
 class ClaimWriter:
@@ -253,27 +247,23 @@ class ClaimWriter:
         self._ids = _entity_ids(self._names)
 
     def write(self, draft: Draft[Edit, Graph], found: FoundClaim) -> None:
-        """Put a claim into the draft of its block, with the names in it and its edges."""
-        claim, key, prefix = found.claim, found.claim.call_key, _claim_prefix(found.question)
-        quote, identity = self._document.quote(found.span), f"{prefix}{found.block + 1}"
-        node = AddNode(identity, "claim", claim.text, found.span, quote, found.block)
-        rejected = None if found.is_kept else "not_supported"
-        if not draft.put(node, rejected=rejected, score=claim.support, call_key=key):
+        """Put a claim into the draft of its block, with the names in its source."""
+        ground, key = found.ground, found.call_key
+        quote = self._document.quote(ground.span)
+        node = AddNode(found.name, "claim", found.text, ground.span, quote, ground.block)
+        rejected = None if found.is_supported else "not_supported"
+        if not draft.put(node, rejected=rejected, score=ground.support, call_key=key):
             return
         for name in find_mentioned(quote, self._names):
             entity = self._ids[name.name]
             if draft.state.node(entity) is None:
-                draft.put(self._make_entity(name, found), call_key=key)
-            link = AddEdge(identity, entity, "mentions", found.span, quote, found.block)
-            draft.put(link, call_key=key)
-        earlier = [node.id for node in draft.state.nodes if node.id.startswith(prefix)]
-        if len(earlier) > 1:
-            link = AddEdge(earlier[-2], identity, "then", found.span, quote, found.block)
+                draft.put(self._make_entity(name, ground), call_key=key)
+            link = AddEdge(found.name, entity, "mentions", ground.span, quote, ground.block)
             draft.put(link, call_key=key)
 
-    def _make_entity(self, name: Name, found: FoundClaim) -> AddNode:
-        """A name's node, whose source is the sentence of the claim's passage that names it."""
-        text, span = self._document.text, found.span
+    def _make_entity(self, name: Name, ground: Ground) -> AddNode:
+        """A name's node, whose source is the sentence of the claim's source that names it."""
+        text, span = self._document.text, ground.span
         for start, end in sentence_spans(text, span.start, span.end):
             if find_mentioned(text[start:end], [name]):
                 span = self._document.span(start, end)
@@ -281,7 +271,7 @@ class ClaimWriter:
         others = [alias for alias in name.aliases if alias != name.name]
         content = f"{name.name} (also {', '.join(others)})" if others else name.name
         quote = self._document.quote(span)
-        return AddNode(self._ids[name.name], "entity", content, span, quote, found.block)
+        return AddNode(self._ids[name.name], "entity", content, span, quote, ground.block)
 
 
 def _entity_ids(names: Sequence[Name]) -> dict[str, str]:
@@ -295,55 +285,50 @@ def _entity_ids(names: Sequence[Name]) -> dict[str, str]:
     return ids
 
 
+def find_claims(rows: Iterable[EditRecord], parts: Sequence[str]) -> dict[str, EditRecord]:
+    """The rows of the claims, kept or rejected, by the part of the questions that each is for."""
+    made: dict[str, EditRecord] = {}
+    for row in rows:
+        if row.op == "add_node" and row.payload["type"] == "claim":
+            number = int(str(row.payload["id"]).removeprefix("q").partition("_")[0])
+            if number <= len(parts):
+                made[parts[number - 1]] = row
+    return made
+
+
 # The answer
 
 
 async def answer_from_claims(
-    tools: Tools,
-    document: Document,
-    graph: Graph,
-    support: Mapping[str, float],
+    reader: ClaimReader,
+    made: Mapping[str, EditRecord],
     question: Question,
     *,
-    record: MemoryRecord,
+    source_tokens: int,
 ) -> Answer:
-    """Answer each part of a question from the best claim's passage, or the whole with one of its
-    options from all these passages; ``support`` is P(Yes) by claim id, ``record`` the memory's."""
-    read: list[tuple[Node, Span, str]] = []
-    for part in split_question(question.text):
-        for node in _rank_claims(graph, support, record.questions, part)[:1]:
-            read.append((node, passage_around(document, node.span, PASSAGE_CHARS), part))
-    shown = [show_span(document, span) for _, span, _ in read]
-    if question.options:
-        replies = [await answer_from_passages(tools.llm, shown, question)]
+    """Answer each part of a question by the claim ``made`` for that part, or by reading for it;
+    one that has options, or is to be answered in full, by reading for the whole."""
+    if question.options or question.form == "long":
+        found = [await reader.read_for(0, question)]
     else:
-        replies = [
-            await answer_from_passages(tools.llm, [text], Question(part))
-            for text, (_, _, part) in zip(shown, read, strict=True)
+        found = [
+            await (
+                reader.recall(number, part, made[part])
+                if part in made
+                else reader.read_for(number, Question(part))
+            )
+            for number, part in enumerate(split_question(question.text))
         ]
-    confirmed = bool(read) and all(support[node.id] >= CONFIRMED for node, _, _ in read)
+    said = [claim for claim in found if claim is not None]
+    sure = [claim for claim in said if claim.is_supported]
+    read = dict.fromkeys(place for claim in said for place in claim.read)
     return Answer(
         question=question.text,
-        text=" ".join(reply.text for reply in replies) or NOT_FOUND,
-        confidence="medium" if confirmed else "low",
-        citations=cite_nodes(document, list(dict.fromkeys(node for node, _, _ in read))),
-        trace=tuple(f"lookup_source(node_id={node.id!r})" for node, _, _ in read),
-        compaction_ratio=sum(reply.input_tokens for reply in replies) / record.tokens,
-        retrieved=tuple(dict.fromkeys(span.place for _, span, _ in read)),
+        text=" ".join(claim.text for claim in said) or NOT_FOUND,
+        confidence=None,
+        citations=tuple(reader.cite(claim) for claim in sure),
+        trace=tuple(map(reader.describe, said)),
+        marks=() if len(sure) == len(found) else ("unconfirmed",),
+        compaction_ratio=sum(claim.input_tokens for claim in said) / source_tokens,
+        retrieved=tuple(reader.name_block(place) for place in read),
     )
-
-
-def _rank_claims(
-    graph: Graph, support: Mapping[str, float], built_for: Sequence[str], part: str
-) -> list[Node]:
-    """The claims to read for one part of a question, the best first: those made for it by their
-    support, or, where the graph was not built for it, those that BM25 finds."""
-    claims = [node for node in graph.nodes if node.type == "claim"]
-    known = split_questions(built_for)
-    if part in known:
-        prefix = _claim_prefix(known.index(part))
-        own = [node for node in claims if node.id.startswith(prefix)]
-        return sorted(own, key=lambda node: -support[node.id])
-    scores = LexicalIndex.of([f"{node.content} {node.quote}" for node in claims]).scores(part)
-    found = [place for place in range(len(claims)) if scores[place] > 0]
-    return [claims[place] for place in sorted(found, key=lambda at: -scores[at])]

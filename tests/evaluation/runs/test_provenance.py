@@ -71,6 +71,6 @@ def test_what_is_not_yet_used_is_found_and_what_is_of_others_is_not() -> None:
         for more in ((), ("others",))
     )
     assert alone == among
-    assert {"mindgraph.build", "mindgraph.small.relevant", "reading.answer"} <= alone.keys()
+    assert {"mindgraph.build", "claiming.supported", "reading.answer"} <= alone.keys()
     assert any(name.startswith("judging.") for name in alone)
     assert not any(name.startswith(("gam.", "mnemis.")) for name in alone)

@@ -12,6 +12,7 @@ from mgl.llm.client import Client, Policy
 from mgl.memories.base import Tools
 from mgl.memories.mindgraph.state import EMPTY, Edit, Graph, apply
 from mgl.observer import SilentObserver
+from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
 from mgl.types import Document
 
@@ -39,6 +40,6 @@ def make_tools(store: Store) -> MakeTools:
     def make(engine: Engine) -> Tools:
         policy = Policy(max_retries=0, repair_attempts=0)
         client = Client(engine, store.call_log(), policy)
-        return Tools(client, store, SilentObserver())
+        return Tools(client, store, SilentObserver(), WordEmbedder(512))
 
     return make

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Which blocks MindGraph's small preset reads for questions that need two places of a text.
+
+    python scripts/bench/second_hop.py HOTPOT.jsonl MUSIQUE.json --limit 200
+
+The paragraphs of ten HotpotQA questions, or of five of MuSiQue's, are one document, each a
+block; the gold paragraphs of a question are its evidence. No language model is called. Printed are
+the share of the evidence among the best 2, 4 and 6 blocks, and how often all of it is among the
+best 4.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from mgl.memories.mindgraph import blocks
+from mgl.models.shipped import home
+from mgl.retrieval.opening import DEFAULT_EMBEDDER, open_embedder
+from mgl.store import Store
+from mgl.text.names import find_names
+from mgl.types import Chunk, Document
+
+BLOCKS = 100  # of a document
+
+
+@dataclass(frozen=True)
+class Asked:
+    question: str
+    gold: frozenset[int]
+
+
+def read_questions(path: Path) -> list[tuple[str, list[tuple[str, bool]]]]:
+    """Questions with their paragraphs, and whether each is evidence."""
+    text = path.read_text()
+    rows: list[dict[str, Any]] = (
+        [json.loads(line) for line in text.splitlines()]
+        if path.suffix == ".jsonl"
+        else json.loads(text)
+    )
+    return [
+        (
+            row.get("question_text") or row["question"],
+            [
+                (f"{each['title']}. {each['paragraph_text']}", each["is_supporting"])
+                for each in row.get("contexts") or row["paragraphs"]
+            ],
+        )
+        for row in rows
+    ]
+
+
+def join_documents(path: Path, limit: int) -> Iterator[tuple[Document, list[Chunk], list[Asked]]]:
+    """Documents of about ``BLOCKS`` paragraphs, and what is asked of each."""
+    parts: list[str] = []
+    asked: list[Asked] = []
+    questions = read_questions(path)[:limit]
+    for number, (question, paragraphs) in enumerate(questions, 1):
+        gold = {len(parts) + at for at, (_, is_gold) in enumerate(paragraphs) if is_gold}
+        asked.append(Asked(question, frozenset(gold)))
+        parts += [text for text, _ in paragraphs]
+        if len(parts) >= BLOCKS or number == len(questions):
+            document = Document.from_text(path.name, "\n\n".join(parts))
+            starts = np.cumsum([0, *(len(part) + 2 for part in parts)]).tolist()
+            spans = [
+                document.span(start, start + len(part))
+                for start, part in zip(starts, parts, strict=False)
+            ]
+            yield (
+                document,
+                [
+                    Chunk(at, span, part, 0)
+                    for at, (span, part) in enumerate(zip(spans, parts, strict=True))
+                ],
+                asked,
+            )
+            parts, asked = [], []
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("files", type=Path, nargs="+")
+    parser.add_argument("--limit", type=int, default=200)
+    parser.add_argument("--embedder", default=DEFAULT_EMBEDDER)
+    parser.add_argument("--vectors", type=Path, required=True, help="where vectors are kept")
+    arguments = parser.parse_args()
+    with Store.open(arguments.vectors) as store:
+        embedder = open_embedder(arguments.embedder, home(), cache=store)
+        for path in arguments.files:
+            scores: dict[str, list[tuple[float, ...]]] = {}
+            for document, chunks, asked in join_documents(path, arguments.limit):
+                finder = blocks.BlockFinder(embedder, chunks, find_names(document.text))
+                ways: dict[str, Callable[[str], list[int]]] = {
+                    "words": lambda question, f=finder: _order(f._index._words.scores(question)),
+                    "words and meaning": lambda question, f=finder: _find(f, question, 0.0),
+                    "with the second hop": lambda question, f=finder: f.find(question, 6),
+                }
+                for item in asked:
+                    for way, find in ways.items():
+                        scores.setdefault(way, []).append(_score(find(item.question), item.gold))
+            for way, found in scores.items():
+                means = " ".join(f"{fmean(each):.3f}" for each in zip(*found, strict=True))
+                print(f"{path.name:26} {way:20} n {len(found)}: {means}", flush=True)
+
+
+def _order(scores: Any) -> list[int]:
+    return [int(place) for place in np.argsort(-scores, kind="stable")]
+
+
+def _find(finder: blocks.BlockFinder, question: str, weight: float) -> list[int]:
+    with patch.object(blocks, "HOP_WEIGHT", weight):
+        return finder.find(question, 6)
+
+
+def _score(found: list[int], gold: frozenset[int]) -> tuple[float, ...]:
+    shares = [len(gold & set(found[:k])) / len(gold) for k in (2, 4, 6)]
+    return (*shares, float(gold <= set(found[:4])))
+
+
+if __name__ == "__main__":
+    main()
