@@ -17,7 +17,7 @@ import typer
 if TYPE_CHECKING:
     from mgl.memories.results import Stats
     from mgl.memories.view import GraphView, ViewNode
-    from mgl.types import Answer, Citation, Conversation, Turn, Usage
+    from mgl.types import Answer, Citation, Conversation, Span, Turn, Usage
 
 __all__ = [
     "INTERRUPTED",
@@ -123,7 +123,10 @@ def print_answer(
     elif conversation is None:
         typer.echo(f"cited from {one_line(answer.citations[0].document)}:")
     turns = {} if conversation is None else {turn.id: turn for turn in conversation.turns}
-    for citation in answer.citations:
+    passages: dict[Span, Citation] = {}
+    for citation in answer.citations:  # two nodes may stand on one passage
+        passages.setdefault(citation.span, citation)
+    for citation in passages.values():
         if citation.node_id in turns:
             typer.echo(f"  {format_turn(turns[citation.node_id], 200)}")
         else:  # a passage: of a document, or of several turns

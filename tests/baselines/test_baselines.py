@@ -40,6 +40,7 @@ async def test_direct_keeps_both_ends_of_a_text_that_does_not_fit(
     answer = await Direct(tools, DOCUMENT, [QUESTION]).answer(QUESTION)
     prompt = engine.requests[0].messages[-1].content
     assert answer.marks == ("text_truncated",)
+    assert {citation.quote for citation in answer.citations} >= {"The last ring is green."}
     assert "first ring is gold" in prompt
     assert "last ring is green" in prompt
     first, last = (part.split("-") for part in answer.retrieved)
@@ -63,6 +64,7 @@ async def test_passages_reads_the_best_in_text_order(tools: Tools, engine: Scrip
     assert prompt.index("first ring is gold") < prompt.index("last ring is green")
     assert "Sentence number 200 " not in prompt
     assert answer.text == "Green."
+    assert "green" in answer.citations[0].quote
     best, second = (slice(*map(int, place.split("-"))) for place in answer.retrieved)
     assert "last ring is green" in DOCUMENT.text[best]
     assert "first ring is gold" in DOCUMENT.text[second]

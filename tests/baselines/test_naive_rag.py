@@ -33,10 +33,19 @@ async def test_the_best_chunks_are_read_in_the_order_of_the_text(store: Store) -
     places = [prompt.index(" ".join(chunk.text.split())) for chunk in read]
     assert places == sorted(places)
     assert answer.text == "Carl."
-    assert answer.citations == ()
+    assert "Carl" in answer.citations[0].quote
+    assert BOOK.quote(answer.citations[0].span) == answer.citations[0].quote
     assert answer.compaction_ratio is not None
     assert 0 < answer.compaction_ratio < 0.3
     assert f"read 3 of {len(windows)} chunks" in answer.trace[0]
+
+
+async def test_chunks_are_ranked_by_words_as_well_where_that_is_asked_for(store: Store) -> None:
+    mine, _ = asking(store, answered)
+    config = NaiveRagConfig(chunk_tokens=40, overlap_tokens=10, k=3, ranking="both")
+    answer = await NaiveRag(mine, BOOK, [QUESTION], config).answer(QUESTION)
+    assert "Carl" in answer.citations[0].quote
+    assert answer.trace[0] == "chunks by words and vectors"
 
 
 async def test_a_conversation_is_read_in_groups_and_cited(store: Store) -> None:
