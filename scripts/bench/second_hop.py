@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -85,6 +85,23 @@ def join_documents(path: Path, limit: int) -> Iterator[tuple[Document, list[Chun
             parts, asked = [], []
 
 
+def rank(finder: blocks.BlockFinder, question: str) -> dict[str, list[int]]:
+    """The best six blocks by words alone, by words and meaning, and with the second hop."""
+    words = np.argsort(-finder._index._words.scores(question), kind="stable")
+    with patch.object(blocks, "HOP_WEIGHT", 0.0):
+        plain = finder.find(question, 6)
+    return {
+        "words": [int(place) for place in words],
+        "words and meaning": plain,
+        "with the second hop": finder.find(question, 6),
+    }
+
+
+def score(found: list[int], gold: frozenset[int]) -> tuple[float, ...]:
+    shares = [len(gold & set(found[:k])) / len(gold) for k in (2, 4, 6)]
+    return (*shares, float(gold <= set(found[:4])))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -100,31 +117,12 @@ def main() -> None:
             scores: dict[str, list[tuple[float, ...]]] = {}
             for document, chunks, asked in join_documents(path, arguments.limit):
                 finder = blocks.BlockFinder(embedder, chunks, find_names(document.text))
-                ways: dict[str, Callable[[str], list[int]]] = {
-                    "words": lambda question, f=finder: _order(f._index._words.scores(question)),
-                    "words and meaning": lambda question, f=finder: _find(f, question, 0.0),
-                    "with the second hop": lambda question, f=finder: f.find(question, 6),
-                }
                 for item in asked:
-                    for way, find in ways.items():
-                        scores.setdefault(way, []).append(_score(find(item.question), item.gold))
-            for way, found in scores.items():
-                means = " ".join(f"{fmean(each):.3f}" for each in zip(*found, strict=True))
-                print(f"{path.name:26} {way:20} n {len(found)}: {means}", flush=True)
-
-
-def _order(scores: Any) -> list[int]:
-    return [int(place) for place in np.argsort(-scores, kind="stable")]
-
-
-def _find(finder: blocks.BlockFinder, question: str, weight: float) -> list[int]:
-    with patch.object(blocks, "HOP_WEIGHT", weight):
-        return finder.find(question, 6)
-
-
-def _score(found: list[int], gold: frozenset[int]) -> tuple[float, ...]:
-    shares = [len(gold & set(found[:k])) / len(gold) for k in (2, 4, 6)]
-    return (*shares, float(gold <= set(found[:4])))
+                    for way, found in rank(finder, item.question).items():
+                        scores.setdefault(way, []).append(score(found, item.gold))
+            for way, each in scores.items():
+                means = " ".join(f"{fmean(column):.3f}" for column in zip(*each, strict=True))
+                print(f"{path.name:26} {way:20} n {len(each)}: {means}", flush=True)
 
 
 if __name__ == "__main__":

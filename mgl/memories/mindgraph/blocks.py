@@ -23,7 +23,7 @@ from mgl.types import Chunk
 
 __all__ = ["BlockFinder"]
 
-HOP_WEIGHT = 2.0
+HOP_WEIGHT = 4.0
 
 
 class BlockFinder:
