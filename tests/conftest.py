@@ -81,6 +81,7 @@ def mgl_home(
     folder = next(homes)
     folder.mkdir()
     monkeypatch.setenv("MGL_HOME", str(folder))
+    monkeypatch.setenv("MGL_ENGINE_IDLE", "5")
     monkeypatch.setenv("HF_HOME", str(folder / "huggingface"))
     monkeypatch.delenv("HF_HUB_CACHE", raising=False)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")

@@ -142,21 +142,27 @@ def start(
 
 @app.command("status")
 def status(as_json: AsJson = False) -> None:
-    """List the servers that run, and report those that crashed."""
+    """List the servers that run, report those that crashed, and list the processes in which
+    models run without a server (OpenVINO)."""
+    from mgl.llm.engines.shared import list_hosts
     from mgl.models.shipped import home
 
     folder = home()
+    hosts = list_hosts(folder)
     records, orphans = _find_servers(folder)
     records = [_refresh(record) for record in records]
     if as_json:
         print_json(
             [_to_json(record, folder, supervised=True) for record in records]
             + [_to_json(record, folder, supervised=False) for record in orphans]
+            + [{**asdict(host), "socket": str(host.socket)} for host in hosts]
         )
         return
+    for host in hosts:
+        typer.echo(one_line(host.describe()))
+    if not records and not hosts and not orphans:
+        typer.echo("no server runs: `mgl serve start PROFILE` starts one")
     if not records:
-        if not orphans:
-            typer.echo("no server runs: `mgl serve start PROFILE` starts one")
         return
     print_table(
         ("PORT", "MODEL", "TASK", "PROFILE", "RESTARTS", "ADAPTERS", "STATE"),
@@ -180,13 +186,21 @@ def status(as_json: AsJson = False) -> None:
 
 @app.command("stop")
 def stop(port: Port = None) -> None:
-    """Stop a server and all its processes."""
+    """Stop a server and all its processes, and without --port also the processes in which models
+    run without a server (OpenVINO); the next command that needs one starts it again."""
+    from mgl.llm.engines.shared import list_hosts, stop_host
     from mgl.models.shipped import home
     from mgl.serving.supervisor import request_stop
 
     folder = home()
     records, orphans = _find_servers(folder)
     chosen = _pick([*records, *orphans], port)
+    hosts = list_hosts(folder) if port is None else []
+    for host in hosts:
+        stop_host(host)
+        typer.echo(f"stopped {host.model_id}, process {host.pid}")
+    if chosen is None and hosts:
+        return
     if chosen is None:
         typer.echo("no server runs" + ("" if port is None else f" on port {port}"))
         return

@@ -23,7 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mgl.errors import MglError, ResourceError, install_hint
+from mgl.llm.engines import model_id
 from mgl.llm.engines.server import Http, find_model, list_models
+from mgl.llm.engines.shared import list_hosts
 from mgl.models import shipped
 from mgl.models.fetch import find_weights
 from mgl.models.files import has_sha256
@@ -102,6 +104,7 @@ def examine(
     yield Check("profile", True, detail)
     own_engine: EngineName = "openai" if base_url or profile is None else profile.engine
     yield _check_engine(own_engine)
+    loaded = None
     try:
         folder = shipped.home(home)
     except ResourceError as error:
@@ -109,9 +112,10 @@ def examine(
     else:
         yield Check("home", True, f"{folder} (writable)")
         if profile is not None:
+            loaded = _check_loaded(profile, folder)
             yield from _check_all_weights(profile, profiles, folder, served=base_url is not None)
     if base_url is None and profile is not None:
-        yield _check_memory(profile)
+        yield loaded or _check_memory(profile)
         if profile.engine == "openai":
             hint = "start one (`mgl serve`), or set MGL_BASE_URL, e.g. to http://127.0.0.1:8000/v1"
             yield Check("server", False, "this profile needs a model server, none is named", hint)
@@ -247,6 +251,14 @@ def _check_weights(profile: ModelProfile, home: Path) -> Check | None:
         hint = f"delete it, then `{profile.fetch_command}`"
         return Check(name, False, f"{path} has the wrong sha256", hint)
     return Check(name, True, f"{path}, sha256 {sha256[:12]}… correct")
+
+
+def _check_loaded(profile: ModelProfile, home: Path) -> Check | None:
+    """The process that has the model in memory; None if there is none."""
+    for host in list_hosts(home):
+        if host.model_id == model_id(profile, "openvino"):
+            return Check("memory", True, f"loaded: {host.describe()}; `mgl serve stop` ends it")
+    return None
 
 
 def _check_memory(profile: ModelProfile) -> Check:

@@ -140,7 +140,7 @@ class ModelChoice:
             )
         if engine != "openai" and self.base_url is not None:
             raise UsageError(
-                f"the engine {engine} runs in this process and does not use a server",
+                f"the engine {engine} runs on this machine and does not use a server",
                 hint="leave out --engine or --base-url",
             )
         if engine != "openai" and self.adapter is not None:
@@ -211,6 +211,7 @@ def defer(
             engine,
             weights=weights,
             cache=cache,
+            home=home,
             endpoint=endpoint,
             progress=TokenProgress(observer),
         )

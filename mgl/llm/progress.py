@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from mgl.observer import Observer
 
@@ -47,6 +47,16 @@ def listen(listener: Listener) -> Iterator[None]:
 def find_listener() -> Listener | None:
     """Find the listener of a call that is made now."""
     return _LISTENER.get()
+
+
+class Progress(Protocol):
+    """What an engine tells how far each call is, in tokens; from any thread."""
+
+    def update(
+        self, call: Hashable, *, read: int, prompt: int, written: int = 0, budget: int = 0
+    ) -> None: ...
+
+    def end(self, call: Hashable) -> None: ...
 
 
 @dataclass(slots=True)

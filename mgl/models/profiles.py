@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from mgl.models.shipped import Shipped, load, load_all
 
 DEFAULT_PROFILE: Final = "qwen2.5-coder-1.5b"
-"""The profile that is used if none is named: in-process, on a CPU."""
+"""The profile that is used if none is named: on a CPU, without a server."""
 
 EngineName = Literal["openvino", "transformers", "openai"]
 Task = Literal["generate", "embed", "rerank"]

@@ -34,7 +34,7 @@ from mgl.serving.probe import probe
 from mgl.text import read_document, sentence_spans
 from mgl.types import Chunk
 
-STORY = Path(__file__).parent.parent / "examples" / "a-scandal-in-bohemia.txt"
+STORY = Path(__file__).parents[2] / "examples" / "a-scandal-in-bohemia.txt"
 STARTS, CHARACTERS = (0, 12_000, 24_000), 3_000
 QUESTION = "What does the King want from Holmes, and how does the matter end?"
 

@@ -27,14 +27,17 @@ async def open_engine(
     *,
     weights: Path | None = None,
     cache: Path | None = None,
+    home: Path | None = None,
     endpoint: Endpoint | None = None,
     progress: TokenProgress | None = None,
 ) -> Engine:
     """Start an engine for a profile: the profile's own, or the one named.
 
     In-process engines need ``weights`` and ``openai`` needs ``endpoint``: UsageError otherwise.
-    ``cache`` is the folder for the converted weights that an engine loads faster. ``progress``
-    hears how far long calls are.
+    ``cache`` is the folder for the converted weights that an engine loads faster. With a ``home``
+    OpenVINO runs in a process that the commands of this home share; where the system has no such
+    sockets, or the home's path is too long for one, and without a home, it runs in this process.
+    ``progress`` hears how far long calls are.
     """
     engine = engine or profile.engine
     identity = model_id(profile, engine, endpoint.adapter if endpoint else None)
@@ -51,6 +54,15 @@ async def open_engine(
         raise UsageError(f"{profile.name} needs its weights", hint=f"`{profile.fetch_command}`")
     context = profile.context_tokens
     if engine == "openvino":
+        if home is not None:
+            from mgl.llm.engines.host import Model
+            from mgl.llm.engines.shared import SharedEngine
+
+            model = Model.find(
+                home, weights, model_id=identity, context_tokens=context, cache=cache
+            )
+            if model.has_socket:
+                return await SharedEngine.open(model, progress)
         from mgl.llm.engines.openvino import OpenVinoEngine
 
         return await asyncio.to_thread(

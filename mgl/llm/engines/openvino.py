@@ -1,17 +1,20 @@
-"""OpenVINO GenAI in this process: a GGUF file on the CPU, batched continuously.
+"""OpenVINO GenAI: a GGUF file on the CPU, batched continuously.
 
 One worker thread owns the pipeline and steps it while any request is unfinished, so requests join
 and leave the batch at any time; prompts with a common prefix share its cache. Constraints are our
 own grammars (``mgl.llm.schemas``): the pipeline's JSON mode leaves white space open, which a small
 model pads with until its budget is gone.
 
-It reports no cached tokens (the pipeline has no such counter), and it has no tool calls.
+It reports no cached tokens (the pipeline has no such counter), and it has no tool calls. A step
+holds the interpreter, up to seconds for a long prompt, so the engine runs in a process of its own:
+``mgl.llm.engines.host``.
 """
 
 from __future__ import annotations
 
 import asyncio
 import importlib
+import logging
 import queue
 import shutil
 import sys
@@ -22,23 +25,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from mgl.errors import EngineRejected, EngineUnavailable, EngineUnusable, ResourceError
 from mgl.llm.base import Completion, FinishReason, Request, TokenUsage
+from mgl.llm.engines.tokens import Tokenizer
 from mgl.llm.grammar import to_ebnf
-from mgl.llm.progress import Listener, TokenProgress, find_listener
+from mgl.llm.progress import Listener, Progress, find_listener
 from mgl.llm.schemas import compile_request
 from mgl.models.files import hold_lock
 
 CACHE_GB = 2
 CONCURRENCY = 16
-PIECE = 4_000  # characters encoded at once: beyond 8,192 tokens the tokenizer cuts silently
 BATCHED_TOKENS = 2048  # of all prompts in one step
 CONVERTED: Final = "openvino-"  # and the version of OpenVINO
 CONVERSION_SPACE: Final = 2  # free disk that a conversion needs, in sizes of the file
 _TELEMETRY = "openvino_telemetry"
 _importing = threading.Lock()
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -54,13 +56,16 @@ class _Job:
     logprobs: list[float] = field(default_factory=list)
     stopped_by: Any = None
     listener: Listener | None = None
+    progress: Progress | None = None
     cancelled: threading.Event = field(default_factory=threading.Event)
 
 
 class OpenVinoEngine:
     """One GGUF model, loaded on construction (some seconds).
 
-    The folder ``cache`` keeps it converted to OpenVINO's own format, which loads faster.
+    The folder ``cache`` keeps it converted to OpenVINO's own format, which loads faster;
+    ``weights`` is then the conversion that was loaded. ``closed`` says that no request will be
+    taken any more.
     """
 
     native_tools = False
@@ -74,20 +79,19 @@ class OpenVinoEngine:
         context_tokens: int,
         cache_gb: int = CACHE_GB,
         cache: Path | None = None,
-        progress: TokenProgress | None = None,
+        progress: Progress | None = None,
     ) -> None:
         self.model_id = model_id
         self._progress = progress
         self.context_tokens = context_tokens
         self._genai = import_genai()
         self._tensor = importlib.import_module("openvino").Tensor
-        self._weights = weights
+        self.weights = weights
         self._cache = cache
         self._cache_gb = cache_gb
         self._pipeline = self._load()
-        self._tokenizer = self._pipeline.get_tokenizer()
-        self._tokenizing = threading.Lock()
-        self._closed = False
+        self._tokenizer = Tokenizer(self._pipeline.get_tokenizer())
+        self.closed = False
         self._inbox: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._worker = threading.Thread(target=self._work, name="mgl-openvino", daemon=True)
         self._worker.start()
@@ -99,26 +103,32 @@ class OpenVinoEngine:
         scheduler.max_num_batched_tokens = BATCHED_TOKENS
         scheduler.enable_prefix_caching = True
         scheduler.dynamic_split_fuse = True
-        path = self._weights
         try:
-            if self._cache is not None:
-                path = convert(self._genai, path, self._cache)
-            return self._genai.ContinuousBatchingPipeline(str(path), scheduler, "CPU")
+            if self._cache is not None and self.weights.is_file():
+                self.weights = convert(self._genai, self.weights, self._cache)
+            return self._genai.ContinuousBatchingPipeline(str(self.weights), scheduler, "CPU")
         except RuntimeError as error:
             raise ResourceError(
-                f"OpenVINO cannot load {path}: {_last_line(error)}",
+                f"OpenVINO cannot load {self.weights}: {_last_line(error)}",
                 hint="`mgl doctor` checks the weights; fetch them again with `mgl models get`, "
                 "delete the folder if it is one, "
                 "or run a server (--base-url) if OpenVINO does not know their format",
             ) from error
 
     async def generate(self, request: Request) -> Completion:
-        if self._closed:
+        return await self.run(request, self._progress, find_listener())
+
+    async def run(
+        self, request: Request, progress: Progress | None, listener: Listener | None
+    ) -> Completion:
+        """Generate, and tell this progress and this listener of it."""
+        if self.closed:
             raise EngineUnusable("the engine is closed", hint="open another")
         loop = asyncio.get_running_loop()
         tree = compile_request(request)
         grammar = None if tree is None else to_ebnf(tree)
-        job = _Job(request, grammar, loop, loop.create_future(), listener=find_listener())
+        job = _Job(request, grammar, loop, loop.create_future())
+        job.listener, job.progress = listener, progress
         self._inbox.put(job)
         try:
             return await job.future
@@ -126,40 +136,21 @@ class OpenVinoEngine:
             job.cancelled.set()
             raise
         finally:
-            if self._progress is not None:
-                self._progress.end(id(job))
+            if progress is not None:
+                progress.end(id(job))
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return await asyncio.to_thread(lambda: [self._encode(text).shape[1] for text in texts])
+        return await asyncio.to_thread(self._tokenizer.count, texts)
 
     async def count_prompt_tokens(self, request: Request) -> int:
-        tokens: int = (await asyncio.to_thread(self._prompt, request)).shape[1]
-        return tokens
+        return len((await asyncio.to_thread(self._tokenizer.encode_prompt, request))[0])
 
     async def aclose(self) -> None:
         """Stop the worker; requests still in flight fail."""
-        if not self._closed:
-            self._closed = True
+        if not self.closed:
+            self.closed = True
             self._inbox.put(None)
             await asyncio.to_thread(self._worker.join)
-
-    def _encode(self, text: str) -> Any:
-        """Token ids, shape (1, n). Long texts are encoded in pieces that begin at the space
-        before a word, where these tokenizers split anyway."""
-        with self._tokenizing:
-            parts = [
-                self._tokenizer.encode(piece, add_special_tokens=False).input_ids.data
-                for piece in _pieces(text)
-            ]
-        return self._tensor(np.concatenate(parts, axis=1))
-
-    def _prompt(self, request: Request) -> Any:
-        messages = [
-            {"role": message.role, "content": message.content} for message in request.messages
-        ]
-        with self._tokenizing:
-            text = self._tokenizer.apply_chat_template(messages, add_generation_prompt=True)
-        return self._encode(text)
 
     # The worker thread
 
@@ -193,7 +184,7 @@ class OpenVinoEngine:
         if job.cancelled.is_set():
             return False
         try:
-            prompt = self._prompt(job.request)
+            prompt = self._tensor(self._tokenizer.encode_prompt(job.request))
             job.prompt_tokens = prompt.shape[1]
             job.handle = self._pipeline.add_request(number, prompt, self._config(job))
             self._report(job)
@@ -227,7 +218,7 @@ class OpenVinoEngine:
             del self._pipeline
             self._pipeline = self._load()
         except Exception as error:
-            failure, self._closed = error, True
+            failure, self.closed = error, True
         for job in running:
             _fail(job, failure)
         return []
@@ -256,8 +247,8 @@ class OpenVinoEngine:
     def _report(self, job: _Job) -> None:
         if job.listener is not None and job.written and not job.cancelled.is_set():
             job.listener(self._tokenizer.decode(job.written))
-        if self._progress is not None and not job.cancelled.is_set():
-            self._progress.update(
+        if job.progress is not None and not job.cancelled.is_set():
+            job.progress.update(
                 id(job),
                 read=job.read_tokens,
                 prompt=job.prompt_tokens,
@@ -285,8 +276,7 @@ class OpenVinoEngine:
             return True
         reasons = self._genai.GenerationFinishReason
         reason: FinishReason = "length" if job.stopped_by == reasons.LENGTH else "stop"
-        with self._tokenizing:
-            text = self._tokenizer.decode(job.written)
+        text = self._tokenizer.decode(job.written)
         logprobs = tuple(job.logprobs) if job.request.choices else ()
         usage = TokenUsage(job.prompt_tokens, len(job.written))
         way = None if job.grammar is None else "grammar (ebnf)"
@@ -297,7 +287,7 @@ class OpenVinoEngine:
         request, sampling = job.request, job.request.sampling
         config = self._genai.GenerationConfig()
         config.apply_chat_template = False
-        config.set_eos_token_id(self._tokenizer.get_eos_token_id())
+        config.set_eos_token_id(self._tokenizer.end_token)
         config.max_new_tokens = sampling.max_tokens
         if sampling.temperature > 0:
             config.do_sample = True
@@ -336,8 +326,8 @@ def convert(genai: Any, weights: Path, folder: Path) -> Path:
     """Convert a GGUF file to OpenVINO's format in ``folder``, once per release of OpenVINO.
 
     Loading a GGUF file mostly converts it, so later starts are fast. The result is about as large
-    and gives the same replies. Returns ``weights`` itself if the disk is too full for a copy.
-    Raises OpenVINO's RuntimeError if it cannot read the file.
+    and gives the same replies. Returns ``weights`` itself if the disk is too full for a copy, or
+    OpenVINO cannot make one.
     """
     kept = folder / f"{CONVERTED}{genai.__version__}"
     if kept.exists():
@@ -354,26 +344,19 @@ def convert(genai: Any, weights: Path, folder: Path) -> Path:
         part.mkdir()
         link = part / weights.name  # OpenVINO saves the converted model beside the file it read
         link.symlink_to(weights.resolve())
-        tokenizer = genai.Tokenizer(str(link), enable_save_ov_model=True)
-        scheduler = genai.SchedulerConfig()
-        genai.ContinuousBatchingPipeline(
-            str(link), tokenizer, scheduler, "CPU", enable_save_ov_model=True
-        )
+        try:
+            tokenizer = genai.Tokenizer(str(link), enable_save_ov_model=True)
+            scheduler = genai.SchedulerConfig()
+            genai.ContinuousBatchingPipeline(
+                str(link), tokenizer, scheduler, "CPU", enable_save_ov_model=True
+            )
+        except RuntimeError as error:  # a disk that filled meanwhile is an "iostream error"
+            _log.warning("%s was not converted: %s", weights, _last_line(error))
+            shutil.rmtree(part)
+            return weights
         link.unlink()
         part.rename(kept)
     return kept
-
-
-def _pieces(text: str) -> list[str]:
-    pieces, start = [], 0
-    while len(text) - start > PIECE:
-        end = text.rfind(" ", start + 1, start + PIECE)
-        while end > start + 1 and text[end - 1].isspace():
-            end = text.rfind(" ", start + 1, end)
-        end = end if end > start else start + PIECE
-        pieces.append(text[start:end])
-        start = end
-    return [*pieces, text[start:]]
 
 
 def _succeed(job: _Job, completion: Completion) -> None:
