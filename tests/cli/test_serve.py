@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from mgl.llm.engines.host import Model
+from mgl.llm.engines.shared import start_host
 from mgl.serving import records
 from mgl.serving.records import ServerRecord
 from tests.cli.conftest import Mgl
@@ -294,6 +296,22 @@ def test_a_server_that_lost_its_supervisor(
     assert mgl("serve", "stop").stdout == f"stopped tiny on port {port}\n"
     assert records.find_processes(record.token) == []
     assert mgl("serve", "status").stderr == ""
+
+
+def test_a_model_without_a_server_is_shown_and_stopped(
+    mgl: Mgl, mgl_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MGL_ENGINE_IDLE", "300")
+    weights = mgl_home / "model.gguf"
+    weights.write_bytes(b"no model, so it fails to load, and waits for somebody to tell")
+    model = Model.find(mgl_home, weights, model_id="m@1", context_tokens=9, cache=None)
+    start_host(model)
+    (told,) = json.loads(mgl("serve", "status", "--json").stdout)
+    assert (told["model_id"], told["socket"]) == ("m@1", str(model.socket))
+    assert f"m@1: process {told['pid']}, " in mgl("serve", "status").stdout
+    assert "no server runs" in mgl("serve", "stop", "--port", free_port()).stdout
+    assert mgl("serve", "stop").stdout == f"stopped m@1, process {told['pid']}\n"
+    assert "no server runs" in mgl("serve", "status").stdout
 
 
 def test_several_servers_need_a_port(mgl: Mgl, mgl_home: Path) -> None:
