@@ -71,10 +71,11 @@ async def measure(arguments: argparse.Namespace) -> None:
         plain.embed(passages[:8])
         first = None
         for number in range(arguments.rounds):
-            for name, where in (("alone", None), ("here", {}), ("own process", {"home": home})):
+            for name in ("alone", "here", "own process"):
                 engine = None
-                if where is not None:
-                    engine = await open_engine(profile, weights=weights, cache=cache, **where)
+                if name != "alone":
+                    place = home if name == "own process" else None
+                    engine = await open_engine(profile, weights=weights, cache=cache, home=place)
                 seconds, tokens, found = await embed_beside(
                     engine, text, lambda: plain.embed(passages)
                 )
