@@ -3,27 +3,30 @@
 
     python scripts/bench/second_hop.py HOTPOT.jsonl MUSIQUE.json --limit 200
 
-The paragraphs of ten HotpotQA questions, or of five of MuSiQue's, are one document, each a
-block; the gold paragraphs of a question are its evidence. No language model is called. Printed are
-the share of the evidence among the best 2, 4 and 6 blocks, and how often all of it is among the
-best 4.
+The paragraphs of ten HotpotQA questions, or five of MuSiQue's, are one document, each a block; the
+gold paragraphs of a question are its evidence. No language model is called, and with ``--embedder
+none`` no embedder either: words alone rank then. Printed are the share of the evidence among the
+best 2, 4 and 6 blocks, and how often all of it is among the best 4.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
+from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mgl.memories.mindgraph import blocks
 from mgl.models.shipped import home
+from mgl.retrieval.base import Embedder, EmbeddingTask
 from mgl.retrieval.opening import DEFAULT_EMBEDDER, open_embedder
 from mgl.store import Store
 from mgl.text.names import find_names
@@ -36,6 +39,21 @@ BLOCKS = 100  # of a document
 class Asked:
     question: str
     gold: frozenset[int]
+
+
+class Alike:
+    """An embedder to which all texts are alike, so that it ranks none before another."""
+
+    model_id, dims = "alike", 1
+
+    def embed(
+        self, texts: Sequence[str], *, task: EmbeddingTask = "passage"
+    ) -> NDArray[np.float32]:
+        del task
+        return np.ones((len(texts), 1), dtype=np.float32)
+
+    def close(self) -> None:
+        pass
 
 
 def read_questions(path: Path) -> list[tuple[str, list[tuple[str, bool]]]]:
@@ -109,10 +127,11 @@ def main() -> None:
     parser.add_argument("files", type=Path, nargs="+")
     parser.add_argument("--limit", type=int, default=200)
     parser.add_argument("--embedder", default=DEFAULT_EMBEDDER)
-    parser.add_argument("--vectors", type=Path, required=True, help="where vectors are kept")
     arguments = parser.parse_args()
-    with Store.open(arguments.vectors) as store:
-        embedder = open_embedder(arguments.embedder, home(), cache=store)
+    with TemporaryDirectory() as folder, Store.open(Path(folder, "vectors.sqlite")) as store:
+        embedder: Embedder = Alike()
+        if arguments.embedder != "none":
+            embedder = open_embedder(arguments.embedder, home(), cache=store)
         for path in arguments.files:
             scores: dict[str, list[tuple[float, ...]]] = {}
             for document, chunks, asked in join_documents(path, arguments.limit):
