@@ -21,6 +21,7 @@ import unicodedata
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
+from threading import Lock
 
 from mgl.errors import ReplyInvalid
 from mgl.llm.prompting import SYSTEM
@@ -111,12 +112,14 @@ class Ground:
 
 @dataclass(frozen=True, slots=True)
 class FoundClaim:
-    """What the document tells for a part of the questions, by its number, and what it stands on.
+    """What the document tells for a part of a question, and what it stands on.
 
-    ``read`` are the blocks that were shown, the best first; ``input_tokens`` what the call read.
+    ``part`` counts the parts of the questions that the graph is made for; None for one that it is
+    not made for. ``read`` are the blocks that were shown, the best first; ``input_tokens`` what the
+    call read.
     """
 
-    part: int
+    part: int | None
     text: str
     ground: Ground
     read: tuple[int, ...]
@@ -125,8 +128,9 @@ class FoundClaim:
 
     @property
     def name(self) -> str:
-        """The id of its node, which is that of no other claim of the graph."""
-        return f"q{self.part + 1}_block{self.ground.block + 1}"
+        """The id of its node, or what a citation names where it has none."""
+        block = f"block{self.ground.block + 1}"
+        return block if self.part is None else f"q{self.part + 1}_{block}"
 
     @property
     def is_supported(self) -> bool:
@@ -142,6 +146,7 @@ class ClaimReader:
         self._blocks = blocks
         self._names = find_names(document.text)
         self._finder: BlockFinder | None = None
+        self._finding = Lock()
 
     async def read_parts(self, parts: Sequence[str]) -> list[FoundClaim]:
         """What the document tells for each part; without parts, what each block tells."""
@@ -164,14 +169,14 @@ class ClaimReader:
         return await asyncio.to_thread(self._find, question)
 
     def _find(self, question: str) -> list[int]:
-        if self._finder is None:
-            embedder = self._tools.required_embedder
-            self._finder = BlockFinder(embedder, self._blocks, self._names)
-        return self._finder.find(question, BLOCKS_READ)
+        with self._finding:  # questions that are asked at once wait for the first one's index
+            if self._finder is None:
+                embedder = self._tools.required_embedder
+                self._finder = BlockFinder(embedder, self._blocks, self._names)
+            return self._finder.find(question, BLOCKS_READ)
 
-    async def read_for(self, number: int, question: Question) -> FoundClaim | None:
-        """Answer the ``number``-th part of a question from its best blocks; None where no reply
-        could be used."""
+    async def read_for(self, part: int | None, question: Question) -> FoundClaim | None:
+        """Answer a part of a question from its best blocks; None where no reply could be used."""
         places = await self.find_blocks(question.text)
         shown = [self._show(self._blocks[place].span) for place in sorted(places)]
         try:
@@ -180,7 +185,7 @@ class ClaimReader:
             return None
         ground = await self._find_ground(places, reply.text, question.text)
         return FoundClaim(
-            number, reply.text, ground, tuple(places), reply.call_key, reply.input_tokens
+            part, reply.text, ground, tuple(places), reply.call_key, reply.input_tokens
         )
 
     async def _find_ground(self, places: Sequence[int], claim: str, question: str) -> Ground:
@@ -199,7 +204,7 @@ class ClaimReader:
         grounds = await asyncio.gather(*(check(span, at) for span, _, at in found[:GROUNDS]))
         return max(grounds, key=lambda ground: ground.support)
 
-    async def recall(self, number: int, part: str, row: EditRecord) -> FoundClaim:
+    async def recall(self, question: str, row: EditRecord) -> FoundClaim:
         """The claim that was made for a part of the questions, from its row."""
         assert row.span is not None
         assert row.score is not None
@@ -208,8 +213,8 @@ class ClaimReader:
         tokens = (
             0 if call is None or call.completion is None else call.completion.usage.input_tokens
         )
-        read = tuple(await self.find_blocks(part))
-        return FoundClaim(number, str(row.payload["content"]), ground, read, row.call_key, tokens)
+        text, read = str(row.payload["content"]), tuple(await self.find_blocks(question))
+        return FoundClaim(_part_of(row), text, ground, read, row.call_key, tokens)
 
     def cite(self, claim: FoundClaim) -> Citation:
         """Cite what a claim stands on."""
@@ -289,11 +294,15 @@ def find_claims(rows: Iterable[EditRecord], parts: Sequence[str]) -> dict[str, E
     """The rows of the claims, kept or rejected, by the part of the questions that each is for."""
     made: dict[str, EditRecord] = {}
     for row in rows:
-        if row.op == "add_node" and row.payload["type"] == "claim":
-            number = int(str(row.payload["id"]).removeprefix("q").partition("_")[0])
-            if number <= len(parts):
-                made[parts[number - 1]] = row
+        is_claim = row.op == "add_node" and row.payload["type"] == "claim"
+        if is_claim and (part := _part_of(row)) < len(parts):
+            made[parts[part]] = row
     return made
+
+
+def _part_of(row: EditRecord) -> int:
+    """The part of the questions that a claim is for, from the id of its node."""
+    return int(str(row.payload["id"]).removeprefix("q").partition("_")[0]) - 1
 
 
 # The answer
@@ -309,15 +318,15 @@ async def answer_from_claims(
     """Answer each part of a question by the claim ``made`` for that part, or by reading for it;
     one that has options, or is to be answered in full, by reading for the whole."""
     if question.options or question.form == "long":
-        found = [await reader.read_for(0, question)]
+        found = [await reader.read_for(None, question)]
     else:
         found = [
             await (
-                reader.recall(number, part, made[part])
+                reader.recall(part, made[part])
                 if part in made
-                else reader.read_for(number, Question(part))
+                else reader.read_for(None, Question(part))
             )
-            for number, part in enumerate(split_question(question.text))
+            for part in split_question(question.text)
         ]
     said = [claim for claim in found if claim is not None]
     sure = [claim for claim in said if claim.is_supported]

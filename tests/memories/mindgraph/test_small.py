@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.fakes import SchemaEngine, ScriptedEngine
 from mgl.memories.mindgraph import MindGraph, MindGraphConfig
 from mgl.memories.mindgraph.small import split_question
+from mgl.retrieval.fakes import WordEmbedder
 from mgl.types import Document, Question
 
 from .conftest import MakeTools
@@ -118,8 +120,31 @@ async def test_a_question_the_graph_was_not_built_for_is_read_for_and_writes_not
     rows = tools.store.edits(memory.id)
     answer = await memory.answer(RING)
     assert answer.text == "It says sea."
-    assert "sea" in answer.citations[0].quote
+    (citation,) = answer.citations
+    assert "sea" in citation.quote
+    assert memory.state.node(citation.node_id) is None
     assert tools.store.edits(memory.id) == rows
+
+
+async def test_each_question_of_a_graph_cites_its_own_claim(
+    make_tools: MakeTools, tale: Document
+) -> None:
+    forgave = Question("Who forgave Ann?")
+    memory = MindGraph(make_tools(Reader()), tale, [RING, forgave], CONFIG)
+    (citation,) = (await memory.answer(forgave)).citations
+    claim = memory.state.node(citation.node_id)
+    assert claim is not None
+    assert claim.content == "It says forgave."
+
+
+async def test_blocks_are_embedded_once_for_all_questions(
+    make_tools: MakeTools, tale: Document
+) -> None:
+    embedder = WordEmbedder(512)
+    tools = replace(make_tools(Reader()), embedder=embedder)
+    await MindGraph(tools, tale, [BOTH, RING], CONFIG).build()
+    blocks = [text for text in embedder.embedded if not text.endswith("?")]
+    assert len(blocks) == len(set(blocks)) == 3
 
 
 async def test_one_of_the_options_is_chosen_from_the_same_blocks(
