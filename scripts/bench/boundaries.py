@@ -12,12 +12,23 @@ from numpy.typing import NDArray
 _GREETING = re.compile(
     r"\W*(hey|hi|hello|good (morning|afternoon|evening)|what's up|howdy|greetings)\b", re.IGNORECASE
 )
+_FIRST_SENTENCE = re.compile(r"[^.!?]*[.!?]+\s+(?=\S)")
 
 
 def greetings(texts: Sequence[str]) -> list[int]:
     """Boundaries before each turn that greets, the first where two greet in a row."""
     greets = [bool(_GREETING.match(text)) for text in texts]
     return [n - 1 for n in range(1, len(texts)) if greets[n] and not greets[n - 1]]
+
+
+def drop_greetings(texts: Sequence[str]) -> list[str]:
+    """The texts without their first sentence, where that greets; a text of it alone stays."""
+    return [
+        text[match.end() :]
+        if _GREETING.match(text) and (match := _FIRST_SENTENCE.match(text))
+        else text
+        for text in texts
+    ]
 
 
 def valleys(vectors: NDArray[np.float32], *, window: int = 6) -> list[int]:

@@ -25,7 +25,7 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
-from boundaries import BoundaryScores, boundary_scores, greetings, valleys
+from boundaries import BoundaryScores, boundary_scores, drop_greetings, greetings, valleys
 from commands import Command, add_locomo, command_parser, run_command
 from locomo import LocomoSample, first_sessions, read_samples
 from measuring import (
@@ -101,6 +101,8 @@ def boundaries(lab: Lab, arguments: Arguments) -> None:
         turns = sample.conversation.turns
         ends = [n for n in range(len(turns) - 1) if turns[n].session != turns[n + 1].session]
         texts = [turn.text for turn in turns]
+        if arguments.no_greetings:
+            texts = drop_greetings(texts)
         totals["greetings"] += boundary_scores(greetings(texts), ends)
         totals["valleys"] += boundary_scores(valleys(embedder.embed(texts)), ends)
         if detector is not None:
@@ -210,6 +212,9 @@ def main() -> None:
     add_locomo(parser)
     parser.add_argument("--method", nargs="*", default=["gam", "turns", "transcript"])
     parser.add_argument("--detector", help="an adapter of `mgl train boundary` (boundaries)")
+    parser.add_argument(
+        "--no-greetings", action="store_true", help="drop sentences that greet (boundaries)"
+    )
     parser.add_argument("--questions", type=int, default=10, help="asked at each size (growth)")
     parser.add_argument("--every", type=int, default=5, help="sessions between sizes (growth)")
     run_command(parser, COMMANDS)
