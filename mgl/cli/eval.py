@@ -438,7 +438,7 @@ def retrieve(arguments: Arguments, places: Workplaces, observer: Observer) -> Re
     dataset = benchmark.read(arguments.data)
     items = take_items(arguments, dataset)
     embedder = places.base.embedder or DEFAULT_EMBEDDER
-    used = find_adapters({embedder}, places.home)
+    used = find_adapters({embedder, places.base.reranker}, methods, places.home)
     for note in check_leaks(used, items, dataset, allow=arguments.allow_leak):
         say(f"note: {note}")
     choice = replace(places.base, embedder=embedder)

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from mgl.evaluation.runs.manifest import Arguments
     from mgl.evaluation.runs.retrieving import Recalls
     from mgl.models.adapters import Adapter
-    from mgl.training.data import Dialogue
+    from mgl.observer import Observer
+    from mgl.training.data import Dialogue, Pair
 
 __all__ = ["app"]
 
@@ -57,6 +58,18 @@ HoldOut = Annotated[
 Rows = Annotated[
     list[Path] | None,
     typer.Option("--rows", metavar="FILE", help="Rows of `mgl train data` (repeatable)."),
+]
+On = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="MEMORY",
+        help="Learn from questions that the model writes about this memory's text.",
+    ),
+]
+Questions = Annotated[
+    int | None,
+    typer.Option("--questions", metavar="N", min=1, help="Write at most N questions."),
 ]
 Epochs = Annotated[
     int, typer.Option("--epochs", metavar="N", min=1, help="Most passes over the rows.")
@@ -97,18 +110,8 @@ def data(
 def retriever(
     name: Name,
     rows: Rows = None,
-    on: Annotated[
-        str | None,
-        typer.Option(
-            "--on",
-            metavar="MEMORY",
-            help="Learn from questions that the model writes about this memory's text.",
-        ),
-    ] = None,
-    questions: Annotated[
-        int | None,
-        typer.Option("--questions", metavar="N", min=1, help="Write at most N questions."),
-    ] = None,
+    on: On = None,
+    questions: Questions = None,
     base: Base = "all-minilm-l6-v2",
     epochs: Epochs = 3,
     rate: Rate = 5e-4,
@@ -122,22 +125,45 @@ def retriever(
     Commands use it with --embedder NAME. If interrupted, run the same command again: it resumes,
     and ends with the same weights.
     """
-    from mgl.lab import Lab
     from mgl.models.shipped import home
-    from mgl.training.data import Pair, read_rows
     from mgl.training.fitting import Settings
     from mgl.training.retriever import make_retriever
 
-    _check(name, rows, on)
-    learnt = [row for path in rows or () for row in read_rows(path, Pair)]
-    adapted: tuple[str, ...] = ()
+    settings = Settings(epochs=epochs, rate=rate, seed=seed)
     with open_observer() as observer:
-        if on is not None:
-            with Lab.open(choice, observer=observer) as lab:
-                adapted = (lab.find(on).document_id,)
-                learnt += lab.write_questions(on, questions)
-        settings = Settings(epochs=epochs, rate=rate, seed=seed)
+        learnt, adapted = _collect(name, rows, on, questions, choice, observer)
         adapter = make_retriever(name, learnt, base, settings, home(), observer, adapted_to=adapted)
+    _print(adapter, as_json)
+
+
+@app.command("reranker")
+@with_options(choice=choose_model, omit=("embedder", "reranker", "adapter"))
+def reranker(
+    name: Name,
+    rows: Rows = None,
+    on: On = None,
+    questions: Questions = None,
+    base: Base = "all-minilm-l6-v2",
+    epochs: Epochs = 3,
+    rate: Rate = 5e-4,
+    seed: Seed = 0,
+    *,
+    choice: ModelChoice,
+    as_json: AsJson = False,
+) -> None:
+    """Train an encoder that judges whether a text answers a question.
+
+    Commands use it with --reranker NAME. If interrupted, run the same command again: it resumes,
+    and ends with the same weights.
+    """
+    from mgl.models.shipped import home
+    from mgl.training.fitting import Settings
+    from mgl.training.reranker import make_reranker
+
+    settings = Settings(epochs=epochs, rate=rate, seed=seed)
+    with open_observer() as observer:
+        learnt, adapted = _collect(name, rows, on, questions, choice, observer)
+        adapter = make_reranker(name, learnt, base, settings, home(), observer, adapted_to=adapted)
     _print(adapter, as_json)
 
 
@@ -173,7 +199,7 @@ def compare(
     name: Annotated[str, typer.Argument(metavar="NAME", help="An adapter (`mgl models`).")],
     rows: Rows = None,
     benchmark: Annotated[
-        str, typer.Option("--benchmark", metavar="NAME", help="Measure a retriever on it.")
+        str, typer.Option("--benchmark", metavar="NAME", help="Measure recall on it.")
     ] = "locomo",
     memory: Annotated[
         list[str] | None,
@@ -193,8 +219,9 @@ def compare(
 ) -> None:
     """Compare an adapter with what it replaces, on unseen data.
 
-    A retriever is compared by the evidence that memories return, question by question; a detector
-    of boundaries by the labels of --rows. A difference whose interval holds 0 shows nothing.
+    A retriever is compared by the evidence that memories return, question by question, a reranker
+    by what GAM returns, read by its preset small and as in its paper; a detector of boundaries by
+    the labels of --rows. A difference whose interval holds 0 shows nothing.
     """
     from mgl.models.adapters import find_adapter
     from mgl.models.shipped import home
@@ -222,12 +249,19 @@ def _compare_retrieval(adapter: Adapter, arguments: Arguments, as_json: bool) ->
     from mgl.evaluation.runs.retrieving import compare_recall
     from mgl.lab.model import ModelChoice
     from mgl.lab.workplace import Workplaces
-    from mgl.training.comparing import judge_change
+    from mgl.training.comparing import PAPER, RERANKED, judge_change
 
-    def measure(embedder: str) -> Recalls:
+    reranks = adapter.manifest.kind == "reranker"
+    if reranks:
+        if arguments.memories:
+            raise UsageError("a reranker is compared in GAM", hint="leave out --memory")
+        arguments = arguments.model_copy(update={"memories": RERANKED, "settings": PAPER})
+
+    def measure(name: str) -> Recalls:
+        choice = ModelChoice(reranker=name) if reranks else ModelChoice(embedder=name)
         with (
             open_observer() as observer,
-            Workplaces.open_home(ModelChoice(embedder=embedder), observer) as places,
+            Workplaces.open_home(choice, observer) as places,
         ):
             return retrieve(arguments, places, observer)
 
@@ -281,6 +315,26 @@ def _compare_boundaries(adapter: Adapter, rows: list[Dialogue], as_json: bool) -
             for name, scores in found.items()
         ],
     )
+
+
+def _collect(
+    name: str,
+    rows: list[Path] | None,
+    on: str | None,
+    questions: int | None,
+    choice: ModelChoice,
+    observer: Observer,
+) -> tuple[list[Pair], tuple[str, ...]]:
+    """Read pairs from files and write some about a memory; also the sources of the latter."""
+    from mgl.lab import Lab
+    from mgl.training.data import Pair, read_rows
+
+    _check(name, rows, on)
+    learnt = [row for path in rows or () for row in read_rows(path, Pair)]
+    if on is None:
+        return learnt, ()
+    with Lab.open(choice, observer=observer) as lab:
+        return [*learnt, *lab.write_questions(on, questions)], (lab.find(on).document_id,)
 
 
 def _check(name: str, rows: list[Path] | None, on: str | None = None) -> None:

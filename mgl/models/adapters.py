@@ -47,8 +47,10 @@ MANIFEST: Final = "manifest.json"
 RECORD: Final = "record.md"
 LORA: Final = "adapter_model.safetensors"
 LORA_CONFIG: Final = "adapter_config.json"
+HEAD: Final = "head.safetensors"
+"""What a boundary detector or a reranker makes of the encoder's states."""
 
-AdapterKind = Literal["retriever", "boundary"]
+AdapterKind = Literal["retriever", "reranker", "boundary"]
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _LORA_KEY: Final = re.compile(r"(?:base_model\.model\.)?(.+)\.lora_A\.weight")

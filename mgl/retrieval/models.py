@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from mgl.errors import ResourceError, UsageError
 from mgl.models import shipped
-from mgl.models.adapters import find_adapter, list_adapters, merge_encoder
+from mgl.models.adapters import Adapter, find_adapter, list_adapters, merge_encoder
 from mgl.models.fetch import Progress, fetch_weights, find_weights
 from mgl.models.files import compute_sha256
 from mgl.models.hub import is_complete_model
@@ -55,7 +55,8 @@ class RetrievalModel:
 
     ``names`` are what a server may call it. ``folder`` finds or downloads its weights, ``found``
     finds them on this machine only, or gives None. ``embedding`` or ``reranking`` is set, unless
-    only a server knows the model. ``is_encoder``: ``mgl.retrieval.encoders`` runs it.
+    only a server knows the model; an embedder's encoder, with or without an ``adapter``, reranks by
+    late interaction. ``is_encoder``: ``mgl.retrieval.encoders`` runs it.
     """
 
     identity: str
@@ -66,6 +67,7 @@ class RetrievalModel:
     embedding: Embedding | None = None
     reranking: Reranking | None = None
     is_encoder: bool = False
+    adapter: Adapter | None = None
 
 
 def find_model(name: str | Path, wanted: Wanted, source: Source, home: Path) -> RetrievalModel:
@@ -81,9 +83,9 @@ def find_model(name: str | Path, wanted: Wanted, source: Source, home: Path) -> 
             return _of_profile(profile, wanted, source, home)
     if source.base_url is not None:
         return _of_server(str(name))
-    adapters = list_adapters(home) if wanted == "embed" else []
+    adapters = list_adapters(home)
     if name in adapters:
-        return _of_adapter(str(name), source, home)
+        return _of_adapter(str(name), wanted, source, home)
     if isinstance(name, Path) or "/" in name or "\\" in name:
         return _of_folder(Path(name), wanted)
     fitting = [profile.name for profile in profiles.values() if profile.task == wanted]
@@ -98,7 +100,8 @@ def find_model(name: str | Path, wanted: Wanted, source: Source, home: Path) -> 
 def _of_profile(
     profile: ModelProfile, wanted: Wanted, source: Source, home: Path
 ) -> RetrievalModel:
-    if profile.task != wanted:
+    is_untrained = wanted == "rerank" and profile.task == "embed" and _is_encoder(profile)
+    if profile.task != wanted and not is_untrained:
         raise UsageError(
             f"{profile.name} is a model to {profile.task}, not to {wanted}",
             hint="list the models and their tasks with `mgl models`",
@@ -130,9 +133,9 @@ def _is_encoder(profile: ModelProfile) -> bool:
     return bool(architecture and architecture.encoder) and profile.weights.format == "safetensors"
 
 
-def _of_adapter(name: str, source: Source, home: Path) -> RetrievalModel:
+def _of_adapter(name: str, wanted: Wanted, source: Source, home: Path) -> RetrievalModel:
     """Its base with the adapter merged into the weights, which are written once a training."""
-    adapter = find_adapter(name, home, "retriever")
+    adapter = find_adapter(name, home, "retriever" if wanted == "embed" else "reranker")
     base = find_model(adapter.manifest.base, "embed", source, home)
     merged = home / "converted" / adapter.identity
 
@@ -144,6 +147,7 @@ def _of_adapter(name: str, source: Source, home: Path) -> RetrievalModel:
         base,
         identity=adapter.identity,
         names=(adapter.name,),
+        adapter=adapter,
         folder=lambda: merge_encoder(adapter, base.folder(), merged),
         found=find,
     )

@@ -31,6 +31,7 @@ __all__ = [
     "FITTED",
     "HELPS",
     "PAIR",
+    "ContextReranker",
     "IdentityReranker",
     "Judge",
     "LocalReranker",
@@ -133,7 +134,7 @@ class YesNoReranker:
         pass
 
 
-Judge = Callable[[str, Sequence[str]], ArrayLike]
+Judge = Callable[..., ArrayLike]
 """Scores texts for a query: P(relevant) of each, in their order."""
 
 
@@ -154,18 +155,30 @@ class LocalReranker:
     async def aclose(self) -> None:
         await asyncio.to_thread(self._forget)
 
-    def _scores(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
+    def _scores(self, query: str, texts: Sequence[str], *more: Any) -> NDArray[np.float32]:
         with self._working:
             if self._judge is None:
                 self._judge = self._load()
             (asked,) = to_utf8([query])
             with run_model(self.model_id):
-                raw = self._judge(asked, to_utf8(texts))
+                raw = self._judge(asked, to_utf8(texts), *more)
         return check_probabilities(raw, count=len(texts), model_id=self.model_id)
 
     def _forget(self) -> None:
         with self._working:
             self._judge = None
+
+
+class ContextReranker(LocalReranker):
+    """Runs a judge that can also read a text with those beside it (``InteractionJudge``)."""
+
+    async def scores_in_context(
+        self, query: str, texts: Sequence[str], around: Sequence[Sequence[int]]
+    ) -> NDArray[np.float32]:
+        """P(relevant) of each text; ``around`` has the places of those that stand beside it."""
+        if not texts:
+            return np.zeros(0, dtype=np.float32)
+        return await asyncio.to_thread(self._scores, query, texts, around)
 
 
 def check_probabilities(raw: ArrayLike, *, count: int, model_id: str) -> NDArray[np.float32]:

@@ -16,13 +16,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mgl.models.adapters import find_adapter, merge_encoder
+from mgl.models.adapters import HEAD, find_adapter, merge_encoder
 from mgl.retrieval.encoders import Encoder
 from mgl.retrieval.models import Source, find_model
 
-__all__ = ["HEAD", "ShiftDetector", "open_detector", "pair_lines"]
+__all__ = ["ShiftDetector", "open_detector", "pair_lines"]
 
-HEAD: Final = "head.safetensors"
 BEFORE: Final = 2
 AFTER: Final = 2
 """Lines that are read before a place and from it on."""

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from mgl.errors import InputError
-from mgl.models.adapters import Adapter
+from mgl.models.adapters import HEAD, Adapter
 from mgl.observer import Observer
 from mgl.retrieval.models import Source, find_model
-from mgl.retrieval.shifts import HEAD, pair_lines
+from mgl.retrieval.shifts import pair_lines
 from mgl.training.data import Dialogue, hash_rows, split
 from mgl.training.encoder import LoraEncoder
 from mgl.training.fitting import Settings, autocast, fit

@@ -14,7 +14,7 @@ from mgl.retrieval.computing import choose_device, load_model, to_utf8
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["LoraEncoder"]
+__all__ = ["LoraEncoder", "average"]
 
 LAYERS: Final = r".*encoder.*\.(query|key|value|dense)"
 """The linear layers of a BERT encoder, without its pooler."""
@@ -60,6 +60,11 @@ class LoraEncoder:
         return {name: each for name, each in self._model.named_parameters() if each.requires_grad}
 
     def encode(self, texts: Sequence[str]) -> torch.Tensor:
+        states, mask = self.encode_tokens(texts)
+        return average(states, mask)
+
+    def encode_tokens(self, texts: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
+        """The last hidden states, shape (n, tokens, dims), and 1 where there is a token."""
         batch = self._tokenizer(
             to_utf8(texts),
             padding=True,
@@ -68,9 +73,7 @@ class LoraEncoder:
             return_tensors="pt",
         ).to(self._model.device)
         states = self._model(**batch).last_hidden_state
-        mask = batch["attention_mask"].unsqueeze(-1).to(states.dtype)
-        mean: torch.Tensor = (states * mask).sum(1) / mask.sum(1)
-        return mean
+        return states, batch["attention_mask"]
 
     def write(self, folder: Path) -> list[Path]:
         """Write the LoRA as PEFT does, in float16: weights and configuration."""
@@ -94,3 +97,10 @@ class LoraEncoder:
         save_file({name: each.contiguous() for name, each in weights.items()}, folder / LORA)
         (folder / LORA_CONFIG).write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
         return [folder / LORA, folder / LORA_CONFIG]
+
+
+def average(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """The mean of each text's states: shape (n, dims)."""
+    weights = mask.unsqueeze(-1).to(states.dtype)
+    mean: torch.Tensor = (states * weights).sum(1) / weights.sum(1)
+    return mean

@@ -182,8 +182,9 @@ class _Run(Generic[BatchT]):
         share = self._share()
         for group in self._optimizer.param_groups:
             group["lr"] = self._settings.rate * share
+        batches = self._task.batches(epoch)  # an epoch may have some fewer than the first
         with autocast():
-            loss = self._task.loss(self._task.batches(epoch)[place])
+            loss = self._task.loss(batches[place % len(batches)])
         value = float(loss.detach())
         if not math.isfinite(value):
             raise InputError(

@@ -9,15 +9,16 @@ corpus, so that what is told apart is alike.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mgl.errors import InputError
 from mgl.models.adapters import Adapter
@@ -31,15 +32,18 @@ from mgl.training.records import Base, Trained, keep_training
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["make_retriever", "train_retriever"]
+__all__ = ["RetrieverTask", "find_base", "fit_evidence", "make_retriever", "train_retriever"]
 
 SCALE: Final = 20.0
 FEWEST: Final = 8
 """Rows that make a batch."""
 
-_AT_ONCE: Final = 64
+AT_ONCE: Final = 64
 _CUTOFF: Final = 10
 _EXAMPLES: Final = 5
+
+Array = NDArray[np.float32]
+TaskT = TypeVar("TaskT", bound="RetrieverTask")
 
 
 def train_retriever(
@@ -55,6 +59,20 @@ def train_retriever(
     The metric is the mean reciprocal rank of the development rows' positives, each among all texts
     of its corpus. InputError where there are too few rows.
     """
+    task, trained = fit_evidence(RetrieverTask, folder, rows, development, settings, work, observer)
+    return replace(trained, files=task.write(work / "adapter"))
+
+
+def fit_evidence(
+    kind: type[TaskT],
+    folder: Path,
+    rows: Sequence[Pair],
+    development: Sequence[Pair],
+    settings: Settings,
+    work: Path,
+    observer: Observer,
+) -> tuple[TaskT, Trained]:
+    """Fit a task of finding evidence, and leave its best weights in it; no files are written."""
     if len(rows) < FEWEST or not development:
         raise InputError(
             f"{len(rows)} rows and {len(development)} for development are too few to train on",
@@ -65,7 +83,7 @@ def train_retriever(
         folder, rank=settings.rank, max_tokens=settings.max_tokens, seed=settings.seed
     )
     key = hash_rows([*rows, *development], asdict(settings))
-    task = _Retriever(encoder, rows, development, settings)
+    task = kind(encoder, rows, development, settings)
     fitted = fit(task, settings, work, key, observer)
     ranks = zip(development, fitted.before, fitted.after, strict=True)
     changed = sorted(ranks, key=lambda each: each[2] - each[1])
@@ -79,7 +97,7 @@ def train_retriever(
         "mrr before": task.measure(fitted.before),
         "mrr": task.measure(fitted.after),
     }
-    return Trained(fitted, metrics, encoder.write(work / "adapter"), examples)
+    return task, Trained(fitted, metrics, (), examples)
 
 
 def make_retriever(
@@ -96,23 +114,32 @@ def make_retriever(
 
     ``adapted_to`` are sources whose text the rows are made of, and whose questions they are not.
     """
-    folder = find_model(base, "embed", Source(), home).folder()
-    train, development = split(rows)
-    observer.note(
-        f"{len(train):,} rows to train on, {len(development):,} for development, "
-        f"{settings.epochs} epochs at most"
-    )
+    own, (train, development) = find_base(base, rows, settings, home, observer)
 
     def run(work: Path) -> Trained:
-        return train_retriever(folder, train, development, settings, work, observer)
+        return train_retriever(own.folder, train, development, settings, work, observer)
 
-    own = Base(base, folder)
     return keep_training(
         name, "retriever", run, rows, settings, home, base=own, adapted_to=adapted_to
     )
 
 
-class _Retriever:
+def find_base(
+    name: str, rows: Sequence[Pair], settings: Settings, home: Path, observer: Observer
+) -> tuple[Base, tuple[list[Pair], list[Pair]]]:
+    """Find the encoder to adapt, and part the rows into those to train on and for development."""
+    base = Base(name, find_model(name, "embed", Source(), home).folder())
+    parts = split(rows)
+    observer.note(
+        f"{len(parts[0]):,} rows to train on, {len(parts[1]):,} for development, "
+        f"{settings.epochs} epochs at most"
+    )
+    return base, parts
+
+
+class RetrieverTask:
+    """Questions that are to be near their texts; ``score`` and ``score_all`` say how near."""
+
     def __init__(
         self,
         encoder: LoraEncoder,
@@ -120,9 +147,9 @@ class _Retriever:
         development: Sequence[Pair],
         settings: Settings,
     ) -> None:
-        self._encoder, self._rows = encoder, rows
+        self.encoder, self._rows = encoder, rows
         by_corpus = groupby(development, key=lambda row: row.corpus)
-        self._development = [list(own) for _, own in by_corpus]
+        self.development = [list(own) for _, own in by_corpus]
         self._settings = settings
         self.parameters = encoder.parameters
         self.batches = lru_cache(maxsize=1)(self._draw)
@@ -149,23 +176,31 @@ class _Retriever:
         texts = [row.positive for row in batch]
         chance = random.Random(batch[0].question)
         texts += [chance.choice(row.negatives) for row in batch if row.negatives]
-        questions = self._embed([row.question for row in batch])
-        cosines = questions @ self._embed(texts).T
-        wanted = torch.arange(len(batch), device=cosines.device)
-        return torch.nn.functional.cross_entropy(SCALE * cosines.float(), wanted)
+        logits = self.score([row.question for row in batch], texts)
+        wanted = torch.arange(len(batch), device=logits.device)
+        return torch.nn.functional.cross_entropy(logits, wanted)
+
+    def score(self, questions: Sequence[str], texts: Sequence[str]) -> torch.Tensor:
+        """How near each question is to each text: shape (questions, texts)."""
+        return SCALE * (self._embed(questions) @ self._embed(texts).T).float()
 
     def evaluate(self) -> list[float]:
         """The reciprocal rank of each development row's positive."""
         found = []
-        for rows in self._development:
-            texts = list(dict.fromkeys(t for row in rows for t in (row.positive, *row.negatives)))
+        for rows, texts in map(list_texts, self.development):
             places = {text: place for place, text in enumerate(texts)}
-            vectors = self._embed_all(texts)
-            asked = self._embed_all([row.question for row in rows])
-            for row, cosines in zip(rows, asked @ vectors.T, strict=True):
-                own = cosines[places[row.positive]]
-                found.append(1 / (1 + int((cosines > own).sum())))
+            for row, scores in zip(rows, self.score_all(rows, texts), strict=True):
+                own = scores[places[row.positive]]
+                found.append(1 / (1 + int((scores > own).sum())))
         return found
+
+    def score_all(self, rows: Sequence[Pair], texts: Sequence[str]) -> Iterable[Array]:
+        """How near each row's question is to many texts, without gradients."""
+        vectors = self._embed_all(texts)
+        return self._embed_all([row.question for row in rows]) @ vectors.T
+
+    def write(self, folder: Path) -> list[Path]:
+        return self.encoder.write(folder)
 
     def measure(self, scores: Sequence[float]) -> float:
         return fmean(scores)
@@ -173,18 +208,28 @@ class _Retriever:
     def _embed(self, texts: Sequence[str]) -> torch.Tensor:
         import torch
 
-        return torch.nn.functional.normalize(self._encoder.encode(texts).float(), dim=1)
+        return torch.nn.functional.normalize(self.encoder.encode(texts).float(), dim=1)
 
-    def _embed_all(self, texts: Sequence[str]) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    def _embed_all(self, texts: Sequence[str]) -> Array:
         import torch
 
-        order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
-        vectors = np.zeros((len(texts), self._encoder.dims), dtype=np.float32)
+        vectors = np.zeros((len(texts), self.encoder.dims), dtype=np.float32)
         with torch.inference_mode(), autocast():
-            for start in range(0, len(order), _AT_ONCE):
-                own = order[start : start + _AT_ONCE]
+            for own in part_by_length(texts, AT_ONCE):
                 vectors[own] = self._embed([texts[place] for place in own]).cpu().numpy()
         return vectors
+
+
+def list_texts(rows: Sequence[Pair]) -> tuple[Sequence[Pair], list[str]]:
+    """Rows, and all texts of them, each once."""
+    return rows, list(dict.fromkeys(t for row in rows for t in (row.positive, *row.negatives)))
+
+
+def part_by_length(texts: Sequence[str], size: int) -> Iterator[list[int]]:
+    """Part the places of texts into batches of about one length."""
+    order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
+    for start in range(0, len(order), size):
+        yield order[start : start + size]
 
 
 def _recall(reciprocals: Sequence[float]) -> float:

@@ -16,7 +16,13 @@ from safetensors.numpy import save_file
 
 from mgl.errors import ResourceError
 from mgl.models.profiles import load_profile
-from mgl.retrieval.encoders import Encoder, EncoderEmbedder, encoder_judge, is_encoder
+from mgl.retrieval.encoders import (
+    Encoder,
+    EncoderEmbedder,
+    InteractionJudge,
+    encoder_judge,
+    is_encoder,
+)
 from mgl.retrieval.models import Source
 from mgl.retrieval.opening import open_embedder
 from tests.retrieval import tiny
@@ -265,3 +271,14 @@ def test_scores_are_those_of_the_cross_encoder(tmp_path: Path, kind: str) -> Non
     folder = random_encoder(tmp_path, kind, labels=1)
     expected = cross_encoder(folder, 64, "float32")(QUERY, JUDGED)
     assert encoder_judge(folder, 64)(QUERY, JUDGED) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.weights
+def test_the_default_embedder_reranks_by_its_tokens(minilm_weights: Path) -> None:
+    judge = InteractionJudge(minilm_weights, 512, 15.1, -11.7)
+    texts = ["Bo: I am tired.", "Ann: The ring was lost at sea.", "Bo: Really?"]
+    chances = judge("Where did Ann lose her ring?", texts)
+    assert chances.argmax() == 1
+    beside = judge("Where did Ann lose her ring?", texts, [[], [], [1]])
+    assert beside[:2] == pytest.approx(chances[:2])
+    assert chances[2] < beside[2] < beside[1]

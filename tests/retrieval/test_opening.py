@@ -57,6 +57,7 @@ def test_a_name_is_a_profiles_or_its_publishers(
         ("ms-marco-minilm-l-6-v2", "ms-marco-minilm-l-6-v2@main"),
         ("BAAI/bge-reranker-v2-m3", "bge-reranker-v2-m3@main"),
         ("Qwen/Qwen3-Reranker-8B", "qwen3-reranker-8b@main"),
+        ("all-minilm-l6-v2", "all-minilm-l6-v2@53aa51172d14 by late interaction"),
         ("identity", "identity"),
         ("similarity", "fake/words:64 by similarity, unfitted"),
         ("yes-no", "scripted+yes-no"),

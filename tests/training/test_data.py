@@ -140,8 +140,16 @@ MANIFEST = {"kind": "retriever", "base": "all-minilm-l6-v2", "licence": "MIT"}
 
 
 @pytest.mark.parametrize("by", ["source", "question"])
+@pytest.mark.parametrize(
+    ("kind", "using"),
+    [
+        ("retriever", ("--memory", "turns", "--embedder", "mine")),
+        ("reranker", ("--memory", "gam", "--reranker", "mine")),
+        ("boundary", ("--memory", "gam", "--set", "boundaries=mine")),
+    ],
+)
 def test_evaluation_refuses_what_an_adapter_learnt_from(
-    mgl: Mgl, folder: Path, mgl_home: Path, by: str
+    mgl: Mgl, folder: Path, mgl_home: Path, by: str, kind: str, using: tuple[str, ...]
 ) -> None:
     from mgl.benchmarks.locomo import LOCOMO
 
@@ -150,10 +158,9 @@ def test_evaluation_refuses_what_an_adapter_learnt_from(
     learnt = {"sources": [source]}
     if by == "question":
         learnt = {"questions": [hash_question("where does ann  LIVE?")]}
-    adapter = write_adapter("mine", mgl_home, {**MANIFEST, **learnt}, [])
+    adapter = write_adapter("mine", mgl_home, {**MANIFEST, **learnt, "kind": kind}, [])
     refused = mgl(
-        *("eval", "run", "locomo", "--retrieve-only", "--memory", "turns"),
-        *("--embedder", "mine", "--data", folder / "locomo"),
+        *("eval", "run", "locomo", "--retrieve-only", *using, "--data", folder / "locomo")
     )
     assert refused.exit_code == 2
     assert "mine was trained on c, which this run measures" in refused.stderr

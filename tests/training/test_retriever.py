@@ -8,9 +8,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -20,9 +21,12 @@ from mgl.models.adapters import Adapter, find_adapter, merge_encoder, write_adap
 from mgl.observer import SILENT
 from mgl.retrieval.opening import open_embedder
 from mgl.training.data import split, write_rows
-from mgl.training.fitting import Settings
+from mgl.training.fitting import Settings, fit
 from mgl.training.retriever import make_retriever, train_retriever
 from tests.training import tiny
+
+if TYPE_CHECKING:
+    import torch
 
 pytestmark = [
     pytest.mark.training,
@@ -205,3 +209,35 @@ def test_rows_of_one_source_are_never_on_both_sides() -> None:
     train, development = split(one)
     assert development
     assert not {row.positive for row in train} & {row.positive for row in development}
+
+
+class Shrinking:
+    """A task whose second epoch has fewer batches than its first."""
+
+    def __init__(self) -> None:
+        import torch
+
+        self._weight = torch.nn.Parameter(torch.zeros(1))
+        self.seen: list[int] = []
+
+    def parameters(self) -> dict[str, torch.nn.Parameter]:
+        return {"weight": self._weight}
+
+    def batches(self, epoch: int) -> list[int]:
+        return [1, 2, 3] if epoch == 0 else [4, 5]
+
+    def loss(self, batch: int) -> torch.Tensor:
+        self.seen.append(batch)
+        return (self._weight - batch).square().sum()
+
+    def evaluate(self) -> list[float]:
+        return [float(self._weight.detach())]
+
+    def measure(self, scores: Sequence[float]) -> float:
+        return scores[0]
+
+
+def test_an_epoch_of_fewer_batches_begins_again(tmp_path: Path) -> None:
+    task = Shrinking()
+    fitted = fit(task, Settings(epochs=2), tmp_path, "key", SILENT)
+    assert (task.seen, len(fitted.epochs)) == ([1, 2, 3, 4, 5, 4], 2)

@@ -1,6 +1,6 @@
 """Whether what a run measures is among what its models were trained on.
 
-    >>> check_leaks(find_adapters({"mine"}, home()), items, dataset)         # doctest: +SKIP
+    >>> check_leaks(find_adapters({"mine"}, (), home()), items, dataset)         # doctest: +SKIP
     ('mine@3f1c0a9d2b41 was adapted to the text of conv-26',)
 
 An adapter's manifest names the sources and the questions that it learnt from. One that was trained
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from mgl.benchmarks.base import Dataset, Item
 from mgl.errors import UsageError
+from mgl.evaluation.runs.manifest import Method
 from mgl.models.adapters import Adapter, find_adapter, hash_question, list_adapters
 
 __all__ = ["check_leaks", "find_adapters"]
@@ -21,8 +22,12 @@ __all__ = ["check_leaks", "find_adapters"]
 _NAMED = 5
 
 
-def find_adapters(names: Collection[str | None], home: Path) -> list[Adapter]:
-    """Find those of some models that are adapters."""
+def find_adapters(
+    models: Collection[str | None], methods: Iterable[Method], home: Path
+) -> list[Adapter]:
+    """Find the adapters among some models, and those that the options of methods name."""
+    options = (value for method in methods for value in method.settings.values())
+    names = {*models, *(value for value in options if isinstance(value, str))}
     return [find_adapter(name, home) for name in list_adapters(home) if name in names]
 
 

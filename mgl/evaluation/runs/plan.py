@@ -295,10 +295,8 @@ def _assign_settings(
 
 
 def _find_adapters(models: Mapping[str, ModelFacts], methods: Sequence[Method]) -> list[Adapter]:
-    """Find the adapters that models' tools are, and those that methods' options name."""
-    options = [value for method in methods for value in method.settings.values()]
-    named = {value for value in options if isinstance(value, str)}
-    return find_adapters({*named, *(facts.embedder for facts in models.values())}, home())
+    tools = {name for facts in models.values() for name in (facts.embedder, facts.reranker)}
+    return find_adapters(tools, methods, home())
 
 
 def _check_sources(benchmark: Benchmark, methods: Sequence[Method]) -> None:

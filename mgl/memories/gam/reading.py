@@ -9,7 +9,9 @@ With ``meaning: context`` (ours) P_sem needs no cross-encoder. A turn says littl
 by what is said around it: BM25 reads it with two turns on either side, an embedder reads it alone,
 neither with the speakers' names in the question (they are the role indicator's business). Both
 scores are standardised over the candidates and added; a softmax of the sum over ``TEMPERATURE`` is
-P_sem, in whose scale a β of 1.4 is worth 3.4 standard deviations of one score.
+P_sem, in whose scale a β of 1.4 is worth 3.4 standard deviations of one score. A reranker by late
+interaction, if one is given, adds its log-odds as a third score to the ``JUDGED`` turns that are
+best by the first two, each read with one on either side; the others are left out.
 """
 
 from __future__ import annotations
@@ -32,11 +34,13 @@ from mgl.memories.gam.search import Scores, Search, search_text
 from mgl.memories.gam.state import Marks, State
 from mgl.memories.turns import Shown, show_turns
 from mgl.retrieval.base import Reranker
-from mgl.retrieval.rerankers import IdentityReranker, SimilarityReranker
+from mgl.retrieval.rerankers import ContextReranker, IdentityReranker, SimilarityReranker
 from mgl.text.groups import format_turn
 from mgl.types import Question, Turn
 
 TEMPERATURE = 10.0
+JUDGED = 100
+LEAST = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +182,13 @@ class Reader:
             return await self._search.score_turns(question, numbers)
         if config.meaning == "context":
             return await self._in_context(question, numbers)
+        judge = find_judge(self._tools, config)
+        if isinstance(
+            judge, ContextReranker
+        ):  # a name is most like the name that a line begins with
+            question = remove_names(question, self._search.speakers)
         lines = [self._turns[number].line for number in numbers]
-        chances = await find_judge(self._tools, config).scores(question, lines)
+        chances = await judge.scores(question, lines)
         return chances.astype(np.float64)
 
     async def _rank_topics(self, question: str, names: Sequence[str]) -> tuple[str, ...]:
@@ -200,10 +209,41 @@ class Reader:
         query = remove_names(question, self._search.speakers)
         words = await self._search.score_in_context(query, numbers)
         alike = await self._search.score_turns(query, numbers)
-        scores = (_standardise(words) + _standardise(alike)) / TEMPERATURE
+        scores = _standardise(words) + _standardise(alike)
+        judge = self._tools.reranker
+        if isinstance(judge, ContextReranker):
+            scores = await self._judge(judge, query, numbers, scores)
+        scores /= TEMPERATURE
         weights = np.exp(scores - scores.max())
         total: Scores = weights / weights.sum()
         return total
+
+    async def _judge(
+        self, judge: ContextReranker, query: str, numbers: Sequence[int], scores: Scores
+    ) -> Scores:
+        """Add a reranker's judgement to the ``JUDGED`` best scores; the others become -∞."""
+        best = np.sort(np.argsort(-scores, kind="stable")[:JUDGED])
+        turns = self._turns
+        chosen = [numbers[place] for place in best]
+        beside = {
+            number: [
+                other
+                for other in (number - 1, number + 1)
+                if 0 <= other <= numbers[-1]  # what comes later may be the question itself
+                and other not in self._state.forgotten
+                and turns[other].session == turns[number].session
+            ]
+            for number in chosen
+        }
+        read = list(dict.fromkeys([*chosen, *chain.from_iterable(beside.values())]))
+        places = {number: place for place, number in enumerate(read)}
+        around = [[places[other] for other in beside.get(number, ())] for number in read]
+        lines = [turns[number].line for number in read]
+        chances = (await judge.scores_in_context(query, lines, around))[: len(chosen)]
+        likely = chances.astype(np.float64).clip(LEAST, 1 - LEAST)
+        judged = np.full(len(scores), -np.inf)
+        judged[best] = scores[best] + _standardise(np.log(likely / (1 - likely)))
+        return judged
 
     def _event(self, number: int, topic: str | None, likely: float, implied: Implied) -> Event:
         """An event with its score: P_sem × ∏ β (Eq. 11)."""
@@ -235,8 +275,8 @@ def find_judge(tools: Tools, config: GamConfig) -> Reranker:
     if isinstance(reranker, SimilarityReranker | IdentityReranker):
         raise UsageError(
             "GAM ranks events with a cross-encoder, and there is none",
-            hint="add --reranker ms-marco-minilm-l-6-v2, or choose another measure with "
-            "--set meaning=likeness or --preset small",
+            hint="add --reranker all-minilm-l6-v2 or a cross-encoder, or choose another measure "
+            "with --set meaning=likeness or --preset small",
         )
     return reranker
 

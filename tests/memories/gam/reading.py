@@ -27,7 +27,7 @@ from mgl.memories.gam.state import (
     Topic,
 )
 from mgl.observer import SILENT
-from mgl.retrieval.base import Embedder, EmbeddingTask
+from mgl.retrieval.base import Embedder, EmbeddingTask, Reranker
 from mgl.store import Store
 from mgl.types import Question, Turn
 from tests.memories.gam.conftest import replay
@@ -102,7 +102,7 @@ async def reading_of(
     likeness: Mapping[str, float] | None = None,
     chances: Mapping[str, float] | None = None,
     turns: Sequence[Turn] | None = None,
-    judging: Judging | None = None,
+    judging: Reranker | None = None,
     embedder: Embedder | None = None,
     recent: Sequence[int] = (),
     **config: object,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -22,7 +22,7 @@ from mgl.memories.gam.state import (
 )
 from mgl.retrieval.base import Reranker
 from mgl.retrieval.fakes import WordEmbedder
-from mgl.retrieval.rerankers import IdentityReranker, SimilarityReranker
+from mgl.retrieval.rerankers import ContextReranker, IdentityReranker, SimilarityReranker
 from mgl.types import Conversation, Question, Turn
 from tests.memories.gam.conftest import replay
 from tests.memories.gam.reading import (
@@ -187,7 +187,11 @@ def told(*texts: str, session: str = "1") -> list[Turn]:
 
 
 async def chances_of(
-    turns: list[Turn], question: str, candidates: list[int], gone: Collection[int] = ()
+    turns: list[Turn],
+    question: str,
+    candidates: list[int],
+    gone: Collection[int] = (),
+    judging: Reranker | None = None,
 ) -> list[float]:
     """P_sem of some turns, the only ones that the buffer holds."""
     state = State(turns=len(turns), buffer=tuple(candidates), forgotten=frozenset(gone))
@@ -196,6 +200,7 @@ async def chances_of(
         Question(question),
         turns=turns,
         embedder=WordEmbedder(),
+        judging=judging,
         preset="small",
         k=len(turns),
     )
@@ -219,6 +224,60 @@ async def test_what_is_gone_lends_its_neighbours_nothing() -> None:
     assert near > far
     near, far = await chances_of(turns, "horse", [1, 4], gone={0})
     assert near == pytest.approx(far, abs=1e-6)
+
+
+class InContext:
+    """A judge that is told P(relevant) of lines, and keeps which it was asked about, and beside
+    which others."""
+
+    def __init__(self, chances: Mapping[str, float]) -> None:
+        self._chances = chances
+        self.asked: dict[str, set[str]] = {}
+
+    def __call__(
+        self, query: str, texts: Sequence[str], around: Sequence[Sequence[int]] = ()
+    ) -> list[float]:
+        assert query == "horse"
+        beside = [{texts[place] for place in places} for places in around]
+        self.asked = dict(zip(texts, beside, strict=True)) if around else {}
+        return [self._chances.get(text, 0.1) for text in texts]
+
+
+async def test_a_reranker_by_late_interaction_adds_its_judgement_of_a_turn_in_its_session() -> None:
+    turns = [*told("Oh yes!", "It rained.", "Well."), *told("Oh no!", session="2")]
+    judge = InContext({"Ann: It rained.": 0.9})
+    judging = ContextReranker(lambda: judge, model_id="fake/in context")
+    likely = await chances_of(turns, "horse", [1, 2, 3], judging=judging)
+    assert likely[0] > likely[1] == pytest.approx(likely[2])
+    assert judge.asked == {
+        "Ann: It rained.": {"Ann: Oh yes!", "Ann: Well."},
+        "Ann: Well.": {"Ann: It rained."},
+        "Ann: Oh no!": set(),
+        "Ann: Oh yes!": set(),
+    }
+    await chances_of(turns, "horse", [0, 1], gone={0}, judging=judging)
+    assert judge.asked["Ann: It rained."] == set()  # 2 may be the question, 0 is deleted
+
+
+async def test_it_is_asked_without_names_in_the_papers_reading_too() -> None:
+    judge = InContext({"Ann: said 1": 0.9})
+    judging = ContextReranker(lambda: judge, model_id="fake/in context")
+    found = await reading_of(
+        consolidated([3]), Question("Ann's horse"), judging=judging, meaning="rerank"
+    )
+    assert found.events[0].turn == 1
+
+
+async def test_only_the_turns_that_are_best_without_it_are_judged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mgl.memories.gam.reading.JUDGED", 1)
+    turns = told("I saw a horse.", "It rained.", "Well.", "Oh no!", "Never.")
+    judge = InContext({"Ann: Never.": 1.0})
+    judging = ContextReranker(lambda: judge, model_id="fake/in context")
+    likely = await chances_of(turns, "horse", [0, 4], judging=judging)
+    assert likely == [1.0, 0.0]
+    assert "Ann: Never." not in judge.asked
 
 
 @settings(max_examples=30, deadline=None)
@@ -324,7 +383,7 @@ async def test_a_stand_in_for_the_cross_encoder_is_refused_unless_it_is_named(
     for work in (refused.append(turn), refused.read(PLAIN)):
         with pytest.raises(UsageError) as error:
             await work
-        assert "--reranker ms-marco-minilm-l-6-v2" in error.value.hint
+        assert "--reranker all-minilm-l6-v2" in error.value.hint
     named = memory_of(Conversation.named("u"), reranker=stand_in, meaning="likeness")
     await named.append(turn)
     assert len((await named.read(PLAIN)).events) == 1
