@@ -204,8 +204,9 @@ class Lab:
 
     def _estimate(self, plan: _Plan, opened: Any) -> Estimate | None:
         if hasattr(plan.kind, "estimate"):
-            estimate: Estimate = self._place.run(opened.estimate)
-            return estimate
+            estimate: Estimate | None = self._place.run(opened.estimate)
+            if estimate is not None:
+                return estimate
         model_id = self._place.engine.model_id
         return estimate_from_past(self._store, opened.id, plan.name, model_id, plan.source)
 

@@ -18,6 +18,7 @@ from textwrap import shorten
 from typing import Any
 
 from mgl.memories.base import LogMemory, Tools, check_question, check_text
+from mgl.memories.graph import Estimate
 from mgl.memories.log import count_failures
 from mgl.memories.mindgraph.build import BlockReader, writing_prompts
 from mgl.memories.mindgraph.config import MindGraphConfig
@@ -27,6 +28,7 @@ from mgl.memories.mindgraph.small import (
     ClaimReader,
     ClaimWriter,
     answer_from_claims,
+    cost_of_part,
     find_claims,
     small_writing_prompts,
     split_questions,
@@ -136,6 +138,24 @@ class MindGraph(LogMemory[MindGraphConfig, Edit, Graph]):
     @cached_property
     def _parts(self) -> list[str]:
         return split_questions(question.text for question in self._questions)
+
+    async def estimate(self) -> Estimate | None:
+        """What the preset small still has to read for its questions, whatever the document's
+        length; None where only earlier builds can tell."""
+        if self._config.preset != "small" or not self._parts:
+            return None
+        parts = 0 if self.is_built() else len(self._parts)
+        calls, tokens = cost_of_part(self._config.tokens_per_chunk)
+        pace = self._tools.store.pace(self._tools.llm.model_id, "read")
+        return Estimate(
+            chunks=0,
+            done=0,
+            calls=parts * calls,
+            input_tokens=parts * tokens,
+            output_tokens=None if pace is None else parts * pace.output_tokens // pace.calls,
+            seconds=None if pace is None else parts * pace.seconds / pace.calls,
+            measured=0 if pace is None else pace.calls,
+        )
 
     def is_built(self) -> bool:
         """Whether every chunk of the document is in the log."""

@@ -53,6 +53,7 @@ __all__ = [
     "FoundClaim",
     "Ground",
     "answer_from_claims",
+    "cost_of_part",
     "find_claims",
     "small_writing_prompts",
     "split_question",
@@ -61,6 +62,7 @@ __all__ = [
 
 BLOCKS_READ = 4
 GROUNDS = 2  # sentences that a claim is checked against
+PROMPT_TOKENS, TOKEN_CHARS = 80, 4  # of a call beside what it reads; of a token, about
 GROUND_CHARS = 600  # of the original around such a sentence
 SUPPORT_FLOOR = 0.75  # P(Yes) below which a claim is rejected
 NOT_FOUND = "The text could not be read for this question."
@@ -96,6 +98,12 @@ def split_question(text: str) -> list[str]:
 def split_questions(questions: Iterable[str]) -> list[str]:
     """The parts of all questions in order, each once: what a graph is read for."""
     return list(dict.fromkeys(part for text in questions for part in split_question(text)))
+
+
+def cost_of_part(block_tokens: int) -> tuple[int, int]:
+    """The calls that a part of a question takes, and about how many tokens they read."""
+    checks = GROUNDS * (GROUND_CHARS // TOKEN_CHARS + PROMPT_TOKENS)
+    return 1 + GROUNDS, BLOCKS_READ * block_tokens + PROMPT_TOKENS + checks
 
 
 # Claims

@@ -157,6 +157,21 @@ async def test_one_of_the_options_is_chosen_from_the_same_blocks(
     assert answer.text == "at sea"
 
 
+async def test_what_a_question_costs_is_known_before_and_nothing_is_left_after(
+    make_tools: MakeTools, tale: Document
+) -> None:
+    memory = MindGraph(make_tools(Reader()), tale, [BOTH], CONFIG)
+    before = await memory.estimate()
+    assert before is not None
+    assert (before.calls, before.seconds) == (6, None)  # two parts: one reads, two check
+    assert 0 < before.input_tokens < 1500
+    await memory.build()
+    after = await memory.estimate()
+    assert after is not None
+    assert after.calls == 0
+    assert await MindGraph(make_tools(Reader()), tale, [], CONFIG).estimate() is None
+
+
 async def test_without_a_question_every_block_makes_a_claim(
     make_tools: MakeTools, tale: Document
 ) -> None:
