@@ -226,7 +226,9 @@ async def test_only_its_owner_can_reach_a_host_and_its_name_tells_models_apart(
     await until(lambda: not model.socket.exists())
 
 
-async def test_a_host_that_cannot_start_says_why(mgl_home: Path) -> None:
+async def test_a_host_that_cannot_start_says_why(
+    mgl_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     weights = mgl_home / "model.gguf"
     weights.touch()
     model = Model.find(mgl_home, weights, model_id="m", context_tokens=9, cache=None)
@@ -240,6 +242,10 @@ async def test_a_host_that_cannot_start_says_why(mgl_home: Path) -> None:
         await SharedEngine.open(model)
     with pytest.raises(ConnectionRefusedError), socket.socket(socket.AF_UNIX) as trial:
         trial.connect(str(model.socket))
+    model.record.rmdir()
+    monkeypatch.setenv("MGL_ENGINE_IDLE", "soon")
+    with pytest.raises(ResourceError, match="to float: 'soon'"):
+        await SharedEngine.open(model)
 
 
 def test_a_path_that_is_too_long_has_no_socket(mgl_home: Path) -> None:
@@ -261,3 +267,23 @@ def test_a_disk_that_fills_while_converting_keeps_the_file_as_it_is(tmp_path: Pa
     genai = SimpleNamespace(__version__="1", Tokenizer=fill)
     assert convert(genai, weights, tmp_path / "kept") == weights
     assert list((tmp_path / "kept").iterdir()) == []
+
+
+async def test_an_opening_that_is_cancelled_leaves_nothing_half_open(mgl_home: Path) -> None:
+    go_on = threading.Event()
+
+    def wait(engine: Scripted) -> Scripted:
+        go_on.wait(10)
+        return engine
+
+    async with hosting(mgl_home, wait, 60) as place:
+        engine = SharedEngine(place.model)
+        call = asyncio.create_task(engine.generate(HELLO))
+        while (await asyncio.to_thread(list_hosts, mgl_home))[0].requests != 1:
+            pass
+        call.cancel()
+        await asyncio.wait([call])
+        go_on.set()
+        assert (await engine.generate(HELLO)).text == "HELLO"
+        assert engine._loaded == place.engine.weights
+        await engine.aclose()

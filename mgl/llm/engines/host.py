@@ -287,7 +287,7 @@ def read_request(given: Mapping[str, Any]) -> Request:
 
 def main() -> None:
     """Listen, let whoever started this go on, and serve."""
-    model = read_model(json.load(sys.stdin))
+    model, idle_s = read_model(json.load(sys.stdin)), float(os.environ.get(IDLE, _IDLE_S))
     os.umask(0o177)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(str(model.socket))
@@ -312,7 +312,6 @@ def main() -> None:
             cache=model.cache,
         )
 
-    idle_s = float(os.environ.get(IDLE, _IDLE_S))
     asyncio.run(Host(model, load, idle_s).serve(listener))
 
 

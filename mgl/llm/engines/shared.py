@@ -127,8 +127,13 @@ class SharedEngine:
                     streams = await _reach(self._model.socket)
                 if streams is None:
                     raise lost(self._model.log)
-                self._connection = _Connection(*streams, self._model.log)
-                self._loaded = Path((await self._connection.ask("open"))["weights"])
+                connection = _Connection(*streams, self._model.log)
+                try:
+                    self._loaded = Path((await connection.ask("open"))["weights"])
+                except BaseException:
+                    await connection.aclose()
+                    raise
+                self._connection = connection
                 if self._model.cache is not None and self._loaded == self._model.weights:
                     _log.warning(
                         "the converted weights could not be kept, so each start takes long: "
@@ -187,6 +192,7 @@ class _Connection:
     async def aclose(self) -> None:
         self._task.cancel()
         await asyncio.wait([self._task])
+        self._writer.close()
         with suppress(ConnectionError):
             await self._writer.wait_closed()
 
