@@ -36,6 +36,7 @@ _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
         "narrativeqa": "mgl.benchmarks.narrativeqa:NARRATIVEQA",
         "nocha": "mgl.benchmarks.nocha:NOCHA",
         "prelude": "mgl.benchmarks.prelude:PRELUDE",
+        "recall-chat": "mgl.benchmarks.recall_chat:RECALL_CHAT",
         "ruler-niah-s1": "mgl.benchmarks.ruler:RULER_NIAH_S1",
         "sensemaking": "mgl.benchmarks.made:SENSEMAKING",
     },

@@ -27,6 +27,7 @@ from pydantic import BaseModel, ValidationError
 
 from mgl.benchmarks.base import About
 from mgl.errors import InputError, describe_fault
+from mgl.models.shipped import data_dirs
 from mgl.text.conversations import read_json
 from mgl.text.encoding import decode
 from mgl.text.reading import read_bytes
@@ -157,10 +158,12 @@ def _find(folder: Path, names: Sequence[str]) -> Path:
 
 
 def find_data(about: About, folder: Path | None = None) -> Path | None:
-    """Find a benchmark's files in ``folder``, or in MGL_DATA; None if they are not there."""
+    """Find a benchmark's files in ``folder``, or in MGL_DATA, or among those that ship with mgl;
+    None if they are not there."""
     root = folder or (Path(named) if (named := os.environ.get("MGL_DATA")) else None)
-    place = None if root is None else root.expanduser() / about.folder
-    return place if place is not None and place.exists() else None
+    roots = [*([] if root is None else [root.expanduser()]), *data_dirs("eval")]
+    places = (root / about.folder for root in roots)
+    return next((place for place in places if place.exists()), None)
 
 
 def hash_files(files: Iterable[DataFile]) -> dict[str, str]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["chat"]
 
+HISTORY = 200  # lines
 COMMANDS = "/topics  show the memory    /end  end the session    /quit  leave"
 
 
@@ -40,25 +40,25 @@ def chat(
 ) -> None:
     """Talk with a model that remembers this and earlier sessions.
 
-    Each line is stored before it is answered, and each reply lists the earlier turns it uses.
-    Leaving (/quit, Ctrl-D, Ctrl-C) loses nothing: the same command continues.
+    Each line is stored before it is answered, and each reply lists the earlier turns it uses. What
+    you asked of your own life is answered from what you said, never from what the model said. The
+    arrow keys edit the line and bring back earlier ones. Leaving (/quit, Ctrl-D, Ctrl-C) loses
+    nothing: the same command continues.
     """
     from mgl.cli.progress import open_observer
     from mgl.lab import Lab
 
-    background = ThreadPoolExecutor(1)
     with open_observer() as observer, Lab.open(choice, observer=observer) as lab:
         talk = lab.talk(name, memory=memory, **options)
-        say(f"{name}: {len(talk.memory.conversation.turns)} turns so far; {COMMANDS}")
+        said = talk.memory.conversation.turns
+        say(f"{name}: {len(said)} turns so far; {COMMANDS}")
+        read_line = _open_prompt(speaker, (turn.text for turn in said if turn.speaker == speaker))
         session = datetime.now().astimezone().isoformat(timespec="seconds")
         failed: MglError | None = None
-        settling: Future[None] | None = None
-        while (line := _read_line(speaker)) is not None and line != "/quit":
+        while (line := read_line()) is not None and line != "/quit":
             failed = None
             observer.resume()
             try:
-                if settling is not None:
-                    settling.result()
                 if line.startswith("/"):
                     _obey(talk, line)
                     continue
@@ -70,26 +70,45 @@ def chat(
                 if pieces:
                     typer.echo("")
                 print_answer(answer, talk.memory.conversation, is_said=bool(pieces))
-                settling = background.submit(talk.settle)  # while the next line is typed
+                talk.settle_later()  # while the next line is typed
             except MglError as error:
-                failed, settling = error, None
+                failed = error
                 say(f"error: {error.message}")
                 say(f"hint: {error.hint}; what you said is kept")
             finally:
                 observer.hush()  # nothing is drawn over the prompt
-        background.shutdown(wait=False, cancel_futures=True)  # the next turn does what is due
+        talk.pause()  # the next turn does what is due
     if failed is not None:
         raise typer.Exit(failed.exit_code)
 
 
-def _read_line(speaker: str) -> str | None:
-    """Read the next line that is not blank; None at the end of the input."""
-    with suppress(EOFError, KeyboardInterrupt):
-        while True:
-            line = input(f"{speaker}> " if sys.stdin.isatty() else "").strip()
-            if line:
-                return line
-    return None
+def _open_prompt(speaker: str, said: Iterable[str]) -> Callable[[], str | None]:
+    """Make what reads the next line that is not blank; it gives None at the end of the input.
+
+    On a terminal the line can be edited, and ``said`` is its history. That is kept in memory alone:
+    a file of it would keep what ``mgl forget`` deletes.
+    """
+    ask: Callable[[], str]
+    if sys.stdin.isatty():
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.history import InMemoryHistory
+
+        typed = [clean(text) for text in said]
+        prompt: PromptSession[str] = PromptSession(history=InMemoryHistory(typed[-HISTORY:]))
+
+        def ask() -> str:
+            return prompt.prompt(f"{clean(speaker)}> ")
+    else:
+        ask = input
+
+    def read_line() -> str | None:
+        with suppress(EOFError, KeyboardInterrupt):
+            while True:
+                if line := ask().strip():
+                    return line
+        return None
+
+    return read_line
 
 
 def _print_pieces(pieces: list[str], hush: Callable[[], None]) -> Callable[[str], None]:

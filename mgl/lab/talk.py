@@ -154,7 +154,8 @@ class Talk:
         """Add what somebody says, reply as ``name``, and add the reply.
 
         ``persona`` says how ``name`` is to be. ``write`` is given the reply piece by piece while
-        it is written, where the engine streams. What the turns make due is left to ``settle``.
+        it is written, where the engine streams. What the turns make due is left to ``settle`` or
+        ``settle_later``.
         """
         with nullcontext() if write is None else listen(AnswerStream(write)):
             return self._answer(lambda: self.memory.reply(turn, name, persona=persona))
@@ -162,6 +163,14 @@ class Talk:
     def settle(self) -> None:
         """Do what the turns so far make due."""
         self.run(self.memory.settle)
+
+    def settle_later(self) -> None:
+        """Begin to do that in the background; a reply, or ``pause``, stops it."""
+        self.run(self.memory.settle_later)
+
+    def pause(self) -> None:
+        """Stop what ``settle_later`` began; what is finished stays."""
+        self.run(self.memory.pause)
 
     def flush(self) -> None:
         """Consolidate what is still buffered: the stream has ended."""

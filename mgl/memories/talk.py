@@ -16,7 +16,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from mgl.errors import InputError, UsageError
+from mgl.errors import InputError, MglError, UsageError
 from mgl.llm.base import Sampling
 from mgl.memories.base import LogMemory
 from mgl.memories.deletion import (
@@ -28,6 +28,12 @@ from mgl.memories.deletion import (
     plan_deletion,
 )
 from mgl.memories.log import FORGET, Log
+from mgl.memories.told import (
+    MOST_STATEMENTS,
+    answer_from_statements,
+    asks_for_told,
+    find_assistants,
+)
 from mgl.memories.turns import (
     TURN_ANSWER,
     UNMENTIONED,
@@ -77,6 +83,8 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
     subclass says what its log holds (``vocabulary``), what is due (``_settle``) and what it finds
     for a question (``recall``).
     """
+
+    _settling: asyncio.Task[None] | None = None
 
     @cached_property
     def _writing(self) -> asyncio.Lock:
@@ -147,30 +155,55 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
     async def answer(self, question: Question) -> Answer:
         """Answer from what the memory holds, citing turns.
 
-        Where it holds nothing, no model is asked, unless one of several options must be the answer.
+        What somebody who talks with an assistant asks about their own life is answered from what
+        they said themselves. Where it holds nothing, no model is asked, unless one of several
+        options must be the answer.
         """
         with self._log.showing():
             found = await self.recall(question)
-        with self._log.showing(found.turns):
-            talk, llm = self.conversation, self._tools.llm
-            answer = Answer(question.text, UNMENTIONED, "low", ())
-            if found.shown or question.options:
-                lines = cite_shown(talk, found.shown)
-                answer = await answer_from_lines(
-                    llm, lines, question, TURN_ANSWER, self._sampling()
-                )
+        answer = await self._answer_from_told(question, found)
+        if answer is None:
+            with self._log.showing(found.turns):
+                talk, llm = self.conversation, self._tools.llm
+                answer = Answer(question.text, UNMENTIONED, "low", ())
+                if found.shown or question.options:
+                    lines = cite_shown(talk, found.shown)
+                    answer = await answer_from_lines(
+                        llm, lines, question, TURN_ANSWER, self._sampling()
+                    )
         trace = (self._judged_by, *found.trace)
         ranked = dict.fromkeys(talk.turns[number].id for number in found.ranked)
         return replace(answer, trace=trace, retrieved=tuple(ranked), paths=found.paths)
 
+    async def _answer_from_told(
+        self, question: Question, found: Recall, recent: Sequence[int] = ()
+    ) -> Answer | None:
+        """Answer from the asker's own turns, among those found and the last; None where that is not
+        what is asked, or nobody here is an assistant."""
+        turns = self.conversation.turns
+        assistants = find_assistants(turns)
+        people = {turn.speaker for turn in turns} - assistants
+        asker = question.asker or (next(iter(people)) if len(people) == 1 else None)
+        if question.options or asker not in people or not (assistants or recent):
+            return None
+        best = [n for n in found.ranked if turns[n].speaker == asker][:MOST_STATEMENTS]
+        own = sorted({*best, *(n for n in recent if turns[n].speaker == asker)})
+        if not asks_for_told(question.text, [turns[number].line for number in own]):
+            return None
+        with self._log.showing({*own, *recent}):
+            return await answer_from_statements(
+                self._tools.llm, self.conversation, own, replace(question, asker=asker)
+            )
+
     async def reply(self, turn: Turn, name: str, *, persona: str = "") -> Answer:
         """Take in what somebody says, reply as ``name``, and take that in, too.
 
-        The last turns are shown as they are; of what was said before, what is recalled. A turn that
-        was replied to before gets that reply. What the two turns make due is left to ``settle``, so
-        that nobody waits for it.
+        The last turns are shown as they are; of what was said before, what is recalled. A question
+        about what the speaker told is answered from that alone. A turn that was replied to before
+        gets that reply. Nothing is consolidated: what the two turns make due is left to ``settle``
+        or ``settle_later``, and what those are at stops, so that nobody waits for it.
         """
-        await self.settle()
+        await self.pause()
         await self._take_in_turn(turn)
         talk, own = self.conversation, f"{turn.id}+"
         last = self._log.number(turn.id)
@@ -184,16 +217,18 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         question = Question(heard.text, heard.time, heard.speaker or None)
         with self._log.showing():
             found = await self.recall(question, recent=recent)
+        said = await self._answer_from_told(question, found, recent[:-1])
         replied = len(talk.turns)  # the reply goes with the turn that it becomes
-        with self._log.showing(found.turns.union(recent, [replied])):
-            said = await reply_to_turn(
-                self._tools.llm,
-                self.conversation,
-                found.shown,
-                recent,
-                Voice(name, persona),
-                sampling=self._sampling(),
-            )
+        if said is None:
+            with self._log.showing(found.turns.union(recent, [replied])):
+                said = await reply_to_turn(
+                    self._tools.llm,
+                    self.conversation,
+                    found.shown,
+                    recent,
+                    Voice(name, persona),
+                    sampling=self._sampling(),
+                )
         await self._take_in_turn(Turn(own, name, said.text, turn.time, turn.session))
         return replace(said, trace=found.trace, paths=found.paths)
 
@@ -201,6 +236,25 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         """Do what the turns so far make due."""
         async with self._writer():
             await self._settle(ended=False)
+
+    async def settle_later(self) -> None:
+        """Begin to do in the background what the turns so far make due, until ``pause``."""
+        await self.pause()
+        self._settling = asyncio.create_task(self.settle())
+        self._settling.add_done_callback(self._note_failure)
+
+    async def pause(self) -> None:
+        """Stop what ``settle_later`` began: what is finished stays, the rest is due again."""
+        if self._settling is not None:
+            self._settling.cancel()
+            await asyncio.wait([self._settling])
+
+    def _note_failure(self, settling: asyncio.Task[None]) -> None:
+        error = None if settling.cancelled() else settling.exception()
+        if isinstance(error, MglError):
+            self._tools.observer.note(f"consolidating stopped: {error.message}; it is done later")
+        elif error is not None:
+            raise error
 
     async def _take_in_turn(self, turn: Turn) -> None:
         """Write a turn into the log, and nothing that it makes due."""

@@ -27,7 +27,7 @@ from mgl.llm.base import LLM, Message, Sampling
 from mgl.llm.constraints import index_set, number
 from mgl.llm.prompting import fit_texts
 from mgl.memories.calls import answer_field, list_options
-from mgl.prompt import Prompt
+from mgl.prompt import Prompt, one_line
 from mgl.text.groups import format_turn
 from mgl.types import Answer, Citation, Conversation, Question, Turn
 
@@ -45,6 +45,9 @@ __all__ = [
     "cite_shown",
     "cite_turn",
     "find_form",
+    "format_statement",
+    "is_suggestion",
+    "order_for_reply",
     "read_answer",
     "reply_to_turn",
     "show_turns",
@@ -89,11 +92,13 @@ own life that was never told, reply that you do not know it.
 REMEMBERED = Prompt(
     "replying.remembered",
     source="ours",
-    text="""What was said in earlier talks, each with its number and the time at which it was said:
+    text="""What was said in earlier talks, each with its number and its day. Only what {speaker} \
+said is a fact about {speaker}; what you said was a remark of yours. Where lines differ, the \
+latest holds.
 {memories}
 
 """,
-    variables=("memories",),
+    variables=("speaker", "memories"),
 )
 
 _ANSWER: Final = re.compile(r'"answer"\s*:\s*"((?:[^"\\]|\\.)*)')
@@ -179,9 +184,14 @@ def find_form(question: Question) -> Form:
     last = re.split(r"(?<=[.!]) ", text)[-1]
     if question.form == "long" or _PARAGRAPH.search(text):
         return PARAGRAPH
-    if _SUGGESTION.search(text):
+    if is_suggestion(text):
         return SUGGESTION
     return LIST if _LIST.search(last) else SHORT
+
+
+def is_suggestion(text: str) -> bool:
+    """Whether a message asks for advice."""
+    return bool(_SUGGESTION.search(text))
 
 
 def ask_lines(question: Question) -> dict[str, str]:
@@ -190,6 +200,12 @@ def ask_lines(question: Question) -> dict[str, str]:
     asker = f" by {question.asker}" if question.asker else ""
     asked = f"{day}Question{asker}: {question.text}"
     return {"question": asked, "form": find_form(question).said}
+
+
+def format_statement(turn: Turn, who: str) -> str:
+    """Write a turn as a statement with its day: ``Ann said on 3 May 2023: I moved.``"""
+    day = f" on {turn.time.day} {turn.time:%B %Y}" if turn.time else ""
+    return f"{who} said{day}: {one_line(turn.text)}"
 
 
 def show_turns(turns: Sequence[Turn], numbers: Sequence[int]) -> list[Shown]:
@@ -220,17 +236,35 @@ async def reply_to_turn(
             name=voice.name,
             speaker=speaker,
             about=" ".join(filter(None, (today, voice.persona))),
-            remembered=REMEMBERED.render(memories=memories) if memories else "",
+            remembered=REMEMBERED.render(speaker=speaker, memories=memories) if memories else "",
         )
 
     messages = await _show_recent(llm, [conversation.turns[number] for number in recent], voice)
     tokens = max(sampling.max_tokens, min(REPLY_TOKENS, llm.context_tokens // 8))
-    lines = cite_shown(conversation, memories)
+    lines = cite_shown(conversation, order_for_reply(conversation.turns, memories, last, voice))
     temperature = max(sampling.temperature, REPLY_TEMPERATURE)
     sampling = replace(sampling, max_tokens=tokens, temperature=temperature)
     field = answer_field(Question(last.text), tokens * TOKEN_CHARS)
     answer, _ = await _ask(llm, lines, messages, render, sampling, field)
     return replace(answer, question=last.text)
+
+
+def order_for_reply(
+    turns: Sequence[Turn], memories: Sequence[Shown], heard: Turn, voice: Voice
+) -> list[Shown]:
+    """Turn memories into statements: first what the speaker of ``heard`` said, then what others
+    did and what stands for several turns, then what the voice itself said; each with its day."""
+    groups: tuple[list[Shown], ...] = ([], [], [])
+    for numbers, text in memories:
+        turn = turns[numbers[0]]
+        if text != format_turn(turn):
+            groups[1].append((numbers, text))
+            continue
+        is_own, is_voice = turn.speaker == heard.speaker, turn.speaker == voice.name
+        who = "You" if is_voice else turn.speaker or "Somebody"
+        group = groups[0 if is_own else 2 if is_voice else 1]
+        group.append((numbers, format_statement(turn, who)))
+    return [shown for group in groups for shown in group]
 
 
 async def _show_recent(llm: LLM, turns: Sequence[Turn], voice: Voice) -> list[Message]:

@@ -1,4 +1,4 @@
-"""Read what a reply decides: a letter, a label, TRUE or FALSE.
+"""Read what a reply decides: a letter, a label, TRUE or FALSE, or that it cannot be told.
 
     >>> find_letter("<answer>(B)</answer>", ("the blue one", "the red one"))
     'B'
@@ -13,6 +13,12 @@ reason or the choice's own text may follow. Any other reply is unreadable (None)
 ``letter_longbench`` is LongBench v2's own ``extract_answer`` (one of two sentences, A to D), by
 which an unreadable reply is a wrong one. NoCha's form, ``<explanation>…</explanation>
 <answer>FALSE</answer>``, is the tag above.
+
+``declines`` is ours, for questions about what was never said: the reply has to say that it was not
+told, is not known or not mentioned, and must not guess all the same.
+
+    >>> declines("You have not told me."), declines("You have not told me, but it may be Anna.")
+    (True, False)
 """
 
 from __future__ import annotations
@@ -26,6 +32,7 @@ from mgl.benchmarks.base import Item
 from mgl.evaluation.scorers.words import squad_words
 
 __all__ = [
+    "declines",
     "find_label",
     "find_letter",
     "find_verdict",
@@ -129,3 +136,19 @@ def letter_longbench(reply: str) -> str | None:
     plain = reply.replace("*", "")
     found = (pattern.search(plain) for pattern in _LONGBENCH)
     return next((each[1] for each in found if each is not None), None)
+
+
+_DECLINES = re.compile(
+    r"(?:n['’]t|\b(?:not|never|no|cannot))\b[^.?!;]*?\b(?:know|knew|known|mention\w*|told|tell|said|say"
+    r"|stated?|shared?|specified|specify|given|provided?|information|idea|sure|recorded)\b"
+    r"|\b(?:unknown|unspecified|unmentioned)\b",
+    re.IGNORECASE,
+)
+_GUESSES = re.compile(
+    r"\b(?:but|however|though|although|probably|perhaps|maybe|may|might|likely)\b", re.IGNORECASE
+)
+
+
+def declines(reply: str) -> bool:
+    """Whether a reply says that something was not told, and guesses nothing."""
+    return bool(_DECLINES.search(reply)) and not _GUESSES.search(reply)

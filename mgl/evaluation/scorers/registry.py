@@ -31,6 +31,7 @@ from mgl.evaluation.records import Record
 from mgl.evaluation.scorers.bertscore import bertscores_among
 from mgl.evaluation.scorers.cascade import cascade
 from mgl.evaluation.scorers.choices import (
+    declines,
     find_label,
     find_letter,
     find_verdict,
@@ -207,6 +208,12 @@ def _cascade(item: Item, record: Record) -> float | None:
     return float(cascade(record.answer, item.golds) is not None) if item.golds else None
 
 
+def _told_or_unsaid(item: Item, record: Record) -> float | None:
+    if item.golds:
+        return float(cascade(record.answer, item.golds) is not None)
+    return float(declines(record.answer)) if item.category == "unsaid" else None
+
+
 def _substrings(prediction: str, golds: Sequence[str]) -> float:
     return sum(gold.lower() in prediction.lower() for gold in golds) / len(golds)
 
@@ -278,6 +285,11 @@ def _list_scorers() -> Iterable[Scorer]:
         "cascade_mindgraph",
         score=_cascade,
         about="ours, after MindGraph D.4: the steps before the judge",
+    )
+    yield share(
+        "told_or_unsaid",
+        score=_told_or_unsaid,
+        about="recall-chat: the cascade, and of what was never said that the reply says so",
     )
     yield share("choice_letter", score=_letter, about="ours: the letter, or the text of a choice")
     yield share(
@@ -353,6 +365,16 @@ def _pairs(answers: Sequence[Scored]) -> Units | None:
     return _units(rows)
 
 
+def _dialogues(answers: Sequence[Scored]) -> Units | None:
+    """A dialogue is right if every question about it is; a failed answer is wrong."""
+    right: dict[str, bool] = {}
+    for item, record in answers:
+        if (score := _told_or_unsaid(item, record)) is not None:
+            is_right = score == 1 and not record.failed
+            right[item.source] = right.get(item.source, True) and is_right
+    return _units([(name, name, (float(all_right), 1.0)) for name, all_right in right.items()])
+
+
 def _labels(answers: Sequence[Scored]) -> Units | None:
     """For each label of the golds: how often it is wanted, said, and both."""
     asked = [(gold, each) for each in answers if (gold := gold_label(each.item)) is not None]
@@ -377,6 +399,9 @@ AGGREGATES: Final[Mapping[str, Aggregate]] = {
     aggregate.name: aggregate
     for aggregate in (
         Aggregate("pair_accuracy", _pairs, _ratio, "NoCha: pairs with both claims judged right"),
+        Aggregate(
+            "dialogues_right", _dialogues, _ratio, "recall-chat: dialogues with every answer right"
+        ),
         Aggregate("macro_f1", _labels, _mean_f1, "Prelude: the mean F1 of the labels of the golds"),
     )
 }

@@ -35,6 +35,8 @@ class GamConfig(PresetConfig):
     """
 
     SMALL: ClassVar = {
+        "partition": "session",
+        "summaries": "extract",
         "indicators": "rules",
         "relations": "similarity",
         "anchoring": "event",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from math import sqrt
 from typing import Annotated
 
@@ -38,7 +39,9 @@ from mgl.memories.gam.state import (
 )
 from mgl.memories.log import Draft
 from mgl.memories.propose import Proposal, propose
+from mgl.memories.told import find_assistants
 from mgl.prompt import one_line
+from mgl.text.support import find_unsaid
 from mgl.types import Turn
 
 SUMMARY_TOKENS, RELATION_TOKENS = 260, 40
@@ -94,20 +97,29 @@ class Consolidator:
         draft.put(Rewrite(topic.id, *self._read(draft, own)), call_key=own.call_key)
 
     async def _describe(self, part: Sequence[int]) -> Proposal[Summary]:
-        lines = [self._turns[number].line for number in part]
+        assistants = find_assistants(self._turns)
+        told = [number for number in part if self._turns[number].speaker not in assistants] or part
+        lines = [self._turns[number].line for number in told]
         if self._config.summaries == "extract":
-            spread = self._search.spread
-            spread.extend(self._turns, part[-1] + 1)
-            return Proposal("summary", extract_summary(lines, spread))
+            return Proposal("summary", self._extract(told, lines))
         shown = await fit_texts(self._tools.llm, lines, reserve=SUMMARY_TOKENS)
-        with showing_only(part):
-            return await propose(
+        with showing_only(told):
+            made = await propose(
                 self._tools.llm,
                 SUMMARY.render(content="\n".join(shown)),
                 Summary,
                 sampling=self._config.sampling(SUMMARY_TOKENS),
                 stage="summary",
             )
+        if made.reply is not None and find_unsaid(made.reply.summary, "\n".join(lines)):
+            return replace(made, reply=self._extract(told, lines))
+        return made
+
+    def _extract(self, numbers: Sequence[int], lines: Sequence[str]) -> Summary:
+        """Return the most telling utterances of some turns, and their keywords."""
+        spread = self._search.spread
+        spread.extend(self._turns, numbers[-1] + 1)
+        return extract_summary(lines, spread)
 
     def _read(
         self, draft: Draft[Edit, State], proposal: Proposal[Summary]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from mgl.benchmarks.base import Item
 from mgl.evaluation.scorers.choices import (
+    declines,
     find_label,
     find_letter,
     find_verdict,
@@ -137,3 +138,22 @@ def test_a_verdict_is_the_answer_and_no_word_of_the_explanation(
     reply: str, said: bool | None
 ) -> None:
     assert find_verdict(reply) is said
+
+
+@pytest.mark.parametrize(
+    ("reply", "declined"),
+    [
+        ("You have not told me.", True),
+        ("You haven’t told me what she is called.", True),
+        ("I don't know it.", True),
+        ("Not mentioned in the conversation.", True),
+        ("Her name is unknown.", True),
+        ("There is no information about it.", True),
+        ("You have not told me, but she is probably called Anna.", False),
+        ("She is called Anna.", False),
+        ("No, she lives in Ghent.", False),
+        ("", False),
+    ],
+)
+def test_a_reply_declines_where_it_says_so_and_guesses_nothing(reply: str, declined: bool) -> None:
+    assert declines(reply) is declined

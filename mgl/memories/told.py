@@ -1,0 +1,201 @@
+"""Questions about what a person told: answered from that person's own words, or not at all.
+
+    told = await answer_from_statements(llm, talk, [0, 6], Question("Where do I live?", now, "Ann"))
+
+A small model that is offered "you have not told me" takes it for nearly every question, and one
+that is not offered it invents. So it is asked for an answer, and the answer is checked: by code,
+for names and numbers that the person's statements lack, and by one Yes or No of the model, which is
+shown the statements that the answer repeats and nothing else. Those are what is cited.
+
+What an assistant said is no statement of the person's. Prompts ours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+from mgl.errors import ReplyInvalid
+from mgl.llm.base import LLM, Sampling
+from mgl.llm.prompting import fit_texts, reader_messages
+from mgl.memories.turns import cite_turn, find_form, format_statement, is_suggestion
+from mgl.prompt import Prompt, one_line
+from mgl.text.support import find_unsaid, stem_words
+from mgl.types import Answer, Conversation, Question, Turn
+
+__all__ = [
+    "MOST_STATEMENTS",
+    "UNTOLD",
+    "answer_from_statements",
+    "asks_for_told",
+    "find_assistants",
+    "name_person",
+]
+
+UNTOLD: Final = "You have not told me."
+ANSWER_TOKENS: Final = 60
+MOST_STATEMENTS: Final = 12
+MOST_CITED: Final = 3
+LEAST_SUPPORT: Final = 0.5
+
+STATED = Prompt(
+    "replying.stated",
+    source="ours",
+    text="""What {person} said, in order:
+{statements}
+
+{today}{person} asks: "{question}"
+Answer {person} in one short sentence, using only the lines above; call {person} "you". Where the \
+lines differ, the latest holds.""",
+    variables=("person", "statements", "today", "question"),
+)
+
+CONFIRMED = Prompt(
+    "replying.confirmed",
+    source="ours",
+    text="""What {person} said:
+{statements}
+
+Question of {person}: {question}
+Proposed answer: {answer}
+Does {person} say this, and does it answer the question? Reply Yes or No.""",
+    variables=("person", "statements", "question", "answer"),
+)
+
+_ASKS: Final = re.compile(
+    r"\?\s*$|^(?:and |so |but )?(?:what|which|who|whom|whose|when|where|why|how|do|does|did|is|are"
+    r"|was|were|has|have|had)\b",
+    re.IGNORECASE,
+)
+_OWN: Final = re.compile(r"\b(?:I|me|my|mine|myself|we|us|our|ours)\b", re.IGNORECASE)
+_OF_ASSISTANT: Final = re.compile(r"\b(?:you|your)\b", re.IGNORECASE)
+_RECALLS: Final = re.compile(
+    r"\b(?:do you (?:still )?(?:know|remember|recall)|did I (?:tell|say|mention)"
+    r"|have I (?:told|said|mentioned)|(?:can|could) you (?:tell|remind) me|I told you)\b",
+    re.IGNORECASE,
+)
+_HELP: Final = re.compile(
+    r"\bhow (?:do|can|could|would|might|shall) (?:I|we)\b|\b(?:should|shall) (?:I|we)\b"
+    r"|\bwhat (?:can|could|shall|would) (?:I|we)\b|\bcan (?:I|we)\b",
+    re.IGNORECASE,
+)
+_DEFINITE: Final = re.compile(r"\b(?:the|this|that|his|her|their) ([^\W\d_]+)", re.IGNORECASE)
+_FEW_WORDS: Final = frozenset(
+    "a an the and or but of in on at to for with from by as is are was were be been am it its "
+    "this that these those i me my mine we us our you your he him his he she her they them their "
+    "do doe did have has had will would can not no so than then now who whom whose which what "
+    "when where whi how there veri just also".split()
+)
+"""Stems that tell nothing of what a text is about."""
+
+
+def find_assistants(turns: Sequence[Turn]) -> frozenset[str]:
+    """Return the speakers that reply as a chat's assistant does, by the ids of their turns or by
+    name."""
+    replied = {turn.speaker for turn in turns if turn.id.endswith("+")}
+    return frozenset(replied | {turn.speaker for turn in turns if turn.speaker == "assistant"})
+
+
+def name_person(speaker: str) -> str:
+    """Name a speaker as a prompt does: a chat's nameless user is "the user"."""
+    return "the user" if speaker in ("user", "") else speaker
+
+
+def asks_for_told(text: str, statements: Sequence[str]) -> bool:
+    """Whether a message asks for what the person told: of the person's own life, or of a name that
+    the statements have. One that wants advice or something done does not."""
+    if not _ASKS.search(text.strip()):
+        return False
+    if _RECALLS.search(text):
+        return True
+    if is_suggestion(text) or _HELP.search(text) or _OF_ASSISTANT.search(text):
+        return False
+    said = " ".join(statements)
+    return bool(_OWN.search(text)) or _names_known(text, said) or _things_known(text, said)
+
+
+def _names_known(text: str, said: str) -> bool:
+    """Whether a text has a name that was said."""
+    names = set(find_unsaid(text, ""))
+    return bool(names) and len(find_unsaid(text, said)) < len(names)
+
+
+def _things_known(text: str, said: str) -> bool:
+    """Whether a text speaks of a thing, "the horse", by a word that was said."""
+    return bool(set(stem_words(" ".join(_DEFINITE.findall(text)))) & set(stem_words(said)))
+
+
+async def answer_from_statements(
+    llm: LLM, conversation: Conversation, numbers: Sequence[int], question: Question
+) -> Answer | None:
+    """Answer from what the asker said in some turns.
+
+    Where they do not say it, the answer is ``UNTOLD``; None for a question that names neither the
+    asker nor anybody they spoke of, which something else may answer. Raises what LLM.complete
+    raises.
+    """
+    places = sorted(numbers)
+    turns = [conversation.turns[number] for number in places]
+    is_theirs = bool(_OWN.search(question.text)) or _names_known(
+        question.text, " ".join(turn.text for turn in turns)
+    )
+    untold = Answer(question.text, UNTOLD, "low", ()) if is_theirs else None
+    if not turns:
+        return untold
+    person = name_person(question.asker or turns[-1].speaker)
+    lines = [format_statement(turn, _capital(person)) for turn in turns]
+    lines = await fit_texts(llm, lines, reserve=ANSWER_TOKENS)
+    asked = {"person": person, "question": one_line(question.text)}
+    prompt = STATED.render(
+        **asked,
+        statements="\n".join(lines),
+        today=f"Today is {_day(question)}. " if question.asked_at else "",
+    )
+    sampling = Sampling(max_tokens=max(ANSWER_TOKENS, find_form(question).tokens))
+    reply = await llm.complete(reader_messages(prompt), sampling=sampling, stage="answer")
+    said = one_line(reply.text)
+    used = find_support(said, question.text, lines)
+    if not used or find_unsaid(said, " ".join((*lines, question.text, prompt))):
+        return untold
+    check = CONFIRMED.render(
+        **asked, statements="\n".join(lines[place] for place in used), answer=said
+    )
+    with suppress(ReplyInvalid):  # a server that gives no log-probabilities: the words decide
+        if await llm.probability_of_yes(reader_messages(check), stage="check") < LEAST_SUPPORT:
+            return untold
+    cited = tuple(cite_turn(conversation, places[place]) for place in used)
+    return Answer(question.text, said, "medium", cited)
+
+
+def find_support(answer: str, question: str, lines: Sequence[str]) -> list[int]:
+    """Find the few lines that an answer repeats, in order: each adds words of the answer, or, where
+    the answer has none of its own, has most words of the question. The latest of equal ones."""
+    asked = _telling(question)
+    left = _telling(answer) - asked
+    own = [_telling(line) for line in lines]
+    used: list[int] = []
+    while len(used) < MOST_CITED:
+        gains = [(len(left & words), len(asked & words), place) for place, words in enumerate(own)]
+        gain, about, place = max(gains)
+        if not gain and (used or not about):
+            break
+        used.append(place)
+        left -= own[place]
+        if not left:
+            break
+    return sorted(used)
+
+
+def _telling(text: str) -> set[str]:
+    return set(stem_words(text)) - _FEW_WORDS
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _day(question: Question) -> str:
+    asked = question.asked_at
+    return "" if asked is None else f"{asked.day} {asked:%B %Y}"

@@ -1,0 +1,108 @@
+"""recall-chat: the ten dialogues that ship, and files that are none."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from mgl.benchmarks.files import find_data
+from mgl.benchmarks.recall_chat import RECALL_CHAT
+from mgl.errors import InputError
+from mgl.evaluation.records import Record
+from mgl.evaluation.scorers.cascade import cascade
+from mgl.evaluation.scorers.registry import AGGREGATES, Scored, score_answer
+from mgl.types import Conversation
+
+ONE = """
+- id: one
+  asked: 2026-02-01
+  says:
+    - {day: 2026-01-01, turns: [I live in Ghent., Ghent is nice.]}
+    - {day: 2026-01-03, turns: [I live in Namur., "So far?"]}
+  questions:
+    - {ask: "Where do I live?", gold: [Namur], kind: update, evidence: ["3"]}
+    - {ask: "What is my job?", kind: unsaid}
+"""
+
+
+def test_the_ten_dialogues_ship_and_are_as_they_are_described(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("MGL_DATA", raising=False)
+    place = find_data(RECALL_CHAT.about)
+    assert place is not None
+    dataset = RECALL_CHAT.read(place)
+    talks = [source() for source in dataset.sources.values()]
+    assert len(talks) == 10
+    assert len(dataset.items) == RECALL_CHAT.about.items
+    for talk in talks:
+        assert isinstance(talk, Conversation)
+        assert 6 <= len(talk.turns) <= 20
+    for item in dataset.items:
+        assert bool(item.golds) == (item.category != "unsaid") == bool(item.evidence)
+        assert item.question.asker == "user"
+    for talk in talks:
+        kinds = {item.category for item in dataset.items if item.source == talk.name}
+        assert {"told", "unsaid"} <= kinds
+    assert sum(item.category == "update" for item in dataset.items) >= 7
+
+
+def test_gold_answers_stand_in_the_turns_that_are_their_evidence() -> None:
+    place = find_data(RECALL_CHAT.about)
+    assert place is not None
+    dataset = RECALL_CHAT.read(place)
+    for item in dataset.items:
+        talk = dataset.sources[item.source]()
+        assert isinstance(talk, Conversation)
+        said = {turn.id: turn for turn in talk.turns}
+        assert all(said[id].speaker == "user" for id in item.evidence)
+        told = " ".join(said[id].text for id in item.evidence)
+        assert not item.golds or cascade(told, item.golds) or item.golds[0] in told
+
+
+def test_a_dialogue_is_read_as_a_chat_stores_it(tmp_path: Path) -> None:
+    (tmp_path / "dialogues.yaml").write_text(ONE)
+    dataset = RECALL_CHAT.read(tmp_path)
+    talk = dataset.sources["one"]()
+    assert isinstance(talk, Conversation)
+    assert [(turn.id, turn.speaker, turn.session) for turn in talk.turns] == [
+        ("1", "user", "2026-01-01"),
+        ("1+", "assistant", "2026-01-01"),
+        ("3", "user", "2026-01-03"),
+        ("3+", "assistant", "2026-01-03"),
+    ]
+    assert [item.question.asked_at for item in dataset.items] == [datetime(2026, 2, 1, 18)] * 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("gold: [Namur], ", ""),  # told, and no gold
+        ("kind: unsaid", "kind: unsaid, gold: [cook]"),
+        ('["3"]', '["9"]'),  # no such turn
+        ("- id: one", "- name: one"),
+        ("asked: 2026-02-01", "asked: soon"),
+        ("questions:", "questions: {"),
+    ],
+)
+def test_a_file_that_does_not_fit_is_refused(tmp_path: Path, old: str, new: str) -> None:
+    assert old in ONE
+    (tmp_path / "dialogues.yaml").write_text(ONE.replace(old, new))
+    with pytest.raises(InputError) as caught:
+        RECALL_CHAT.read(tmp_path)
+    assert caught.value.hint
+
+
+def test_a_dialogue_is_right_if_all_of_its_answers_are(tmp_path: Path) -> None:
+    (tmp_path / "dialogues.yaml").write_text(ONE + ONE.replace("id: one", "id: two"))
+    items = RECALL_CHAT.read(tmp_path).items
+    texts = ("You live in Namur.", "You have not told me.", "In Namur.", "You are a cook.")
+    answers = [Scored(i, Record("m", {}, answer=t)) for i, t in zip(items, texts, strict=True)]
+    assert [score_answer(["told_or_unsaid"], *each) for each in answers] == [
+        {"told_or_unsaid": score} for score in (1.0, 1.0, 1.0, 0.0)
+    ]
+    share = AGGREGATES["dialogues_right"].compute(answers)
+    assert share is not None
+    assert share.mean == 0.5

@@ -1,0 +1,34 @@
+"""Names and numbers that a text adds to its source."""
+
+from __future__ import annotations
+
+import pytest
+
+from mgl.text.support import find_unsaid, stem_words
+
+SOURCE = "user: I moved to Lisbon last week! Mara's flat in London costs 1,200 euros. I am seven."
+
+
+@pytest.mark.parametrize(
+    ("text", "unsaid"),
+    [
+        ("You live in Lisbon.", []),
+        ("You live in Paris.", ["Paris"]),
+        ("Paris", ["Paris"]),
+        ("Mara", []),
+        ("Mara’s flat costs 1200 euros.", []),
+        ("It costs 1300 euros.", ["1300"]),
+        ("You are 7 years old.", []),
+        ("You are eight.", ["eight"]),
+        ("Painting is what you like.", []),  # what opens a sentence may be any word
+        ("You moved on 24 April 2023, in spring 2023.", []),  # a date may be reckoned
+        ("You moved in April.", ["April"]),
+        ("I'm in Lisbon. I’ve moved.", []),
+    ],
+)
+def test_names_and_numbers_that_the_source_lacks_are_found(text: str, unsaid: list[str]) -> None:
+    assert find_unsaid(text, SOURCE) == unsaid
+
+
+def test_stems_have_no_possessive_and_numbers_their_value() -> None:
+    assert stem_words("Mara’s gardens, seven") == ["mara", "garden", "7"]
