@@ -55,6 +55,9 @@ StateT = TypeVar("StateT")
 RECENT: Final = 6
 """Turns that a reply is shown as they are."""
 
+WHO_TALKS: Final = 100
+"""The last turns, by which it is known who talks here, and whether one of them is an assistant."""
+
 
 @dataclass(frozen=True, slots=True)
 class Recall:
@@ -161,10 +164,10 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         """
         with self._log.showing():
             found = await self.recall(question)
+        talk, llm = self.conversation, self._tools.llm
         answer = await self._answer_from_told(question, found)
         if answer is None:
             with self._log.showing(found.turns):
-                talk, llm = self.conversation, self._tools.llm
                 answer = Answer(question.text, UNMENTIONED, "low", ())
                 if found.shown or question.options:
                     lines = cite_shown(talk, found.shown)
@@ -181,14 +184,14 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         """Answer from the asker's own turns, among those found and the last; None where that is not
         what is asked, or nobody here is an assistant."""
         turns = self.conversation.turns
-        assistants = find_assistants(turns)
-        people = {turn.speaker for turn in turns} - assistants
+        assistants = find_assistants(turns[-WHO_TALKS:])
+        people = {turn.speaker for turn in turns[-WHO_TALKS:]} - assistants
         asker = question.asker or (next(iter(people)) if len(people) == 1 else None)
         if question.options or asker not in people or not (assistants or recent):
             return None
         best = [n for n in found.ranked if turns[n].speaker == asker][:MOST_STATEMENTS]
         own = sorted({*best, *(n for n in recent if turns[n].speaker == asker)})
-        if not asks_for_told(question.text, [turns[number].line for number in own]):
+        if not asks_for_told(question.text, [turns[number].text for number in own]):
             return None
         with self._log.showing({*own, *recent}):
             return await answer_from_statements(

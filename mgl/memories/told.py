@@ -22,7 +22,7 @@ from mgl.llm.base import LLM, Sampling
 from mgl.llm.prompting import fit_texts, reader_messages
 from mgl.memories.turns import cite_turn, find_form, format_statement, is_suggestion
 from mgl.prompt import Prompt, one_line
-from mgl.text.support import find_unsaid, stem_words
+from mgl.text.support import find_support, find_unsaid, stem_words
 from mgl.types import Answer, Conversation, Question, Turn
 
 __all__ = [
@@ -37,7 +37,6 @@ __all__ = [
 UNTOLD: Final = "You have not told me."
 ANSWER_TOKENS: Final = 60
 MOST_STATEMENTS: Final = 12
-MOST_CITED: Final = 3
 LEAST_SUPPORT: Final = 0.5
 
 STATED = Prompt(
@@ -82,13 +81,6 @@ _HELP: Final = re.compile(
     re.IGNORECASE,
 )
 _DEFINITE: Final = re.compile(r"\b(?:the|this|that|his|her|their) ([^\W\d_]+)", re.IGNORECASE)
-_FEW_WORDS: Final = frozenset(
-    "a an the and or but of in on at to for with from by as is are was were be been am it its "
-    "this that these those i me my mine we us our you your he him his he she her they them their "
-    "do doe did have has had will would can not no so than then now who whom whose which what "
-    "when where whi how there veri just also".split()
-)
-"""Stems that tell nothing of what a text is about."""
 
 
 def find_assistants(turns: Sequence[Turn]) -> frozenset[str]:
@@ -167,29 +159,6 @@ async def answer_from_statements(
             return untold
     cited = tuple(cite_turn(conversation, places[place]) for place in used)
     return Answer(question.text, said, "medium", cited)
-
-
-def find_support(answer: str, question: str, lines: Sequence[str]) -> list[int]:
-    """Find the few lines that an answer repeats, in order: each adds words of the answer, or, where
-    the answer has none of its own, has most words of the question. The latest of equal ones."""
-    asked = _telling(question)
-    left = _telling(answer) - asked
-    own = [_telling(line) for line in lines]
-    used: list[int] = []
-    while len(used) < MOST_CITED:
-        gains = [(len(left & words), len(asked & words), place) for place, words in enumerate(own)]
-        gain, about, place = max(gains)
-        if not gain and (used or not about):
-            break
-        used.append(place)
-        left -= own[place]
-        if not left:
-            break
-    return sorted(used)
-
-
-def _telling(text: str) -> set[str]:
-    return set(stem_words(text)) - _FEW_WORDS
 
 
 def _capital(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What a text says that its source does not: the names, places and numbers that a model added.
+"""What of a text its source says, and what a model added: names, places and numbers.
 
     >>> find_unsaid("Mara moved to Paris at 28.", "Mara has moved to Lisbon.")
     ['Paris', '28']
@@ -12,10 +12,11 @@ passed over, as it may be reckoned from "last week".
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
-__all__ = ["find_unsaid", "stem_words"]
+__all__ = ["find_support", "find_unsaid", "stem_words"]
 
 _WORD: Final = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")
 _OPENS: Final = re.compile(r"(?:^|[.!?:;\"“”‘(\[]|\n)\s*$")
@@ -32,8 +33,19 @@ _UNITS: Final = (
     "fifteen sixteen seventeen eighteen nineteen twenty"
 ).split()
 _NUMBERS: Final = {word: f"{value}" for value, word in enumerate(_UNITS)}
-_NO_NAMES: Final = frozenset("i i'm i've i'll i'd ok".split())
+_NO_NAMES: Final = frozenset(
+    "i i'm i've i'll i'd ok you he she it they we the a an your my our his her their its in on at "
+    "to for with from by yes no not nothing nobody none".split()
+)
 FEW: Final = 3
+MOST_SUPPORT: Final = 3
+_FEW_WORDS: Final = frozenset(
+    "a an the and or but of in on at to for with from by as is are was were be been am it its "
+    "this that these those i me my mine we us our you your he him his he she her they them their "
+    "do doe did have has had will would can not no so than then now who whom whose which what "
+    "when where whi how there veri just also".split()
+)
+"""Stems that tell nothing of what a text is about."""
 
 
 def find_unsaid(text: str, source: str) -> list[str]:
@@ -58,6 +70,29 @@ def stem_words(text: str) -> list[str]:
     words = (match[0].lower().replace("’", "'") for match in _WORD.finditer(text))
     plain = (word.removesuffix("'s").replace(",", "") for word in words)
     return [_NUMBERS.get(word) or _stem(word) for word in plain]
+
+
+def find_support(answer: str, question: str, lines: Sequence[str]) -> list[int]:
+    """Find the few lines that an answer repeats, in order: each adds words of the answer, or, where
+    the answer has none of its own, has most words of the question. The latest of equal ones."""
+    asked = _telling(question)
+    left = _telling(answer) - asked
+    own = [_telling(line) for line in lines]
+    used: list[int] = []
+    while len(used) < MOST_SUPPORT:
+        gains = [(len(left & words), len(asked & words), place) for place, words in enumerate(own)]
+        gain, about, place = max(gains)
+        if not gain and (used or not about):
+            break
+        used.append(place)
+        left -= own[place]
+        if not left:
+            break
+    return sorted(used)
+
+
+def _telling(text: str) -> set[str]:
+    return set(stem_words(text)) - _FEW_WORDS
 
 
 @cache

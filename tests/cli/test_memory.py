@@ -18,6 +18,7 @@ from tests.cli.server import Server
 
 pytestmark = pytest.mark.usefixtures("embeds_words")
 
+SEMANTIC = ("--preset", "small", "--set", "partition=semantic", "--set", "summaries=prompt")
 LINES = [
     ("1", "2023-05-08T09:00", "Ann", "I have got the job"),
     ("1", "2023-05-08T09:01", "Bo", "Wonderful, bye"),
@@ -51,7 +52,7 @@ def log(tmp_path: Path) -> Path:
 @pytest.fixture
 def diary(mgl: Mgl, log: Path, options: tuple[str, ...]) -> str:
     """A conversation of three topics, by its name."""
-    added = mgl("add", "diary", log, "--preset", "small", "--flush", *options)
+    added = mgl("add", "diary", log, *SEMANTIC, "--flush", *options)
     assert added.exit_code == 0, added.stderr
     return "diary"
 
@@ -91,7 +92,7 @@ def test_a_broken_line_is_named_and_turns_are_added_once(
 ) -> None:
     lines = log.read_text().splitlines()
     log.write_text("\n".join([*lines[:2], '{"speaker": "Bo", "text": ', *lines[2:]]))
-    added = mgl("add", "diary", log, "--preset", "small", *options)
+    added = mgl("add", "diary", log, *SEMANTIC, *options)
     assert added.exit_code == 0, added.stderr
     assert "line 3" in added.stderr
     assert added.stdout.startswith("diary: 5 turns\ngraph: 1 node, 0 edges from 5 turns")

@@ -26,9 +26,11 @@ from mgl.memories.turns import (
     cite_shown,
     cite_turn,
     find_form,
+    order_for_reply,
     reply_to_turn,
     show_turns,
 )
+from mgl.text.groups import format_turn
 from mgl.types import Conversation, Question, Turn
 
 MAY = datetime(2023, 5, 8, 9, 0)
@@ -138,6 +140,39 @@ async def test_numbers_are_held_to_the_memories_there_are(
     assert len(engine.requests) == len(replies)
 
 
+@pytest.mark.parametrize(
+    ("text", "named", "cited"),
+    [
+        ("She has got the job", [3], ["a"]),  # another line says it
+        ("The job", [], ["a"]),  # none was named
+        ("The horse", [3], ["c"]),
+        ("Bananas", [3], ["c"]),  # no line says it: what was named stays
+        (UNMENTIONED, [], []),
+    ],
+)
+async def test_what_an_answer_repeats_is_cited_where_other_lines_were_named(
+    text: str, named: list[int], cited: list[str]
+) -> None:
+    client, _ = llm(said(text, *named))
+    lines = cite_shown(TALK, show_turns(TALK.turns, [0, 1, 2]))
+    answer = await answer_from_lines(client, lines, QUESTION, TURN_ANSWER, Sampling())
+    assert [citation.node_id for citation in answer.citations] == cited
+
+
+def test_a_reply_is_shown_the_speakers_statements_first_and_its_own_remarks_last() -> None:
+    shown = order_for_reply(
+        TALK.turns,
+        [((1,), format_turn(TALK.turns[1])), ((0, 2), "Summary"), *show_turns(TALK.turns, [0])],
+        Turn("d", "Ann", "Hm"),
+        Voice("Bo"),
+    )
+    assert shown == [
+        ((0,), "Ann said on 8 May 2023: I have got the job"),
+        ((0, 2), "Summary"),
+        ((1,), "You said: Good! [1] Ann: I have lost it"),
+    ]
+
+
 async def test_an_answer_that_stands_on_nothing_is_of_low_confidence() -> None:
     client, engine = llm(said(UNMENTIONED))
     memories = show_turns(TALK.turns, [0])
@@ -174,7 +209,7 @@ async def test_a_reply_follows_the_last_turns_and_knows_what_was_said_earlier() 
     assert system.role == "system"
     for shown in ("You are Bo,", "with Ann. Today is Monday, 08 May 2023. Bo is a grumpy cook."):
         assert shown in system.content
-    assert "[1] (Monday, 08 May 2023) Ann: I have got the job" in system.content
+    assert "[1] Ann said on 8 May 2023: I have got the job" in system.content
     assert [(message.role, message.content) for message in others] == [
         ("assistant", "Bo: Good!\n[1] Ann: I have lost it"),
         ("user", "The horse is ill\nAnn: What job?"),

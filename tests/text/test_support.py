@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mgl.text.support import find_unsaid, stem_words
+from mgl.text.support import find_support, find_unsaid, stem_words
 
 SOURCE = "user: I moved to Lisbon last week! Mara's flat in London costs 1,200 euros. I am seven."
 
@@ -32,3 +32,26 @@ def test_names_and_numbers_that_the_source_lacks_are_found(text: str, unsaid: li
 
 def test_stems_have_no_possessive_and_numbers_their_value() -> None:
     assert stem_words("Mara’s gardens, seven") == ["mara", "garden", "7"]
+
+
+TOLD = [
+    "I moved to Lisbon last week!",
+    "My friend Mara lives in London.",
+    "I have moved again, to Porto.",
+]
+
+
+@pytest.mark.parametrize(
+    ("answer", "places"),
+    [
+        ("You live in Porto.", [2]),
+        ("Mara lives in London.", [1]),
+        ("You moved to Lisbon, then to Porto.", [0, 2]),
+        ("You moved.", [2]),  # the latest of equal ones
+        ("Bananas.", []),
+    ],
+)
+def test_support_is_the_few_statements_that_an_answer_repeats(
+    answer: str, places: list[int]
+) -> None:
+    assert find_support(answer, "Where?", TOLD) == places

@@ -97,7 +97,7 @@ class Consolidator:
         draft.put(Rewrite(topic.id, *self._read(draft, own)), call_key=own.call_key)
 
     async def _describe(self, part: Sequence[int]) -> Proposal[Summary]:
-        assistants = find_assistants(self._turns)
+        assistants = find_assistants([self._turns[number] for number in part])
         told = [number for number in part if self._turns[number].speaker not in assistants] or part
         lines = [self._turns[number].line for number in told]
         if self._config.summaries == "extract":

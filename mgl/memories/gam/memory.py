@@ -216,11 +216,14 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
             return await reader.read(question, recent=recent)
 
     async def recall(self, question: Question, *, recent: Sequence[int] = ()) -> Recall:
-        """The ``k`` best events for a question and their topics' summaries, as an answer is shown
-        them."""
+        """The ``k`` best events for a question, and the summaries of their topics where the model
+        wrote them, as an answer is shown them."""
         reading = await self.read(question, recent=recent)
         state, turns = self._log.state, self._log.turns
-        shown, made_of = reading.show(state, turns), reading.made_of(state)
+        config = self._config
+        is_told = config.summaries == "prompt" or config.without == "epg"
+        shown = reading.show(state, turns, with_summaries=is_told)
+        made_of = reading.made_of(state) if is_told else frozenset[int]()
         return Recall(shown, reading.rank_turns(state), reading.trace(), made_of=made_of)
 
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:

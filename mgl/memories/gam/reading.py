@@ -74,10 +74,13 @@ class Reading:
     fired: Mapping[str, int] = field(default_factory=dict)
     topics: tuple[str, ...] = ()
 
-    def show(self, state: State, turns: Sequence[Turn]) -> list[Shown]:
+    def show(
+        self, state: State, turns: Sequence[Turn], *, with_summaries: bool = True
+    ) -> list[Shown]:
         """What was found, as an answer reads it: each topic's summary, then its events in order.
 
-        A summary stands for those events; where no events are read, for all of its topic.
+        A summary stands for those events; where no events are read, for all of its topic. One that
+        was extracted repeats utterances, and can be left out.
         """
         found = {name: state.topics[name].turns for name in self.topics if name in state.topics}
         events = sorted(self.events, key=lambda event: event.turn)
@@ -87,7 +90,7 @@ class Reading:
         summaries = [
             (numbers, format_turn(Turn("", "Summary", topic.summary, turns[numbers[0]].time)))
             for name, numbers in found.items()
-            if (topic := state.topics[name]).summary
+            if (topic := state.topics[name]).summary and with_summaries
         ]
         lines = show_turns(turns, [event.turn for event in events])
         return sorted([*summaries, *lines], key=lambda shown: shown[0][0])

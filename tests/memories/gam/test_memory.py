@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import random
@@ -270,6 +271,66 @@ async def test_what_the_turns_of_a_reply_make_due_is_done_after_it(memory_of: Op
     assert memory.state.buffer == (0, 1, 2, 3)
     await memory.settle()
     assert memory.state.topics["t1"].turns == (0,)
+
+
+@pytest.mark.parametrize(
+    ("summary", "kept"),
+    [
+        ("Ann moved to Lisbon.", "Ann moved to Lisbon."),
+        ("Ann moved to London.", "Ann: I moved to Lisbon"),
+        ("Ann moved with 3 cats.", "Ann: I moved to Lisbon"),
+    ],
+)
+async def test_a_summary_that_names_what_its_turns_lack_gives_way_to_an_extract(
+    memory_of: Open, summary: str, kept: str
+) -> None:
+    """What the assistant said is not summarised: its London is no fact about Ann."""
+
+    def reply(request: Request) -> str:
+        prompt = request.messages[-1].content
+        assert "You live in London" not in prompt
+        return json.dumps({"keywords": ["move"], "summary": summary})
+
+    said = [
+        Turn("1", "Ann", "I moved to Lisbon", DAY, "1"),
+        Turn("1+", "assistant", "You live in London now", DAY, "1"),
+    ]
+    memory = memory_of(
+        Conversation.from_turns("chat", said),
+        ScriptedEngine([reply]),
+        indicators="rules",
+        partition="session",
+    )
+    await memory.flush()
+    assert memory.state.topics["t1"].summary == kept
+    assert memory.state.topics["t1"].turns == (0, 1)
+
+
+async def test_the_small_preset_remembers_without_a_call(memory_of: Open) -> None:
+    asked = ScriptedEngine([])
+    memory = memory_of(talk(["I paint a horse", "Good"], ["It rains"]), asked, preset="small")
+    await memory.flush()
+    assert [topic.turns for topic in memory.state.topics.values()] == [(0, 1), (2,)]
+    assert not asked.requests
+
+
+async def test_a_reply_stops_what_is_consolidated_and_waits_for_none_of_it(memory_of: Open) -> None:
+    class Slow(ScriptedEngine):
+        async def generate(self, request: Request) -> Completion:
+            if "Reply to the last message" not in request.messages[0].content:
+                begun.set()
+                await asyncio.sleep(99)
+            return await super().generate(request)
+
+    begun = asyncio.Event()
+    slow = Slow([json.dumps({"memories": [], "answer": "Fine."})] * 2)
+    memory = memory_of(talk(["a b c"], ["d e f"]), slow, indicators="rules")
+    await memory.settle_later()
+    await begun.wait()
+    replied = memory.reply(Turn("n", "Ann", "Good to see you.", DAY + timedelta(9), "9"), "Eve")
+    assert (await asyncio.wait_for(replied, 9)).text == "Fine."
+    assert not memory.state.topics, "what was stopped is due again"
+    await memory.pause()
 
 
 async def test_a_question_writes_nothing_and_finds_what_waits(

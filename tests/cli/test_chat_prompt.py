@@ -1,0 +1,49 @@
+"""The prompt of a chat on a terminal: editing, history, the end of the input."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.input import PipeInput, create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+from mgl.cli.chat import _open_prompt
+
+UP, LEFT, HOME, CTRL_C, CTRL_D, ENTER = "\x1b[A", "\x1b[D", "\x1b[H", "\x03", "\x04", "\r"
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch) -> Iterator[PipeInput]:
+    class Terminal:
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
+        yield keys
+
+
+def test_earlier_lines_come_back_and_can_be_edited(typed: PipeInput) -> None:
+    read_line = _open_prompt("Ann", ["I moved to Porto", "I have moved again"])
+    typed.send_text(f"{UP}{UP}!{ENTER}")
+    assert read_line() == "I moved to Porto!"
+    typed.send_text(f"{UP}{HOME}So, {ENTER}")
+    assert read_line() == "So, I moved to Porto!"
+
+
+def test_a_pasted_line_break_does_not_end_the_line(typed: PipeInput) -> None:
+    read_line = _open_prompt("Ann", [])
+    typed.send_text(f"\x1b[200~one\ntwo\x1b[201~{ENTER}")
+    assert read_line() == "one\ntwo"
+
+
+@pytest.mark.parametrize("key", [CTRL_C, CTRL_D])
+def test_blank_lines_are_passed_over_until_the_input_ends(typed: PipeInput, key: str) -> None:
+    read_line = _open_prompt("Ann", [])
+    typed.send_text(f"{ENTER}  {ENTER}Hello{ENTER}{key}")
+    assert read_line() == "Hello"
+    typed.send_text(key)
+    assert read_line() is None
