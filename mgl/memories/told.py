@@ -69,7 +69,7 @@ _ASKS: Final = re.compile(
     re.IGNORECASE,
 )
 _OWN: Final = re.compile(r"\b(?:I|me|my|mine|myself|we|us|our|ours)\b", re.IGNORECASE)
-_OF_ASSISTANT: Final = re.compile(r"\b(?:you|your)\b", re.IGNORECASE)
+_OF_ASSISTANT: Final = re.compile(r"\byou(?:r|rs)?\b", re.IGNORECASE)
 _RECALLS: Final = re.compile(
     r"\b(?:do you (?:still )?(?:know|remember|recall)|did I (?:tell|say|mention)"
     r"|have I (?:told|said|mentioned)|(?:can|could) you (?:tell|remind) me|I told you)\b",

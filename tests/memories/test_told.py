@@ -6,6 +6,7 @@ from datetime import datetime
 
 import pytest
 
+from mgl.llm.base import Completion, TokenUsage
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import Scripted, ScriptedEngine
@@ -30,6 +31,10 @@ TALK = Conversation.from_turns(
 )
 OWN = [0, 2, 4]
 TOLD = [TALK.turns[number].text for number in OWN]
+
+
+def check(said: str) -> Completion:
+    return Completion(said, "stop", TokenUsage(5, 1), logprobs=(-0.1,))
 
 
 def llm(*replies: Scripted) -> tuple[Client, ScriptedEngine]:
@@ -69,13 +74,13 @@ def test_assistants_are_those_who_reply() -> None:
 async def test_an_answer_is_read_off_the_persons_statements_with_their_days_and_cites_them() -> (
     None
 ):
-    client, engine = llm("You live in Porto.", "Yes")
+    client, engine = llm("You live in Porto.", check("Yes"))
     question = Question("Where do I live?", datetime(2026, 6, 20), "user")
     answer = await answer_from_statements(client, TALK, OWN, question)
     assert answer is not None
     assert (answer.text, answer.confidence) == ("You live in Porto.", "medium")
     assert [citation.node_id for citation in answer.citations] == ["3"]
-    asked, check = (request.messages[-1].content for request in engine.requests)
+    asked, checked = (request.messages[-1].content for request in engine.requests)
     lines = [
         "The user said on 3 May 2026: I moved to Lisbon last week!",
         "The user said on 3 May 2026: My friend Mara lives in London.",
@@ -84,8 +89,8 @@ async def test_an_answer_is_read_off_the_persons_statements_with_their_days_and_
     assert "\n".join(lines) in asked
     assert "Today is 20 June 2026" in asked
     assert "love London" not in asked, "what the assistant said is no fact"
-    assert lines[2] in check
-    assert lines[0] not in check, "the check sees what the answer repeats"
+    assert lines[2] in checked
+    assert lines[0] not in checked, "the check sees what the answer repeats"
 
 
 @pytest.mark.parametrize(
@@ -93,10 +98,10 @@ async def test_an_answer_is_read_off_the_persons_statements_with_their_days_and_
     [
         ("You live in Berlin.",),  # a place that was never named
         ("You are 28 years old.",),  # a number
-        ("You live in Porto.", "No"),  # the model does not confirm it
+        ("You live in Porto.", check("No")),  # the model does not confirm it
     ],
 )
-async def test_what_the_statements_do_not_say_was_not_told(replies: tuple[str, ...]) -> None:
+async def test_what_the_statements_do_not_say_was_not_told(replies: tuple[Scripted, ...]) -> None:
     client, engine = llm(*replies)
     answer = await answer_from_statements(client, TALK, OWN, Question("Where do I live?"))
     assert answer is not None

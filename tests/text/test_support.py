@@ -54,4 +54,4 @@ TOLD = [
 def test_support_is_the_few_statements_that_an_answer_repeats(
     answer: str, places: list[int]
 ) -> None:
-    assert find_support(answer, "Where?", TOLD) == places
+    assert find_support(answer, "Where do I live?", TOLD) == places

@@ -324,9 +324,9 @@ async def test_a_reply_stops_what_is_consolidated_and_waits_for_none_of_it(memor
 
     begun = asyncio.Event()
     slow = Slow([json.dumps({"memories": [], "answer": "Fine."})] * 2)
-    memory = memory_of(talk(["a b c"], ["d e f"]), slow, indicators="rules")
+    memory = memory_of(talk(["a b c", "d"], ["d e f"]), slow, indicators="rules")
     await memory.settle_later()
-    await begun.wait()
+    await asyncio.wait_for(begun.wait(), 9)
     replied = memory.reply(Turn("n", "Ann", "Good to see you.", DAY + timedelta(9), "9"), "Eve")
     assert (await asyncio.wait_for(replied, 9)).text == "Fine."
     assert not memory.state.topics, "what was stopped is due again"
