@@ -43,7 +43,7 @@ _FEW_WORDS: Final = frozenset(
     "a an the and or but of in on at to for with from by as is are was were be been am it its "
     "this that these those i me my mine we us our you your he him his he she her they them their "
     "do doe did have has had will would can not no so than then now who whom whose which what "
-    "when where whi how there veri just also".split()
+    "when where whi how there veri just also yes".split()
 )
 """Stems that tell nothing of what a text is about."""
 
@@ -77,12 +77,13 @@ def find_support(answer: str, question: str, lines: Sequence[str]) -> list[int]:
     the answer has none of its own, has most words of the question. The latest of equal ones."""
     asked = _telling(question)
     left = _telling(answer) - asked
+    is_new = bool(left)
     own = [_telling(line) for line in lines]
     used: list[int] = []
     while len(used) < MOST_SUPPORT:
         gains = [(len(left & words), len(asked & words), place) for place, words in enumerate(own)]
         gain, about, place = max(gains)
-        if not gain and (used or not about):
+        if not gain and (is_new or not about):
             break
         used.append(place)
         left -= own[place]
