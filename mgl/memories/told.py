@@ -54,14 +54,12 @@ lines differ, the latest holds.""",
 CONFIRMED = Prompt(
     "replying.confirmed",
     source="ours",
-    text="""What {person} said:
-{statements}
-
-Question of {person}: {question}
-Proposed answer: {answer}
-Does {person} say this, and does it answer the question? Reply Yes or No.""",
-    variables=("person", "statements", "question", "answer"),
+    text="""{statements}
+{person} asks: "{question}"
+Does what {person} said answer the question? Reply Yes or No.""",
+    variables=("person", "statements", "question"),
 )
+"""The proposed answer is not shown: with it the model confirms nearly everything."""
 
 _ASKS: Final = re.compile(
     r"\?\s*$|^(?:and |so |but )?(?:what|which|who|whom|whose|when|where|why|how|do|does|did|is|are"
@@ -139,21 +137,21 @@ async def answer_from_statements(
     person = name_person(question.asker or turns[-1].speaker)
     lines = [format_statement(turn, _capital(person)) for turn in turns]
     lines = await fit_texts(llm, lines, reserve=ANSWER_TOKENS)
-    asked = {"person": person, "question": one_line(question.text)}
+    asked = one_line(question.text)
     prompt = STATED.render(
-        **asked,
+        question=asked,
+        person=person,
         statements="\n".join(lines),
         today=f"Today is {_day(question)}. " if question.asked_at else "",
     )
     sampling = Sampling(max_tokens=max(ANSWER_TOKENS, find_form(question).tokens))
     reply = await llm.complete(reader_messages(prompt), sampling=sampling, stage="answer")
     said = one_line(reply.text)
-    used = find_support(said, question.text, lines)
-    if not used or find_unsaid(said, " ".join((*lines, question.text, prompt))):
+    used = find_support(said, asked, [turn.text for turn in turns])
+    if not used or find_unsaid(said, prompt):
         return untold
-    check = CONFIRMED.render(
-        **asked, statements="\n".join(lines[place] for place in used), answer=said
-    )
+    shown = "\n".join(lines[place] for place in used)
+    check = CONFIRMED.render(question=asked, person=person, statements=shown)
     with suppress(ReplyInvalid):  # a server that gives no log-probabilities: the words decide
         if await llm.probability_of_yes(reader_messages(check), stage="check") < LEAST_SUPPORT:
             return untold
