@@ -22,7 +22,7 @@ from mgl.llm.base import LLM, Sampling
 from mgl.llm.prompting import fit_texts, reader_messages
 from mgl.memories.turns import cite_turn, find_form, format_statement, is_suggestion
 from mgl.prompt import Prompt, one_line
-from mgl.text.support import find_support, find_unsaid, stem_words
+from mgl.text.support import find_repeated, find_unsaid, stem_words
 from mgl.types import Answer, Conversation, Question, Turn
 
 __all__ = [
@@ -147,7 +147,7 @@ async def answer_from_statements(
     sampling = Sampling(max_tokens=max(ANSWER_TOKENS, find_form(question).tokens))
     reply = await llm.complete(reader_messages(prompt), sampling=sampling, stage="answer")
     said = one_line(reply.text)
-    used = find_support(said, asked, [turn.text for turn in turns])
+    used = find_repeated(said, asked, [turn.text for turn in turns])
     if not used or find_unsaid(said, prompt):
         return untold
     shown = "\n".join(lines[place] for place in used)

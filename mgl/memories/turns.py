@@ -29,7 +29,7 @@ from mgl.llm.prompting import fit_texts
 from mgl.memories.calls import answer_field, list_options
 from mgl.prompt import Prompt, one_line
 from mgl.text.groups import format_turn
-from mgl.text.support import find_support
+from mgl.text.support import find_repeated
 from mgl.types import Answer, Citation, Conversation, Question, Turn
 
 __all__ = [
@@ -305,17 +305,17 @@ async def answer_from_lines(
     field = answer_field(question, form.chars)
     answer, tokens = await _ask(llm, lines, (), partial(prompt.render, **given), sampling, field)
     if answer.text != UNMENTIONED and not question.options:
-        answer = _cite_support(answer, question, lines)
+        answer = _cite_repeated(answer, question, lines)
     ratio = tokens / source_tokens if source_tokens else None
     return replace(answer, question=question.text, compaction_ratio=ratio)
 
 
-def _cite_support(answer: Answer, question: Question, lines: Sequence[Line]) -> Answer:
+def _cite_repeated(answer: Answer, question: Question, lines: Sequence[Line]) -> Answer:
     """Cite the lines that an answer repeats, where the model named none that it does."""
     named = [citation.quote for citation in answer.citations]
-    if find_support(answer.text, "", named):
+    if find_repeated(answer.text, "", named):
         return answer
-    places = find_support(answer.text, question.text, [text for text, _ in lines])
+    places = find_repeated(answer.text, question.text, [text for text, _ in lines])
     found = tuple(dict.fromkeys(each for place in places for each in lines[place][1]))
     return replace(answer, confidence="medium", citations=found) if found else answer
 

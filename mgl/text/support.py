@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
-__all__ = ["find_support", "find_unsaid", "stem_words"]
+__all__ = ["find_repeated", "find_unsaid", "stem_words"]
 
 _WORD: Final = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")
 _OPENS: Final = re.compile(r"(?:^|[.!?:;\"“”‘(\[]|\n)\s*$")
@@ -38,7 +38,7 @@ _NO_NAMES: Final = frozenset(
     "to for with from by yes no not nothing nobody none".split()
 )
 FEW: Final = 3
-MOST_SUPPORT: Final = 3
+MOST_REPEATED: Final = 3
 _FEW_WORDS: Final = frozenset(
     "a an the and or but of in on at to for with from by as is are was were be been am it its "
     "this that these those i me my mine we us our you your he him his he she her they them their "
@@ -72,7 +72,7 @@ def stem_words(text: str) -> list[str]:
     return [_NUMBERS.get(word) or _stem(word) for word in plain]
 
 
-def find_support(answer: str, question: str, lines: Sequence[str]) -> list[int]:
+def find_repeated(answer: str, question: str, lines: Sequence[str]) -> list[int]:
     """Find the few lines that an answer repeats, in order: each adds words of the answer, or, where
     the answer has none of its own, has most words of the question. The latest of equal ones."""
     asked = _telling(question)
@@ -80,7 +80,7 @@ def find_support(answer: str, question: str, lines: Sequence[str]) -> list[int]:
     is_new = bool(left)
     own = [_telling(line) for line in lines]
     used: list[int] = []
-    while len(used) < MOST_SUPPORT:
+    while len(used) < MOST_REPEATED:
         gains = [(len(left & words), len(asked & words), place) for place, words in enumerate(own)]
         gain, about, place = max(gains)
         if not gain and (is_new or not about):

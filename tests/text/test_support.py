@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mgl.text.support import find_support, find_unsaid, stem_words
+from mgl.text.support import find_repeated, find_unsaid, stem_words
 
 SOURCE = "user: I moved to Lisbon last week! Mara's flat in London costs 1,200 euros. I am seven."
 
@@ -51,7 +51,5 @@ TOLD = [
         ("Bananas.", []),
     ],
 )
-def test_support_is_the_few_statements_that_an_answer_repeats(
-    answer: str, places: list[int]
-) -> None:
-    assert find_support(answer, "Where do I live?", TOLD) == places
+def test_what_an_answer_repeats_is_found_in_few_statements(answer: str, places: list[int]) -> None:
+    assert find_repeated(answer, "Where do I live?", TOLD) == places
