@@ -9,8 +9,9 @@ the same talk; some are wrong on purpose, since what an assistant guesses is no 
     >>> dataset.items[0].question.asker                                  # doctest: +SKIP
     'user'
 
-Turns have the ids that a chat gives: ``3`` and its reply ``3+``. An item has no gold where nothing
-was said. A dialogue is right if all of its questions are (``dialogues_right``).
+Turns have ids like a chat's: ``3`` and its reply ``3+``. An item's passage is what holds its
+answer, each turn with its day; it has neither gold nor passage where nothing was said. A dialogue is right
+if all of its questions are (``dialogues_right``).
 """
 
 from __future__ import annotations
@@ -75,9 +76,11 @@ def _read(path: Path) -> Dataset:
     items, sources = [], {}
     for dialogue in held.dialogues:
         talk = _conversation(dialogue)
-        known = {turn.id for turn in talk.turns}
+        known = {turn.id: turn for turn in talk.turns}
         for number, asked in enumerate(dialogue.questions, start=1):
-            if bool(asked.gold) == (asked.kind == "unsaid") or not known.issuperset(asked.evidence):
+            if bool(asked.gold) == (asked.kind == "unsaid") or not known.keys() >= {
+                *asked.evidence
+            }:
                 raise InputError(
                     f"{file.path}: question {number} of {dialogue.id} does not fit its dialogue",
                     hint="a question has gold answers and turns that hold them, or is unsaid",
@@ -91,10 +94,15 @@ def _read(path: Path) -> Dataset:
                     tuple(asked.gold),
                     asked.kind,
                     tuple(asked.evidence),
+                    passage="\n".join(_state(known[id]) for id in asked.evidence),
                 )
             )
         sources[talk.name] = in_memory(talk)
     return Dataset(tuple(items), sources, hash_files([file]))
+
+
+def _state(turn: Turn) -> str:
+    return f"{turn.time:%d %B %Y}: {turn.text}"
 
 
 def _conversation(dialogue: _Dialogue) -> Conversation:

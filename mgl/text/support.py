@@ -48,10 +48,11 @@ _FEW_WORDS: Final = frozenset(
 """Stems that tell nothing of what a text is about."""
 
 
-def find_unsaid(text: str, source: str) -> list[str]:
-    """List the names and numbers of a text that its source lacks, in order."""
+def find_unsaid(text: str, source: str, *, with_dates: bool = False) -> list[str]:
+    """List the names and numbers of a text that its source lacks, in order; those of whole dates
+    only if asked for."""
     known = set(stem_words(source))
-    undated = _DATE.sub(" ", text)
+    undated = text if with_dates else _DATE.sub(" ", text)
     is_short = len(_WORD.findall(undated)) <= FEW
     found: dict[str, None] = {}
     for match in _WORD.finditer(undated):
@@ -80,7 +81,7 @@ def find_repeated(answer: str, question: str, lines: Sequence[str]) -> list[int]
     is_new = bool(left)
     own = [_telling(line) for line in lines]
     used: list[int] = []
-    while len(used) < MOST_REPEATED:
+    while own and len(used) < MOST_REPEATED:
         gains = [(len(left & words), len(asked & words), place) for place, words in enumerate(own)]
         gain, about, place = max(gains)
         if not gain and (is_new or not about):

@@ -95,6 +95,28 @@ def test_a_file_that_does_not_fit_is_refused(tmp_path: Path, old: str, new: str)
     assert caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("answer", "right"),
+    [
+        ("You can't live in Ghent, you live in Namur.", 1.0),
+        ("You live in Namur, since 3 January 2026, on floor two.", 1.0),
+        ("You live in Namur with your 3 cats.", 0.0),  # a number that was never said
+        ("You live in Namur with Anna.", 0.0),
+        ("You do not live in Namur.", 0.0),
+        ("You have not told me.", 0.0),
+    ],
+)
+def test_a_reply_may_say_more_of_what_was_said_and_nothing_else(
+    tmp_path: Path, answer: str, right: float
+) -> None:
+    told = ONE.replace("I live in Namur.", '"I can\'t live in Ghent, so: Namur, floor two."')
+    (tmp_path / "dialogues.yaml").write_text(told)
+    item, _ = RECALL_CHAT.read(tmp_path).items
+    assert score_answer(["told_or_unsaid"], item, Record("m", {}, answer=answer)) == {
+        "told_or_unsaid": right
+    }
+
+
 def test_a_dialogue_is_right_if_all_of_its_answers_are(tmp_path: Path) -> None:
     (tmp_path / "dialogues.yaml").write_text(ONE + ONE.replace("id: one", "id: two"))
     items = RECALL_CHAT.read(tmp_path).items

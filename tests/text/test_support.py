@@ -30,6 +30,12 @@ def test_names_and_numbers_that_the_source_lacks_are_found(text: str, unsaid: li
     assert find_unsaid(text, SOURCE) == unsaid
 
 
+def test_a_date_that_may_be_reckoned_is_looked_at_where_that_is_asked() -> None:
+    said = "You moved on 24 April 2023."
+    assert find_unsaid(said, SOURCE, with_dates=True) == ["24", "April", "2023"]
+    assert find_unsaid(said, f"24 April 2023: {SOURCE}", with_dates=True) == []
+
+
 def test_stems_have_no_possessive_and_numbers_their_value() -> None:
     assert stem_words("Mara’s gardens, seven") == ["mara", "garden", "7"]
 

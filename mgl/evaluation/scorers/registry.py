@@ -16,6 +16,7 @@ An aggregate is a function of sums over units: a pair of claims, say, or an answ
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -50,6 +51,7 @@ from mgl.evaluation.scorers.words import (
     nltk_tools,
 )
 from mgl.evaluation.statistics import Interval, mean_interval, resample_interval
+from mgl.text.support import find_unsaid, stem_words
 
 __all__ = [
     "AGGREGATES",
@@ -62,6 +64,7 @@ __all__ = [
     "score_answer",
 ]
 
+_DENIALS: Final = re.compile(r"\b(?:not|never|no|instead|[a-z]+n['’]t)\b")
 CUTOFFS: Final = (5, 10, 20, 30, 50)
 
 Score = Callable[[Item, Record], float | None]
@@ -208,9 +211,25 @@ def _cascade(item: Item, record: Record) -> float | None:
     return float(cascade(record.answer, item.golds) is not None) if item.golds else None
 
 
+def _tells(answer: str, item: Item) -> bool:
+    """Whether a reply in a sentence says a gold answer, and names, counts and denies nothing that
+    neither question nor passage does: the cascade asks for less than a sentence."""
+    about = f"{item.question.text}\n{item.passage}"
+    said, denied = stem_words(answer), set(_DENIALS.findall(answer.lower()))
+    if not denied <= set(_DENIALS.findall(about.lower())):
+        return False
+    golds = [(gold, stem_words(gold)) for gold in item.golds]
+    return any(
+        said[start : start + len(stems)] == stems
+        for gold, stems in golds
+        for start in range(len(said))
+        if not find_unsaid(answer, f"{about}\n{gold}", with_dates=True)
+    )
+
+
 def _told_or_unsaid(item: Item, record: Record) -> float | None:
     if item.golds:
-        return float(cascade(record.answer, item.golds) is not None)
+        return float(cascade(record.answer, item.golds) is not None or _tells(record.answer, item))
     return float(declines(record.answer)) if item.category == "unsaid" else None
 
 
@@ -289,7 +308,8 @@ def _list_scorers() -> Iterable[Scorer]:
     yield share(
         "told_or_unsaid",
         score=_told_or_unsaid,
-        about="recall-chat: the cascade, and of what was never said that the reply says so",
+        about="recall-chat: the cascade, or the gold within what was said; of what was never said "
+        "that the reply says so",
     )
     yield share("choice_letter", score=_letter, about="ours: the letter, or the text of a choice")
     yield share(
