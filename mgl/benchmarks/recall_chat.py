@@ -10,8 +10,8 @@ the same talk; some are wrong on purpose, since what an assistant guesses is no 
     'user'
 
 Turns have ids like a chat's: ``3`` and its reply ``3+``. An item's passage is what holds its
-answer, each turn with its day; it has neither gold nor passage where nothing was said. A dialogue is right
-if all of its questions are (``dialogues_right``).
+answer, each turn with its day; it has neither gold nor passage where nothing was said. A dialogue
+is right if all of its questions are (``dialogues_right``).
 """
 
 from __future__ import annotations
