@@ -102,7 +102,7 @@ def _read(path: Path) -> Dataset:
 
 
 def _state(turn: Turn) -> str:
-    return f"{turn.time:%d %B %Y}: {turn.text}"
+    return f"{turn.time.day} {turn.time:%B %Y}: {turn.text}" if turn.time else turn.text
 
 
 def _conversation(dialogue: _Dialogue) -> Conversation:
