@@ -265,7 +265,8 @@ def _compare_retrieval(adapter: Adapter, arguments: Arguments, as_json: bool) ->
         ):
             return retrieve(arguments, places, observer)
 
-    compared = compare_recall(measure(adapter.manifest.base), measure(adapter.name), 10)
+    after = measure(adapter.name)  # first: what it learnt from is refused
+    compared = compare_recall(measure(adapter.manifest.base), after, 10)
     verdict = judge_change(compared)
     if as_json:
         print_json({"adapter": adapter.identity, "recall@10": compared, "verdict": verdict})

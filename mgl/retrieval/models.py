@@ -175,7 +175,7 @@ def _of_folder(folder: Path, wanted: Wanted) -> RetrievalModel:
         folder=lambda: folder,
         found=lambda: folder,
         embedding=Embedding(dims=_dims(folder), matryoshka=True) if wanted == "embed" else None,
-        reranking=Reranking(library=_library(folder)) if wanted == "rerank" else None,
+        reranking=_reranking(folder) if wanted == "rerank" else None,
         is_encoder=is_encoder(folder),
     )
 
@@ -205,10 +205,13 @@ def _dims(folder: Path) -> int:
         ) from error
 
 
-def _library(folder: Path) -> Literal["cross-encoder", "qwen3"]:
-    """Tell a reranker that is a language model, saying yes or no, from a cross-encoder."""
-    architectures = _json(folder / "config.json").get("architectures") or [""]
-    return "qwen3" if str(architectures[0]).endswith("ForCausalLM") else "cross-encoder"
+def _reranking(folder: Path) -> Reranking | None:
+    """Tell a language model that says yes or no, a cross-encoder, and an encoder without a head,
+    which reranks by late interaction (None)."""
+    name = str((_json(folder / "config.json").get("architectures") or [""])[0])
+    if name.endswith("Model") and is_encoder(folder):
+        return None
+    return Reranking(library="qwen3" if name.endswith("ForCausalLM") else "cross-encoder")
 
 
 def _json(path: Path) -> Any:

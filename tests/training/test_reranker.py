@@ -116,6 +116,13 @@ def test_kill_9_and_the_same_command_again_end_with_the_same_adapter(
     assert killed.manifest == whole.manifest
 
 
+def test_its_base_reranks_untrained(base: Path, mgl_home: Path) -> None:
+    reranker = open_reranker(base, mgl_home)
+    assert reranker.model_id.endswith(" by late interaction")
+    same, other = asyncio.run(reranker.scores("rings in rome", ["rings in rome", "cats in oslo"]))
+    assert same > other
+
+
 def test_an_adapter_opens_as_what_it_is(mgl_home: Path, adapter: Adapter) -> None:
     with pytest.raises(UsageError, match="of kind reranker, not retriever"):
         open_embedder(adapter.name, mgl_home)

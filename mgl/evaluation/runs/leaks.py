@@ -51,7 +51,7 @@ def check_leaks(
         if learnt and not allow:
             raise UsageError(
                 f"{adapter.name} was trained on {_name(learnt)}, which this run measures",
-                hint="measure other sources, use --plain, or --allow-leak, which marks the results",
+                hint="measure other sources, or --allow-leak, which marks the results",
             )
         if learnt:
             notes.append(
