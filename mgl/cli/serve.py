@@ -72,7 +72,11 @@ def start(
     ] = None,
     adapter: Annotated[
         list[str] | None,
-        typer.Option("--adapter", metavar="NAME=PATH", help="Load a LoRA adapter (repeatable)."),
+        typer.Option(
+            "--adapter",
+            metavar="NAME[=PATH]",
+            help="Load a LoRA of `mgl train`, or of a folder (repeatable).",
+        ),
     ] = None,
     detach: Annotated[
         bool, typer.Option("--detach", help="Leave it running, and return when it is ready.")
@@ -103,8 +107,8 @@ def start(
             "--json prints a plan and starts nothing",
             hint="add --dry-run; `mgl serve status --json` describes the servers that run",
         )
-    adapters = dict(_parse_adapter(text) for text in adapter or ())
     home = shipped.home()
+    adapters = dict(_parse_adapter(text, home) for text in adapter or ())
     serving = load_serving_profile(profile, home=home)
     chosen = choose_model(serving, load_profiles(home=home), model)
     device = serving.machine.device
@@ -240,13 +244,18 @@ def probe(base_url: BaseUrl = None, model: Model = None, as_json: AsJson = False
         say(f"warning: {found.warning}")
 
 
-def _parse_adapter(text: str) -> tuple[str, Path]:
+def _parse_adapter(text: str, home: Path) -> tuple[str, Path]:
+    """The identity by which the server knows the adapter, and its folder."""
+    from mgl.models.adapters import find_adapter, open_lora
+
     name, equals, path = text.partition("=")
-    if not (name and equals and path):
+    if not name or bool(equals) != bool(path):
         raise UsageError(
-            f"the adapter {text!r} is not NAME=PATH", hint="for example tales=adapters/tales"
+            f"the adapter {text!r} is not NAME or NAME=PATH",
+            hint="for example tales=adapters/tales",
         )
-    return name, Path(path).expanduser().absolute()
+    folder = Path(path).expanduser().absolute() if equals else find_adapter(name, home).folder
+    return open_lora(name, folder)[0], folder
 
 
 def _require_free(home: Path, port: int) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -20,11 +21,16 @@ from mgl.cli.progress import open_observer
 from mgl.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mgl.evaluation.runs.manifest import Arguments
     from mgl.evaluation.runs.retrieving import Recalls
     from mgl.models.adapters import Adapter
     from mgl.observer import Observer
-    from mgl.training.data import Dialogue, Pair
+    from mgl.training.causal import CausalKind
+    from mgl.training.data import Dialogue, Example, Pair, Preference
+    from mgl.training.fitting import Settings
+    from mgl.training.recipes import Recipe
 
 __all__ = ["app"]
 
@@ -77,6 +83,19 @@ Epochs = Annotated[
 Rate = Annotated[float, typer.Option("--rate", metavar="X", help="Highest learning rate.")]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Random seed.")]
 Base = Annotated[str, typer.Option("--base", metavar="PROFILE", help="Encoder to adapt.")]
+LargeBase = Annotated[
+    str | None, typer.Option("--base", metavar="PROFILE", help="Language model to adapt.")
+]
+BaseWeights = Annotated[
+    Path | None,
+    typer.Option("--weights", metavar="PATH", help="Load the base from this folder or GGUF file."),
+]
+Batch = Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Rows of one step.")]
+Rank = Annotated[int, typer.Option("--rank", metavar="N", min=1, help="Rank of the LoRA.")]
+MostTokens = Annotated[
+    int,
+    typer.Option("--max-tokens", metavar="N", min=16, help="Leave out rows of more tokens."),
+]
 
 
 @app.command("data")
@@ -194,6 +213,139 @@ def boundary(
     _print(adapter, as_json)
 
 
+@app.command("yes-no")
+def yes_no(
+    name: Name,
+    rows: Rows = None,
+    base: LargeBase = "qwen2.5-coder-0.5b",
+    weights: BaseWeights = None,
+    epochs: Epochs = 1,
+    rate: Rate = 2e-4,
+    rank: Rank = 16,
+    batch: Batch = 8,
+    max_tokens: MostTokens = 512,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Train a language model to judge by Yes or No.
+
+    Commands use it with --adapter NAME. If interrupted, run the same command again: it resumes,
+    and ends with the same weights.
+    """
+    from mgl.training.data import Example, read_rows
+    from mgl.training.fitting import Settings
+    from mgl.training.recipes import Recipe
+
+    _check(name, rows)
+    learnt = [row for path in rows or () for row in read_rows(path, Example)]
+    settings = Settings(epochs, batch, rate, rank, max_tokens, seed=seed)
+    _train_causal(name, "yes-no", learnt, base, weights, settings, Recipe(), as_json)
+
+
+@app.command("builder")
+def builder(
+    name: Name,
+    rows: Rows = None,
+    method: Annotated[
+        Literal["sft", "dpo", "grpo"],
+        typer.Option("--method", help="Imitate answers, prefer the better, or raise a reward."),
+    ] = "sft",
+    base: LargeBase = None,
+    start: Annotated[
+        str | None,
+        typer.Option("--from", metavar="ADAPTER", help="Go on from this adapter of the base."),
+    ] = None,
+    profile: Annotated[
+        str, typer.Option("--profile", metavar="NAME", help="The machine (`mgl serve`).")
+    ] = "cpu",
+    weights: BaseWeights = None,
+    epochs: Epochs = 2,
+    rate: Rate = 2e-4,
+    rank: Rank = 16,
+    batch: Batch = 8,
+    max_tokens: MostTokens = 2048,
+    seed: Seed = 0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what it will take, and train nothing.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Train a language model to build memories.
+
+    Commands use it with --adapter NAME. If interrupted, run the same command again: it resumes,
+    and ends with the same weights.
+    """
+    from mgl.models.adapters import find_adapter
+    from mgl.models.profiles import load_profile
+    from mgl.models.shipped import home
+    from mgl.serving.profile import load_serving_profile
+    from mgl.training.data import Example, Preference, read_rows
+    from mgl.training.fitting import Settings
+    from mgl.training.recipes import Plan, Recipe
+
+    _check(name, rows)
+    device = load_serving_profile(profile, home=home()).machine.device
+    chosen = base or ("qwen2.5-7b-instruct" if device == "cuda" else "qwen2.5-coder-0.5b")
+    learnt: list[Example] | list[Preference]
+    if method == "dpo":
+        learnt = [row for path in rows or () for row in read_rows(path, Preference)]
+    else:
+        learnt = [row for path in rows or () for row in read_rows(path, Example)]
+    settings = Settings(epochs, batch, rate, rank, max_tokens, seed=seed)
+    recipe = Recipe(
+        method,
+        at_once=math.gcd(batch, 4) if device == "cuda" else 1,
+        start=None if start is None else find_adapter(start, home(), "builder"),
+        vllm=device == "cuda",
+    )
+    plan = Plan.of(load_profile(chosen), learnt, settings, recipe, device)
+    if dry_run:
+        facts = plan.describe()
+        if as_json:
+            print_json(facts)
+        else:
+            print_pairs({key.replace("_", " "): str(value) for key, value in facts.items()})
+        return
+    say(f"about {plan.hours:.1f} hours on such a machine, and {plan.memory_gb:.1f} GB of weights")
+    _require_device(profile, device)
+    _train_causal(name, "builder", learnt, chosen, weights, settings, recipe, as_json)
+
+
+def _train_causal(
+    name: str,
+    kind: CausalKind,
+    rows: Sequence[Example] | Sequence[Preference],
+    base: str | None,
+    weights: Path | None,
+    settings: Settings,
+    recipe: Recipe,
+    as_json: bool,
+) -> None:
+    from mgl.models.fetch import fetch_weights
+    from mgl.models.profiles import DEFAULT_PROFILE, load_profile
+    from mgl.models.shipped import home
+    from mgl.observer import report_fetch
+    from mgl.training.causal import make_causal
+    from mgl.training.recipes import CausalBase
+
+    profile = load_profile(base or DEFAULT_PROFILE)
+    with open_observer() as observer:
+        folder = fetch_weights(profile, home(), explicit=weights, progress=report_fetch(observer))
+        own = CausalBase(profile.name, folder, profile.weights.hub.repo)
+        adapter = make_causal(name, kind, rows, own, settings, recipe, home(), observer)
+    _print(adapter, as_json)
+
+
+def _require_device(profile: str, device: str) -> None:
+    from mgl.retrieval.computing import has_gpu
+
+    if device == "cuda" and not has_gpu():
+        raise UsageError(
+            f"the profile {profile} is for a GPU, and this machine has none",
+            hint="use --profile cpu with a small --base, or --dry-run",
+        )
+
+
 @app.command("compare")
 def compare(
     name: Annotated[str, typer.Argument(metavar="NAME", help="An adapter (`mgl models`).")],
@@ -225,9 +377,18 @@ def compare(
     """
     from mgl.models.adapters import find_adapter
     from mgl.models.shipped import home
-    from mgl.training.data import Dialogue, read_rows
+    from mgl.training.data import Dialogue, Example, read_rows
 
     adapter = find_adapter(name, home())
+    if adapter.manifest.kind == "builder":
+        raise UsageError(
+            f"{name} builds memories: these are compared by the answers that they give",
+            hint="run `mgl eval` with --adapter and without it",
+        )
+    if adapter.manifest.kind == "yes-no":
+        answered = [row for path in rows or () for row in read_rows(path, Example)]
+        _compare_judges(adapter, answered, as_json)
+        return
     if adapter.manifest.kind == "boundary":
         labelled = [row for path in rows or () for row in read_rows(path, Dialogue)]
         _compare_boundaries(adapter, labelled, as_json)
@@ -289,19 +450,49 @@ def _compare_retrieval(adapter: Adapter, arguments: Arguments, as_json: bool) ->
     typer.echo(verdict)
 
 
+def _compare_judges(adapter: Adapter, rows: list[Example], as_json: bool) -> None:
+    from mgl.lab import Lab
+    from mgl.lab.model import ModelChoice
+    from mgl.training.judging import compare_judges
+
+    _require_unseen(adapter, {row.source for row in rows})
+    judged = {}
+    for label, used in ((adapter.identity, adapter.name), (adapter.manifest.base, None)):
+        choice = ModelChoice(adapter.manifest.base, engine="openvino", adapter=used)
+        with open_observer() as observer, Lab.open(choice, observer=observer) as lab:
+            judged[label] = lab.judge([row.prompt for row in rows])
+    labels = [row.completion == "Yes" for row in rows]
+    found = compare_judges(judged, labels, [row.source for row in rows])
+    if as_json:
+        print_json(found)
+        return
+    columns = [column for column in next(iter(found.values())) if column != "n"]
+    print_table(
+        ("JUDGE", "N", *map(str.upper, columns)),
+        [
+            (name, f"{scores['n']}", *(_format_lead(scores[column]) for column in columns))
+            for name, scores in found.items()
+        ],
+    )
+
+
+def _require_unseen(adapter: Adapter, sources: set[str]) -> None:
+    if not sources:
+        raise UsageError("there are no labels to compare with", hint="give --rows FILE")
+    if known := sources & set(adapter.manifest.sources):
+        raise UsageError(
+            f"{adapter.name} was trained on {len(known)} of these sources",
+            hint="give rows of others, for instance --corpus tiage-dev",
+        )
+
+
 def _compare_boundaries(adapter: Adapter, rows: list[Dialogue], as_json: bool) -> None:
     from mgl.models.shipped import home
     from mgl.retrieval.opening import open_embedder
     from mgl.retrieval.shifts import open_detector
     from mgl.training.comparing import compare_boundaries
 
-    if not rows:
-        raise UsageError("there are no labels to compare with", hint="give --rows FILE")
-    if known := {row.source for row in rows} & set(adapter.manifest.sources):
-        raise UsageError(
-            f"{adapter.name} was trained on {len(known)} of these conversations",
-            hint="give rows of others, for instance --corpus tiage-dev",
-        )
+    _require_unseen(adapter, {row.source for row in rows})
     embedder = open_embedder(adapter.manifest.base, home())
     found = compare_boundaries(open_detector(adapter.name, home()), embedder, rows)
     embedder.close()

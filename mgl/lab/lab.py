@@ -320,6 +320,13 @@ class Lab:
         log.attach(record.id)
         return self._place.loop.run(lambda: ask_about(client, text, limit, self._observer))
 
+    def judge(self, prompts: Sequence[Sequence[tuple[str, str]]]) -> list[float]:
+        """Ask the model for P(Yes) of prompts, each the (role, content) of its messages."""
+        from mgl.training.judging import ask_judge
+
+        place = self._place
+        return place.run(lambda: ask_judge(place.client(), prompts, self._observer))
+
     def export(self, source: str) -> dict[str, Any]:
         """Collect everything that a conversation's memory holds, as plain JSON values."""
         memory: Any = self.look_at(source).memory

@@ -9,14 +9,15 @@ length. The engine starts with the first call, and finds or downloads the weight
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from mgl.errors import EngineError, EngineTimeout, EngineUnavailable, UsageError
+from mgl.errors import EngineError, EngineTimeout, EngineUnavailable, ResourceError, UsageError
 from mgl.llm.engines.deferred import DeferredEngine
+from mgl.models.adapters import LORA, check_base, find_adapter, list_adapters, merge_causal
 from mgl.models.profiles import load_profile
 from mgl.observer import Observer, report_fetch
 from mgl.store import Store
@@ -43,8 +44,9 @@ class ModelChoice:
 
     ``profile`` is a name of `mgl models`; the default runs on a CPU. ``base_url`` names an
     OpenAI-compatible server; without it a server that `mgl serve` started for this model is used,
-    if there is one. ``adapter`` is a LoRA adapter that the server has loaded. ``weights`` is a path
-    that overrides every other place, ``models`` a folder of further profiles, and ``allow_hub``
+    if there is one. ``adapter`` is a LoRA of `mgl train`, or one that the server has loaded; it
+    brings its base where no profile is named. ``weights`` is a path that overrides every other
+    place, ``models`` a folder of further profiles, and ``allow_hub``
     permits downloads from the model hub. ``embedder`` and ``reranker`` name the models that
     memories retrieve with (``mgl.retrieval.opening``). ``context_tokens`` caps the context, so that
     a resumed run has the context it started with.
@@ -61,6 +63,12 @@ class ModelChoice:
     embedder: str | None = None
     reranker: str | None = None
     context_tokens: int | None = None
+
+    def with_adapter(self, home: Path) -> ModelChoice:
+        """Fill in the base of the adapter as the profile, where none is named."""
+        if self.adapter is None or self.profile or self.adapter not in list_adapters(home):
+            return self
+        return replace(self, profile=find_adapter(self.adapter, home).manifest.base)
 
     def with_server(self, home: Path, observer: Observer) -> ModelChoice:
         """Fill in a server started by `mgl serve`, if one fits and the choice does not exclude it.
@@ -143,11 +151,6 @@ class ModelChoice:
                 f"the engine {engine} runs on this machine and does not use a server",
                 hint="leave out --engine or --base-url",
             )
-        if engine != "openai" and self.adapter is not None:
-            raise UsageError(
-                f"the engine {engine} does not support adapters",
-                hint="leave out --adapter, or start a server with it (`mgl serve start`)",
-            )
         if engine == "openai" and self.weights is not None:
             raise UsageError(
                 "a server loads its own weights", hint="leave out --weights or --base-url"
@@ -184,11 +187,14 @@ def defer(
     from mgl.llm.engines import model_id, open_engine
     from mgl.llm.progress import TokenProgress
     from mgl.models.fetch import fetch_weights
+    from mgl.models.gguf import make_loadable
 
     engine = choice.engine_for(profile)
+    served, identity = _identify_adapter(choice, engine, home)
 
     async def start() -> Engine:
-        weights = endpoint = None
+        weights = endpoint = lora = None
+        cache = _converted_folder(profile, home)
         if engine != "openai":
             weights = await asyncio.to_thread(
                 fetch_weights,
@@ -198,32 +204,80 @@ def defer(
                 allow_hub=choice.allow_hub,
                 progress=report_fetch(observer),
             )
+            if choice.adapter is not None:
+                adapter = find_adapter(choice.adapter, home)
+                lora = adapter.folder
+                if engine == "openvino":
+                    cache = home / "converted" / adapter.identity
+                    merged = cache / "merged.gguf"
+                    weights = await asyncio.to_thread(
+                        merge_causal, adapter, weights, profile.name, merged
+                    )
+                else:
+                    await asyncio.to_thread(check_base, adapter, profile.name, weights)
+                    adapter.file(LORA)
             observer.note(f"starting {profile.name} ({engine})")
         elif choice.base_url is not None:
             from mgl.serving.probe import probe_once
 
             url, key = choice.base_url, choice.api_key
             found = await probe_once(url, key, profile.served_names, home, observer.note)
-            endpoint = Endpoint(url, key, choice.adapter, found)
-        cache = _converted_folder(profile, home)
-        return await open_engine(
-            profile,
-            engine,
-            weights=weights,
-            cache=cache,
-            home=home,
-            endpoint=endpoint,
-            progress=TokenProgress(observer),
-        )
+            endpoint = Endpoint(url, key, served, found)
+
+        def run(path: Path | None) -> Awaitable[Engine]:
+            return open_engine(
+                profile,
+                engine,
+                weights=path,
+                cache=cache,
+                home=home,
+                endpoint=endpoint,
+                adapter=identity,
+                lora=lora,
+                progress=TokenProgress(observer),
+            )
+
+        try:
+            return await run(weights)
+        except ResourceError:
+            loadable = None
+            if engine == "openvino" and cache and weights and weights.suffix == ".gguf":
+                loadable = await asyncio.to_thread(make_loadable, weights, cache / "loadable.gguf")
+            if loadable is None:
+                raise
+            return await run(loadable)
 
     return DeferredEngine(
         start,
         store,
-        model_id=model_id(profile, engine, choice.adapter),
+        model_id=model_id(profile, engine, identity),
         context_tokens=context_tokens,
         native_tools=profile.native_tools and engine == "openai",
         concurrency=CONCURRENCY[engine],
     )
+
+
+def _identify_adapter(
+    choice: ModelChoice, engine: EngineName, home: Path
+) -> tuple[str | None, str | None]:
+    """The adapter's name on the server, and its identity: name and content.
+
+    Servers of `mgl serve` know adapters by their identity; of another server's adapter mgl knows
+    the content only if the home has one of that name. UsageError for one that is not there.
+    """
+    name = choice.adapter
+    if name is None:
+        return None, None
+    if engine != "openai":
+        return None, find_adapter(name, home).identity
+    from mgl.serving.records import server_at
+
+    own = None if choice.base_url is None else server_at(home, choice.base_url)
+    loaded = [] if own is None else [id for id in own.adapters if name in (id, id.split("@")[0])]
+    if loaded:
+        return loaded[0], loaded[0]
+    known = name in list_adapters(home)
+    return name, find_adapter(name, home).identity if known else name
 
 
 def _converted_folder(profile: ModelProfile, home: Path) -> Path | None:

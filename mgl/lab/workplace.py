@@ -166,6 +166,7 @@ class Workplace:
             sampling=profile.sampling.model_dump(),
             embedder=choice.embedder or DEFAULT_EMBEDDER,
             reranker=choice.reranker or DEFAULT_RERANKER,
+            adapter=choice.adapter,
         )
 
     def open_client(self) -> tuple[Client, StoreCallLog]:
@@ -219,7 +220,7 @@ class Workplace:
     @cached_property
     def _resolved(self) -> ModelChoice:
         """The choice, with a running server filled in when the model is first needed."""
-        return self._choice.with_server(self._home, self._observer)
+        return self._choice.with_adapter(self._home).with_server(self._home, self._observer)
 
     @cached_property
     def _shared(self) -> tuple[Client, CallLog]:
@@ -346,6 +347,7 @@ class Workplaces:
             engine=own.engine or (known.engine if in_process else None),
             embedder=known.embedder,
             reranker=known.reranker,
+            adapter=own.adapter or known.adapter,
             context_tokens=known.context_tokens,
         )
 

@@ -175,6 +175,23 @@ def compile_schema(schema: Schema) -> Node:
     )
 
 
+def print_reply(value: Any) -> str:
+    """Write a JSON value in the layout of the grammars: what a model would have written.
+
+    >>> print_reply({"n": [1, 2], "of": [{"a": True}]})
+    '{"n": [1, 2], "of": [\\n  {"a": true}\\n]}'
+    """
+    if isinstance(value, dict):
+        members = (f"{_dump(name)}{KEY}{print_reply(each)}" for name, each in value.items())
+        return f"{{{ITEM.join(members)}}}"
+    if isinstance(value, list):
+        items = [print_reply(each) for each in value]
+        if value and all(isinstance(each, dict) for each in value):
+            return f"[{LINE}{LINE_ITEM.join(items)}\n]"
+        return f"[{ITEM.join(items)}]"
+    return _dump(value)
+
+
 def _dump(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(ITEM, KEY))
 

@@ -17,7 +17,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -26,19 +26,26 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mgl.errors import ResourceError, UsageError, describe_fault
-from mgl.models.files import compute_sha256
+from mgl.models.files import compute_sha256, hold_lock
 from mgl.models.shipped import data_dirs, require_space, suggest
 
 __all__ = [
     "ADAPTERS",
+    "CAUSAL",
     "Adapter",
     "AdapterKind",
     "Manifest",
+    "check_base",
     "check_name",
+    "check_tokenizer",
     "find_adapter",
+    "hash_base",
     "hash_question",
     "list_adapters",
+    "merge_causal",
     "merge_encoder",
+    "open_lora",
+    "read_lora",
     "write_adapter",
 ]
 
@@ -50,9 +57,13 @@ LORA_CONFIG: Final = "adapter_config.json"
 HEAD: Final = "head.safetensors"
 """What a boundary detector or a reranker makes of the encoder's states."""
 
-AdapterKind = Literal["retriever", "reranker", "boundary"]
+AdapterKind = Literal["retriever", "reranker", "boundary", "yes-no", "builder"]
+
+CAUSAL: Final[tuple[AdapterKind, ...]] = ("yes-no", "builder")
+"""Kinds that change a language model."""
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]*")
+_PADDING: Final = re.compile(r"\[PAD\d+\]")
 _LORA_KEY: Final = re.compile(r"(?:base_model\.model\.)?(.+)\.lora_A\.weight")
 
 
@@ -191,19 +202,15 @@ def merge_encoder(adapter: Adapter, base: Path, target: Path) -> Path:
                 f"{adapter.name} was trained with another {path.name} than that in {base}",
                 hint=f"fetch it with `mgl models get {manifest.base}`, or train the adapter again",
             )
-    config = json.loads(adapter.file(LORA_CONFIG).read_text(encoding="utf-8"))
-    lora = load_file(adapter.file(LORA))
     merged = load_file(weights)
-    for key in lora:
-        if match := _LORA_KEY.fullmatch(key):
-            name = f"{match[1]}.weight"
-            if name not in merged:
-                raise ResourceError(
-                    f"{adapter.name} changes {name}, which {base} does not have",
-                    hint="train the adapter again on that model",
-                )
-            grown = _grow(lora[key], lora[key.replace("lora_A", "lora_B")])
-            merged[name] = merged[name] + np.float32(config["lora_alpha"] / config["r"]) * grown
+    for module, change in read_lora(adapter).items():
+        name = f"{module}.weight"
+        if name not in merged:
+            raise ResourceError(
+                f"{adapter.name} changes {name}, which {base} does not have",
+                hint="train the adapter again on that model",
+            )
+        merged[name] = merged[name] + change
     require_space(target.parent, weights.stat().st_size)
     scratch = target.with_name(f".{target.name}.new")
     shutil.rmtree(scratch, ignore_errors=True)
@@ -212,6 +219,123 @@ def merge_encoder(adapter: Adapter, base: Path, target: Path) -> Path:
     shutil.rmtree(target, ignore_errors=True)
     scratch.replace(target)
     return target
+
+
+def hash_base(weights: Path) -> dict[str, str]:
+    """Hash the weights of a language model, and its vocabulary: of a GGUF file, or a model folder.
+
+    ResourceError where one cannot be read.
+    """
+    files = [weights] if weights.suffix == ".gguf" else sorted(weights.glob("*.safetensors"))
+    if not files:
+        raise ResourceError(
+            f"{weights} has no safetensors files",
+            hint="give the folder of a Hugging Face model, or a GGUF file",
+        )
+    hashes = [compute_sha256(path) for path in files]
+    whole = hashes[0] if len(hashes) == 1 else _hash(" ".join(hashes))
+    return {"base_sha256": whole, "tokenizer_sha256": hash_vocabulary(weights)}
+
+
+def hash_vocabulary(weights: Path) -> str:
+    """Hash the tokens of a language model in the order of their ids: of a GGUF file, or of a model
+    folder, alike."""
+    if weights.suffix == ".gguf":
+        from mgl.models.gguf import read_tokens
+
+        tokens = read_tokens(weights)
+    else:
+        from tokenizers import Tokenizer
+
+        path = weights / "tokenizer.json"
+        if not path.is_file():
+            raise ResourceError(
+                f"{weights} has no tokenizer.json", hint="give the folder of a Hugging Face model"
+            )
+        known = Tokenizer.from_file(str(path)).get_vocab(with_added_tokens=True)
+        tokens = sorted(known, key=lambda token: known[token])
+    return _hash(json.dumps([token for token in tokens if not _PADDING.fullmatch(token)]))
+
+
+def check_base(adapter: Adapter, name: str, weights: Path) -> None:
+    """Check that an adapter changes this language model: its profile's name and its files.
+
+    UsageError for an adapter of another kind or model, ResourceError for other files.
+    """
+    manifest = adapter.manifest
+    if manifest.kind not in CAUSAL:
+        raise UsageError(
+            f"{adapter.name} is an adapter of kind {manifest.kind}, and changes no language model",
+            hint=f"choose one of kind {' or '.join(CAUSAL)} (`mgl models`)",
+        )
+    if manifest.base != name:
+        raise UsageError(
+            f"{adapter.name} was trained for {manifest.base}, not for {name}",
+            hint=f"use it with --model {manifest.base}",
+        )
+    check_tokenizer(adapter, weights)
+    if hash_base(weights)["base_sha256"] != manifest.base_sha256:
+        raise ResourceError(
+            f"{adapter.name} was trained with other weights than {weights}",
+            hint=f"fetch them with `mgl models get {manifest.base}`, or train the adapter again",
+        )
+
+
+def check_tokenizer(adapter: Adapter, weights: Path) -> None:
+    """ResourceError where an adapter was trained with other tokens than a model has."""
+    if hash_vocabulary(weights) != adapter.manifest.tokenizer_sha256:
+        raise ResourceError(
+            f"{adapter.name} was trained with another tokenizer than that of {weights}",
+            hint=f"use it with {adapter.manifest.base}, or train it again",
+        )
+
+
+def open_lora(name: str, folder: Path) -> tuple[str, Adapter | None]:
+    """The identity of a LoRA in a folder, whoever trained it: the name and a hash of its content,
+    or the name alone where no LoRA is there; with it the adapter, if mgl trained it."""
+    if (folder / MANIFEST).is_file():
+        adapter = replace(_read(folder), name=name)
+        return adapter.identity, adapter
+    files = [folder / LORA_CONFIG, folder / LORA]
+    if not all(path.is_file() for path in files):
+        return name, None
+    return f"{name}@{_hash(' '.join(map(compute_sha256, files)))[:12]}", None
+
+
+def read_lora(adapter: Adapter) -> dict[str, NDArray[np.float32]]:
+    """What a LoRA adds to the weight of each module, by its name in the model: alpha / r · B · A.
+
+    ResourceError where its files are not those of the manifest.
+    """
+    from safetensors.numpy import load_file
+
+    config = json.loads(adapter.file(LORA_CONFIG).read_text(encoding="utf-8"))
+    lora, scale = load_file(adapter.file(LORA)), np.float32(config["lora_alpha"] / config["r"])
+    return {
+        match[1]: scale * _grow(lora[key], lora[key.replace("lora_A", "lora_B")])
+        for key in lora
+        if (match := _LORA_KEY.fullmatch(key))
+    }
+
+
+def merge_causal(adapter: Adapter, base: Path, name: str, target: Path) -> Path:
+    """Write the GGUF file of a language model with an adapter merged into its weights, once.
+
+    ``name`` is that of the model's profile. Errors as of ``check_base``, ``read_lora`` and
+    ``mgl.models.gguf.merge_gguf``.
+    """
+    if target.is_file():
+        return target
+    from mgl.models.gguf import merge_gguf
+
+    check_base(adapter, name, base)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with hold_lock(target.parent / ".merging"):
+        return target if target.is_file() else merge_gguf(base, read_lora(adapter), target)
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _grow(down: NDArray[Any], up: NDArray[Any]) -> NDArray[np.float32]:

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from mgl.errors import MglError
+from mgl.models.adapters import LORA, LORA_CONFIG, check_tokenizer, open_lora
 from mgl.models.hub import is_complete_model
 from mgl.models.profiles import ModelProfile
 from mgl.serving.machine import (
@@ -120,6 +122,14 @@ def check_adapter(
             f"{model.name}",
             "serve the model that it was trained for, or choose another adapter",
         )
+    try:
+        _, own = open_lora(name, folder)
+        if own is not None:
+            own.file(LORA), own.file(LORA_CONFIG)
+            if weights is not None and (weights / "tokenizer.json").is_file():
+                check_tokenizer(own, weights)
+    except MglError as error:
+        return _fail(title, error.message, error.hint)
     return Check(title, True, str(folder))
 
 

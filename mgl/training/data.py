@@ -26,7 +26,12 @@ from mgl import registry
 from mgl.benchmarks.base import Benchmark
 from mgl.errors import InputError, UsageError, describe_fault
 from mgl.llm.calls import content_hash
+from mgl.llm.prompting import reader_messages
+from mgl.memories.calls import SUPPORTED
 from mgl.models.shipped import suggest
+from mgl.prompt import one_line
+from mgl.retrieval import LexicalIndex
+from mgl.text.names import find_names
 from mgl.types import Conversation, Document
 
 __all__ = [
@@ -255,8 +260,26 @@ def _of_benchmark(
             yield Pair(item.question.text, lines[turn], (), talk.id, name, licence)
 
 
-def _read_hotpotqa(path: Path, _: Collection[str]) -> Iterator[Pair]:
-    """Yield both gold paragraphs of each question, in either form of its files."""
+@dataclass(frozen=True, slots=True)
+class _MultiHop:
+    """A question over paragraphs, by title; those that are ``gold`` help to answer it."""
+
+    question: str
+    answer: str
+    paragraphs: Mapping[str, str]
+    gold: Collection[str]
+
+    @property
+    def texts(self) -> dict[str, str]:
+        return {title: f"{title}: {text}" for title, text in self.paragraphs.items()}
+
+    @property
+    def source(self) -> str:
+        return Document.from_text("", "\n".join(self.texts.values())).id
+
+
+def _read_hotpotqa(path: Path) -> Iterator[_MultiHop]:
+    """Yield the questions of both forms of its files."""
     for file in sorted(path.glob("hotpotqa*.json*")):
         text = file.read_text(encoding="utf-8")
         rows = map(json.loads, text.splitlines()) if file.suffix == ".jsonl" else json.loads(text)
@@ -264,32 +287,72 @@ def _read_hotpotqa(path: Path, _: Collection[str]) -> Iterator[Pair]:
             if "contexts" in row:
                 gold = {each["title"] for each in row["contexts"] if each["is_supporting"]}
                 paragraphs = {each["title"]: each["paragraph_text"] for each in row["contexts"]}
-                question = row["question_text"]
+                answer = " ".join(row["answers_objects"][0]["spans"])
+                yield _MultiHop(row["question_text"], answer, paragraphs, gold)
             else:
                 gold = {title for title, _ in row["supporting_facts"]}
                 paragraphs = {title: "".join(said) for title, said in row["context"]}
-                question = row["question"]
-            yield from _of_paragraphs(question, paragraphs, gold, "hotpotqa", "CC BY-SA 4.0")
+                yield _MultiHop(row["question"], row.get("answer", ""), paragraphs, gold)
 
 
-def _read_musique(path: Path, _: Collection[str]) -> Iterator[Pair]:
-    """Yield the gold paragraphs of each question."""
+def _read_musique(path: Path) -> Iterator[_MultiHop]:
     for file in sorted(path.glob("musique*.json")):
         for row in json.loads(file.read_text(encoding="utf-8")):
             paragraphs = {each["title"]: each["paragraph_text"] for each in row["paragraphs"]}
             gold = {each["title"] for each in row["paragraphs"] if each["is_supporting"]}
-            yield from _of_paragraphs(row["question"], paragraphs, gold, "musique", "CC BY 4.0")
+            yield _MultiHop(row["question"], row.get("answer", ""), paragraphs, gold)
 
 
-def _of_paragraphs(
-    question: str, paragraphs: Mapping[str, str], gold: Collection[str], corpus: str, licence: str
-) -> Iterator[Pair]:
-    texts = {title: f"{title}: {text}" for title, text in paragraphs.items()}
-    source = Document.from_text("", "\n".join(texts.values())).id
-    negatives = tuple(text for title, text in texts.items() if title not in gold)[:MOST_NEGATIVES]
-    for title in texts:
-        if title in gold:
-            yield Pair(question, texts[title], negatives, source, corpus, licence)
+_MULTI_HOP: Final = {
+    "hotpotqa": ("CC BY-SA 4.0", _read_hotpotqa),
+    "musique": ("CC BY 4.0", _read_musique),
+}
+
+
+def _read_paragraphs(corpus: str, path: Path, _: Collection[str]) -> Iterator[Pair]:
+    """Yield the gold paragraphs of each question."""
+    licence, read = _MULTI_HOP[corpus]
+    for asked in read(path):
+        negatives = tuple(t for title, t in asked.texts.items() if title not in asked.gold)
+        for title, text in asked.texts.items():
+            if title in asked.gold:
+                yield Pair(
+                    asked.question,
+                    text,
+                    negatives[:MOST_NEGATIVES],
+                    asked.source,
+                    corpus,
+                    licence,
+                )
+
+
+def _read_support(corpus: str, path: Path, _: Collection[str]) -> Iterator[Example]:
+    """Yield for each question whether a passage says the answer: of a gold paragraph that holds it,
+    Yes, and one No: of the paragraph most like the question that does not hold it, or, for every
+    other question by its hash, of the gold paragraph for another name in it."""
+    licence, read = _MULTI_HOP[corpus]
+    for asked in read(path):
+        answer = asked.answer.casefold()
+        texts = asked.texts
+        helps = [texts[title] for title in texts if title in asked.gold]
+        says = [text for text in helps if answer in text.casefold()]
+        silent = [
+            text for text in texts.values() if text not in helps and answer not in text.casefold()
+        ]
+        if answer in ("", "yes", "no") or not says or not silent:
+            continue
+        scores = LexicalIndex.of(silent).scores(asked.question)
+        wrong = (silent[int(scores.argmax())], asked.answer)
+        known = f"{asked.question} {asked.answer}".casefold()
+        names = [name.name for name in find_names(says[0]) if name.name.casefold() not in known]
+        if names and int(content_hash(asked.question)[:8], 16) % 2:
+            wrong = (says[0], names[0])
+        for passage, claim, reply in [(says[0], asked.answer, "Yes"), (*wrong, "No")]:
+            prompt = SUPPORTED.render(
+                block=one_line(passage), question=one_line(asked.question), claim=one_line(claim)
+            )
+            messages = tuple((each.role, each.content) for each in reader_messages(prompt))
+            yield Example(messages, reply, "", asked.source, f"{corpus}-support", licence)
 
 
 def _read_tiage(corpus: str, path: Path, _: Collection[str]) -> Iterator[Dialogue]:
@@ -303,8 +366,10 @@ def _read_tiage(corpus: str, path: Path, _: Collection[str]) -> Iterator[Dialogu
 
 CORPORA: Final[Mapping[str, tuple[str, Reader]]] = {
     "longmemeval-s": ("longmemeval", _read_longmemeval),
-    "hotpotqa": ("multihop", _read_hotpotqa),
-    "musique": ("multihop", _read_musique),
+    "hotpotqa": ("multihop", partial(_read_paragraphs, "hotpotqa")),
+    "musique": ("multihop", partial(_read_paragraphs, "musique")),
+    "hotpotqa-support": ("multihop", partial(_read_support, "hotpotqa")),
+    "musique-support": ("multihop", partial(_read_support, "musique")),
     "locomo": ("locomo", _read_locomo),
     "tiage": ("tiage/train.json", partial(_read_tiage, "tiage")),
     "tiage-dev": ("tiage/dev.json", partial(_read_tiage, "tiage-dev")),

@@ -60,12 +60,14 @@ def keep_training(
     *,
     base: Base,
     adapted_to: Collection[str] = (),
+    recipe: Mapping[str, Any] | None = None,
 ) -> Adapter:
     """Train in a folder of the home, which is removed once the adapter is written with its manifest
     and its page, ``record.md``.
 
     ``rows`` are all that it is made with, development included. ``adapted_to`` are sources whose
-    text it reads and whose questions it does not. Errors as of ``train`` and ``write_adapter``.
+    text it reads and whose questions it does not, ``recipe`` further settings.
+    Errors as of ``train`` and ``write_adapter``.
     """
     work = home / "training" / name
     work.mkdir(parents=True, exist_ok=True)
@@ -79,7 +81,7 @@ def keep_training(
         "adapted_to": sorted(adapted_to),
         "questions": sorted(questions),
         "rows": Counter(row.corpus for row in rows),
-        "settings": asdict(settings),
+        "settings": {**asdict(settings), **(recipe or {})},
         "metrics": {key: round(value, 4) for key, value in trained.metrics.items()},
     }
     page = _describe(name, manifest, trained)

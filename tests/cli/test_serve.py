@@ -159,7 +159,8 @@ def test_dry_run_prints_the_command_and_starts_nothing(
     ("words", "said"),
     [
         (("here", "--detach", "--dry-run"), "--dry-run starts nothing"),
-        (("here", "--adapter", "tales"), "'tales' is not NAME=PATH"),
+        (("here", "--adapter", "tales"), "there is no adapter called 'tales'"),
+        (("here", "--adapter", "tales="), "'tales=' is not NAME or NAME=PATH"),
         (("heer", "--dry-run"), "there is no serving profile called 'heer'"),
         (("here", "--model", "tinny"), "there is no model profile called 'tinny'"),
     ],

@@ -151,7 +151,6 @@ def test_what_cannot_work_is_refused_before_anything_is_done(book: Path) -> None
         ModelChoice(SERVED),
         ModelChoice("smollm2-135m", engine="openai"),
         ModelChoice("smollm2-135m", engine="openvino", base_url="http://x"),
-        ModelChoice("smollm2-135m", adapter="tales"),
         ModelChoice(SERVED, base_url="http://x", weights=Path("w")),
         ModelChoice("bge-m3"),
     ],

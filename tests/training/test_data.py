@@ -75,6 +75,26 @@ def test_gold_evidence_becomes_pairs_with_source_and_licence(folder: Path) -> No
     assert all("Cy: ." in row.negatives for row in rows[3:] if isinstance(row, Pair))
 
 
+def test_support_is_asked_of_a_passage_that_says_the_answer_and_of_one_that_does_not(
+    tmp_path: Path,
+) -> None:
+    said = [["Ann", ["Ann met Bo in Oslo."]], ["Bo", ["Bo sold a ring."]], ["Cy", ["Cy sold."]]]
+    facts = [["Ann", 0], ["Bo", 0]]
+    asked = {"supporting_facts": facts, "context": said}
+    rows = [
+        {**asked, "question": "Who sold what?", "answer": "a ring"},
+        {**asked, "question": "Did Bo sell it?", "answer": "yes"},
+        {**asked, "question": "Where did Ann meet Bo?", "answer": "Oslo"},
+    ]
+    (tmp_path / "multihop").mkdir()
+    (tmp_path / "multihop" / "hotpotqa_train100.json").write_text(json.dumps(rows))
+    found = [row for row in collect(["hotpotqa-support"], tmp_path) if isinstance(row, Example)]
+    assert [row.completion for row in found] == ["Yes", "No", "Yes", "No"], "none of a yes"
+    shown = [row.prompt[1][1] for row in found]
+    assert "Bo: Bo sold a ring.\n\nQuestion: Who sold what?\nProposed answer: a ring" in shown[0]
+    assert "Cy: Cy sold.\n\nQuestion: Who sold what?\nProposed answer: a ring" in shown[1]
+
+
 def test_labels_of_shifts_become_dialogues(folder: Path) -> None:
     (row,) = collect(["tiage"], folder)
     assert isinstance(row, Dialogue)
@@ -137,6 +157,20 @@ def test_what_cannot_be_trained_is_one_line(
 
 
 MANIFEST = {"kind": "retriever", "base": "all-minilm-l6-v2", "licence": "MIT"}
+
+
+def test_a_language_model_is_refused_where_it_learnt(
+    mgl: Mgl, folder: Path, mgl_home: Path
+) -> None:
+    from mgl.benchmarks.locomo import LOCOMO
+
+    learnt = {"sources": [LOCOMO.read(folder / "locomo").sources["c"]().id]}
+    written = {**MANIFEST, "kind": "builder", "base": "smollm2-135m", **learnt}
+    write_adapter("mine", mgl_home, written, [])
+    run = ("eval", "run", "locomo", "--memory", "turns", "--data", folder / "locomo")
+    refused = mgl(*run, "--adapter", "mine", "--model", "smollm2-135m", "--out", folder / "run")
+    assert refused.exit_code == 2
+    assert "mine was trained on c, which this run measures" in refused.stderr
 
 
 @pytest.mark.parametrize("by", ["source", "question"])

@@ -295,7 +295,11 @@ def _assign_settings(
 
 
 def _find_adapters(models: Mapping[str, ModelFacts], methods: Sequence[Method]) -> list[Adapter]:
-    tools = {name for facts in models.values() for name in (facts.embedder, facts.reranker)}
+    tools = {
+        name
+        for facts in models.values()
+        for name in (facts.embedder, facts.reranker, facts.adapter)
+    }
     return find_adapters(tools, methods, home())
 
 

@@ -15,7 +15,8 @@ __all__ = ["model_id", "open_engine"]
 
 
 def model_id(profile: ModelProfile, engine: EngineName, adapter: str | None = None) -> str:
-    """What decides a reply besides the request: profile, weights, engine, adapter."""
+    """What decides a reply besides the request: profile, weights, engine, and the identity of the
+    adapter, which has a hash of its content."""
     weights = profile.weights
     revision = weights.hub.revision if weights.sha256 is None else weights.sha256[:12]
     return f"{profile.name}@{revision}+{engine}" + (f"+{adapter}" if adapter else "")
@@ -29,6 +30,8 @@ async def open_engine(
     cache: Path | None = None,
     home: Path | None = None,
     endpoint: Endpoint | None = None,
+    adapter: str | None = None,
+    lora: Path | None = None,
     progress: TokenProgress | None = None,
 ) -> Engine:
     """Start an engine for a profile: the profile's own, or the one named.
@@ -37,10 +40,13 @@ async def open_engine(
     ``cache`` is the folder for the converted weights that an engine loads faster. With a ``home``
     OpenVINO runs in a process that the commands of this home share; where the system has no such
     sockets, or the home's path is too long for one, and without a home, it runs in this process.
-    ``progress`` hears how far long calls are.
+    ``adapter`` is the identity of an adapter: on a server the endpoint names it, OpenVINO has it
+    merged into its weights, and transformers loads it from the folder ``lora``. ``progress`` hears
+    how far long calls are.
     """
     engine = engine or profile.engine
-    identity = model_id(profile, engine, endpoint.adapter if endpoint else None)
+    adapter = adapter or (endpoint.adapter if endpoint else None)
+    identity = model_id(profile, engine, adapter)
     if engine == "openai":
         from mgl.llm.engines.openai import OpenAIEngine
 
@@ -76,5 +82,5 @@ async def open_engine(
     from mgl.llm.engines.transformers import TransformersEngine
 
     return await asyncio.to_thread(
-        TransformersEngine, weights, model_id=identity, context_tokens=context
+        TransformersEngine, weights, model_id=identity, context_tokens=context, lora=lora
     )

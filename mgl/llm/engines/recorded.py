@@ -43,7 +43,7 @@ class ModelFacts:
 
     ``weights_sha256`` is the profile's pin, or the hash of the file that was given instead; None
     for a server, which has its own weights. ``sampling`` is the publisher's; ``embedder`` and
-    ``reranker`` are the names of what memories retrieve with.
+    ``reranker`` are the names of what memories retrieve with, ``adapter`` that of the model's LoRA.
     """
 
     profile: str
@@ -57,6 +57,7 @@ class ModelFacts:
     sampling: Mapping[str, float]
     embedder: str
     reranker: str
+    adapter: str | None = None
 
 
 class RecordedCalls:

@@ -31,10 +31,12 @@ class TransformersEngine:
     native_tools = False
     concurrency = 1
 
-    def __init__(self, weights: Path, *, model_id: str, context_tokens: int) -> None:
+    def __init__(
+        self, weights: Path, *, model_id: str, context_tokens: int, lora: Path | None = None
+    ) -> None:
         self.model_id = model_id
         self.context_tokens = context_tokens
-        self._torch, self._tokenizer, self._model, self._backend = _load(weights)
+        self._torch, self._tokenizer, self._model, self._backend = _load(weights, lora)
         self._tokenizing = threading.Lock()
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="mgl-transformers")
 
@@ -130,8 +132,21 @@ class TransformersEngine:
         return tuple(value if math.isfinite(value) else 0.0 for value in chosen)
 
 
-def _load(weights: Path) -> tuple[Any, Any, Any, Any]:
-    """(torch, tokenizer, model, Outlines backend) of a folder or a GGUF file."""
+def merge_lora(model: Any, folder: Path) -> Any:
+    """Merge a LoRA into a model by PEFT; UsageError where that is not installed."""
+    try:
+        from peft import PeftModel
+    except ImportError as error:
+        raise UsageError(
+            "an adapter needs the package peft, which is not installed",
+            hint=install_hint("training"),
+        ) from error
+    return PeftModel.from_pretrained(model, folder).merge_and_unload()
+
+
+def _load(weights: Path, lora: Path | None = None) -> tuple[Any, Any, Any, Any]:
+    """(torch, tokenizer, model, Outlines backend) of a folder or a GGUF file, with the LoRA of a
+    folder merged into the model."""
     try:
         import outlines
         import torch
@@ -163,6 +178,8 @@ def _load(weights: Path) -> tuple[Any, Any, Any, Any]:
             f"the tokenizer of {weights} has no chat template",
             hint="use an instruction-tuned model; its tokenizer_config.json has one",
         )
+    if lora is not None:
+        model = merge_lora(model, lora)
     # The publisher's sampling defaults must not leak into requests that say how to sample.
     published = model.generation_config
     ends = published.eos_token_id if published.eos_token_id is not None else tokenizer.eos_token_id

@@ -1,0 +1,134 @@
+"""Rows as a language model reads them: tokenized as engines do, answers as grammars lay them out.
+
+tokenizer, model = load_causal(weights)
+prompt, answer = tokenize(tokenizer, row.prompt, row.completion)
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mgl.errors import ResourceError, UsageError, install_hint
+from mgl.llm.grammar import to_regex
+from mgl.llm.schemas import compile_schema, print_reply
+from mgl.observer import Observer
+from mgl.training.data import Example, Preference
+
+__all__ = ["Tokens", "explain_import", "lay_out", "load_causal", "take_rows", "tokenize"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """A row: token ids of its prompt, and of its one answer, or of the better and the worse; beside
+    them the messages, the answers as texts and the schema."""
+
+    prompt: list[int]
+    answers: list[list[int]]
+    messages: list[dict[str, str]]
+    texts: list[str]
+    schema: str = ""
+
+
+def load_causal(weights: Path) -> tuple[Any, Any]:
+    """Load tokenizer and model of a GGUF file or a model folder, in bfloat16 where that is fast.
+
+    UsageError without the extra ``mgl[training]``, ResourceError where it does not load or the
+    tokenizer has no chat template.
+    """
+    from mgl.retrieval.computing import choose_dtype
+
+    try:
+        import torch
+        from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+        from transformers.utils.logging import disable_progress_bar
+    except ImportError as error:
+        raise explain_import(error) from error
+    disable_progress_bar()
+    options: dict[str, Any] = {"local_files_only": True}
+    folder = weights
+    if weights.suffix == ".gguf":
+        folder, options["gguf_file"] = weights.parent, weights.name
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, **options)
+        if weights.suffix == ".gguf":
+            options["quantization_config"] = GgufConfig(dequantize=True)
+        dtype = getattr(torch, choose_dtype(None))
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, **options)
+    except ImportError as error:
+        raise explain_import(error) from error
+    except (OSError, ValueError) as error:
+        raise ResourceError(
+            f"{weights} cannot be loaded: {str(error)[:300]}",
+            hint="give the folder of a Hugging Face model, or a GGUF file",
+        ) from error
+    if tokenizer.chat_template is None:
+        raise ResourceError(
+            f"the tokenizer of {weights} has no chat template",
+            hint="use an instruction-tuned model",
+        )
+    for key in ("quantization_config", "_pre_quantization_dtype"):
+        if hasattr(model.config, key):
+            delattr(model.config, key)
+    return tokenizer, model
+
+
+def tokenize(
+    tokenizer: Any, prompt: Sequence[tuple[str, str]], answer: str
+) -> tuple[list[int], list[int]]:
+    """The token ids of a prompt as the engines send it, and of an answer with its end."""
+    messages = _list_messages(prompt)
+    text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+    ids, answered = tokenizer([text, answer], add_special_tokens=False)["input_ids"]
+    return ids, [*answered, tokenizer.eos_token_id]
+
+
+def lay_out(answer: str, schema: str) -> str | None:
+    """An answer in the layout of its schema's grammar; None where that does not allow it."""
+    if not schema:
+        return answer
+    described = json.loads(schema)
+    try:
+        laid = print_reply(json.loads(answer))
+    except ValueError:
+        return None
+    return laid if re.fullmatch(to_regex(compile_schema(described)), laid) else None
+
+
+def take_rows(
+    tokenizer: Any, rows: Sequence[Example | Preference], most: int, observer: Observer
+) -> list[Tokens]:
+    """Tokenize rows, but for those of more than ``most`` tokens and those whose answer no reply can
+    be, and note how many these are."""
+    taken, dropped = [], Counter[str]()
+    for row in rows:
+        said = [row.completion] if isinstance(row, Example) else [row.chosen, row.rejected]
+        laid = [each for one in said if (each := lay_out(one, row.schema)) is not None]
+        if len(laid) < len(said):
+            dropped["are not what their schema allows"] += 1
+            continue
+        pairs = [tokenize(tokenizer, row.prompt, each) for each in laid]
+        prompt, answers = pairs[0][0], [answer for _, answer in pairs]
+        if len(prompt) + max(map(len, answers)) > most:
+            dropped[f"have more than {most:,} tokens"] += 1
+            continue
+        taken.append(Tokens(prompt, answers, _list_messages(row.prompt), laid, row.schema))
+    for why, count in dropped.items():
+        observer.note(f"{count:,} of {len(rows):,} rows {why}: left out")
+    return taken
+
+
+def _list_messages(prompt: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
+    return [{"role": role, "content": content} for role, content in prompt]
+
+
+def explain_import(error: ImportError) -> UsageError:
+    return UsageError(
+        f"training needs the package {error.name or error}, which is not installed",
+        hint=install_hint("training"),
+    )

@@ -1,0 +1,232 @@
+"""Adapters of language models: what they learn from, how a run resumes, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mgl.errors import InputError, ResourceError
+from mgl.models.adapters import LORA, LORA_CONFIG, Adapter
+from mgl.observer import SILENT
+from mgl.training.causal import CausalKind, make_causal
+from mgl.training.data import Example, Preference
+from mgl.training.fitting import Settings
+from mgl.training.recipes import CausalBase, Recipe
+from mgl.training.rewards import score_reply
+from mgl.training.tokens import lay_out, load_causal, take_rows, tokenize
+from tests.training.tiny_causal import SCHEMA, decoder, examples, judgements, preferences
+
+pytestmark = [
+    pytest.mark.training,
+    # those of TRL, PEFT and accelerate about themselves
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+SHORT = Settings(epochs=2, batch=4, rate=5e-3, rank=4, max_tokens=200)
+
+
+@pytest.fixture(scope="session")
+def base(tmp_path_factory: pytest.TempPathFactory) -> CausalBase:
+    return decoder(tmp_path_factory.mktemp("base"))
+
+
+def train(
+    base: CausalBase,
+    home: Path,
+    rows: Sequence[Example] | Sequence[Preference],
+    settings: Settings = SHORT,
+    recipe: Recipe | None = None,
+    kind: CausalKind = "builder",
+) -> Adapter:
+    return make_causal("mine", kind, rows, base, settings, recipe or Recipe(), home, SILENT)
+
+
+def test_an_adapter_is_what_peft_and_servers_read_with_a_page(
+    base: CausalBase, tmp_path: Path
+) -> None:
+    adapter = train(base, tmp_path, examples())
+    metrics = adapter.manifest.metrics
+    assert metrics["loss"] < metrics["loss before"]
+    assert adapter.manifest.base == "tiny"
+    assert adapter.manifest.settings["method"] == "sft"
+    assert len(adapter.manifest.sources) == 12
+    config = json.loads(adapter.file(LORA_CONFIG).read_text())
+    assert (config["base_model_name_or_path"], config["r"]) == ("made/tiny", 4)
+    assert "| 2 |" in (adapter.folder / "record.md").read_text()
+    assert not (tmp_path / "training" / "mine").exists()
+    from peft import PeftModel
+
+    model = PeftModel.from_pretrained(load_causal(base.folder)[1], adapter.folder)
+    assert model.peft_config["default"].r == 4
+
+
+def test_a_judge_is_measured_by_what_it_thinks_likely(base: CausalBase, tmp_path: Path) -> None:
+    metrics = train(base, tmp_path, judgements(), kind="yes-no").manifest.metrics
+    assert {"AUC", "AUC before", "ECE", "ECE before"} <= metrics.keys()
+    assert metrics["ECE"] < metrics["ECE before"] or metrics["loss"] < metrics["loss before"]
+    with pytest.raises(InputError, match="by Yes and by No"):
+        train(base, tmp_path, examples(), kind="yes-no")
+
+
+def test_preferences_raise_the_better_answer(base: CausalBase, tmp_path: Path) -> None:
+    adapter = train(base, tmp_path, preferences(), recipe=Recipe("dpo"))
+    assert adapter.manifest.metrics["loss before"] == pytest.approx(0.6931, abs=1e-3)
+    assert adapter.manifest.metrics["loss"] < 0.69
+    with pytest.raises(InputError, match="rows of the kind preference alone"):
+        train(base, tmp_path, examples(), recipe=Recipe("dpo"))
+
+
+def test_training_goes_on_from_an_adapter(base: CausalBase, tmp_path: Path) -> None:
+    first = train(base, tmp_path, examples())
+    second = train(base, tmp_path, preferences(), recipe=Recipe("dpo", start=first))
+    assert second.manifest.settings["start"] == first.identity
+    assert second.identity != first.identity
+
+
+def test_three_steps_of_grpo_log_every_term(base: CausalBase, tmp_path: Path) -> None:
+    settings = replace(SHORT, epochs=1, batch=2)
+    adapter = train(base, tmp_path, examples(7), settings, Recipe("grpo", group=2))
+    assert adapter.manifest.settings["group"] == 2
+    assert -1.05 <= adapter.manifest.metrics["loss"] <= 0
+
+
+def test_a_reward_is_the_answer_where_it_is_valid_and_quotes_the_text() -> None:
+    gold = '{"src": "Ann met Bo", "who": "Ann"}'
+    text = "Ann met Bo. Cy left."
+
+    def reward(reply: str, schema: str = "") -> float:
+        return score_reply(text, reply, gold, schema)["reward"]
+
+    assert reward(gold) == pytest.approx(1 + 0.05 * 0.5)
+    assert reward('{"src": "Ann saw Bo", "who": "Ann"}') == pytest.approx(0.05 * 0.5)
+    assert reward(gold, SCHEMA) == 0
+    # two words of four said are among the four of the gold reply
+    half = score_reply(text, '{"src": "Cy left", "who": "Ann Bo"}', gold, "")
+    assert half["answer"] == pytest.approx(0.5)
+    assert half["support"] == 1
+
+
+def test_answers_are_written_as_their_grammar_lays_them_out() -> None:
+    schema = json.dumps(
+        {
+            "type": "object",
+            "properties": {
+                "edits": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "properties": {"op": {"enum": ["add"]}, "n": {"type": "integer"}},
+                        "required": ["op", "n"],
+                        "additionalProperties": False,
+                    },
+                }
+            },
+            "required": ["edits"],
+            "additionalProperties": False,
+        }
+    )
+    compact = '{"edits":[{"op":"add","n":1},{"op":"add","n":20}]}'
+    laid = '{"edits": [\n  {"op": "add", "n": 1},\n  {"op": "add", "n": 20}\n]}'
+    assert lay_out(compact, schema) == laid
+    assert lay_out('{"edits":[]}', schema) == '{"edits": []}'
+    assert lay_out('{"edits":[{"op":"cut","n":1}]}', schema) is None
+    assert lay_out("no JSON", schema) is None
+
+
+def test_a_row_that_does_not_fit_is_dropped_and_no_end_is_cut(base: CausalBase) -> None:
+    tokenizer, _ = load_causal(base.folder)
+    rows = [*examples(3), replace(examples(1)[0], completion='{"what": "Ann"}')]
+    short, *long = sorted(
+        sum(map(len, tokenize(tokenizer, row.prompt, row.completion))) for row in examples(3)
+    )
+    assert min(long) > short
+    notes: list[str] = []
+    observer = SimpleNamespace(note=notes.append, progress=lambda *_: None)
+    (taken,) = take_rows(tokenizer, rows, short, observer)
+    assert len(taken.prompt) + len(taken.answers[0]) == short
+    assert taken.answers[0][-1] == tokenizer.eos_token_id
+    assert notes == [
+        f"2 of 4 rows have more than {short} tokens: left out",
+        "1 of 4 rows are not what their schema allows: left out",
+    ]
+
+
+RUN = """
+import sys
+from pathlib import Path
+from mgl.observer import SILENT
+from tests.training.test_causal import SHORT, train
+from tests.training.tiny_causal import CausalBase, examples
+import dataclasses
+base, home = map(Path, sys.argv[1:])
+settings = dataclasses.replace(SHORT, epochs=14)
+train(CausalBase("tiny", base, "made/tiny"), home, examples(), settings)
+"""
+
+
+def test_a_killed_training_ends_with_the_same_weights(base: CausalBase, tmp_path: Path) -> None:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+    def start(home: Path) -> subprocess.Popen[bytes]:
+        home.mkdir(exist_ok=True)
+        command = [sys.executable, "-c", RUN, str(base.folder), str(home)]
+        return subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+
+    assert start(tmp_path / "whole").wait() == 0
+    killed = start(tmp_path / "killed")
+    checkpoints = tmp_path / "killed" / "training" / "mine" / "checkpoints"
+    until = time.monotonic() + 300
+    while not list(checkpoints.glob("checkpoint-*/trainer_state.json")):
+        assert killed.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert not (tmp_path / "killed" / "adapters").exists()
+    assert start(tmp_path / "killed").wait() == 0
+    parts = [tmp_path / home / "adapters" / "mine" / LORA for home in ("whole", "killed")]
+    assert parts[0].read_bytes() == parts[1].read_bytes()
+
+
+def test_a_loss_that_is_no_number_is_one_line(base: CausalBase, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="the loss is not a number"):
+        train(base, tmp_path, examples(), replace(SHORT, rate=1e30))
+    assert not (tmp_path / "adapters").exists()
+
+
+def test_a_full_disk_is_one_line(
+    base: CausalBase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+    with pytest.raises(ResourceError, match="not enough disk"):
+        train(base, tmp_path, examples())
+
+
+def test_other_rows_do_not_go_on_from_a_checkpoint(base: CausalBase, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not a number"):
+        train(base, tmp_path, examples(), replace(SHORT, rate=1e30))
+    with pytest.raises(InputError, match="with other rows or settings"):
+        train(base, tmp_path, examples(), SHORT)
+
+
+def test_early_stopping_keeps_the_best_epoch(base: CausalBase, tmp_path: Path) -> None:
+    wild = replace(SHORT, epochs=8, rate=0.3, patience=1)
+    adapter: Any = train(base, tmp_path, examples(), wild)
+    epochs = (adapter.folder / "record.md").read_text().count("\n| ") - 1
+    assert epochs < 8
+    assert adapter.manifest.metrics["loss"] <= adapter.manifest.metrics["loss before"]
