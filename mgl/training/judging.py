@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any, Final
 
@@ -52,7 +52,7 @@ def score_judge(chances: Sequence[float], labels: Sequence[bool]) -> dict[str, f
 
 
 def compare_judges(
-    judged: dict[str, Sequence[float]], labels: Sequence[bool], sources: Sequence[str]
+    judged: Mapping[str, Sequence[float]], labels: Sequence[bool], sources: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
     """Score judges of the same rows, each score with its 95% interval, and by how much the first
     judge's is above: bootstrap over sources, paired."""
