@@ -9,11 +9,11 @@ reward = answer, where the reply is valid and its quotes are in the prompt, + 0.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from mgl.evaluation.scorers.words import multiset_f1, squad_words
 from mgl.training.tokens import lay_out
 
 __all__ = ["TERMS", "reward_term", "score_reply"]
@@ -29,13 +29,14 @@ QUOTES: Final = frozenset({"quote", "sentence", "src"})
 def score_reply(prompt: str, reply: str, gold: str, schema: str) -> dict[str, float]:
     """Score a reply by ``TERMS``, each from 0 to 1 but for the reward, which may be 1.05.
 
-    ``answer`` is the F1 of its words with the gold reply's (as SQuAD counts them), ``support`` the
-    share of its quotes that are in the prompt to the letter, 1 where it quotes nothing; ``brevity``
-    is 1 for nothing at all and 0 for twice the gold's length. A reply that is not what the schema
-    allows is worth nothing.
+    ``answer`` is the F1 of its words with the gold reply's, ``support`` the share of its quotes
+    that are in the prompt to the letter, 1 where it quotes nothing; ``brevity`` is 1 for nothing at
+    all and 0 for twice the gold's length. A reply that is not what the schema allows is worth
+    nothing.
     """
     valid = float(bool(reply.strip()) and lay_out(reply, schema) is not None)
-    answer = multiset_f1(Counter(squad_words(_read(reply))), Counter(squad_words(_read(gold))))
+    said, wanted = _count_words(reply), _count_words(gold)
+    answer = 2 * (said & wanted).total() / max(1, said.total() + wanted.total())
     quotes = list(_find_quotes(_parse(reply)))
     support = sum(each in prompt for each in quotes) / len(quotes) if quotes else 1.0
     brevity = max(0.0, 1.0 - len(reply) / max(1, 2 * len(gold)))
@@ -70,6 +71,10 @@ def _parse(reply: str) -> Any:
         return json.loads(reply)
     except ValueError:
         return reply
+
+
+def _count_words(reply: str) -> Counter[str]:
+    return Counter(re.findall(r"\w+", _read(reply).casefold()))
 
 
 def _read(reply: str) -> str:

@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 from mgl.llm.base import Message, Request
-from mgl.models.fetch import find_weights
-from mgl.models.profiles import load_profile
 from mgl.training.data import Example, write_rows
 from mgl.training.tokens import tokenize
 from tests.cli.conftest import Mgl, mgl
@@ -26,17 +24,18 @@ PROMPTS = (
 
 @pytest.mark.weights
 @pytest.mark.transformers
-async def test_a_training_prompt_has_the_tokens_of_the_served_request(mgl_home: Path) -> None:
+async def test_a_training_prompt_has_the_tokens_of_the_served_request(
+    smollm2_weights: Path, converted_weights: Path
+) -> None:
     transformers = pytest.importorskip("transformers", reason="needs mgl[training]")
     from mgl.llm.engines.openvino import OpenVinoEngine
 
-    weights = find_weights(load_profile("smollm2-135m"), mgl_home)
-    if weights is None:
-        pytest.skip("the weights of smollm2-135m are not here")
+    weights = smollm2_weights
     tokenizer = transformers.AutoTokenizer.from_pretrained(
         weights.parent, gguf_file=weights.name, local_files_only=True
     )
-    engine = OpenVinoEngine(weights, model_id="x", context_tokens=8192)
+    cache = converted_weights / "smollm2-135m"
+    engine = OpenVinoEngine(weights, model_id="x", context_tokens=8192, cache_gb=1, cache=cache)
     try:
         for prompt in PROMPTS:
             messages = tuple(Message(role, content) for role, content in prompt)  # type: ignore[arg-type]
