@@ -60,6 +60,8 @@ _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
         "mnemis": "mgl.memories.mnemis:Mnemis",
         "naive-rag": "mgl.baselines.naive_rag:NaiveRag",
         "nemori": "mgl.baselines.nemori:Nemori",
+        "peer:lightrag": "mgl.peers.kinds:LightRag",
+        "peer:mem0": "mgl.peers.kinds:Mem0",
         "passages": "mgl.baselines.passages:Passages",
         "premem": "mgl.baselines.premem:PreMem",
         "read-agent": "mgl.baselines.read_agent:ReadAgent",

@@ -40,7 +40,7 @@ Environment:
 COMMANDS = {
     "Memories": ("ask", "build", "add", "chat", "list", "show", "log", "export", "edit", "forget"),
     "Models and servers": ("models", "serve", "proxy", "doctor"),
-    "Evaluation": ("data", "eval", "reproduce", "report"),
+    "Evaluation": ("data", "eval", "reproduce", "report", "peer"),
     "Training": ("train",),
 }
 """Each is a module of this package, with a function or a ``Typer`` called ``app``."""

@@ -79,8 +79,9 @@ class Proxy:
 
     ``model`` is the name that requests use; ``key``, where one is given, has to come with each.
     ``stage`` is what calls are booked to; change it between two uses. Port 0 takes any that is free
-    (``base_url`` says which). Calls state the lineage that was stated around ``async with``
-    (``mgl.llm.calls.showing``).
+    (``base_url`` says which); with ``keep_port`` it is kept for the next ``async with``, until
+    ``close``. ``failures`` are the errors that requests ended in. Calls state the lineage that was
+    stated around ``async with`` (``mgl.llm.calls.showing``).
     """
 
     def __init__(
@@ -93,17 +94,21 @@ class Proxy:
         port: int = 0,
         stage: str = "proxy",
         reply_tokens: int = REPLY_TOKENS,
+        keep_port: bool = False,
     ) -> None:
         self._llm = llm
         self._embedder = embedder
-        self._model = model
-        self._key = key
+        self.model = model
+        self.key = key
+        self._keep_port = keep_port
+        self._held: socket.socket | None = None
         self._port = port
         self._reply_tokens = reply_tokens
         self._draws: Counter[str] = Counter()
         self._server: uvicorn.Server | None = None
         self.stage = stage
         self.calls = 0
+        self.failures: list[MglError] = []
 
     @property
     def base_url(self) -> str:
@@ -116,8 +121,9 @@ class Proxy:
 
     async def __aenter__(self) -> Self:
         app, uvicorn = self._make_app()
-        taken = self._bind()
-        self._port = taken.getsockname()[1]
+        if self._held is None:
+            self._held = self._bind()
+        self._port = self._held.getsockname()[1]
         config = uvicorn.Config(
             app,
             log_config=None,
@@ -129,7 +135,7 @@ class Proxy:
         config.load()
         server = self._server = uvicorn.Server(config)  # whose ``serve`` would take over Ctrl-C
         server.lifespan = config.lifespan_class(config)
-        await server.startup(sockets=[taken])
+        await server.startup(sockets=[self._held.dup()])
         self._context = copy_context()
         self._serving = asyncio.create_task(server.main_loop())
         return self
@@ -141,6 +147,14 @@ class Proxy:
             with suppress(asyncio.CancelledError):
                 await self._serving
             await server.shutdown()
+        if not self._keep_port:
+            self.close()
+
+    def close(self) -> None:
+        """Give the port back."""
+        if self._held is not None:
+            self._held.close()
+            self._held = None
 
     async def wait(self) -> None:
         """Serve until the server ends."""
@@ -196,6 +210,7 @@ class Proxy:
                 task = asyncio.create_task(answer(), context=self._context.copy())
                 return await task
             except MglError as error:
+                self.failures.append(error)
                 status, body = write_error(error)
                 return JSONResponse(body, status, _NEVER_RETRY)
 
@@ -209,17 +224,17 @@ class Proxy:
                 "this server answers programs of this machine only",
                 hint=f"use {self.base_url} as the base URL",
             )
-        if self._key is None or request.url.path == "/health":
+        if self.key is None or request.url.path == "/health":
             return
         given = request.headers.get("authorization", "").removeprefix("Bearer ")
-        if not secrets.compare_digest(given.encode(), self._key.encode()):
+        if not secrets.compare_digest(given.encode(), self.key.encode()):
             raise AccessDenied("the key is not right", hint="send the one this was started with")
 
     async def _health(self, request: Request) -> Response:
         from starlette.responses import JSONResponse
 
         del request
-        return JSONResponse({"status": "ok", "model": self._model})
+        return JSONResponse({"status": "ok", "model": self.model})
 
     async def _models(self, request: Request) -> Response:
         from starlette.responses import JSONResponse
@@ -245,9 +260,9 @@ class Proxy:
         from starlette.responses import JSONResponse, StreamingResponse
 
         chat: ChatRequest = read_body(ChatRequest, await request.body())
-        self._require(chat.model, self._model, self._llm.model_id)
+        self._require(chat.model, self.model, self._llm.model_id)
         if not chat.stream:
-            return JSONResponse(write_completion(await self._complete(chat), self._model))
+            return JSONResponse(write_completion(await self._complete(chat), self.model))
         events = self._stream(chat)
         first = await anext(events)  # so that what fails at once has its status
 
@@ -288,7 +303,7 @@ class Proxy:
         loop, texts = asyncio.get_running_loop(), asyncio.Queue[str | None]()
         task = asyncio.create_task(self._listen(chat, loop, texts))
         task.add_done_callback(lambda _: texts.put_nowait(None))
-        sent, model = "", self._model
+        sent, model = "", self.model
         try:
             text = await texts.get()
             if text is None:
@@ -303,6 +318,7 @@ class Proxy:
             try:
                 reply = await task
             except MglError as error:
+                self.failures.append(error)
                 yield write_error(error)[1]
                 return
             options = chat.stream_options
@@ -337,7 +353,7 @@ class Proxy:
         return JSONResponse(write_embeddings(vectors, name, read.encoding_format))
 
     def _names(self) -> list[str]:
-        return [self._model, *([self.embedder_name] if self.embedder_name else [])]
+        return [self.model, *([self.embedder_name] if self.embedder_name else [])]
 
     def _require(self, name: str, *served: str) -> None:
         if name not in served:

@@ -1,0 +1,114 @@
+"""One peer at work: a process in its own environment that does what it is told, line by line.
+
+It gets an environment of its own: no keys and no settings of the user, telemetry off, a proxy that
+refuses for everything that is not this machine, and a folder that goes with it. Its output is the
+protocol of ``mgl.peers.host``; what it prints is kept in a log in that folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from mgl.errors import EngineRejected
+
+__all__ = ["PeerProcess"]
+
+HOST: Final = Path(__file__).parent / "host.py"
+ADAPTERS: Final = Path(__file__).parent / "adapters"
+END_S: Final = 5.0
+_REFUSING: Final = "http://127.0.0.1:9"
+_SETTINGS: Final = {
+    "ANONYMIZED_TELEMETRY": "False",
+    "DO_NOT_TRACK": "1",
+    "GRAPHITI_TELEMETRY_ENABLED": "false",
+    "HF_HUB_OFFLINE": "1",
+    "LANGCHAIN_TRACING_V2": "false",
+    "LANGSMITH_TRACING": "false",
+    "MEM0_TELEMETRY": "False",
+    "NO_PROXY": "127.0.0.1,localhost",
+    "PIP_NO_INDEX": "1",
+    "PYTHONHASHSEED": "0",
+    "PYTHONUTF8": "1",
+    "HTTP_PROXY": _REFUSING,
+    "HTTPS_PROXY": _REFUSING,
+}
+
+
+class PeerProcess:
+    """Starts an adapter; ``folder`` is what it may write to, and is removed in the end."""
+
+    def __init__(self, name: str, python: Path) -> None:
+        self._name = name
+        self._kept = tempfile.TemporaryDirectory(prefix=f"mgl-{name}-")
+        self.folder = Path(self._kept.name)
+        self._log = self.folder / "log.txt"
+        inherited = {
+            each: os.environ[each] for each in ("PATH", "SYSTEMROOT") if each in os.environ
+        }
+        home = str(self.folder)
+        own = {"HOME": home, "MEM0_DIR": home, "TIKTOKEN_CACHE_DIR": home, "TMPDIR": home}
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [str(python), "-P", "-s", "-B", str(HOST), str(ADAPTERS / f"{name}.py")],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                cwd=self.folder,
+                env={**inherited, **_SETTINGS, **own},
+                start_new_session=True,
+            )
+
+    def do(self, what: str, **message: Any) -> Any:
+        """Have something done and wait for it; EngineRejected where the peer fails at it."""
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        line = b""
+        with suppress(OSError):
+            process.stdin.write(json.dumps({"do": what, **message}).encode() + b"\n")
+            process.stdin.flush()
+            line = process.stdout.readline()
+        said = json.loads(line) if line else {"failed": f"it ended ({self._last_words()})"}
+        if "failed" in said:
+            raise EngineRejected(
+                f"{self._name} failed to {what}: {said['failed']}",
+                hint="its model may be too small for its prompts; --set mode=retrieval asks less",
+            )
+        return said["done"]
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        """End the process, and with it all that it started, and remove its folder."""
+        process = self._process
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+        try:
+            process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            _kill(process)
+        self._kept.cleanup()
+
+    def _last_words(self) -> str:
+        lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return lines[-1] if lines else "without a word"
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    if sys.platform == "win32":
+        process.kill()
+    else:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
