@@ -58,6 +58,14 @@ def reproduce(
             help="Model that judges; JUDGE= takes another judge than the table's.",
         ),
     ] = None,
+    chunks_of: Annotated[
+        Path | None,
+        typer.Option(
+            "--chunks-of",
+            metavar="DIR",
+            help="Let baselines read as many chunks as HGMem does on average in this run.",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be run and what it would cost.")
     ] = False,
@@ -85,6 +93,7 @@ def reproduce(
             return
         from mgl.evaluation.papers import suites
         from mgl.evaluation.papers.estimates import add_costs
+        from mgl.evaluation.papers.fairness import average_chunks
         from mgl.evaluation.papers.outlook import build_arguments
 
         suite, asked, only = suites.find_entry(entry)
@@ -99,6 +108,10 @@ def reproduce(
         variant, _, judge = (judge or "").rpartition("=")
         if variant:
             runs = [run.judged_by(variant) if run.judges else run for run in runs]
+        if chunks_of is not None:
+            chunks = average_chunks(chunks_of)
+            say(f"HGMem reads {chunks} chunks on average there, and so do the baselines here")
+            runs = [run.reading(chunks) for run in runs]
         seen = [outlooks.of(run, at, limit=limit, seed=seed) for run in runs]
         if dry_run:
             _print_plan(suite, asked, seen, at, as_json)
@@ -222,6 +235,7 @@ def _print_list(
             name = f"{suite.name}/{entry.id}"
             cells = list(papers[suite.name].cells(entry.id))
             row: dict[str, Any] = {"entry": name, "about": entry.about, "printed": len(cells)}
+            row["left_out"] = [each for left in entry.left_out for each in left.rows]
             if entry.not_made is not None:
                 rows.append({**row, "not_made": entry.not_made})
             elif entry.same_as is not None:
@@ -234,7 +248,7 @@ def _print_list(
     if as_json:
         print_json(rows)
         return
-    head = "TABLE WHAT NUMBERS BENCHMARK ITEMS METHODS MODEL CALLS TOKENS TIME STATE".split()
+    head = "TABLE WHAT NUMBERS ROWS BENCHMARK ITEMS METHODS MODEL CALLS TOKENS TIME STATE".split()
     lacks = _list_lacks(rows)
     print_table(head, [_to_cells(row, lacks) for row in rows if "not_made" not in row])
     for row in rows:
@@ -258,7 +272,9 @@ def _to_row(seen: Outlook, models: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _to_cells(row: dict[str, Any], lacks: list[str]) -> tuple[str, ...]:
-    what = (row["entry"], one_line(row["about"], WIDTH), str(row["printed"]))
+    left = row["left_out"]
+    whole = f"without {', '.join(left)}" if left else "all"
+    what = (row["entry"], one_line(row["about"], WIDTH), str(row["printed"]), whole)
     if (other := row.get("same_as")) is not None:
         return (*what, f"as {other}", *[""] * 7)
     items = "?" if row["items"] is None else f"{row['items']:,}"

@@ -4,8 +4,8 @@
 
 An adapter is a file with a class ``Adapter``: it is made with the settings of ``open``, and its
 methods ``read``, ``retrieve`` and ``answer`` are called with what a message holds. What a peer
-prints goes to stderr. An exception comes back as {"failed": its kind and words}; the process ends
-when its input does.
+prints goes to stderr. An exception comes back as {"failed": its kind and words}. The process ends
+when its input does, also where whoever started it was killed, and removes its folder.
 
 Before a peer is imported, the clock stands still at the time that ``open`` names, and uuid4 counts.
 So what a peer writes into its prompts is the same in every run, and its calls replay.
@@ -18,10 +18,13 @@ import inspect
 import json
 import os
 import random
+import shutil
 import sys
 import traceback
 import uuid
+from contextlib import suppress
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 
@@ -87,4 +90,7 @@ async def serve(path: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(sys.argv[1]))
+    with suppress(BrokenPipeError):  # nobody waits for the reply any more
+        asyncio.run(serve(sys.argv[1]))
+    shutil.rmtree(Path.cwd(), ignore_errors=True)
+    os._exit(0)  # whatever threads the peer has left

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,6 +23,7 @@ from mgl.observer import SilentObserver
 from mgl.peers import environments, memory, process
 from mgl.peers.environments import Peer
 from mgl.peers.memory import PeerConfig, PeerMemory, Unit
+from mgl.peers.process import HOST
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
 from mgl.store.deletion import Redaction
@@ -206,4 +208,27 @@ async def test_its_files_go_with_it(store: Store) -> None:
     folder = mine._process.folder
     assert (folder / "store.txt").exists()
     mine._end()
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_its_files_go_though_whoever_started_it_was_killed(tmp_path: Path, busy: bool) -> None:
+    """A process that loses its parent loses both pipes, in the middle of its work or not."""
+    folder = tmp_path / "held"
+    folder.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-P", str(HOST), str(TOY / "toy.py")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=folder,
+        env={"PYTHONPATH": str(TOY)},
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    if busy:
+        process.stdin.write(b'{"do": "nothing"}\n')
+    process.stdin.close()
+    process.stdout.close()
+    assert process.wait(60) == 0
     assert not folder.exists()

@@ -29,13 +29,21 @@ _LABEL: Final = r"^[a-z0-9][a-z0-9-]*$"
 
 class Method(Strict):
     """A memory with settings of its ``Config``; ``row`` and ``setting`` name its row of the paper's
-    table, None if it is not one of the paper's."""
+    table, None if it is not one of the paper's. ``reads`` names the setting that says how many
+    chunks it reads."""
 
     label: str = Field(pattern=_LABEL)
     memory: str
     settings: Mapping[str, Any] = {}
     row: str | None = None
     setting: Mapping[str, str] = {}
+    reads: str | None = None
+
+    def reading(self, chunks: int) -> Method:
+        """Return the method with so many chunks to read, if it reads any."""
+        if self.reads is None:
+            return self
+        return self.model_copy(update={"settings": {**self.settings, self.reads: chunks}})
 
 
 class Run(Strict):
@@ -68,6 +76,11 @@ class Run(Strict):
         if name not in JUDGES:
             raise UsageError(f"there is no judge {name!r}", hint=f"take one of {', '.join(JUDGES)}")
         return self.model_copy(update={"judges": (name,)})
+
+    def reading(self, chunks: int) -> Run:
+        """Return the run with methods that read so many chunks, where they read any."""
+        methods = tuple(method.reading(chunks) for method in self.methods)
+        return self.model_copy(update={"methods": methods})
 
     @property
     def memories(self) -> tuple[str, ...]:
