@@ -77,7 +77,7 @@ class Mem0Config(PeerConfig):
 
 
 class Mem0(PeerMemory):
-    """Mem0 1.0.11 by its own package: facts that a model adds, updates and deletes."""
+    """Mem0 as of its paper, by its own package: facts that a model adds, updates and deletes."""
 
     kind = "peer:mem0"
     peer = "mem0"

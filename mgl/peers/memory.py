@@ -104,6 +104,9 @@ class PeerMemory(Baseline):
 
     async def _read(self) -> None:
         self._end()
+        if not await self._units():
+            await super()._read()
+            return
         async with self._working("build"):
             await self._feed()
 

@@ -190,6 +190,13 @@ async def test_what_a_deletion_takes_is_read_no_more(store: Store) -> None:
     assert not any("Carl lost" in prompt for prompt in prompts(engine))
 
 
+async def test_of_an_empty_conversation_nothing_is_asked(store: Store) -> None:
+    tools, engine, _ = over(store, [])
+    mine = Toy(tools, Conversation.from_turns("empty", []))
+    assert "Not mentioned" in (await mine.answer(QUESTION)).text
+    assert (mine._process, engine.requests) == (None, [])
+
+
 async def test_one_that_is_not_installed_says_how(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
