@@ -100,7 +100,7 @@ def test_a_file_that_does_not_fit_is_refused(tmp_path: Path, old: str, new: str)
     [
         ("You can't live in Ghent, you live in Namur.", 1.0),
         ("You live in Namur, since 3 January 2026, on floor two.", 1.0),
-        ("You live in Namur with your 3 cats.", 0.0),  # a number that was never said
+        ("You live in Namur with your 4 cats.", 0.0),  # a number that was never said
         ("You do not live in Namur.", 0.0),
         ("You have not told me.", 0.0),
     ],
