@@ -150,8 +150,8 @@ def retriever(
 
     settings = Settings(epochs=epochs, rate=rate, seed=seed)
     with open_observer() as observer:
-        learnt, adapted = _collect(name, rows, on, questions, choice, observer)
-        adapter = make_retriever(name, learnt, base, settings, home(), observer, adapted_to=adapted)
+        learnt = _collect(name, rows, on, questions, choice, observer)
+        adapter = make_retriever(name, learnt, base, settings, home(), observer)
     _print(adapter, as_json)
 
 
@@ -181,8 +181,8 @@ def reranker(
 
     settings = Settings(epochs=epochs, rate=rate, seed=seed)
     with open_observer() as observer:
-        learnt, adapted = _collect(name, rows, on, questions, choice, observer)
-        adapter = make_reranker(name, learnt, base, settings, home(), observer, adapted_to=adapted)
+        learnt = _collect(name, rows, on, questions, choice, observer)
+        adapter = make_reranker(name, learnt, base, settings, home(), observer)
     _print(adapter, as_json)
 
 
@@ -516,17 +516,17 @@ def _collect(
     questions: int | None,
     choice: ModelChoice,
     observer: Observer,
-) -> tuple[list[Pair], tuple[str, ...]]:
-    """Read pairs from files and write some about a memory; also the sources of the latter."""
+) -> list[Pair]:
+    """Read pairs from files, and have some written about a memory."""
     from mgl.lab import Lab
     from mgl.training.data import Pair, read_rows
 
     _check(name, rows, on)
     learnt = [row for path in rows or () for row in read_rows(path, Pair)]
     if on is None:
-        return learnt, ()
+        return learnt
     with Lab.open(choice, observer=observer) as lab:
-        return [*learnt, *lab.write_questions(on, questions)], (lab.find(on).document_id,)
+        return [*learnt, *lab.write_questions(on, questions)]
 
 
 def _check(name: str, rows: list[Path] | None, on: str | None = None) -> None:

@@ -37,6 +37,7 @@ from mgl.types import Conversation, Document
 __all__ = [
     "CORPORA",
     "DEVELOPMENT",
+    "WRITTEN",
     "Dialogue",
     "Example",
     "Pair",
@@ -55,6 +56,9 @@ DEVELOPMENT: Final = 10
 """One source of so many is kept for development."""
 
 MOST_NEGATIVES: Final = 8
+
+WRITTEN: Final = "own"
+"""The corpus of questions that a model wrote about a text: nobody's labels."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from mgl.observer import Observer
 from mgl.prompt import Prompt
 from mgl.retrieval.lexical import LexicalIndex
 from mgl.text.chunks import Counter, window_document
-from mgl.training.data import MOST_NEGATIVES, Pair
+from mgl.training.data import MOST_NEGATIVES, WRITTEN, Pair
 from mgl.types import Document, Source
 
 __all__ = ["Text", "ask_about", "keep_found", "list_texts", "write_questions"]
@@ -136,7 +136,7 @@ async def write_questions(
         observer.progress("questions", done, len(asked))
         if proposal.reply is None:
             return None
-        return Pair(proposal.reply.question, text.text, (), source, "own", "the user's")
+        return Pair(proposal.reply.question, text.text, (), source, WRITTEN, "the user's")
 
     written = await asyncio.gather(*map(write, asked))
     return [pair for pair in written if pair is not None]

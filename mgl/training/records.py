@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from mgl.models.adapters import Adapter, AdapterKind, hash_question, write_adapter
 from mgl.models.files import compute_sha256
-from mgl.training.data import Pair, Row
+from mgl.training.data import WRITTEN, Pair, Row
 from mgl.training.fitting import Fitted, Settings
 
 __all__ = ["Base", "Trained", "keep_training"]
@@ -59,27 +59,27 @@ def keep_training(
     home: Path,
     *,
     base: Base,
-    adapted_to: Collection[str] = (),
     recipe: Mapping[str, Any] | None = None,
 ) -> Adapter:
     """Train in a folder of the home, which is removed once the adapter is written with its manifest
     and its page, ``record.md``.
 
-    ``rows`` are all that it is made with, development included. ``adapted_to`` are sources whose
-    text it reads and whose questions it does not, ``recipe`` further settings.
-    Errors as of ``train`` and ``write_adapter``.
+    ``rows`` are all that it is made with, development included. Those that a model wrote adapt it
+    to a text; all others count as learnt from it. ``recipe`` are further settings. Errors as of
+    ``train`` and ``write_adapter``.
     """
     work = home / "training" / name
     work.mkdir(parents=True, exist_ok=True)
     trained = train(work)
-    questions = {hash_question(row.question) for row in rows if isinstance(row, Pair)}
+    labelled = [row for row in rows if row.corpus != WRITTEN]
+    asked = {row.question for row in labelled if isinstance(row, Pair)}
     manifest = {
         "kind": kind,
         **base.describe(),
         "licence": ", ".join(sorted({row.licence for row in rows})),
-        "sources": sorted({row.source for row in rows}.difference(adapted_to)),
-        "adapted_to": sorted(adapted_to),
-        "questions": sorted(questions),
+        "sources": sorted({row.source for row in labelled}),
+        "adapted_to": sorted({row.source for row in rows if row.corpus == WRITTEN}),
+        "questions": sorted(map(hash_question, asked)),
         "rows": Counter(row.corpus for row in rows),
         "settings": {**asdict(settings), **(recipe or {})},
         "metrics": {key: round(value, 4) for key, value in trained.metrics.items()},

@@ -8,7 +8,7 @@ best.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -49,21 +49,14 @@ def make_reranker(
     settings: Settings,
     home: Path,
     observer: Observer,
-    *,
-    adapted_to: Collection[str] = (),
 ) -> Adapter:
-    """Train an adapter for the model ``base`` and keep it in the home.
-
-    ``adapted_to`` are sources whose text the rows are made of, and whose questions they are not.
-    """
+    """Train an adapter for the model ``base`` and keep it in the home."""
     own, (train, development) = find_base(base, rows, settings, home, observer)
 
     def run(work: Path) -> Trained:
         return train_reranker(own.folder, train, development, settings, work, observer)
 
-    return keep_training(
-        name, "reranker", run, rows, settings, home, base=own, adapted_to=adapted_to
-    )
+    return keep_training(name, "reranker", run, rows, settings, home, base=own)
 
 
 def train_reranker(

@@ -9,7 +9,7 @@ corpus, so that what is told apart is alike.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import lru_cache
 from itertools import groupby
@@ -107,21 +107,14 @@ def make_retriever(
     settings: Settings,
     home: Path,
     observer: Observer,
-    *,
-    adapted_to: Collection[str] = (),
 ) -> Adapter:
-    """Train an adapter for the model ``base`` and keep it in the home.
-
-    ``adapted_to`` are sources whose text the rows are made of, and whose questions they are not.
-    """
+    """Train an adapter for the model ``base`` and keep it in the home."""
     own, (train, development) = find_base(base, rows, settings, home, observer)
 
     def run(work: Path) -> Trained:
         return train_retriever(own.folder, train, development, settings, work, observer)
 
-    return keep_training(
-        name, "retriever", run, rows, settings, home, base=own, adapted_to=adapted_to
-    )
+    return keep_training(name, "retriever", run, rows, settings, home, base=own)
 
 
 def find_base(

@@ -11,6 +11,7 @@ from mgl.errors import InputError
 from mgl.evaluation.runs.leaks import check_leaks
 from mgl.models.adapters import hash_question, write_adapter
 from mgl.training.data import (
+    WRITTEN,
     Dialogue,
     Example,
     Pair,
@@ -20,6 +21,8 @@ from mgl.training.data import (
     split,
     write_rows,
 )
+from mgl.training.fitting import Fitted, Settings
+from mgl.training.records import Base, Trained, keep_training
 from tests.cli.conftest import Mgl, mgl
 from tests.evaluation.small_data import WRITERS
 
@@ -214,3 +217,22 @@ def test_one_that_was_adapted_to_a_text_is_marked_and_others_are_not(
     assert note == f"{adapter.identity} was adapted to the text of c"
     other = write_adapter("other", mgl_home, {**MANIFEST, "sources": ["elsewhere"]}, [])
     assert check_leaks([other], dataset.items, dataset) == ()
+
+
+def test_questions_that_a_model_wrote_adapt_and_labels_of_the_same_text_are_learnt(
+    tmp_path: Path,
+) -> None:
+    for name in ("model.safetensors", "lora"):
+        (tmp_path / name).touch()
+    trained = Trained(Fitted([], []), {}, [tmp_path / "lora"])
+    rows = [
+        Pair("Who sold a ring?", "Bo sold a ring.", (), "a book", WRITTEN, "the user's"),
+        Pair("Who met Bo?", "Ann met Bo.", (), "a book", "musique", "CC BY 4.0"),
+        Pair("Who left?", "They left.", (), "a diary", WRITTEN, "the user's"),
+    ]
+    adapter = keep_training(
+        "mine", "retriever", lambda _: trained, rows, Settings(), tmp_path, base=Base("b", tmp_path)
+    )
+    assert adapter.manifest.sources == ("a book",)
+    assert adapter.manifest.adapted_to == ("a book", "a diary")
+    assert adapter.manifest.questions == (hash_question("Who met Bo?"),)
