@@ -248,7 +248,7 @@ def _print_list(
     if as_json:
         print_json(rows)
         return
-    head = "TABLE WHAT NUMBERS ROWS BENCHMARK ITEMS METHODS MODEL CALLS TOKENS TIME STATE".split()
+    head = "TABLE WHAT NUMBERS BENCHMARK ITEMS METHODS MODEL CALLS TOKENS TIME STATE ROWS".split()
     lacks = _list_lacks(rows)
     print_table(head, [_to_cells(row, lacks) for row in rows if "not_made" not in row])
     for row in rows:
@@ -274,14 +274,14 @@ def _to_row(seen: Outlook, models: tuple[str, ...]) -> dict[str, Any]:
 def _to_cells(row: dict[str, Any], lacks: list[str]) -> tuple[str, ...]:
     left = row["left_out"]
     whole = f"without {', '.join(left)}" if left else "all"
-    what = (row["entry"], one_line(row["about"], WIDTH), str(row["printed"]), whole)
+    what = (row["entry"], one_line(row["about"], WIDTH), str(row["printed"]))
     if (other := row.get("same_as")) is not None:
-        return (*what, f"as {other}", *[""] * 7)
+        return (*what, f"as {other}", *[""] * 7, whole)
     items = "?" if row["items"] is None else f"{row['items']:,}"
     numbers = (items, str(len(row["methods"])), ",".join(row["models"]))
     places = ", ".join(str(lacks.index(lack) + 1) for lack in row["lacks"])
     state = f"missing {places}" if places else "ready"
-    return (*what, row["benchmark"], *numbers, *_format_cost(row["cost"]), state)
+    return (*what, row["benchmark"], *numbers, *_format_cost(row["cost"]), state, whole)
 
 
 def _format_cost(cost: dict[str, Any] | None) -> tuple[str, str, str]:
