@@ -56,7 +56,8 @@ def forget(
     """Delete turns for good, with everything derived from them.
 
     It lists what would be deleted and asks for confirmation. No model runs: summaries that lost
-    turns are rewritten when the next turn is added. Earlier exports and copies are not changed.
+    turns are rewritten when the next turn is added. Adapters trained on the conversation are
+    removed: train them again on what is left. Earlier exports and copies are not changed.
     """
     with open_lab() as lab:
         talk = lab.look_at(source, memory=memory)
@@ -68,7 +69,10 @@ def forget(
             say("nothing was deleted")
             return
         gone = talk.forget(found.turns)
+        name = talk.memory.conversation.name
     typer.echo(f"deleted: {count(len(gone.turns), 'turn')}, {count(len(gone.removed), 'node')}")
+    for adapter in gone.adapters:
+        say(f"removed the adapter {adapter}: train it again, for instance --on {name}")
 
 
 def _print_plan(talk: Talk, found: Forgotten) -> None:
@@ -85,6 +89,8 @@ def _print_plan(talk: Talk, found: Forgotten) -> None:
             _print_more(ids)
     for folder in found.runs:
         typer.echo(f"evaluation run that keeps the text in its calls: {folder}")
+    for adapter in found.adapters:
+        typer.echo(f"adapter trained on this conversation, which is removed: {adapter}")
     if found.calls:
         typer.echo(f"model calls to summarize again: {found.calls}")
 

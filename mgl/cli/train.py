@@ -13,6 +13,7 @@ from mgl.cli.options import (
     AsJson,
     ModelChoice,
     choose_model,
+    open_lab,
     split_list,
     with_options,
 )
@@ -102,21 +103,52 @@ MostTokens = Annotated[
 def data(
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="JSON lines to write.")],
     corpus: Corpora = None,
+    log: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--log",
+            metavar="MEMORY|RUN",
+            help="Learn from the model calls of a memory, or of an evaluation run's folder "
+            "(repeatable).",
+        ),
+    ] = None,
+    preferences: Annotated[
+        bool,
+        typer.Option(
+            "--preferences", help="Of --log, collect pairs of a better and a worse reply."
+        ),
+    ] = False,
     hold_out: HoldOut = None,
     folder: DataFolder = None,
     as_json: AsJson = False,
 ) -> None:
     """Collect rows to train on, each with its source and licence.
 
-    Rows of one source are all for training or all for development.
+    Rows of one source are all for training or all for development. A run's replies are learnt from
+    where they made its memory answer rightly what direct and naive-rag, asked beside it, did not.
     """
-    from mgl.training.data import collect, describe_rows, write_rows
+    from mgl.training.data import Row, collect, describe_rows, write_rows
 
-    rows = collect(
-        split_list(corpus or [FREE]), _require_folder(folder), frozenset(split_list(hold_out))
-    )
+    held, rows, facts = frozenset(split_list(hold_out)), list[Row](), {}
+    if corpus or not log:
+        rows += collect(split_list(corpus or [FREE]), _require_folder(folder), held)
+    if log:
+        with open_lab() as lab:
+            found = [lab.read_log(name, held) for name in log]
+        for one in found:
+            rows += one.preferences if preferences else one.examples
+        facts = {
+            "questions": sum(one.questions for one in found),
+            "won": sum(one.won for one in found),
+        }
+    rows = list(dict.fromkeys(rows))
+    if not rows:
+        raise UsageError(
+            "the log holds nothing to learn from",
+            hint="only a run says which replies were worth it; of a memory there are --preferences",
+        )
     write_rows(rows, out)
-    facts = describe_rows(rows)
+    facts = describe_rows(rows) | facts
     if as_json:
         print_json(facts)
     else:

@@ -28,6 +28,7 @@ __all__ = [
     "LABELLED",
     "PEOPLE",
     "BuildRecord",
+    "Calls",
     "JsonLines",
     "Key",
     "PairKey",
@@ -53,6 +54,10 @@ Key = tuple[str, str, int]
 
 PairKey = tuple[str, str, str, str]
 """The id of an item, the labels of two methods, and the profile of the judging model."""
+
+Calls = Mapping[str, tuple[str, ...]]
+"""Keys of calls, each with the outcomes of its edits in the order in which it proposed them:
+``applied``, ``repaired`` or ``rejected``."""
 
 Outcome = Literal["scored", "unscored", "failed"]
 """``unscored``: answered, but without a score (no gold answer, an unreadable verdict); ``failed``:
@@ -115,6 +120,8 @@ class Record:
     memory: Mapping[str, Any] = field(default_factory=dict)
     retrieved: tuple[str, ...] = ()
     trace: tuple[str, ...] = ()
+    calls: Calls = field(default_factory=dict)
+    credited: tuple[str, ...] = ()
     took: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -156,13 +163,14 @@ class BuildRecord:
     """One memory that several questions share: its source, its cost and its size.
 
     ``reason`` says why it could not be built; its questions have failed then, and ``usage`` is
-    empty as theirs.
+    empty as theirs. ``calls`` are those whose edits are its log.
     """
 
     method: str
     source: str
     usage: Mapping[str, Spent] = field(default_factory=dict)
     memory: Mapping[str, Any] = field(default_factory=dict)
+    calls: Calls = field(default_factory=dict)
     reason: str = ""
     took: Mapping[str, Any] = field(default_factory=dict)
 

@@ -14,7 +14,7 @@ started, only when a call has to be issued that is not in the store yet.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from mgl.memories.view import GraphView
     from mgl.retrieval.base import Embedder, Reranker
     from mgl.training.data import Pair
+    from mgl.training.from_log import LogRows
 
 __all__ = ["Lab"]
 
@@ -326,6 +327,23 @@ class Lab:
 
         place = self._place
         return place.run(lambda: ask_judge(place.client(), prompts, self._observer))
+
+    def read_log(self, source: str, hold_out: Collection[str] = ()) -> LogRows:
+        """Read what a memory's log of calls has to train on, or that of an evaluation run's folder.
+
+        Errors as of ``find`` and ``mgl.training.from_log.read_run``.
+        """
+        from mgl.evaluation.runs.folder import PACKED
+        from mgl.evaluation.runs.manifest import MANIFEST
+        from mgl.training.from_log import read_memory, read_run
+
+        folder = Path(source)
+        if not (folder / MANIFEST).is_file():
+            return read_memory(self._store, self.find(source))
+        if not (folder / PACKED).is_file():
+            return read_run(folder, self._store, hold_out)
+        with Store.open(folder / PACKED) as packed:
+            return read_run(folder, packed, hold_out)
 
     def export(self, source: str) -> dict[str, Any]:
         """Collect everything that a conversation's memory holds, as plain JSON values."""

@@ -192,16 +192,27 @@ class Talk:
         """Delete turns, topics, a topic with the later ones that link to it, or all before a time,
         and everything derived from them; a ``dry_run`` says what would go.
 
-        UsageError for topics of a memory that has none.
+        Adapters that were trained on the conversation are derived from it, too: which turn left
+        what in their weights, nobody can say. UsageError for topics of a memory that has none.
         """
         if not topics and branch_of is None:
-            return self.run(lambda: self.memory.forget(turns, before=before, dry_run=dry_run))
-        memory = self._require_topics()
-        return self.run(
-            lambda: memory.forget(
-                turns, topics, branch_of=branch_of, before=before, dry_run=dry_run
+            found = self.run(lambda: self.memory.forget(turns, before=before, dry_run=dry_run))
+        else:
+            memory = self._require_topics()
+            found = self.run(
+                lambda: memory.forget(
+                    turns, topics, branch_of=branch_of, before=before, dry_run=dry_run
+                )
             )
-        )
+        if not found.turns:
+            return found
+        from mgl.models.adapters import list_trained_on, remove_adapter
+
+        home = self._store.path.parent
+        trained = list_trained_on(self.memory.conversation.id, home)
+        for adapter in () if dry_run else trained:
+            remove_adapter(adapter, home)
+        return replace(found, adapters=tuple(adapter.name for adapter in trained))
 
     def edit(
         self,

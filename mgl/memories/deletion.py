@@ -44,7 +44,8 @@ class Forgotten:
 
     ``stale`` nodes keep other sources and get another description, which takes ``calls`` model
     calls. ``spared`` nodes are frozen: they were meant and are kept. ``runs`` are the folders of
-    the evaluation runs whose calls keep the text.
+    the evaluation runs whose calls keep the text, ``adapters`` the names of those that were trained
+    on the conversation and are removed.
     """
 
     turns: tuple[str, ...] = ()
@@ -53,6 +54,7 @@ class Forgotten:
     spared: tuple[str, ...] = ()
     calls: int = 0
     runs: tuple[str, ...] = ()
+    adapters: tuple[str, ...] = ()
 
 
 class Redactor(Protocol[EditT, SeenT]):

@@ -42,10 +42,12 @@ __all__ = [
     "hash_base",
     "hash_question",
     "list_adapters",
+    "list_trained_on",
     "merge_causal",
     "merge_encoder",
     "open_lora",
     "read_lora",
+    "remove_adapter",
     "write_adapter",
 ]
 
@@ -145,6 +147,21 @@ def find_adapter(name: str, home: Path, kind: AdapterKind | None = None) -> Adap
 def list_adapters(home: Path) -> list[str]:
     """List the names of the adapters in the home and of those that ship."""
     return list(_folders(home))
+
+
+def list_trained_on(source: str, home: Path) -> list[Adapter]:
+    """List the adapters in the home that learnt from the text of a document or conversation."""
+    found = [_read(path.parent) for path in sorted((home / ADAPTERS).glob(f"*/{MANIFEST}"))]
+    return [one for one in found if source in (*one.manifest.sources, *one.manifest.adapted_to)]
+
+
+def remove_adapter(adapter: Adapter, home: Path) -> None:
+    """Remove an adapter from the home, with the models that it was merged into."""
+    for path in [adapter.folder, *(home / "converted").glob(f"{adapter.name}@*")]:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def check_name(name: str) -> None:

@@ -32,6 +32,8 @@ from mgl.models.shipped import suggest
 from mgl.prompt import one_line
 from mgl.retrieval import LexicalIndex
 from mgl.text.names import find_names
+from mgl.text import sentence_spans
+from mgl.training.hindsight import Evidence, write_edits
 from mgl.types import Conversation, Document
 
 __all__ = [
@@ -359,6 +361,80 @@ def _read_support(corpus: str, path: Path, _: Collection[str]) -> Iterator[Examp
             yield Example(messages, reply, "", asked.source, f"{corpus}-support", licence)
 
 
+def _read_edits(corpus: str, path: Path, __: Collection[str]) -> Iterator[Example]:
+    """Yield what MindGraph should have written about the blocks of each question's paragraphs.
+
+    Of blocks that do not help, one is taken for two that do, by their hashes.
+    """
+    (licence, _), find = _MULTI_HOP[corpus], _SENTENCES[corpus]
+    for question, paragraphs, gold in find(path):
+        starts, texts, length = {}, [], 0
+        for title, text in paragraphs.items():
+            starts[title] = length + len(title) + 2
+            texts.append(f"{title}: {text}")
+            length += len(texts[-1]) + 2
+        evidence = [
+            Evidence(starts[title] + start, starts[title] + end, title)
+            for title, start, end in gold
+        ]
+        source = Document.from_text("", "\n".join(texts)).id  # as of the question's pairs
+        asked = list(write_edits(Document.from_text("", "\n\n".join(texts)), question, evidence))
+        empty = [one for one in asked if one.is_empty]
+        empty.sort(key=lambda one: content_hash(one.prompt))
+        left_out = empty[(len(asked) - len(empty)) // 2 :]
+        for one in asked:
+            if one not in left_out:
+                prompt = (("user", one.prompt),)
+                name = f"{corpus}-edits"
+                yield Example(prompt, one.completion, one.schema, source, name, licence)
+
+
+Gold = tuple[str, Mapping[str, str], Sequence[tuple[str, int, int]]]
+"""A question, its paragraphs by title, and ranges of those that answer: (title, start, end)."""
+
+
+def _find_hotpotqa_sentences(path: Path) -> Iterator[Gold]:
+    """Find the sentences that people marked, in the files that have them."""
+    for file in sorted(path.glob("hotpotqa*.json")):
+        for row in json.loads(file.read_text(encoding="utf-8")):
+            gold, marked = [], {(title, place) for title, place in row["supporting_facts"]}
+            for title, said in row["context"]:
+                start = 0
+                for place, sentence in enumerate(said):
+                    if (title, place) in marked:
+                        gold.append((title, start, start + len(sentence)))
+                    start += len(sentence)
+            paragraphs = {title: "".join(said) for title, said in row["context"]}
+            yield row["question"], paragraphs, gold
+
+
+def _find_musique_sentences(path: Path) -> Iterator[Gold]:
+    """Find the sentences of gold paragraphs that hold the answer to a step of the question.
+
+    Left out are questions with a step whose answer no sentence of its paragraph holds.
+    """
+    for file in sorted(path.glob("musique*.json")):
+        for row in json.loads(file.read_text(encoding="utf-8")):
+            paragraphs = {each["title"]: each["paragraph_text"] for each in row["paragraphs"]}
+            found = []
+            for step in row["question_decomposition"]:
+                each = row["paragraphs"][step["paragraph_support_idx"]]
+                text, answer = paragraphs[each["title"]], step["answer"].casefold()
+                spans = sentence_spans(text)
+                found.append(
+                    [
+                        (each["title"], start, end)
+                        for start, end in spans
+                        if answer in text[start:end].casefold()
+                    ]
+                )
+            if all(found):
+                yield row["question"], paragraphs, [one for step in found for one in step[:1]]
+
+
+_SENTENCES: Final = {"hotpotqa": _find_hotpotqa_sentences, "musique": _find_musique_sentences}
+
+
 def _read_tiage(corpus: str, path: Path, _: Collection[str]) -> Iterator[Dialogue]:
     """Yield each chat with the turns that people labelled as the beginning of a topic."""
     for said in json.loads(path.read_text(encoding="utf-8")).values():
@@ -374,6 +450,8 @@ CORPORA: Final[Mapping[str, tuple[str, Reader]]] = {
     "musique": ("multihop", partial(_read_paragraphs, "musique")),
     "hotpotqa-support": ("multihop", partial(_read_support, "hotpotqa")),
     "musique-support": ("multihop", partial(_read_support, "musique")),
+    "hotpotqa-edits": ("multihop", partial(_read_edits, "hotpotqa")),
+    "musique-edits": ("multihop", partial(_read_edits, "musique")),
     "locomo": ("locomo", _read_locomo),
     "tiage": ("tiage/train.json", partial(_read_tiage, "tiage")),
     "tiage-dev": ("tiage/dev.json", partial(_read_tiage, "tiage-dev")),

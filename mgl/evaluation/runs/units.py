@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
@@ -26,6 +26,7 @@ from mgl.evaluation.judges.judging import JUDGES, prefer
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.records import (
     BuildRecord,
+    Calls,
     Record,
     Spent,
     VerdictRecord,
@@ -39,7 +40,7 @@ from mgl.memories.base import Memory, MemoryKind, Tools
 from mgl.memories.results import Stats, citation_json
 from mgl.observer import SILENT, Observer
 from mgl.retrieval.matching import TokenMatcher
-from mgl.store import Store
+from mgl.store import EditRecord, Store
 from mgl.types import Answer, Conversation, Document, Question, Source, Span, Usage
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "Workplace",
     "execute_here",
     "flush",
+    "list_calls",
     "list_retrieved",
     "remove_store",
     "source_as_read",
@@ -240,7 +242,8 @@ class LocalExecutor:
                 await flush(memory)
                 sessions = {"sessions": len({turn.session for turn in work.source.turns})}
             facts = _describe_memory(memory, store) | sessions
-            record = replace(record, usage=attempt.usage, memory=facts)
+            calls = list_calls(store.edits(memory.id))
+            record = replace(record, usage=attempt.usage, memory=facts, calls=calls)
         unfinished.replace(path)
         return replace(record, reason=attempt.reason, took=attempt.took)
 
@@ -252,6 +255,7 @@ class LocalExecutor:
             attempt.llm.shift_seeds(REPEAT_SEED * ask.repeat)
             reply = await memory.answer(ask.item.question)
             retrieved = list_retrieved(reply, source, read)
+            log = store.edits(memory.id)
             facts = {
                 **(ask.facts if ask.shared else _describe_memory(memory, store)),
                 "marks": list(reply.marks),
@@ -268,6 +272,8 @@ class LocalExecutor:
                 memory=facts,
                 retrieved=retrieved,
                 trace=reply.trace,
+                calls={} if ask.base else list_calls(log),
+                credited=_credit(reply, log),
             )
         return replace(record, reason=attempt.reason, took=attempt.took)
 
@@ -365,6 +371,27 @@ def _has_read_all(source: Source, retrieved: tuple[str, ...]) -> bool:
     )
 
 
+def list_calls(edits: Iterable[EditRecord]) -> Calls:
+    """List the calls that a log names, with what became of their edits."""
+    found: dict[str, list[str]] = {}
+    for edit in edits:
+        if edit.call_key is not None:
+            found.setdefault(edit.call_key, []).append(edit.outcome)
+    return {key: tuple(outcomes) for key, outcomes in found.items()}
+
+
+def _credit(reply: Answer, edits: Iterable[EditRecord]) -> tuple[str, ...]:
+    """The calls that wrote the nodes which an answer cites, in the order of the log."""
+    cited = {one.node_id for one in reply.citations}
+    return tuple(
+        dict.fromkeys(
+            edit.call_key
+            for edit in edits
+            if edit.call_key and edit.outcome != "rejected" and edit.payload.get("id") in cited
+        )
+    )
+
+
 def _list_citations(reply: Answer, source: Source) -> tuple[Mapping[str, Any], ...]:
     document = source.transcript if isinstance(source, Conversation) else source
     return tuple(
@@ -382,6 +409,7 @@ def _describe_memory(memory: Memory, store: Store) -> dict[str, Any]:
     last = view.at(view.length)
     hyperedges = {node.id for node in last.nodes if node.hyperedge}
     facts = {"kind": record.kind, "id": record.id, "tokens": record.tokens}
+    facts |= {"source": record.document_id}
     facts |= asdict(Stats.of(view, store.edits(record.id)))
     if hyperedges:
         joined = sum(edge.source in hyperedges for edge in last.edges)

@@ -33,7 +33,7 @@ from mgl.prompt import Prompt
 from mgl.text.groups import show_span
 from mgl.types import Question
 
-__all__ = ["BlockReader", "question_text", "writing_prompts"]
+__all__ = ["BlockReader", "build_prompt", "plan_reply", "question_text", "writing_prompts"]
 
 LEAST_EDITS: Final = 8
 """The fewest edits a reply may hold, however short the chunk."""
@@ -63,6 +63,37 @@ def question_text(questions: Sequence[Question]) -> str:
     return prompts.SEVERAL_QUESTIONS.render(questions=numbered)
 
 
+def build_prompt(
+    questions: Sequence[Question], config: MindGraphConfig, graph: Graph, block: Block, total: int
+) -> str:
+    """The prompt for one of ``total`` blocks, once the earlier ones have made ``graph``."""
+    return _PROMPTS[config.cite].render(
+        question=question_text(questions),
+        graph_state=serialise(graph),
+        block_idx=str(block.chunk.index + 1),
+        total_blocks=str(total),
+        block_text=block.number_sentences()
+        if config.cite == "sentence"
+        else show_span(block.document, block.chunk.span),
+    )
+
+
+def plan_reply(config: MindGraphConfig, block: Block) -> tuple[int, int]:
+    """The edits that a reply on a block may hold, and the tokens that they take.
+
+    D.2's example has 10.8 elements a chunk that *survive*; a shorter chunk needs fewer. A source
+    takes as many tokens as the block's sentences do on average.
+    """
+    chunk = block.chunk
+    share = ceil(config.max_operations * chunk.tokens / PAPER_CHUNK_TOKENS)
+    edits = min(config.max_operations, max(LEAST_EDITS, share))
+    source = 4 if config.cite == "sentence" else ceil(chunk.tokens / len(block.sentences))
+    per_edit = EDIT_TOKENS + source
+    if config.build_tokens is None:
+        return edits, edits * per_edit
+    return max(1, min(edits, config.build_tokens // per_edit)), config.build_tokens
+
+
 @dataclass(frozen=True, slots=True)
 class BlockReader:
     """Reads the blocks of a document, ``total`` of them, for some questions."""
@@ -80,16 +111,8 @@ class BlockReader:
         """
         if not block.sentences:
             return
-        config, number = self.config, block.chunk.index + 1
-        prompt = _PROMPTS[config.cite].render(
-            question=question_text(self.questions),
-            graph_state=serialise(draft.state),
-            block_idx=str(number),
-            total_blocks=str(self.total),
-            block_text=block.number_sentences()
-            if config.cite == "sentence"
-            else show_span(block.document, block.chunk.span),
-        )
+        number = block.chunk.index + 1
+        prompt = build_prompt(self.questions, self.config, draft.state, block, self.total)
         messages = [Message("user", prompt)]
         said = await self._propose(draft, block, messages, time)
         if said.reply is None:
@@ -121,7 +144,7 @@ class BlockReader:
         self, draft: Draft[Edit, Graph], block: Block, messages: Sequence[Message], time: int
     ) -> Proposal[Operations]:
         config = self.config
-        edits, tokens = self._plan_reply(block)
+        edits, tokens = plan_reply(config, block)
         room = self.tools.llm.context_tokens - await self.tools.llm.count_prompt_tokens(messages)
         if room < tokens:  # fewer edits, down to what is not worth a call
             per_edit = tokens // edits
@@ -136,18 +159,3 @@ class BlockReader:
         return await propose(
             self.tools.llm, messages, schema, sampling=sampling, stage="build", forgive=FAILURES
         )
-
-    def _plan_reply(self, block: Block) -> tuple[int, int]:
-        """The edits that a reply on a block may hold, and the tokens that they take.
-
-        D.2's example has 10.8 elements a chunk that *survive*; a shorter chunk needs fewer. A
-        source takes as many tokens as the block's sentences do on average.
-        """
-        config, chunk = self.config, block.chunk
-        share = ceil(config.max_operations * chunk.tokens / PAPER_CHUNK_TOKENS)
-        edits = min(config.max_operations, max(LEAST_EDITS, share))
-        source = 4 if config.cite == "sentence" else ceil(chunk.tokens / len(block.sentences))
-        per_edit = EDIT_TOKENS + source
-        if config.build_tokens is None:
-            return edits, edits * per_edit
-        return max(1, min(edits, config.build_tokens // per_edit)), config.build_tokens
