@@ -153,7 +153,7 @@ def _find_rivals(manifest: Manifest) -> dict[str, list[str]]:
     if not found:
         raise UsageError(
             "the run does not say which of its memories were worth their calls",
-            hint=f"evaluate a memory beside the plain methods: --memory mindgraph,{','.join(PLAIN)}",
+            hint=f"evaluate it beside the plain methods: --memory NAME,{','.join(PLAIN)}",
         )
     return found
 

@@ -1,0 +1,142 @@
+"""Rows from a log of calls: what was earned, what was mended, and what was not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mgl.benchmarks.base import Item
+from mgl.errors import UsageError
+from mgl.evaluation.records import BuildRecord, Record, RunLog, item_to_json
+from mgl.evaluation.runs.folder import RECORDS
+from mgl.evaluation.runs.manifest import Arguments, DatasetFacts, Manifest, Method
+from mgl.llm.base import Completion, Message, Request, TokenUsage
+from mgl.llm.calls import CallRecord
+from mgl.llm.client import Client, Policy
+from mgl.llm.fakes import ScriptedEngine
+from mgl.memories.base import Tools
+from mgl.memories.mindgraph import MindGraph, MindGraphConfig
+from mgl.observer import SILENT
+from mgl.store import Store
+from mgl.training.from_log import OWN_LICENCE, read_memory, read_run
+from mgl.types import Document, Question
+
+SCHEMA = {"type": "object"}
+GOOD, BAD, LATER = ({"op": name} for name in ("good", "bad", "later"))
+
+
+def put(store: Store, key: str, *edits: Mapping[str, Any], said: tuple[Message, ...] = ()) -> str:
+    """Log a call that proposed these edits, and return its reply."""
+    reply = json.dumps({"operations": edits})
+    messages = (Message("user", "Read this."), *said)
+    done = Completion(reply, "stop", TokenUsage(1, 1, 0))
+    request = Request(messages, SCHEMA)
+    store.add_call(CallRecord(key, "build", "m", request, done, "ok", None, 0.1), None)
+    return reply
+
+
+def lay(*edits: Mapping[str, Any]) -> str:
+    lines = ",\n  ".join(json.dumps(edit) for edit in edits)
+    return f'{{"operations": [\n  {lines}\n]}}'
+
+
+METHODS = [("graph", "mindgraph"), ("whole", "direct"), ("plain", "naive-rag")]
+
+
+def write_run(
+    folder: Path, records: list[Record], methods: list[tuple[str, str]] = METHODS
+) -> Path:
+    folder.mkdir()
+    manifest = Manifest(
+        arguments=Arguments(benchmark="locomo", data=None, memories=(), models=("m",)),
+        reads="conversation",
+        scorers=("f1",),
+        headline="f1",
+        methods=tuple(Method(label, kind, "m", {}, {}) for label, kind in methods),
+        models={},
+        dataset=DatasetFacts(sha256={}, items=(), of=0),
+        started="",
+    )
+    manifest.write(folder)
+    log = RunLog(folder / RECORDS)
+    log.add_build(BuildRecord("graph", "talk", calls={"b": ("applied", "rejected")}))
+    for record in records:
+        log.add_answer(record)
+    return folder
+
+
+def answer(method: str, item: str, score: float, **more: Any) -> Record:
+    asked = item_to_json(Item(item, "talk", Question(f"{item}?"), ("yes",)))
+    return Record(method, asked, scores={"f1": score}, memory={"source": "id-of-talk"}, **more)
+
+
+def answers(item: str, graph: float, whole: float, plain: float, **more: Any) -> list[Record]:
+    scores = {"graph": graph, "whole": whole, "plain": plain}
+    return [
+        answer(name, item, score, **(more if name == "graph" else {}))
+        for name, score in scores.items()
+    ]
+
+
+def test_a_call_is_learnt_from_where_its_memory_earned_it(tmp_path: Path, store: Store) -> None:
+    put(store, "b", GOOD, BAD)
+    asked = [
+        *answers("won", 0.8, 0.4, 0.0, credited=("b",)),
+        *answers("known", 0.8, 0.9, 0.0, credited=("b",)),
+        *answers("wrong", 0.4, 0.0, 0.0, credited=("b",)),
+    ]
+    found = read_run(write_run(tmp_path / "run", asked), store)
+    assert (found.questions, found.won) == (3, 1)
+    (row,) = found.examples
+    assert row.completion == lay(GOOD)
+    assert row.prompt == (("user", "Read this."),)
+    assert json.loads(row.schema) == SCHEMA
+    assert (row.source, row.corpus, row.licence) == ("id-of-talk", "locomo-log", "CC BY-NC 4.0")
+    assert row.lineage == ("b",)
+    (pair,) = found.preferences
+    assert (pair.chosen, pair.rejected) == (lay(GOOD), lay(GOOD, BAD))
+
+    lost = [one for one in asked if one.item["id"] != "won"]
+    assert not read_run(write_run(tmp_path / "lost", lost), store).examples
+    assert not read_run(tmp_path / "run", store, hold_out={"talk"}).questions
+    with pytest.raises(UsageError, match="worth their calls"):
+        read_run(write_run(tmp_path / "alone", asked[:1], METHODS[:2]), store)
+
+
+def test_another_sample_to_the_same_prompt_is_worse(tmp_path: Path, store: Store) -> None:
+    put(store, "b", GOOD, BAD)
+    put(store, "c", LATER)
+    asked = [
+        *answers("one", 1.0, 0.0, 0.0, calls={"b": ("applied", "applied")}, credited=("b",)),
+        *answers("two", 0.0, 0.0, 0.0, calls={"c": ("applied",)}, credited=("c",)),
+    ]
+    (pair,) = read_run(write_run(tmp_path / "run", asked), store).preferences
+    assert (pair.chosen, pair.rejected) == (lay(GOOD, BAD), lay(LATER))
+    assert pair.lineage == ("b", "c")
+
+
+async def test_what_a_model_mended_when_told_is_better_than_its_first_reply(store: Store) -> None:
+    first = {"op": "add_node", "src": "Ann met Bo", "id": "ann", "type": "entity", "content": "Ann"}
+    wrong = {**first, "src": "Nobody says so at all", "id": "cy"}
+    right = {**wrong, "src": "They left.", "content": "they"}
+    replies = [json.dumps({"operations": each}) for each in ([first, wrong], [right])]
+    engine = ScriptedEngine(replies)
+    client = Client(engine, store.call_log(), Policy(max_retries=0, repair_attempts=0))
+    document = Document.from_text("a", "Ann met Bo. They left.")
+    config = MindGraphConfig(preset="paper")
+    memory = MindGraph(Tools(client, store, SILENT), document, [Question("Who left?")], config)
+    await memory.build()
+    found = read_memory(store, store.memory(memory.id))
+    assert not found.examples
+    (pair,) = found.preferences
+    assert pair.prompt == tuple((one.role, one.content) for one in engine.requests[0].messages)
+    assert pair.chosen == lay(first, right)
+    assert pair.rejected == lay(first, wrong)
+    assert (pair.source, pair.licence) == (document.id, OWN_LICENCE)
+    assert len(pair.lineage) == 2
+    assert asdict(pair)["schema"]
