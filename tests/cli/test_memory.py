@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 from mgl.cli.app import app
 from mgl.cli.progress import LineObserver
 from mgl.lab.talk import Talk
+from mgl.models.adapters import list_adapters, write_adapter
 from mgl.types import Turn
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
@@ -238,6 +239,32 @@ def test_what_would_be_deleted_is_listed_and_confirmed(
     added = mgl("add", diary, log, *options)
     assert added.exit_code == 0, added.stderr
     assert export(mgl, diary)["topics"]["t1"]["summary"] == "Bo: Wonderful, bye"
+
+
+def test_adapters_trained_on_a_conversation_go_with_its_turns(
+    mgl: Mgl, diary: str, mgl_home: Path
+) -> None:
+    manifest = {"kind": "retriever", "licence": ""}
+    own = export(mgl, diary)["conversation"]["id"]
+    for name, learnt in {
+        "asked": {"adapted_to": [own]},
+        "labelled": {"sources": ["another", own]},
+        "other": {"adapted_to": ["another"], "sources": ["a third"]},
+    }.items():
+        write_adapter(name, mgl_home, {**manifest, **learnt}, [])
+    merged = mgl_home / "converted" / "asked@0123456789ab"
+    merged.mkdir(parents=True)
+    assert type_in("n\n", "forget", diary, "--turn", "L1").exit_code == 0
+    assert list_adapters(mgl_home)[:3] == ["asked", "evidence", "labelled"]
+
+    gone = mgl("forget", diary, "--turn", "L1", "--yes")
+    assert gone.exit_code == 0, gone.stderr
+    assert "adapter trained on this conversation, which is removed: asked" in gone.stdout
+    assert "removed the adapter labelled: train it again, for instance --on diary" in gone.stderr
+    left = list_adapters(mgl_home)
+    assert "other" in left
+    assert not {"asked", "labelled"} & {*left}
+    assert not merged.exists()
 
 
 def test_a_frozen_topic_is_kept_from_deletion(mgl: Mgl, diary: str) -> None:

@@ -23,8 +23,12 @@ from mgl.memories.base import Tools
 from mgl.memories.mindgraph import MindGraph, MindGraphConfig
 from mgl.observer import SILENT
 from mgl.store import Store
+from mgl.training.data import Example, Preference, read_rows
 from mgl.training.from_log import OWN_LICENCE, read_memory, read_run
 from mgl.types import Document, Question
+from tests.cli.conftest import Mgl, mgl
+
+__all__ = ["mgl"]
 
 SCHEMA = {"type": "object"}
 GOOD, BAD, LATER = ({"op": name} for name in ("good", "bad", "later"))
@@ -140,3 +144,20 @@ async def test_what_a_model_mended_when_told_is_better_than_its_first_reply(stor
     assert (pair.source, pair.licence) == (document.id, OWN_LICENCE)
     assert len(pair.lineage) == 2
     assert asdict(pair)["schema"]
+
+
+def test_the_command_writes_what_a_run_earned(tmp_path: Path, mgl: Mgl, mgl_home: Path) -> None:
+    with Store.open(mgl_home / "mgl.sqlite") as store:
+        put(store, "b", GOOD, BAD)
+    run = write_run(tmp_path / "run", answers("won", 0.8, 0.4, 0.0, credited=("b",)))
+    out = tmp_path / "rows.jsonl"
+    done = mgl("train", "data", "--log", run, "--out", out, "--json")
+    assert done.exit_code == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert (facts["rows"], facts["questions"], facts["won"]) == (1, 1, 1)
+    assert facts["by_licence"] == {"CC BY-NC 4.0": 1}
+    assert [row.lineage for row in read_rows(out, Example)] == [("b",)]
+    assert mgl("train", "data", "--log", run, "--preferences", "--out", out).exit_code == 0
+    assert [row.chosen for row in read_rows(out, Preference)] == [lay(GOOD)]
+    unknown = mgl("train", "data", "--log", "nothing", "--out", out)
+    assert unknown.exit_code == 6
