@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""What a model's edits are worth when it builds a graph by MindGraph's own prompt.
+
+    python scripts/bench/edits.py HOTPOT.jsonl --model qwen2.5-coder-0.5b --limit 40
+    python scripts/bench/edits.py HOTPOT.jsonl --model qwen2.5-coder-0.5b --adapter mine --ask
+
+A question's two gold paragraphs with one that does not help between them are a document of one
+block (questions answered by yes or no are left out, and paragraphs that are too long). Printed are
+the share of the edits that survive, why the others did not, the share of those that cite a gold
+paragraph, and the gold paragraphs that are cited; with ``--empty`` two paragraphs that do not help
+are the document, and the best graph has nothing. With ``--ask`` each question is answered from its
+graph, and from plain passages. Calls are kept in MGL_HOME: a run that was stopped goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mgl.baselines.passages import Passages, PassagesConfig
+from mgl.evaluation.scorers.words import f1_squad
+from mgl.lab.model import ModelChoice
+from mgl.lab.workplace import DATABASE, Workplace
+from mgl.memories.base import Tools
+from mgl.memories.mindgraph import MindGraph, MindGraphConfig
+from mgl.models.shipped import home
+from mgl.observer import SILENT
+from mgl.store import Store
+from mgl.types import Document, Question
+
+IN_FLIGHT = 12
+LEAST, MOST = 120, 1_900  # characters of a paragraph that does not help, and of a document
+CONFIG = MindGraphConfig(preset="paper", cite="sentence", chunk_tokens=600)
+PLAIN = PassagesConfig(tokens=100, k=2)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question and its paragraphs, each with whether it is gold."""
+
+    question: str
+    answer: str
+    paragraphs: tuple[tuple[str, bool], ...]
+
+    @property
+    def document(self) -> Document:
+        return Document.from_text("", "\n\n".join(text for text, _ in self.paragraphs))
+
+    def find_paragraph(self, place: int) -> int:
+        """The number of the paragraph that holds a character of the document."""
+        end = 0
+        for number, (text, _) in enumerate(self.paragraphs):
+            end += len(text) + 2
+            if place < end:
+                return number
+        raise ValueError(place)
+
+
+def read_questions(path: Path, *, is_empty: bool) -> list[Asked]:
+    found = []
+    for line in path.read_text().splitlines():
+        row: dict[str, Any] = json.loads(line)
+        answer = " ".join(row["answers_objects"][0]["spans"])
+        texts = [
+            (f"{each['title']}: {each['paragraph_text']}", each["is_supporting"])
+            for each in row["contexts"]
+        ]
+        gold = [one for one in texts if one[1]]
+        other = [one for one in texts if not one[1] and len(one[0]) > LEAST]
+        room = MOST - sum(len(text) for text, _ in gold)
+        between = next((one for one in other if len(one[0]) <= room), None)
+        if answer.lower() in ("yes", "no") or len(gold) != 2 or between is None:
+            continue
+        far = [one for one in other if one is not between][:2]
+        paragraphs = far if is_empty else [gold[0], between, gold[1]]
+        found.append(Asked(row["question_text"], answer, tuple(paragraphs)))
+    return found
+
+
+async def measure(place: Workplace, store: Store, asked: list[Asked], *, ask: bool) -> None:
+    client, _ = place.open_client()
+    tools = Tools(client, store, SILENT)
+    slots = asyncio.Semaphore(IN_FLIGHT)
+    counts: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
+
+    async def build(one: Asked) -> None:
+        question, document = Question(one.question), one.document
+        memory = MindGraph(tools, document, [question], CONFIG)
+        async with slots:
+            await memory.build()
+            if ask:
+                said = await memory.answer(question)
+                plain = await Passages(tools, document, [question], PLAIN).answer(question)
+                counts["right"] += f1_squad(said.text, (one.answer,)) >= 0.5
+                counts["plain"] += f1_squad(plain.text, (one.answer,)) >= 0.5
+        cited = set()
+        for row in store.edits(memory.id):
+            counts["edits"] += 1
+            if row.outcome == "rejected":
+                reasons[row.reason or ""] += 1
+                continue
+            counts["survive"] += 1
+            if row.span is not None:
+                number = one.find_paragraph(row.span.start)
+                counts["helpful"] += one.paragraphs[number][1]
+                cited.add(number)
+        counts["documents"] += 1
+        counts["empty"] += not memory.state.elements
+        counts["gold"] += sum(is_gold for _, is_gold in one.paragraphs)
+        counts["found"] += sum(one.paragraphs[number][1] for number in cited)
+
+    await asyncio.gather(*map(build, asked))
+    print(json.dumps({"counts": counts, "rejected": reasons}, indent=1))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--adapter")
+    parser.add_argument("--limit", type=int, default=40)
+    parser.add_argument("--empty", action="store_true")
+    parser.add_argument("--ask", action="store_true")
+    given = parser.parse_args()
+    asked = read_questions(given.file, is_empty=given.empty)[: given.limit]
+    choice = ModelChoice(profile=given.model, adapter=given.adapter)
+    folder = home()
+    with (
+        Store.open(folder / DATABASE) as store,
+        Workplace(folder, store, choice, SILENT) as place,
+    ):
+        place.run(lambda: measure(place, store, asked, ask=given.ask))
+
+
+if __name__ == "__main__":
+    main()
