@@ -34,7 +34,8 @@ from mgl.store import Store
 from mgl.types import Document, Question
 
 IN_FLIGHT = 12
-LEAST, MOST = 120, 1_900  # characters of a paragraph that does not help, and of a document
+LEAST = 120  # characters of a paragraph that does not help
+MOST_GOLD, MOST = 1_500, 1_900  # characters of the gold paragraphs, and of a document
 CONFIG = MindGraphConfig(preset="paper", cite="sentence", chunk_tokens=600)
 PLAIN = PassagesConfig(tokens=100, k=2)
 
@@ -65,16 +66,17 @@ def read_questions(path: Path, *, is_empty: bool) -> list[Asked]:
     found = []
     for line in path.read_text().splitlines():
         row: dict[str, Any] = json.loads(line)
-        answer = " ".join(row["answers_objects"][0]["spans"])
-        texts = [
-            (f"{each['title']}: {each['paragraph_text']}", each["is_supporting"])
-            for each in row["contexts"]
-        ]
-        gold = [one for one in texts if one[1]]
-        other = [one for one in texts if not one[1] and len(one[0]) > LEAST]
-        room = MOST - sum(len(text) for text, _ in gold)
-        between = next((one for one in other if len(one[0]) <= room), None)
-        if answer.lower() in ("yes", "no") or len(gold) != 2 or between is None:
+        answer = " ".join(row["answers_objects"][0]["spans"]).lower()
+        gold, other = [], []
+        for each in row["contexts"]:
+            text = f"{each['title']}: {each['paragraph_text']}"
+            if each["is_supporting"]:
+                gold.append((text, True))
+            elif len(each["paragraph_text"]) > LEAST:
+                other.append((text, False))
+        length = sum(len(text) + 2 for text, _ in gold)
+        between = next((one for one in other if length + len(one[0]) + 2 <= MOST), None)
+        if len(gold) != 2 or length > MOST_GOLD or between is None or answer in ("yes", "no"):
             continue
         far = [one for one in other if one is not between][:2]
         paragraphs = far if is_empty else [gold[0], between, gold[1]]
