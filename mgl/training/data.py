@@ -31,8 +31,8 @@ from mgl.memories.calls import SUPPORTED
 from mgl.models.shipped import suggest
 from mgl.prompt import one_line
 from mgl.retrieval import LexicalIndex
-from mgl.text.names import find_names
 from mgl.text import sentence_spans
+from mgl.text.names import find_names
 from mgl.training.hindsight import Evidence, write_edits
 from mgl.types import Conversation, Document
 
@@ -361,12 +361,12 @@ def _read_support(corpus: str, path: Path, _: Collection[str]) -> Iterator[Examp
             yield Example(messages, reply, "", asked.source, f"{corpus}-support", licence)
 
 
-def _read_edits(corpus: str, path: Path, __: Collection[str]) -> Iterator[Example]:
+def _read_edits(corpus: str, path: Path, _: Collection[str]) -> Iterator[Example]:
     """Yield what MindGraph should have written about the blocks of each question's paragraphs.
 
     Of blocks that do not help, one is taken for two that do, by their hashes.
     """
-    (licence, _), find = _MULTI_HOP[corpus], _SENTENCES[corpus]
+    licence, find = _MULTI_HOP[corpus][0], _SENTENCES[corpus]
     for question, paragraphs, gold in find(path):
         starts, texts, length = {}, [], 0
         for title, text in paragraphs.items():
