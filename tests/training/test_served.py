@@ -39,10 +39,10 @@ async def test_a_training_prompt_has_the_tokens_of_the_served_request(
     try:
         for prompt in PROMPTS:
             messages = tuple(Message(role, content) for role, content in prompt)  # type: ignore[arg-type]
-            served = engine._prompt(Request(messages)).data[0].tolist()
+            served = engine._tokenizer.encode_prompt(Request(messages))[0].tolist()
             ids, answer = tokenize(tokenizer, prompt, "Yes")
             assert ids == served
-            assert answer == [*tokenizer.encode("Yes"), engine._tokenizer.get_eos_token_id()]
+            assert answer == [*tokenizer.encode("Yes"), engine._tokenizer.end_token]
     finally:
         await engine.aclose()
 
