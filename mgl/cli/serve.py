@@ -146,8 +146,11 @@ def start(
 
 @app.command("status")
 def status(as_json: AsJson = False) -> None:
-    """List the servers that run, report those that crashed, and list the processes in which
-    models run without a server (OpenVINO)."""
+    """List servers, those that crashed, and models in a process.
+
+    A model that OpenVINO runs is in a process of its own, which commands share and which ends when
+    nothing was asked for some minutes.
+    """
     from mgl.llm.engines.shared import list_hosts
     from mgl.models.shipped import home
 
@@ -190,8 +193,11 @@ def status(as_json: AsJson = False) -> None:
 
 @app.command("stop")
 def stop(port: Port = None) -> None:
-    """Stop a server and all its processes, and without --port also the processes in which models
-    run without a server (OpenVINO); the next command that needs one starts it again."""
+    """Stop a server and all its processes.
+
+    Without --port the models that OpenVINO runs are stopped, too; the next command that needs one
+    starts it again.
+    """
     from mgl.llm.engines.shared import list_hosts, stop_host
     from mgl.models.shipped import home
     from mgl.serving.supervisor import request_stop

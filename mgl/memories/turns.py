@@ -257,8 +257,8 @@ def order_for_reply(
     did and what stands for several turns, then what the voice itself said; each with its day."""
     groups: tuple[list[Shown], ...] = ([], [], [])
     for numbers, text in memories:
-        turn = turns[numbers[0]]
-        if text != format_turn(turn):
+        turn = turns[numbers[0]] if numbers else None
+        if turn is None or text != format_turn(turn):
             groups[1].append((numbers, text))
             continue
         is_own, is_voice = turn.speaker == heard.speaker, turn.speaker == voice.name

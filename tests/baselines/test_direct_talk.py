@@ -20,8 +20,8 @@ async def test_all_turns_are_read_and_cited(store: Store) -> None:
     (prompt,) = prompts(engine)
     assert all(turn.line in prompt for turn in TALK.turns)
     assert "(Monday, 08 May 2023) Bo: I went to town 0" in prompt
-    assert [citation.node_id for citation in answer.citations] == ["D0:0"]
-    assert answer.citations[0].quote == TALK.turns[0].text
+    assert [citation.node_id for citation in answer.citations] == ["D3:1"]
+    assert answer.citations[0].quote == TALK.turns[13].text
     assert answer.marks == ()
     assert answer.compaction_ratio is not None
 

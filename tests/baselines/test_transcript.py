@@ -16,7 +16,7 @@ async def test_every_turn_is_read_and_cited(store: Store) -> None:
     mine, engine = asking(store, answered)
     answer = await Transcript(mine, TALK).answer(QUESTION)
     assert answer.text == "Carl"
-    assert [citation.node_id for citation in answer.citations] == ["D0:0"]
+    assert [citation.node_id for citation in answer.citations] == ["D3:1"]
     assert answer.retrieved == tuple(turn.id for turn in TALK.turns)
     (prompt,) = prompts(engine)
     assert all(line in prompt for _, line in show_turns(TALK.turns, range(len(TALK.turns))))

@@ -150,6 +150,8 @@ class Model(SchemaEngine):
                 for name, uuid, whole in offered
                 if whole is not None
             ]
+        if stage == "told":
+            return "Yes" if request.choices else "You saw Rome."
         if stage == "selection":
             chosen = [name for name in _LISTED.findall(first) if self.select(name) is not None]
             return {"nodes": chosen[: int(_MOST.findall(first)[0])]}
@@ -159,6 +161,9 @@ class Model(SchemaEngine):
 def find_stage(request: Request) -> tuple[str, str]:
     """The stage of a call, and the prompt that says most about it."""
     first, more = request.messages[0].content, len(request.messages) > 2
+    last = request.messages[-1].content
+    if "said, in order:" in last or "said answer the question?" in last:
+        return "told", last
     for stage, mark in MARKS.items():
         if mark in first:
             return f"{stage}_reflection" if more else stage, first
