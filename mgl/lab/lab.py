@@ -325,8 +325,8 @@ class Lab:
         """Ask the model for P(Yes) of prompts, each the (role, content) of its messages."""
         from mgl.training.judging import ask_judge
 
-        place = self._place
-        return place.run(lambda: ask_judge(place.client(), prompts, self._observer))
+        client, _ = self._place.open_client()
+        return self._place.loop.run(lambda: ask_judge(client, prompts, self._observer))
 
     def read_log(self, source: str, hold_out: Collection[str] = ()) -> LogRows:
         """Read what a memory's log of calls has to train on, or that of an evaluation run's folder.

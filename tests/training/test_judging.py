@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from mgl.llm.base import Message
-from mgl.observer import SILENT
-from mgl.training.judging import ask_judge, compare_judges, score_judge
+from mgl.lab import Lab
+from mgl.llm.base import Completion, Request, TokenUsage
+from mgl.llm.fakes import ScriptedEngine
+from mgl.training.judging import compare_judges, score_judge
 
 
 def test_the_order_of_yes_and_no_and_how_far_it_is_from_what_is_right() -> None:
@@ -29,14 +32,15 @@ def test_the_lead_of_the_first_judge_has_an_interval() -> None:
     assert found["coin"]["AUC ahead"] == (0.5, 0.5, 0.5)
 
 
-class Judge:
-    """Says Yes to prompts that ask for it."""
-
-    async def probability_of_yes(self, messages: list[Message], *, stage: str = "") -> float:
-        assert stage == "check"
-        return float("yes" in messages[-1].content)
+def say_what_is_there(request: Request) -> Completion:
+    """Yes, quite surely, to a prompt that holds the word."""
+    said = "Yes" if "yes" in request.messages[-1].content else "No"
+    return Completion(said, "stop", TokenUsage(9, 1), logprobs=(math.log(0.75),))
 
 
-async def test_each_prompt_is_asked_once_and_in_order() -> None:
-    prompts = [(("system", "s"), ("user", text)) for text in ("yes", "no", "yes")]
-    assert await ask_judge(Judge(), prompts, SILENT) == [1.0, 0.0, 1.0]  # type: ignore[arg-type]
+@pytest.mark.usefixtures("mgl_home")
+def test_each_prompt_is_asked_once_and_in_order() -> None:
+    prompts = [(("system", "s"), ("user", text)) for text in ("yes, 1", "no", "yes, 2")]
+    with Lab.open(engine=ScriptedEngine([say_what_is_there] * 3)) as lab:
+        assert lab.judge(prompts) == pytest.approx([0.75, 0.25, 0.75])
+        assert lab.judge(prompts[1:]) == pytest.approx([0.25, 0.75])
