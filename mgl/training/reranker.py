@@ -9,7 +9,6 @@ best.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,22 +20,20 @@ from mgl.observer import Observer
 from mgl.retrieval.encoders import match_tokens
 from mgl.training.data import Pair
 from mgl.training.fitting import Settings, autocast
-from mgl.training.records import Trained, keep_training
 from mgl.training.retriever import (
     AT_ONCE,
     SCALE,
     Array,
     RetrieverTask,
-    find_base,
-    fit_evidence,
     list_texts,
+    make_retriever,
     part_by_length,
 )
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["RerankerTask", "fit_sigmoid", "make_reranker", "train_reranker"]
+__all__ = ["RerankerTask", "fit_sigmoid", "make_reranker"]
 
 CANDIDATES: Final = 30
 _PARTS: Final = 4
@@ -50,26 +47,8 @@ def make_reranker(
     home: Path,
     observer: Observer,
 ) -> Adapter:
-    """Train an adapter for the model ``base`` and keep it in the home."""
-    own, (train, development) = find_base(base, rows, settings, home, observer)
-
-    def run(work: Path) -> Trained:
-        return train_reranker(own.folder, train, development, settings, work, observer)
-
-    return keep_training(name, "reranker", run, rows, settings, home, base=own)
-
-
-def train_reranker(
-    folder: Path,
-    rows: Sequence[Pair],
-    development: Sequence[Pair],
-    settings: Settings,
-    work: Path,
-    observer: Observer,
-) -> Trained:
-    """Train a LoRA for the encoder in ``folder`` and a sigmoid on it; as ``train_retriever``."""
-    task, trained = fit_evidence(RerankerTask, folder, rows, development, settings, work, observer)
-    return replace(trained, files=task.write(work / "adapter"))
+    """Train an adapter for the model ``base`` and keep it in the home: a LoRA and a sigmoid."""
+    return make_retriever(name, rows, base, settings, home, observer, RerankerTask)
 
 
 def fit_sigmoid(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> tuple[float, float]:
@@ -85,6 +64,8 @@ def fit_sigmoid(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> tuple
 
 
 class RerankerTask(RetrieverTask):
+    adapts = "reranker"
+
     def score(self, questions: Sequence[str], texts: Sequence[str]) -> torch.Tensor:
         import torch
 

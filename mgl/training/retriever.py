@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mgl.errors import InputError
-from mgl.models.adapters import Adapter
+from mgl.models.adapters import Adapter, AdapterKind
 from mgl.observer import Observer
 from mgl.retrieval.models import Source, find_model
 from mgl.training.data import Pair, hash_rows, split
@@ -32,7 +32,7 @@ from mgl.training.records import Base, Trained, keep_training
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["RetrieverTask", "find_base", "fit_evidence", "make_retriever", "train_retriever"]
+__all__ = ["RetrieverTask", "make_retriever", "train_retriever"]
 
 SCALE: Final = 20.0
 FEWEST: Final = 8
@@ -43,95 +43,12 @@ _CUTOFF: Final = 10
 _EXAMPLES: Final = 5
 
 Array = NDArray[np.float32]
-TaskT = TypeVar("TaskT", bound="RetrieverTask")
-
-
-def train_retriever(
-    folder: Path,
-    rows: Sequence[Pair],
-    development: Sequence[Pair],
-    settings: Settings,
-    work: Path,
-    observer: Observer,
-) -> Trained:
-    """Train a LoRA for the encoder in ``folder``, and keep its files and checkpoints in ``work``.
-
-    The metric is the mean reciprocal rank of the development rows' positives, each among all texts
-    of its corpus. InputError where there are too few rows.
-    """
-    task, trained = fit_evidence(RetrieverTask, folder, rows, development, settings, work, observer)
-    return replace(trained, files=task.write(work / "adapter"))
-
-
-def fit_evidence(
-    kind: type[TaskT],
-    folder: Path,
-    rows: Sequence[Pair],
-    development: Sequence[Pair],
-    settings: Settings,
-    work: Path,
-    observer: Observer,
-) -> tuple[TaskT, Trained]:
-    """Fit a task of finding evidence, and leave its best weights in it; no files are written."""
-    if len(rows) < FEWEST or not development:
-        raise InputError(
-            f"{len(rows)} rows and {len(development)} for development are too few to train on",
-            hint="collect more with `mgl train data`",
-        )
-    development = sorted(development, key=lambda row: row.corpus)
-    encoder = LoraEncoder(
-        folder, rank=settings.rank, max_tokens=settings.max_tokens, seed=settings.seed
-    )
-    key = hash_rows([*rows, *development], asdict(settings))
-    task = kind(encoder, rows, development, settings)
-    fitted = fit(task, settings, work, key, observer)
-    ranks = zip(development, fitted.before, fitted.after, strict=True)
-    changed = sorted(ranks, key=lambda each: each[2] - each[1])
-    examples = [
-        f"rank {round(1 / before)} → {round(1 / after)}: {row.question} ← {row.positive[:100]}"
-        for row, before, after in [*changed[-_EXAMPLES:][::-1], *changed[:_EXAMPLES]]
-    ]
-    metrics = {
-        "recall@10 before": _recall(fitted.before),
-        "recall@10": _recall(fitted.after),
-        "mrr before": task.measure(fitted.before),
-        "mrr": task.measure(fitted.after),
-    }
-    return task, Trained(fitted, metrics, (), examples)
-
-
-def make_retriever(
-    name: str,
-    rows: Sequence[Pair],
-    base: str,
-    settings: Settings,
-    home: Path,
-    observer: Observer,
-) -> Adapter:
-    """Train an adapter for the model ``base`` and keep it in the home."""
-    own, (train, development) = find_base(base, rows, settings, home, observer)
-
-    def run(work: Path) -> Trained:
-        return train_retriever(own.folder, train, development, settings, work, observer)
-
-    return keep_training(name, "retriever", run, rows, settings, home, base=own)
-
-
-def find_base(
-    name: str, rows: Sequence[Pair], settings: Settings, home: Path, observer: Observer
-) -> tuple[Base, tuple[list[Pair], list[Pair]]]:
-    """Find the encoder to adapt, and part the rows into those to train on and for development."""
-    base = Base(name, find_model(name, "embed", Source(), home).folder())
-    parts = split(rows)
-    observer.note(
-        f"{len(parts[0]):,} rows to train on, {len(parts[1]):,} for development, "
-        f"{settings.epochs} epochs at most"
-    )
-    return base, parts
 
 
 class RetrieverTask:
     """Questions that are to be near their texts; ``score`` and ``score_all`` say how near."""
+
+    adapts: ClassVar[AdapterKind] = "retriever"
 
     def __init__(
         self,
@@ -211,6 +128,71 @@ class RetrieverTask:
             for own in part_by_length(texts, AT_ONCE):
                 vectors[own] = self._embed([texts[place] for place in own]).cpu().numpy()
         return vectors
+
+
+def make_retriever(
+    name: str,
+    rows: Sequence[Pair],
+    base: str,
+    settings: Settings,
+    home: Path,
+    observer: Observer,
+    kind: type[RetrieverTask] = RetrieverTask,
+) -> Adapter:
+    """Train an adapter for the model ``base`` and keep it in the home; ``kind`` as below."""
+    own = Base(base, find_model(base, "embed", Source(), home).folder())
+    train, development = split(rows)
+    observer.note(
+        f"{len(train):,} rows to train on, {len(development):,} for development, "
+        f"{settings.epochs} epochs at most"
+    )
+
+    def run(work: Path) -> Trained:
+        return train_retriever(own.folder, train, development, settings, work, observer, kind)
+
+    return keep_training(name, kind.adapts, run, rows, settings, home, base=own)
+
+
+def train_retriever(
+    folder: Path,
+    rows: Sequence[Pair],
+    development: Sequence[Pair],
+    settings: Settings,
+    work: Path,
+    observer: Observer,
+    kind: type[RetrieverTask] = RetrieverTask,
+) -> Trained:
+    """Train a LoRA for the encoder in ``folder``, and keep its files and checkpoints in ``work``.
+
+    ``kind`` is what it learns, a ``RetrieverTask`` or one made of it. The metric is the mean
+    reciprocal rank of the development rows' positives, each among all texts of its corpus.
+    InputError where there are too few rows.
+    """
+    if len(rows) < FEWEST or not development:
+        raise InputError(
+            f"{len(rows)} rows and {len(development)} for development are too few to train on",
+            hint="collect more with `mgl train data`",
+        )
+    development = sorted(development, key=lambda row: row.corpus)
+    encoder = LoraEncoder(
+        folder, rank=settings.rank, max_tokens=settings.max_tokens, seed=settings.seed
+    )
+    key = hash_rows([*rows, *development], asdict(settings))
+    task = kind(encoder, rows, development, settings)
+    fitted = fit(task, settings, work, key, observer)
+    ranks = zip(development, fitted.before, fitted.after, strict=True)
+    changed = sorted(ranks, key=lambda each: each[2] - each[1])
+    examples = [
+        f"rank {round(1 / before)} → {round(1 / after)}: {row.question} ← {row.positive[:100]}"
+        for row, before, after in [*changed[-_EXAMPLES:][::-1], *changed[:_EXAMPLES]]
+    ]
+    metrics = {
+        "recall@10 before": _recall(fitted.before),
+        "recall@10": _recall(fitted.after),
+        "mrr before": task.measure(fitted.before),
+        "mrr": task.measure(fitted.after),
+    }
+    return Trained(fitted, metrics, task.write(work / "adapter"), examples)
 
 
 def list_texts(rows: Sequence[Pair]) -> tuple[Sequence[Pair], list[str]]:
