@@ -27,11 +27,11 @@ from mgl.models.files import write_whole
 from mgl.models.shipped import require_space
 from mgl.observer import Observer
 from mgl.training.data import Example, Preference, hash_rows, split
-from mgl.training.fitting import WARM_UP, Epoch, Fitted, Settings
+from mgl.training.fitting import WARM_UP, Epoch, Fitted, Settings, explain_import
 from mgl.training.recipes import CausalBase, Recipe, Row
 from mgl.training.records import Trained, keep_training
 from mgl.training.rewards import TERMS, reward_term
-from mgl.training.tokens import Tokens, explain_import, load_causal, take_rows
+from mgl.training.tokens import Tokens, load_causal, take_rows
 
 __all__ = ["LINEAR", "CausalKind", "make_causal"]
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mgl.errors import UsageError, install_hint
 from mgl.models.adapters import LORA, LORA_CONFIG
 from mgl.retrieval.computing import choose_device, load_model, to_utf8
+from mgl.training.fitting import explain_import
 
 if TYPE_CHECKING:
     import torch
@@ -37,10 +37,7 @@ class LoraEncoder:
         try:
             from peft import LoraConfig, inject_adapter_in_model
         except ImportError as error:
-            raise UsageError(
-                "training needs the package peft, which is not installed",
-                hint=install_hint("training"),
-            ) from error
+            raise explain_import(error) from error
         import torch
 
         torch.manual_seed(seed)

@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
-from mgl.errors import InputError, ResourceError
+from mgl.errors import InputError, ResourceError, UsageError, install_hint
 from mgl.models.shipped import require_space
 from mgl.observer import Observer
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Epoch", "Fitted", "Settings", "Task", "autocast", "fit"]
+__all__ = ["Epoch", "Fitted", "Settings", "Task", "autocast", "explain_import", "fit"]
 
 WARM_UP: Final = 0.1
 EVERY: Final = 20
@@ -125,6 +125,14 @@ def autocast() -> AbstractContextManager[Any]:
         choose_device(), dtype=torch.bfloat16, enabled=enabled
     )
     return context
+
+
+def explain_import(error: ImportError) -> UsageError:
+    """Say which package of the extra ``mgl[training]`` is missing."""
+    return UsageError(
+        f"nothing can be trained without the package {error.name or error}",
+        hint=install_hint("training"),
+    )
 
 
 class _Run(Generic[BatchT]):

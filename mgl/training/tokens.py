@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mgl.errors import ResourceError, UsageError, install_hint
 from mgl.llm.grammar import to_regex
 from mgl.llm.schemas import compile_schema, print_reply
 from mgl.observer import Observer
 from mgl.training.data import Example, Preference
+from mgl.training.fitting import explain_import
 
-__all__ = ["Tokens", "explain_import", "lay_out", "load_causal", "take_rows", "tokenize"]
+__all__ = ["Tokens", "lay_out", "load_causal", "take_rows", "tokenize"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,37 +41,15 @@ def load_causal(weights: Path) -> tuple[Any, Any]:
     UsageError without the extra ``mgl[training]``, ResourceError where it does not load or the
     tokenizer has no chat template.
     """
+    from mgl.llm.engines.transformers import load_weights
     from mgl.retrieval.computing import choose_dtype
 
     try:
         import torch
-        from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
-        from transformers.utils.logging import disable_progress_bar
+
+        tokenizer, model = load_weights(weights, getattr(torch, choose_dtype(None)))
     except ImportError as error:
         raise explain_import(error) from error
-    disable_progress_bar()
-    options: dict[str, Any] = {"local_files_only": True}
-    folder = weights
-    if weights.suffix == ".gguf":
-        folder, options["gguf_file"] = weights.parent, weights.name
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, **options)
-        if weights.suffix == ".gguf":
-            options["quantization_config"] = GgufConfig(dequantize=True)
-        dtype = getattr(torch, choose_dtype(None))
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, **options)
-    except ImportError as error:
-        raise explain_import(error) from error
-    except (OSError, ValueError) as error:
-        raise ResourceError(
-            f"{weights} cannot be loaded: {str(error)[:300]}",
-            hint="give the folder of a Hugging Face model, or a GGUF file",
-        ) from error
-    if tokenizer.chat_template is None:
-        raise ResourceError(
-            f"the tokenizer of {weights} has no chat template",
-            hint="use an instruction-tuned model",
-        )
     for key in ("quantization_config", "_pre_quantization_dtype"):
         if hasattr(model.config, key):
             delattr(model.config, key)
@@ -125,10 +103,3 @@ def take_rows(
 
 def _list_messages(prompt: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
     return [{"role": role, "content": content} for role, content in prompt]
-
-
-def explain_import(error: ImportError) -> UsageError:
-    return UsageError(
-        f"training needs the package {error.name or error}, which is not installed",
-        hint=install_hint("training"),
-    )

@@ -138,26 +138,21 @@ def merge_lora(model: Any, folder: Path) -> Any:
         from peft import PeftModel
     except ImportError as error:
         raise UsageError(
-            "an adapter needs the package peft, which is not installed",
+            "an adapter cannot be used without the package peft",
             hint=install_hint("training"),
         ) from error
     return PeftModel.from_pretrained(model, folder).merge_and_unload()
 
 
-def _load(weights: Path, lora: Path | None = None) -> tuple[Any, Any, Any, Any]:
-    """(torch, tokenizer, model, Outlines backend) of a folder or a GGUF file, with the LoRA of a
-    folder merged into the model."""
-    try:
-        import outlines
-        import torch
-        from outlines.backends.llguidance import LLGuidanceBackend
-        from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, GgufConfig
-        from transformers.utils.logging import disable_progress_bar
-    except ImportError as error:
-        raise UsageError(
-            f"the engine transformers needs {error.name}",
-            hint=install_hint("transformers"),
-        ) from error
+def load_weights(weights: Path, dtype: Any) -> tuple[Any, Any]:
+    """Load tokenizer and model of a folder or a GGUF file, which is unpacked to ``dtype`` of torch.
+
+    ImportError where a package is missing, ResourceError where it does not load or its tokenizer
+    has no chat template.
+    """
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+    from transformers.utils.logging import disable_progress_bar
+
     disable_progress_bar()
     options: dict[str, Any] = {"local_files_only": True}
     folder = weights
@@ -167,7 +162,7 @@ def _load(weights: Path, lora: Path | None = None) -> tuple[Any, Any, Any, Any]:
         tokenizer = AutoTokenizer.from_pretrained(folder, **options)
         if weights.suffix == ".gguf":
             options["quantization_config"] = GgufConfig(dequantize=True)
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16, **options)
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, **options)
     except (OSError, ValueError) as error:
         raise ResourceError(
             f"transformers cannot load {weights}: {str(error)[:300]}",
@@ -178,6 +173,23 @@ def _load(weights: Path, lora: Path | None = None) -> tuple[Any, Any, Any, Any]:
             f"the tokenizer of {weights} has no chat template",
             hint="use an instruction-tuned model; its tokenizer_config.json has one",
         )
+    return tokenizer, model
+
+
+def _load(weights: Path, lora: Path | None = None) -> tuple[Any, Any, Any, Any]:
+    """(torch, tokenizer, model, Outlines backend) of a folder or a GGUF file, with the LoRA of a
+    folder merged into the model."""
+    try:
+        import outlines
+        import torch
+        from outlines.backends.llguidance import LLGuidanceBackend
+        from transformers import GenerationConfig
+    except ImportError as error:
+        raise UsageError(
+            f"the engine transformers needs {error.name}",
+            hint=install_hint("transformers"),
+        ) from error
+    tokenizer, model = load_weights(weights, torch.bfloat16)
     if lora is not None:
         model = merge_lora(model, lora)
     # The publisher's sampling defaults must not leak into requests that say how to sample.
