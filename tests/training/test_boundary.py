@@ -25,19 +25,9 @@ from tests.cli.conftest import Mgl, mgl
 from tests.training import tiny
 
 __all__ = ["mgl"]
-pytestmark = [
-    pytest.mark.training,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-    pytest.mark.filterwarnings("ignore::UserWarning"),
-]
+pytestmark = tiny.MARKS
 
 QUICK = Settings(epochs=4, batch=16, rate=1e-2, rank=4, max_tokens=48)
-
-
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny.bert(tmp_path_factory.mktemp("bert"))
 
 
 @pytest.fixture(scope="module")

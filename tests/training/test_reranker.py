@@ -27,19 +27,9 @@ from mgl.training.records import Base
 from mgl.training.reranker import RerankerTask, fit_sigmoid, make_reranker
 from tests.training import tiny
 
-pytestmark = [
-    pytest.mark.training,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-    pytest.mark.filterwarnings("ignore::UserWarning"),
-]
+pytestmark = tiny.MARKS
 
 QUICK = Settings(epochs=2, batch=16, rate=5e-3, rank=4, max_tokens=32)
-
-
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny.bert(tmp_path_factory.mktemp("bert"))
 
 
 @pytest.fixture(scope="module")

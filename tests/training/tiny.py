@@ -10,6 +10,14 @@ import pytest
 from mgl.training.data import Dialogue, Pair
 from tests.retrieval.tiny import HIDDEN, sentence_transformer
 
+MARKS = [
+    pytest.mark.training,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+"""Of tests that train, whose libraries warn about themselves."""
+
 NAMES = "ann bo cy dee eve fay gus hal ida jon".split()
 THINGS = "rings boats cats hats pies maps owls figs keys jars".split()
 PLACES = (
