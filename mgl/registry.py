@@ -44,6 +44,7 @@ _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
         "a-mem": "mgl.baselines.a_mem:AMem",
         "arigraph": "mgl.baselines.arigraph:AriGraph",
         "chain-of-agents": "mgl.baselines.chain_of_agents:ChainOfAgents",
+        "como-rag": "mgl.baselines.como_rag:ComoRag",
         "deep-rag": "mgl.baselines.deep_rag:DeepRag",
         "direct": "mgl.baselines.direct:Direct",
         "emem": "mgl.baselines.emem:EMem",

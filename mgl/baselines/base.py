@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from mgl.errors import UsageError
 from mgl.llm.base import Sampling
 from mgl.llm.calls import showing
+from mgl.llm.concurrency import for_each
 from mgl.memories.base import SourceMemory, Tools, check_text
 from mgl.memories.calls import ANSWER_TOKENS, answer_from_passages
 from mgl.memories.turns import TURN_ANSWER, UNMENTIONED, answer_from_lines, find_form
@@ -28,6 +29,7 @@ from mgl.types import Answer, Chunk, Citation, Conversation, Question, Source, S
 __all__ = ["Baseline", "BaselineConfig", "Excerpt", "Strict"]
 
 MOST_CITED: Final = 2
+AT_ONCE: Final = 8
 
 
 class BaselineConfig(BaseModel):
@@ -123,6 +125,23 @@ class Baseline(SourceMemory[Any]):
         if not self._tools.store.chunks_done(self.id):
             self._append(0, [])
 
+    async def _fill(
+        self, name: str, first: int, count: int, make: Callable[[int], Awaitable[list[EditRecord]]]
+    ) -> None:
+        """Append those of ``count`` steps from ``first`` on that the log lacks, several at once;
+        ``make`` gives the rows of the n-th."""
+        done = self._tools.store.chunks_done(self.id)
+        missing = [place for place in range(count) if first + place not in done]
+        finished = count - len(missing)
+
+        async def fill(place: int) -> None:
+            nonlocal finished
+            self._append(first + place, await make(place))
+            finished += 1
+            self._tools.observer.progress(name, finished, count)
+
+        await for_each(missing, fill, at_once=AT_ONCE)
+
     def _append(self, step: int, rows: Sequence[EditRecord]) -> None:
         """Append a step; StoreConflict where something was deleted since the source was read."""
         self._tools.store.append_edits(self.id, step, rows, since=self._since)
@@ -170,6 +189,12 @@ class Baseline(SourceMemory[Any]):
         """The characters from the line of the first of these turns to that of the last."""
         talk = self.conversation
         return Span(talk.id, talk.line_span(numbers[0]).start, talk.line_span(numbers[-1]).end)
+
+    def _turns_at(self, spans: Sequence[Span]) -> tuple[int, ...] | None:
+        """The turns that spans touch; None where the source is a document."""
+        if not isinstance(self._source, Conversation):
+            return None
+        return tuple(sorted({turn for span in spans for turn in self._source.turns_at(span)}))
 
     async def _chunks(self, max_tokens: int) -> list[Chunk]:
         """The source in chunks that share nothing: of a conversation, groups of its turns."""

@@ -91,8 +91,7 @@ class DeepRag(NaiveRag):
 
     async def _respond(self, question: Question) -> Answer:
         await self.build()
-        rows = self._tools.store.edits(self.id)
-        spans = [row.span for row in rows if row.span is not None]
+        spans = self._spans()
         texts = [self._quote(span) for span in spans]
         chain: list[str] = []
         trace: list[str] = []

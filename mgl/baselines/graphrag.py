@@ -30,7 +30,7 @@ from typing import Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
+from mgl.baselines.base import AT_ONCE, Baseline, BaselineConfig, Excerpt
 from mgl.llm.base import Message, Sampling
 from mgl.llm.concurrency import for_each
 from mgl.llm.prompting import available_tokens, fit_texts, take_leading
@@ -44,7 +44,7 @@ from mgl.memories.propose import propose
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import best, likeness
 from mgl.store import EditRecord
-from mgl.types import Answer, Chunk, Conversation, Question, Span
+from mgl.types import Answer, Chunk, Question, Span
 
 __all__ = ["GraphRag", "GraphRagConfig"]
 
@@ -60,7 +60,6 @@ RELATIONS: Final = 10
 """Relations that a local search reads for each of its entities."""
 
 REPLY_TOKENS: Final = 3072
-AT_ONCE: Final = 8
 
 GLEAN = Prompt(
     "graphrag.glean",
@@ -135,19 +134,11 @@ class GraphRag(Baseline):
         await self._write_reports(len(chunks), graph)
 
     async def _read_chunks(self, chunks: Sequence[Chunk]) -> None:
-        done = self._tools.store.chunks_done(self.id)
-        missing = [chunk for chunk in chunks if chunk.index not in done]
-        finished = len(chunks) - len(missing)
+        async def read(place: int) -> list[EditRecord]:
+            with self._showing([chunks[place].span]):
+                return await self._extract(chunks[place])
 
-        async def read(chunk: Chunk) -> None:
-            nonlocal finished
-            with self._showing([chunk.span]):
-                rows = await self._extract(chunk)
-            self._append(chunk.index, rows)
-            finished += 1
-            self._tools.observer.progress("chunks", finished, len(chunks))
-
-        await for_each(missing, read, at_once=AT_ONCE)
+        await self._fill("chunks", 0, len(chunks), read)
 
     async def _extract(self, chunk: Chunk) -> list[EditRecord]:
         """The rows of a chunk: what its first call names, and what each gleaning adds."""
@@ -191,12 +182,6 @@ class GraphRag(Baseline):
             places = [place for place in missing if communities[place].level == level]
             written = self._reports() if places else {}
             await for_each(places, write, at_once=AT_ONCE)
-
-    def _turns_at(self, spans: Sequence[Span]) -> tuple[int, ...] | None:
-        """The turns that spans touch; None where the source is a document."""
-        if not isinstance(self._source, Conversation):
-            return None
-        return tuple(sorted({turn for span in spans for turn in self._source.turns_at(span)}))
 
     async def _report(
         self,

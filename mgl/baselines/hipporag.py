@@ -24,7 +24,6 @@ from pydantic import Field, create_model
 from mgl.baselines.base import Strict
 from mgl.baselines.naive_rag import NaiveRag, NaiveRagConfig
 from mgl.llm.base import Sampling
-from mgl.llm.concurrency import for_each
 from mgl.llm.constraints import index_set, max_chars, several
 from mgl.memories.propose import propose
 from mgl.prompt import Prompt
@@ -44,7 +43,6 @@ LETTERS = 2
 """An entity of no more letters and digits has no synonyms."""
 
 REPLY_TOKENS = 2048
-AT_ONCE = 8
 PRECISION = 1e-10
 
 NAME = Prompt(
@@ -125,22 +123,13 @@ class HippoRag(NaiveRag):
 
     async def _read(self) -> None:
         await super()._read()
-        store = self._tools.store
-        rows = [row for row in store.edits(self.id) if row.op == "chunk"]
-        spans = [row.span for row in rows if row.span is not None]
-        done = store.chunks_done(self.id)
-        missing = [place for place in range(len(spans)) if 1 + place not in done]
-        finished = len(spans) - len(missing)
+        spans = self._spans()
 
-        async def read(place: int) -> None:
-            nonlocal finished
+        async def extract(place: int) -> list[EditRecord]:
             with self._showing([spans[place]]):
-                row = await self._extract(1 + place, spans[place])
-            self._append(1 + place, [row])
-            finished += 1
-            self._tools.observer.progress("chunks", finished, len(spans))
+                return [await self._extract(1 + place, spans[place])]
 
-        await for_each(missing, read, at_once=AT_ONCE)
+        await self._fill("chunks", 1, len(spans), extract)
 
     async def _extract(self, step: int, span: Span) -> EditRecord:
         llm, text = self._tools.llm, self._quote(span).strip()

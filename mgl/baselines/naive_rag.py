@@ -20,7 +20,7 @@ from mgl.llm.prompting import LINE_TOKENS, available_tokens, shorten, take_leadi
 from mgl.retrieval.passages import PassageIndex
 from mgl.retrieval.ranking import best, likeness
 from mgl.store import EditRecord
-from mgl.types import Answer, Chunk, Question
+from mgl.types import Answer, Chunk, Question, Span
 
 __all__ = ["NaiveRag", "NaiveRagConfig"]
 
@@ -73,11 +73,15 @@ class NaiveRag(Baseline):
     async def _cut(self) -> Sequence[Chunk]:
         return await self._windows(self._config.chunk_tokens, self._config.overlap_tokens)
 
+    def _spans(self) -> list[Span]:
+        """Where the chunks stand."""
+        rows = self._tools.store.edits(self.id)
+        return [row.span for row in rows if row.op == "chunk" and row.span is not None]
+
     async def _respond(self, question: Question) -> Answer:
         """ContextOverflow where the context has no room for any text."""
         await self.build()
-        rows = self._tools.store.edits(self.id)
-        spans = [row.span for row in rows if row.op == "chunk" and row.span is not None]
+        spans = self._spans()
         texts = [self._quote(span) for span in spans]
         found, trace = await self._rank(question, texts)
         places = [place for place, _ in found]

@@ -33,5 +33,6 @@ def test_baselines_of_hgmem_read_so_many_and_the_others_what_they_read() -> None
         "graphrag": 14,
         "lightrag": 14,
         "deep-rag": None,
+        "como-rag": None,
         "hgmem": None,
     }

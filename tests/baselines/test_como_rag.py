@@ -1,0 +1,204 @@
+"""Three layers, tries and probes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mgl.baselines.como_rag import ComoRag, ComoRagConfig, Node, window_size
+from mgl.baselines.mixtures import fit_mixture, soft_clusters
+from mgl.errors import EngineRejected
+from mgl.store import Store
+from mgl.types import Conversation, Question, Turn
+from tests.baselines.asking import QUESTION, answered, asking, nothing, prompts, said
+
+FILLER = "so people say who live around here"
+LINES = [
+    "Carl lost the ring",
+    "Dora found a coin",
+    "The ring was forged in Rome",
+    "Fog lay on the sea",
+]
+TALK = Conversation.from_turns(
+    "talk", [Turn(f"t{n}", "Ann", f"{line} {FILLER}") for n, line in enumerate(LINES)]
+)
+CONFIG = ComoRagConfig(chunk_tokens=16, overlap_tokens=0, most_tokens=16, rounds=2)
+
+
+class Model:
+    """Tries succeed as told; probes are those given; notes repeat the end of what they are of."""
+
+    def __init__(self, tries: list[str], probes: list[list[str]]) -> None:
+        self.tries, self.probes = list(tries), list(probes)
+
+    def __call__(self, prompt: str) -> str:
+        if '"entities"' in prompt:
+            return said(entities=[])
+        if '"facts"' in prompt:
+            return said(facts=[])
+        if '"thought"' in prompt:
+            return said(thought="so", answer=self.tries.pop(0))
+        if '"probes"' in prompt:
+            return said(probes=self.probes.pop(0))
+        if "at most five findings" in prompt:
+            return said(notes=f"cue of {prompt.split()[1]} {prompt.split()[2]}")
+        if "Findings about" in prompt:
+            return said(notes="all in one")
+        if '"notes"' in prompt:
+            return said(notes=" ".join(line for line in LINES if line in prompt))
+        return answered(prompt)
+
+
+def only(engine: object, mark: str) -> list[str]:
+    return [prompt for prompt in prompts(engine) if mark in prompt]  # type: ignore[arg-type]
+
+
+async def test_it_keeps_chunks_windows_and_clusters(store: Store) -> None:
+    mine, _ = asking(store, Model(["Carl"], []))
+    rag = ComoRag(mine, TALK, (), CONFIG)
+    answer = await rag.answer(QUESTION)
+    rows = {
+        op: [row for row in store.edits(rag.id) if row.op == op] for op in ("episode", "summary")
+    }
+    # four chunks: windows of two; fewer than twelve are one cluster, which ends the levels
+    assert [(row.payload["chunks"], row.turns) for row in rows["episode"]] == [
+        ([0, 1], (0, 1)),
+        ([2, 3], (2, 3)),
+    ]
+    assert [row.payload["chunks"] for row in rows["summary"]] == [[0, 1, 2, 3]]
+    assert answer.trace == ("answered at try 1",)
+    assert answer.retrieved == ("t0",)  # one chunk has 16 tokens
+
+
+async def test_what_cannot_be_answered_is_probed_and_tried_again(store: Store) -> None:
+    model = Model(["*", "Carl"], [["Where was it forged?", "Who saw fog on the sea?"]])
+    mine, engine = asking(store, model)
+    answer = await ComoRag(mine, TALK, (), CONFIG).answer(QUESTION)
+    assert answer.trace == (
+        "probe: Where was it forged?",
+        "probe: Who saw fog on the sea?",
+        "answered at try 2",
+    )
+    first, second = only(engine, '"thought"')
+    assert "Carl lost the ring" in first
+    assert "Known from earlier rounds:\n(nothing yet)" in first
+    # the second try reads cues of what was new, and the fused note, in place of the texts
+    assert "Carl lost" not in second
+    assert "cue of The ring\ncue of Fog lay" in second
+    assert "Known from earlier rounds:\nall in one" in second
+    # of the pool's three nodes (one a layer) the better half is fused: one
+    (fused,) = only(engine, "Findings about")
+    assert fused.count("cue of") == 1
+    # each probe is noted with the question; both kinds of summaries were found at once, for it
+    cues = only(engine, "at most five findings")
+    assert len(cues) == 5
+    assert "help to answer: Who lost the ring? Where was it forged?" in cues[3]
+    assert answer.retrieved == ("t0", "t2", "t3")  # in the order in which they were found
+    assert "cue of Fog lay" in prompts(engine)[-1]
+
+
+async def test_rounds_end_and_so_do_probes(store: Store) -> None:
+    probes = [["Where was it forged?"], ["Where was it forged?", "Who saw fog on the sea?"]]
+    mine, engine = asking(store, Model(["*"] * 3, probes))
+    answer = await ComoRag(mine, TALK, (), CONFIG).answer(QUESTION)
+    assert answer.text.startswith("Carl")
+    assert answer.trace[-1] == "no answer after 3 tries"
+    assert len(only(engine, '"thought"')) == 3
+    assert answer.trace.count("probe: Where was it forged?") == 1  # one that was asked is not again
+    # after the second round four nodes are in the pool; two are fused, and both notes are shown
+    assert [each.count("cue of") for each in only(engine, "Findings about")] == [1, 2]
+    assert "all in one\nall in one" in only(engine, '"thought"')[-1]
+    mine, _ = asking(store, Model(["*"], [[]]))
+    none = await ComoRag(mine, TALK, (), CONFIG).answer(Question("Who found a coin?"))
+    assert none.trace == ("no probe was written",)
+
+
+async def test_the_better_half_of_the_pool_is_what_is_like_the_question(store: Store) -> None:
+    mine, engine = asking(store, Model([], []))
+    rag = ComoRag(mine, TALK, (), CONFIG)
+    pool = [
+        Node("chunk", "the sea", "fog and more fog"),
+        Node("chunk", "the ring", "who lost the ring"),
+        Node("summary", "the coin", "Dora found it"),
+        Node("episode", "who lost it", "the ring was lost"),
+        Node("episode", "the boat", "sold"),
+    ]
+    assert await rag._fuse(QUESTION, pool) == ["all in one"]
+    (asked,) = prompts(engine)
+    shown = asked.split("\n\n")[1].splitlines()
+    assert sorted(shown) == ["the ring who lost the ring", "who lost it the ring was lost"]
+
+
+async def test_options_and_a_silent_model(store: Store) -> None:
+    mine, engine = asking(store, Model(["*"], [[]]))
+    choice = Question("Who?", options=("Carl", "Dora"))
+    assert (await ComoRag(mine, TALK, (), CONFIG).answer(choice)).text == "Carl"
+    (tried,) = [r for r in engine.requests if '"thought"' in r.messages[-1].content]
+    assert "['Carl', 'Dora', '*']" in str(tried.json_schema)
+
+    def silent(prompt: str) -> object:
+        return answered(prompt) if '"memories"' in prompt else nothing(prompt)
+
+    with Store.open(store.path.with_name("other.sqlite")) as other:
+        mine, _ = asking(other, silent)  # type: ignore[arg-type]
+        answer = await ComoRag(mine, TALK, (), CONFIG).answer(QUESTION)
+        assert "summaries_missing" in answer.marks
+        assert answer.retrieved == ("t0",)
+
+
+async def test_one_that_was_killed_goes_on_and_asks_nothing_twice(store: Store) -> None:
+    whole = Model(["Carl"], [])
+    seen: list[str] = []
+
+    def dying(prompt: str) -> str:
+        if len(seen) == 10:
+            raise EngineRejected("killed", hint="start again")
+        seen.append(prompt)
+        return whole(prompt)
+
+    mine, _ = asking(store, dying)
+    with pytest.raises(EngineRejected):
+        await ComoRag(mine, TALK, (), CONFIG).build()
+    mine, engine = asking(store, whole)
+    await ComoRag(mine, TALK, (), CONFIG).build()
+    assert len(seen) + len(engine.requests) == 4 * 2 + 2 + 1  # facts, windows, one cluster
+    assert not set(seen) & set(prompts(engine))
+
+
+@pytest.mark.parametrize(
+    ("chunks", "size"),
+    [(1, 2), (5, 2), (6, 3), (20, 3), (50, 5), (100, 8), (200, 10), (201, 15), (4096, 20)],
+)
+def test_windows_grow_with_the_source(chunks: int, size: int) -> None:
+    assert window_size(chunks) == size
+
+
+def test_one_gaussian_has_its_own_mean_and_spread() -> None:
+    points = np.array([[0.0], [2.0]] * 8)
+    chances, bic = fit_mixture(points, 1)
+    assert chances.tolist() == [[1.0]] * 16
+    # mean 1, variance 1: ln N is -0.5 (1 + ln 2π) at each of 16 points; two free numbers
+    assert bic == pytest.approx(2 * np.log(16) + 16 * (1 + np.log(2 * np.pi)), abs=1e-4)
+
+
+def test_two_heaps_are_two_clusters_and_one_that_lies_between_is_in_both() -> None:
+    rng = np.random.default_rng(1)
+    heaps = np.vstack([rng.normal(0, 0.1, (20, 2)), rng.normal(2, 0.1, (20, 2))])
+    scores = [fit_mixture(heaps, k)[1] for k in (1, 2, 3)]
+    assert scores.index(min(scores)) == 1
+    wide = np.vstack([rng.normal(0, 0.5, (40, 1)), rng.normal(2, 0.5, (40, 1)), [[1.0]]])
+    chances = fit_mixture(wide, 2)[0]
+    assert chances[-1].min() > 0.01
+    assert chances.sum(axis=1) == pytest.approx(np.ones(81))
+
+
+def test_few_vectors_are_one_cluster_and_every_vector_is_in_one() -> None:
+    vectors = np.eye(11, dtype=np.float32)
+    assert soft_clusters(vectors) == [list(range(11))]
+    assert soft_clusters(vectors[:0]) == []
+    rng = np.random.default_rng(2)
+    centres = np.repeat(np.eye(3, 16), 15, axis=0)
+    many = (centres + rng.normal(0, 0.02, centres.shape)).astype(np.float32)
+    clusters = soft_clusters(many)
+    assert {at for cluster in clusters for at in cluster} == set(range(45))
+    assert all(len({at // 15 for at in cluster}) == 1 for cluster in clusters)
