@@ -37,6 +37,7 @@ __all__ = [
     "ChatRequest",
     "EmbeddingRequest",
     "NotServed",
+    "OverLimit",
     "Refused",
     "cut_at_stop",
     "encode_event",
@@ -55,9 +56,7 @@ ANY_OBJECT: Final[Mapping[str, Any]] = {"type": "object"}
 """The schema of ``response_format`` json_object."""
 
 _OFF: Final[Mapping[str, Any]] = {"n": 1, "function_call": "none", "modalities": ["text"]}
-_HARMLESS: Final = frozenset(
-    {"metadata", "prompt_cache_key", "safety_identifier", "service_tier", "store", "user"}
-)
+_HARMLESS: Final = frozenset({"prompt_cache_key", "safety_identifier", "service_tier", "store"})
 _HINTS: Final = {
     "n": "ask once for each reply that is wanted (n=1)",
     "logit_bias": "leave it out: token numbers differ between models",
@@ -77,11 +76,19 @@ class Refused(UsageError):
 
 
 class NotServed(UsageError):
-    """A path or a model that is not there."""
+    """A path, a model or a memory that is not there."""
 
 
 class AccessDenied(UsageError):
     """A request without the key, or from a web page."""
+
+
+class OverLimit(UsageError):
+    """A request that is too large, too slow, or one too many; ``status`` says which."""
+
+    def __init__(self, status: int, message: str, *, hint: str) -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
 
 
 class _Shape(BaseModel):
@@ -153,6 +160,13 @@ class ChatRequest(BaseModel):
     stop: str | list[str] | None = None
     stream: bool | None = None
     stream_options: _StreamOptions | None = None
+    user: str | None = None
+    metadata: dict[str, Any] | None = None
+
+    @property
+    def with_usage(self) -> bool:
+        """Whether a stream ends with what it cost."""
+        return bool(self.stream_options and self.stream_options.include_usage)
 
     @property
     def stops(self) -> tuple[str, ...]:
@@ -286,11 +300,14 @@ def cut_at_stop(text: str, stops: Sequence[str]) -> str:
     return text[: min(ends)] if ends else text
 
 
-def write_completion(reply: Reply[None], model: str) -> dict[str, Any]:
-    """A reply as a chat completion."""
+def write_completion(
+    reply: Reply[None], model: str, besides: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """A reply as a chat completion; ``besides`` are further fields of its message."""
     message: dict[str, Any] = {"role": "assistant", "content": reply.text, "refusal": None}
     if reply.tool_calls:
         message |= {"content": reply.text or None, "tool_calls": write_calls(reply.tool_calls)}
+    message |= besides or {}
     choice = {
         "index": 0,
         "message": message,
@@ -305,16 +322,24 @@ def write_completion(reply: Reply[None], model: str) -> dict[str, Any]:
 
 
 def write_events(
-    reply: Reply[None], model: str, *, sent: str, with_usage: bool
+    reply: Reply[None],
+    model: str,
+    *,
+    sent: str,
+    with_usage: bool,
+    besides: Mapping[str, Any] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """The events that end a stream of which the text ``sent`` has gone out."""
+    """The events that end a stream of which the text ``sent`` has gone out.
+
+    ``besides`` are further fields of the message: the event that finishes it has them.
+    """
     rest = reply.text.removeprefix(sent)
     if rest:
         yield write_event({"content": rest}, model, reply)
     if reply.tool_calls:
         calls = [{"index": at, **call} for at, call in enumerate(write_calls(reply.tool_calls))]
         yield write_event({"tool_calls": calls}, model, reply)
-    yield write_event({}, model, reply, finish=reply.finish_reason)
+    yield write_event(besides or {}, model, reply, finish=reply.finish_reason)
     if with_usage:
         frame = _frame(reply, model, "chat.completion.chunk")
         yield {**frame, "choices": [], "usage": _write_usage(reply)}
@@ -370,6 +395,8 @@ def write_error(error: MglError) -> tuple[int, dict[str, Any]]:
     """The status and the body that say what went wrong, and what to change."""
     status, kind, code = 500, "server_error", None
     match error:
+        case OverLimit():
+            status, kind, code = error.status, "invalid_request_error", "over_limit"
         case AccessDenied():
             status, kind, code = 401, "invalid_request_error", "access_denied"
         case NotServed():

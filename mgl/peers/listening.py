@@ -1,0 +1,189 @@
+"""An HTTP server of ours: its socket, its start and its end in the running loop, and who may ask.
+
+A web page cannot use it: requests under another host's name, or from another origin, are refused,
+and no header lets a browser read an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import secrets
+import socket
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING, Any, Final, Self
+from urllib.parse import urlsplit
+
+from mgl.errors import ResourceError, UsageError, install_hint
+from mgl.peers.wire import AccessDenied, encode_event
+
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.applications import Starlette
+    from starlette.responses import StreamingResponse
+
+__all__ = ["HOST", "Listener", "check_key", "read_key", "stream_events"]
+
+HOST: Final = "127.0.0.1"
+_OWN_NAMES: Final = frozenset({HOST, "localhost", "::1"})
+_EVERYWHERE: Final = frozenset({"0.0.0.0", "::"})
+
+
+class Listener(ABC):
+    """Listens from ``async with`` to its end; a subclass makes the app that answers.
+
+    Port 0 takes any that is free (``base_url`` says which); with ``keep_port`` it is kept for the
+    next ``async with``, until ``close``. ``most`` is how many connections there may be at once.
+    """
+
+    def __init__(
+        self,
+        *,
+        host: str = HOST,
+        port: int = 0,
+        keep_port: bool = False,
+        most: int | None = None,
+    ) -> None:
+        self.host = host
+        self._port = port
+        self._keep_port = keep_port
+        self._most = most
+        self._held: socket.socket | None = None
+        self._server: uvicorn.Server | None = None
+
+    @abstractmethod
+    def _make_app(self) -> Starlette:
+        """Make the app; without Starlette an ImportError."""
+
+    @property
+    def root(self) -> str:
+        name = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{name}:{self._port}"
+
+    @property
+    def base_url(self) -> str:
+        """What programs that speak the OpenAI API are given."""
+        return f"{self.root}/v1"
+
+    async def __aenter__(self) -> Self:
+        try:
+            import uvicorn
+
+            app = self._make_app()
+        except ImportError as error:
+            raise ResourceError(
+                f"the server needs {error.name}", hint=install_hint("server")
+            ) from error
+        if self._held is None:
+            self._held = self._bind()
+        self._port = self._held.getsockname()[1]
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            limit_concurrency=self._most,
+            server_header=False,
+            timeout_graceful_shutdown=1,
+        )
+        config.load()
+        server = self._server = uvicorn.Server(config)  # whose ``serve`` would take over Ctrl-C
+        server.lifespan = config.lifespan_class(config)
+        await server.startup(sockets=[self._held.dup()])
+        self._serving = asyncio.create_task(server.main_loop())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        server = self._server
+        if server is not None:
+            server.should_exit = server.force_exit = True
+            with suppress(asyncio.CancelledError):
+                await self._serving
+            await server.shutdown()
+        if not self._keep_port:
+            self.close()
+
+    def close(self) -> None:
+        """Give the port back."""
+        if self._held is not None:
+            self._held.close()
+            self._held = None
+
+    async def wait(self) -> None:
+        """Serve until the server ends."""
+        await self._serving
+
+    def check_sender(self, headers: Mapping[str, str]) -> None:
+        """AccessDenied for a request under another name than this host's, or from a web page.
+
+        A name that is an address cannot have been rebound, so a server that listens everywhere is
+        asked by any address.
+        """
+        for name in (f"//{headers.get('host', '')}", headers.get("origin")):
+            if name is not None and not self._is_own(_host_of(name)):
+                raise AccessDenied(
+                    "this server answers programs of this machine only",
+                    hint=f"use {self.base_url} as the base URL",
+                )
+
+    def _is_own(self, name: str | None) -> bool:
+        if name in _OWN_NAMES or name == self.host:
+            return True
+        return self.host in _EVERYWHERE and name is not None and _is_address(name)
+
+    def _bind(self) -> socket.socket:
+        taken = socket.socket(socket.AF_INET6 if ":" in self.host else socket.AF_INET)
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            taken.bind((self.host, self._port))
+        except OSError as error:
+            taken.close()
+            raise UsageError(
+                f"port {self._port} cannot be used: {error.strerror}",
+                hint="choose another with --port",
+            ) from error
+        return taken
+
+
+def read_key(headers: Mapping[str, str]) -> str:
+    """The key that a request brings; "" where it brings none."""
+    return headers.get("authorization", "").removeprefix("Bearer ")
+
+
+def check_key(given: str, key: str) -> bool:
+    """Whether the key is right, in a time that does not tell how far it is."""
+    return secrets.compare_digest(given.encode(), key.encode())
+
+
+async def stream_events(events: AsyncGenerator[Mapping[str, Any]]) -> StreamingResponse:
+    """Send events as they come. What fails before the first is raised, so that it has a status."""
+    from starlette.responses import StreamingResponse
+
+    first = await anext(events)
+
+    async def send() -> AsyncIterator[bytes]:
+        async with aclosing(events):
+            yield encode_event(first)
+            async for event in events:
+                yield encode_event(event)
+            yield encode_event(None)
+
+    return StreamingResponse(send(), media_type="text/event-stream")
+
+
+def _host_of(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
