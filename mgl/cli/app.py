@@ -34,12 +34,12 @@ Environment:
   MGL_HOME      folder of weights and memories
   MGL_DATA      folder of benchmark files, one folder each (`mgl data`)
   MGL_BASE_URL  OpenAI-compatible server to use, as --base-url
-  MGL_API_KEY   key of that server
+  MGL_API_KEY   key of that server, and of `mgl up`
 """
 
 COMMANDS = {
     "Memories": ("ask", "build", "add", "chat", "list", "show", "log", "export", "edit", "forget"),
-    "Models and servers": ("models", "serve", "proxy", "doctor"),
+    "Models and servers": ("models", "serve", "up", "proxy", "doctor"),
     "Evaluation": ("data", "eval", "reproduce", "report", "peer"),
     "Training": ("train",),
 }

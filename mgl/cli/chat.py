@@ -63,7 +63,7 @@ def chat(
                     _obey(talk, line)
                     continue
                 now = datetime.now().astimezone()
-                turn = Turn(_new_id(talk), speaker, line, now, session)
+                turn = Turn(talk.choose_id(), speaker, line, now, session)
                 pieces: list[str] = []
                 write = _print_pieces(pieces, observer.hush)
                 answer = talk.reply(turn, persona=persona, write=write).answer
@@ -136,12 +136,3 @@ def _obey(talk: Talk, line: str) -> None:
         say(f"{stats.nodes} nodes, {stats.edges} edges")
     else:
         say(COMMANDS)
-
-
-def _new_id(talk: Talk) -> str:
-    """Choose an id that neither a turn nor a reply (``ID+``) has."""
-    taken = {turn.id.removesuffix("+") for turn in talk.memory.conversation.turns}
-    number = len(taken) + 1
-    while f"{number}" in taken:
-        number += 1
-    return f"{number}"

@@ -17,7 +17,7 @@ from typing import Final, NoReturn
 from mgl.cli.output import INTERRUPTED, say
 
 PATIENCE_S: Final = 1.0
-COMMANDS: Final = frozenset({"ask", "build", "add", "chat", "proxy"})
+COMMANDS: Final = frozenset({"ask", "build", "add", "chat", "proxy", "up"})
 _TICK_S: Final = 0.1
 _PASSED_ON: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FROM_A_PROCESS: Final = 0  # si_code; the terminal signals the child as well

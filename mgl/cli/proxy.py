@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from mgl.cli.detached import start_detached, stop_detached
 from mgl.cli.options import ModelChoice, choose_model, with_options
 from mgl.cli.output import say
-from mgl.errors import EngineUnavailable, UsageError
 
 if TYPE_CHECKING:
     from mgl.lab.workplace import Workplace
@@ -21,7 +16,6 @@ if TYPE_CHECKING:
 __all__ = ["proxy"]
 
 PORT: Final = 8787
-START_S: Final = 120.0
 
 
 @with_options(choice=choose_model)
@@ -61,9 +55,13 @@ def proxy(
     program can be run again for nothing. Ctrl-C ends it.
     """
     if stop:
-        _stop(port)
+        stopped = stop_detached("proxies", port)
+        what = f"stopped the proxy on port {port}"
+        typer.echo(what if stopped else f"no proxy was detached on port {port}")
     elif detach:
-        _detach(port)
+        health, log = start_detached("proxies", port)
+        typer.echo(f"{health['model']} is ready at http://127.0.0.1:{port}/v1")
+        say(f"stop it with `mgl proxy --stop --port {port}`; its log is {log}")
     else:
         _serve(choice, port, key, reply_tokens, replay=replay)
 
@@ -107,71 +105,3 @@ def _run(place: Workplace, port: int, key: str | None, reply_tokens: int) -> Non
             say(f"{serving.calls:,} requests: {calls}")
 
     place.run(serve)
-
-
-def _detach(port: int) -> None:
-    """Start the same command in a session of its own, and wait until it answers."""
-    import os
-    import secrets
-
-    from mgl.models import shipped
-    from mgl.serving.logs import open_log
-    from mgl.serving.records import token_environment
-
-    path, token = _record(port), secrets.token_hex(16)
-    log = shipped.home() / "proxies" / f"{port}.log"
-    arguments = [each for each in sys.argv[1:] if each != "--detach"]
-    with open_log(log) as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "mgl", *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, **token_environment(token)},
-            start_new_session=True,
-        )
-    deadline = time.monotonic() + START_S
-    while not (model := _ask_health(port)):
-        if process.poll() is not None or time.monotonic() > deadline:
-            process.terminate()
-            said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            errors = [line for line in said if line.startswith("error: ")]
-            raise EngineUnavailable(
-                (errors or ["it did not start"])[-1].removeprefix("error: "),
-                hint=f"see {log}; without --detach it runs in this terminal",
-            )
-        time.sleep(0.1)
-    if process.poll() is not None:
-        raise UsageError(f"port {port} is taken", hint="choose another with --port")
-    path.write_text(json.dumps({"token": token}), encoding="utf-8")
-    typer.echo(f"{model} is ready at http://127.0.0.1:{port}/v1")
-    say(f"stop it with `mgl proxy --stop --port {port}`; its log is {log}")
-
-
-def _stop(port: int) -> None:
-    from mgl.serving.records import end_processes
-
-    path = _record(port)
-    if not path.exists():
-        typer.echo(f"no proxy was detached on port {port}")
-        return
-    end_processes(json.loads(path.read_text(encoding="utf-8"))["token"], patience_s=10)
-    path.unlink()
-    typer.echo(f"stopped the proxy on port {port}")
-
-
-def _record(port: int) -> Path:
-    from mgl.models import shipped
-
-    return shipped.home() / "proxies" / f"{port}.json"
-
-
-def _ask_health(port: int) -> str | None:
-    """The model of the proxy on a port; None where none answers."""
-    import httpx
-
-    try:
-        answer = httpx.get(f"http://127.0.0.1:{port}/health", trust_env=False).json()
-        return str(answer["model"])
-    except (httpx.HTTPError, ValueError, KeyError, TypeError):
-        return None

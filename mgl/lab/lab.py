@@ -13,11 +13,12 @@ started, only when a call has to be issued that is not in the store yet.
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from mgl import registry
 from mgl.errors import InputError, StoreError, UsageError
@@ -25,7 +26,7 @@ from mgl.lab.estimates import describe_estimate, estimate_from_past
 from mgl.lab.model import ModelChoice, NoModel
 from mgl.lab.talk import UNKEPT, AnswerKeeper, Talk, as_question, make_awaitable
 from mgl.lab.workplace import DATABASE, OwnModels, Workplace
-from mgl.llm.calls import content_hash
+from mgl.llm.calls import MemoryCallLog, content_hash
 from mgl.memories.base import Memory, MemoryKind, Tools
 from mgl.memories.options import configure
 from mgl.memories.results import AskResult, BuildResult, MemorySummary, Stats
@@ -37,7 +38,7 @@ from mgl.types import Answer, Conversation, Document, Question, Source, Usage
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from mgl.llm.base import Engine
+    from mgl.llm.base import LLM, Engine
     from mgl.llm.calls import CallRecord
     from mgl.memories.graph import Estimate
     from mgl.memories.view import GraphView
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from mgl.training.from_log import LogRows
 
 __all__ = ["Lab"]
+
+ResultT = TypeVar("ResultT")
 
 READS: Final = "mindgraph"  # the memory of a document, unless another is named
 REMEMBERS: Final = "gam"  # and of a conversation
@@ -84,6 +87,7 @@ class Lab:
         embedder: Embedder | None = None,
         reranker: Reranker | None = None,
         home: Path | None = None,
+        memories: Path | None = None,
         observer: Observer | None = None,
     ) -> Self:
         """Open the store in the home folder; the model is opened when it is first needed.
@@ -91,12 +95,13 @@ class Lab:
         ``model`` is a profile's name (the default runs on a CPU) or a ``ModelChoice``. ``engine``,
         ``embedder`` and ``reranker`` are objects of your own in place of its models; their
         ``model_id`` is what their calls and vectors are kept under. ``home`` is the folder of
-        weights and memories, MGL_HOME by default. Raises ResourceError if it cannot be written
+        weights and memories, MGL_HOME by default; ``memories`` is that of the memories alone, where
+        they are kept apart. Raises ResourceError if it cannot be written
         to, and StoreError.
         """
         choice = model if isinstance(model, ModelChoice) else ModelChoice(model)
         folder = shipped.home(home)
-        store = Store.open(folder / DATABASE)
+        store = Store.open((memories or folder) / DATABASE)
         observer = observer or SILENT
         own = OwnModels(engine, embedder, reranker)
         return cls(store, Workplace(folder, store, choice, observer, own=own), observer)
@@ -112,6 +117,11 @@ class Lab:
         self.close()
 
     @property
+    def profile(self) -> str:
+        """The name of the model's profile; a server is asked which it serves."""
+        return self._place.facts.profile
+
+    @property
     def model_id(self) -> str:
         """The model as memories record it: weights, revision, engine, adapter."""
         return self._place.engine.model_id
@@ -120,7 +130,7 @@ class Lab:
 
     def ask(
         self,
-        source: Path | str,
+        source: Path | str | MemoryRecord,
         question: str | Question,
         *,
         memory: str | None = None,
@@ -129,7 +139,8 @@ class Lab:
     ) -> AskResult:
         """Answer a question about a file, or about a memory in the store.
 
-        ``source`` is a path, a memory's id or a conversation's name. A file is read first, unless
+        ``source`` is a path, a memory's id or a conversation's name, or a memory's record, which is
+        looked for nowhere else. A file is read first, unless
         a finished memory of the same text, model and configuration answers this question.
         ``memory`` is the kind of memory, ``conversation`` picks one of several in a file, and
         ``options`` are fields of the memory's configuration; None stands for the default. If
@@ -157,7 +168,7 @@ class Lab:
 
     def build(
         self,
-        path: Path | str,
+        source: Path | str | Source,
         questions: Sequence[str] = (),
         *,
         memory: str | None = None,
@@ -165,13 +176,13 @@ class Lab:
         retry_failed: bool = False,
         **options: Any,
     ) -> BuildResult:
-        """Read a file into a memory, for these questions or for any.
+        """Read a file, or what was read from one, into a memory, for these questions or for any.
 
         ``retry_failed`` reads the parts of a document again that gave no usable reply; UsageError
         if the kind of memory cannot do that.
         """
         asked = [as_question(question, is_talk=False) for question in dict.fromkeys(questions)]
-        plan = self._plan_file(Path(path), memory, conversation, options)
+        plan = self._plan_file(source, memory, conversation, options)
         if retry_failed and not hasattr(plan.kind, "retry_failed"):
             raise UsageError(
                 f"{plan.name} cannot retry failed parts",
@@ -193,7 +204,7 @@ class Lab:
 
         UsageError where nothing is known: the kind cannot tell, and built nothing here yet.
         """
-        plan = self._plan_file(Path(path), memory, None, options)
+        plan = self._plan_file(path, memory, None, options)
         client, _ = self._place.open_client()
         cost = self._estimate(plan, plan.open(self._place.tools(client, plan.kind)))
         if cost is None:
@@ -218,6 +229,14 @@ class Lab:
             if is_new and (cost := self._estimate(plan, opened)) is not None and cost.calls:
                 self._observer.note(describe_estimate(cost))
             self._place.run(build)
+
+    async def forward(self, work: Callable[[LLM], Coroutine[Any, Any, ResultT]]) -> ResultT:
+        """Await what ``work`` asks of the model, of which nothing is kept; cancelled, it stops."""
+
+        async def start() -> ResultT:
+            return await work(self._place.client().beside(MemoryCallLog()))
+
+        return await asyncio.wrap_future(self._place.loop.submit(start))
 
     # Conversations
 
@@ -380,11 +399,13 @@ class Lab:
 
     def _plan(
         self,
-        source: Path | str,
+        source: Path | str | MemoryRecord,
         memory: str | None,
         conversation: str | None,
         options: Mapping[str, Any],
     ) -> _Plan:
+        if isinstance(source, MemoryRecord):
+            return self._plan_record(source, options)
         path = Path(source)
         if not isinstance(source, Path) and not path.is_file():
             try:
@@ -398,10 +419,18 @@ class Lab:
         return self._plan_file(path, memory, conversation, options)
 
     def _plan_file(
-        self, path: Path, memory: str | None, conversation: str | None, options: Mapping[str, Any]
+        self,
+        given: Path | str | Source,
+        memory: str | None,
+        conversation: str | None,
+        options: Mapping[str, Any],
     ) -> _Plan:
         from mgl.text import read_document
 
+        if isinstance(given, Document | Conversation):
+            name = memory or (REMEMBERS if isinstance(given, Conversation) else READS)
+            return _Plan(name, *self._configure(name, options), given)
+        path = Path(given)
         is_log = path.suffix.lower() in CONVERSATIONS
         name = memory or (REMEMBERS if is_log else READS)
         if is_log and registry.load("memory", name).reads == "document" and _is_chat_log(path):

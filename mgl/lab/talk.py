@@ -11,11 +11,12 @@ It belongs to its lab, and can be used until the lab is closed.
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from mgl.errors import InputError, UsageError
@@ -23,8 +24,8 @@ from mgl.llm.calls import Lineage, collect_lineages
 from mgl.llm.progress import listen
 from mgl.memories.results import AskResult, Stats
 from mgl.memories.talk import to_plain
-from mgl.memories.turns import AnswerStream
-from mgl.types import Answer, Question, StageUsage, Turn, Usage
+from mgl.memories.turns import AnswerStream, Say
+from mgl.types import Answer, Citation, Question, StageUsage, Turn, Usage
 
 if TYPE_CHECKING:
     from mgl.lab.model import NoModel
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["UNKEPT", "AnswerKeeper", "Talk", "as_question", "make_awaitable"]
 
+NEW_SESSION: Final = timedelta(hours=1)
 UNKEPT: Final = "the answer was not stored: turns were deleted while the model was answering"
 
 ResultT = TypeVar("ResultT")
@@ -113,6 +115,7 @@ class Talk:
         self._client = client
         self._store = store
         self._portal = portal
+        self._adding = threading.Lock()
 
     @property
     def id(self) -> str:
@@ -150,15 +153,64 @@ class Talk:
         *,
         persona: str = "",
         write: Callable[[str], object] | None = None,
+        say: Say | None = None,
     ) -> AskResult:
         """Add what somebody says, reply as ``name``, and add the reply.
 
         ``persona`` says how ``name`` is to be. ``write`` is given the reply piece by piece while
-        it is written, where the engine streams. What the turns make due is left to ``settle`` or
-        ``settle_later``.
+        it is written, where the engine streams. ``say`` replies in place of the memory
+        (``TalkMemory.reply``). What the turns make due is left to ``settle`` or ``settle_later``.
         """
         with nullcontext() if write is None else listen(AnswerStream(write)):
-            return self._answer(lambda: self.memory.reply(turn, name, persona=persona))
+            return self._answer(lambda: self.memory.reply(turn, name, persona=persona, say=say))
+
+    def take_in(self, turns: Sequence[Turn]) -> None:
+        """Add turns in order, and leave what they make due to ``settle`` or ``settle_later``."""
+        self.run(lambda: self.memory.take_in(turns))
+
+    def add(self, turns: Sequence[Turn]) -> list[Turn]:
+        """Add turns as ``take_in`` does, and return them as they are stored.
+
+        A turn without an id gets one, without a time now, and without a session that of the last
+        turn, unless that is long past. Safe from several threads. InputError as of ``append``,
+        after the turns before it were added.
+        """
+        with self._adding:
+            return [self._add(turn) for turn in turns]
+
+    def _add(self, turn: Turn) -> Turn:
+        now = turn.time or datetime.now().astimezone()
+        session = turn.session or self.choose_session(now)
+        while True:
+            filled = replace(turn, id=turn.id or self.choose_id(), time=now, session=session)
+            try:
+                self.take_in([filled])
+            except InputError:
+                if turn.id or not turn.text.strip():
+                    raise
+                continue  # another process took the id first
+            return filled
+
+    def search(self, question: str | Question, limit: int = 10) -> tuple[Citation, ...]:
+        """Find the turns that answer a question, the best first, without an answer."""
+        asked = as_question(question, is_talk=True)
+        return self.run(lambda: self.memory.search(asked, limit))
+
+    def choose_id(self) -> str:
+        """Choose an id for the next turn that neither a turn nor a reply (``ID+``) has."""
+        taken = {turn.id.removesuffix("+") for turn in self.memory.conversation.turns}
+        number = len(taken) + 1
+        while f"{number}" in taken:
+            number += 1
+        return f"{number}"
+
+    def choose_session(self, now: datetime) -> str:
+        """The session of what is said now: the last turn's, unless that is long past."""
+        for last in self.memory.conversation.turns[-1:]:
+            is_near = last.time is not None and now - last.time.astimezone() < NEW_SESSION
+            if is_near and last.session is not None:
+                return last.session
+        return now.isoformat(timespec="seconds")
 
     def settle(self) -> None:
         """Do what the turns so far make due."""

@@ -114,7 +114,7 @@ class Workplace:
         """
         say = cache(self._observer.note)  # once, however often the lock is found taken
         waiting = "another process is doing the same: waiting for its result"
-        with hold_lock(self._home / "locks" / f"{work}.lock", lambda: say(waiting)):
+        with hold_lock(self._store.path.parent / "locks" / f"{work}.lock", lambda: say(waiting)):
             yield
 
     @cached_property

@@ -154,12 +154,7 @@ class Portal:
         if threading.current_thread() is self._thread:
             raise RuntimeError("the portal's own loop cannot wait for itself")
         self._interrupted = False
-        with self._scheduling:
-            if self._closed:
-                raise RuntimeError("the portal is closed")
-            future = asyncio.run_coroutine_threadsafe(start(), self._loop)
-            self._running.add(future)
-        future.add_done_callback(self._running.discard)
+        future = self.submit(start)
         try:
             return future.result()
         except BaseException:
@@ -168,6 +163,16 @@ class Portal:
                 self._loop.call_soon_threadsafe(self._cancel_all)
                 wait([future], timeout=GRACE_S)
             raise
+
+    def submit(self, start: Callable[[], Coroutine[Any, Any, ResultT]]) -> Future[ResultT]:
+        """Begin a coroutine; the future that is returned has its result, and cancels it."""
+        with self._scheduling:
+            if self._closed:
+                raise RuntimeError("the portal is closed")
+            future = asyncio.run_coroutine_threadsafe(start(), self._loop)
+            self._running.add(future)
+        future.add_done_callback(self._running.discard)
+        return future
 
     def finish(self, start: Callable[[], Coroutine[Any, Any, object]]) -> None:
         """Run a clean-up to its end, after an interrupt for ``GRACE_S`` seconds at most."""

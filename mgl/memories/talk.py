@@ -37,14 +37,17 @@ from mgl.memories.told import (
 from mgl.memories.turns import (
     TURN_ANSWER,
     UNMENTIONED,
+    Say,
     Shown,
     Voice,
     answer_from_lines,
     cite_shown,
+    cite_turn,
+    reply_by,
     reply_to_turn,
 )
 from mgl.store.deletion import Gone, Redaction
-from mgl.types import Answer, Conversation, Document, Question, Turn
+from mgl.types import Answer, Citation, Conversation, Document, Question, Turn
 
 __all__ = ["Recall", "TalkMemory"]
 
@@ -113,6 +116,12 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
             return source
         raise UsageError("this memory is of a document", hint="ask it, or look at it")
 
+    @property
+    def redacted(self) -> Collection[int]:
+        """The numbers of the turns that were deleted, or masked in part."""
+        self._log.open(self._record)
+        return self._log.fates.keys()
+
     @abstractmethod
     async def recall(self, question: Question, *, recent: Sequence[int] = ()) -> Recall:
         """Find what answers a question.
@@ -147,6 +156,15 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         await self._take_in_turn(turn)
         await self.settle()
 
+    async def take_in(self, turns: Sequence[Turn]) -> None:
+        """Take in turns, as ``append`` does, and leave what they make due to ``settle``.
+
+        What ``settle_later`` is at stops, so that nobody waits for it.
+        """
+        await self.pause()
+        for turn in turns:
+            await self._take_in_turn(turn)
+
     async def end_session(self) -> None:
         """The session has ended, though no turn of the next one has come yet."""
         await self.build()
@@ -178,6 +196,13 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         ranked = dict.fromkeys(talk.turns[number].id for number in found.ranked)
         return replace(answer, trace=trace, retrieved=tuple(ranked), paths=found.paths)
 
+    async def search(self, question: Question, limit: int) -> tuple[Citation, ...]:
+        """The turns that an answer would be made from, the best first; they are not read."""
+        with self._log.showing():
+            found = await self.recall(question)
+        talk = self.conversation
+        return tuple(cite_turn(talk, number) for number in dict.fromkeys(found.ranked))[:limit]
+
     async def _answer_from_told(
         self, question: Question, found: Recall, recent: Sequence[int] = ()
     ) -> Answer | None:
@@ -198,16 +223,20 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
                 self._tools.llm, self.conversation, own, replace(question, asker=asker)
             )
 
-    async def reply(self, turn: Turn, name: str, *, persona: str = "") -> Answer:
+    async def reply(
+        self, turn: Turn, name: str, *, persona: str = "", say: Say | None = None
+    ) -> Answer:
         """Take in what somebody says, reply as ``name``, and take that in, too.
 
         The last turns are shown as they are; of what was said before, what is recalled. A question
         about what the speaker told is answered from that alone. A turn that was replied to before
         gets that reply. Nothing is consolidated: what the two turns make due is left to ``settle``
         or ``settle_later``, and what those are at stops, so that nobody waits for it.
+
+        ``say`` replies in place of the memory, and may show all of the conversation; where its text
+        is empty there is no reply to take in.
         """
-        await self.pause()
-        await self._take_in_turn(turn)
+        await self.take_in([turn])
         talk, own = self.conversation, f"{turn.id}+"
         last = self._log.number(turn.id)
         heard, forgotten = talk.turns[last], self._log.forgotten
@@ -220,16 +249,25 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         question = Question(heard.text, heard.time, heard.speaker or None)
         with self._log.showing():
             found = await self.recall(question, recent=recent)
-        said = await self._answer_from_told(question, found, recent[:-1])
+        voice = Voice(name, persona)
+        said = None
+        if say is None:
+            said = await self._answer_from_told(question, found, recent[:-1])
         replied = len(talk.turns)  # the reply goes with the turn that it becomes
-        if said is None:
+        if say is not None:
+            with self._log.showing():
+                talk = self.conversation
+                said = await reply_by(say, self._tools.llm, talk, found.shown, heard, voice)
+            if not said.text.strip():
+                return replace(said, trace=found.trace, paths=found.paths)
+        elif said is None:
             with self._log.showing(found.turns.union(recent, [replied])):
                 said = await reply_to_turn(
                     self._tools.llm,
                     self.conversation,
                     found.shown,
                     recent,
-                    Voice(name, persona),
+                    voice,
                     sampling=self._sampling(),
                 )
         await self._take_in_turn(Turn(own, name, said.text, turn.time, turn.session))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import groupby
@@ -39,6 +39,7 @@ __all__ = [
     "UNMENTIONED",
     "AnswerStream",
     "Line",
+    "Say",
     "Shown",
     "Voice",
     "answer_from_lines",
@@ -50,6 +51,7 @@ __all__ = [
     "is_suggestion",
     "order_for_reply",
     "read_answer",
+    "reply_by",
     "reply_to_turn",
     "show_turns",
 ]
@@ -109,6 +111,9 @@ Shown = tuple[tuple[int, ...], str]
 
 Line = tuple[str, Sequence[Citation]]
 """A text that is shown under one number, and what is cited where it is named."""
+
+Say = Callable[[LLM, str], Awaitable[str]]
+"""What replies in place of a prompt of ours: it is given the model, and what was said before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +253,28 @@ async def reply_to_turn(
     field = answer_field(Question(last.text), tokens * TOKEN_CHARS)
     answer, _ = await _ask(llm, lines, messages, render, sampling, field)
     return replace(answer, question=last.text)
+
+
+async def reply_by(
+    say: Say,
+    llm: LLM,
+    conversation: Conversation,
+    memories: Sequence[Shown],
+    heard: Turn,
+    voice: Voice,
+) -> Answer:
+    """What ``say`` replies to a turn; the memories that it repeats are cited.
+
+    The text is empty where it replies otherwise, by calls of tools for one.
+    """
+    lines = cite_shown(conversation, order_for_reply(conversation.turns, memories, heard, voice))
+    texts = [text for text, _ in lines]
+    kept = await fit_texts(llm, texts, reserve=llm.context_tokens // 2)
+    shown = "\n".join(f"[{place}] {line}" for place, line in enumerate(kept, 1))
+    speaker = heard.speaker or "somebody"
+    remembered = REMEMBERED.render(speaker=speaker, memories=shown).strip() if shown else ""
+    answer = Answer(heard.text, await say(llm, remembered), "low", ())
+    return _cite_repeated(answer, Question(heard.text), lines)
 
 
 def order_for_reply(

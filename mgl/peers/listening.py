@@ -59,7 +59,8 @@ class Listener(ABC):
 
     @property
     def root(self) -> str:
-        name = f"[{self.host}]" if ":" in self.host else self.host
+        name = HOST if self.host in _EVERYWHERE else self.host
+        name = f"[{name}]" if ":" in name else name
         return f"http://{name}:{self._port}"
 
     @property

@@ -168,6 +168,16 @@ class ChatRequest(BaseModel):
         """Whether a stream ends with what it cost."""
         return bool(self.stream_options and self.stream_options.include_usage)
 
+    def with_system(self, text: str) -> ChatRequest:
+        """The same request, with a text at the end of its first system message, or before all."""
+        first = self.messages[0]
+        if first.role == "system" and isinstance(first.content, str):
+            said = first.model_copy(update={"content": f"{first.content}\n\n{text}"})
+            messages = [said, *self.messages[1:]]
+        else:
+            messages = [_ChatMessage(role="system", content=text), *self.messages]
+        return self.model_copy(update={"messages": messages})
+
     @property
     def stops(self) -> tuple[str, ...]:
         """The texts before which a reply ends."""

@@ -29,6 +29,7 @@ from mgl.types import Conversation, Turn
 __all__ = [
     "looks_like_chatgpt",
     "looks_like_locomo",
+    "parse_conversations",
     "parse_time",
     "read_chat_log",
     "read_chatgpt",
@@ -174,7 +175,14 @@ def read_conversations(path: Path, *, encoding: str | None = None) -> list[Conve
 
     ``encoding`` overrides the detected encoding. Raises InputError where there is no conversation.
     """
-    decoded = decode(read_bytes(path), path.name, encoding=encoding)
+    return parse_conversations(read_bytes(path), path, encoding=encoding)
+
+
+def parse_conversations(
+    data: bytes, path: Path, *, encoding: str | None = None
+) -> list[Conversation]:
+    """Read the content of a file whose name is ``path``; as ``read_conversations``."""
+    decoded = decode(data, path.name, encoding=encoding)
     found = _conversations(decoded.text, path)
     return [replace(talk, notes=(*decoded.notes, *talk.notes)) for talk in found]
 

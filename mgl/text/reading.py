@@ -22,6 +22,7 @@ from mgl.types import Document
 
 __all__ = [
     "MAX_BYTES",
+    "parse_document",
     "read_bytes",
     "read_document",
     "read_markdown",
@@ -146,7 +147,11 @@ def read_document(path: Path, *, encoding: str | None = None) -> Document:
     ``Document.notes`` says what was decided on the way. Raises InputError, and UsageError for an
     encoding that does not exist or apply.
     """
-    data = read_bytes(path)
+    return parse_document(read_bytes(path), path, encoding=encoding)
+
+
+def parse_document(data: bytes, path: Path, *, encoding: str | None = None) -> Document:
+    """Read the content of a file whose name is ``path``; as ``read_document``."""
     kind, notes = _choose_reader(data, path)
     if kind in _TEXT_READERS:
         document = _TEXT_READERS[kind](data, path.name, encoding)

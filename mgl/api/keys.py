@@ -1,0 +1,96 @@
+"""Whose memories a request may use: a key for each tenant, kept in the home.
+
+    keys = Keys.open(home)                 # the owner's key, made where there is none
+    keys.add("ann"); keys.find_tenant(given)
+
+The owner's memories are the home's. Each other tenant has a folder of its own, with a store of its
+own: what lies in one file cannot be read by a query over another.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Self
+
+from mgl.errors import ResourceError, UsageError
+from mgl.peers.listening import check_key
+
+__all__ = ["OWNER", "Keys", "tenant_folder"]
+
+OWNER: Final = ""
+"""The tenant whose memories are the home's own."""
+
+_FILE: Final = "keys.json"
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+
+
+def tenant_folder(home: Path, tenant: str) -> Path:
+    """The folder of a tenant's memories; UsageError for a name that is none."""
+    if tenant == OWNER:
+        return home
+    if not _NAME.fullmatch(tenant):
+        raise UsageError(
+            f"{tenant!r} cannot be a tenant's name", hint="use small letters, digits, - and _"
+        )
+    return home / "tenants" / tenant
+
+
+class Keys:
+    """The keys of all tenants; only their owner can read the file that keeps them."""
+
+    def __init__(self, home: Path, kept: Mapping[str, str], own: str | None) -> None:
+        self._home = home
+        self._kept = dict(kept)
+        self._own = own
+
+    @classmethod
+    def open(cls, home: Path, own: str | None = None) -> Self:
+        """Read the keys; the owner's is ``own``, which is not kept, or one that is made and kept.
+
+        ResourceError for a file that cannot be read; UsageError where ``own`` is another's key.
+        """
+        path = home / _FILE
+        try:
+            stored = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+            kept = {str(name): str(key) for name, key in stored.items()}
+        except (OSError, ValueError, AttributeError) as error:
+            raise ResourceError(
+                f"{path} cannot be read ({type(error).__name__})",
+                hint="delete it: new keys are made",
+            ) from error
+        if own in [key for tenant, key in kept.items() if tenant != OWNER]:
+            raise UsageError("this key is a tenant's", hint="set MGL_API_KEY to another")
+        keys = cls(home, kept, own)
+        keys.add(OWNER)
+        return keys
+
+    def add(self, tenant: str) -> str:
+        """The key of a tenant, which is made where there is none."""
+        tenant_folder(self._home, tenant)
+        if tenant == OWNER and self._own:
+            return self._own
+        if tenant not in self._kept:
+            self._kept[tenant] = f"mgl-{secrets.token_urlsafe(24)}"
+            self._write()
+        return self._kept[tenant]
+
+    def find_tenant(self, given: str) -> str | None:
+        """The tenant whose key this is, in a time that tells nothing of the keys."""
+        keys = {**self._kept, OWNER: self._own or self._kept[OWNER]}
+        fits = [tenant for tenant, key in keys.items() if check_key(given, key)]
+        return fits[0] if given and fits else None
+
+    def _write(self) -> None:
+        self._home.mkdir(parents=True, exist_ok=True)
+        path = self._home / _FILE
+        part = path.with_suffix(f".{os.getpid()}")
+        part.unlink(missing_ok=True)
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(self._kept, file, indent=1)
+        part.replace(path)

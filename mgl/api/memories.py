@@ -1,0 +1,214 @@
+"""What requests do with the memories of one tenant, whichever protocol they come by.
+
+    memories = Memories(lab)
+    await memories.append("diary", [Turn("", "Ann", "I moved to Lisbon.")])
+    await memories.search("diary", "Lisbon", limit=5)
+
+Conversations that are in use stay open. What makes calls of the model, or deletes, waits for its
+turn, one at a time in a conversation; appending and searching wait for nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any, Final, TypeVar
+
+from mgl import registry
+from mgl.errors import StoreError, UsageError
+from mgl.lab import Lab
+from mgl.lab.talk import Talk
+from mgl.memories.results import citation_json
+from mgl.peers.wire import NotServed
+from mgl.retrieval.lexical import LexicalIndex
+from mgl.store import MemoryRecord
+from mgl.types import Question, Turn
+from mgl.web.export import to_json
+
+__all__ = ["Memories"]
+
+MOST_OPEN: Final = 256
+MOST_WORKING: Final = 32
+"""Requests of a tenant that may wait for a model at once; each holds a thread."""
+LONGEST_NAME: Final = 200
+
+ResultT = TypeVar("ResultT")
+
+
+@dataclass(slots=True)
+class _Open:
+    talk: Talk
+    busy: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Memories:
+    """The memories of one lab, from one event loop."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+        self._open: OrderedDict[tuple[str, str | None], _Open] = OrderedDict()
+        self._opening = asyncio.Lock()
+        self._working = asyncio.Semaphore(MOST_WORKING)
+
+    # Conversations
+
+    async def work(
+        self, name: str, kind: str | None, do: Callable[[Talk], ResultT], *, is_new: bool = False
+    ) -> ResultT:
+        """Do something with a conversation, in a thread, when its turn has come."""
+        found = await self._find_talk(name, kind, is_new=is_new)
+        async with found.busy, self._working:
+            return await asyncio.to_thread(do, found.talk)
+
+    async def append(self, name: str, turns: Sequence[Turn], kind: str | None = None) -> list[str]:
+        """Add turns to a conversation, which begins with them where it is new; return their ids.
+
+        They are stored when this returns (``Talk.add``).
+        """
+        found = await self._find_talk(name, kind, is_new=True)
+
+        def do() -> list[str]:
+            added = found.talk.add(turns)
+            found.talk.settle_later()
+            return [turn.id for turn in added]
+
+        return await asyncio.to_thread(do)
+
+    async def _find_talk(self, name: str, kind: str | None, *, is_new: bool = False) -> _Open:
+        """Open a conversation by its name or its memory's id.
+
+        NotServed for one that is not there, unless it may be new.
+        """
+        key = (name.strip(), kind)
+        if not key[0] or len(key[0]) > LONGEST_NAME:
+            raise UsageError("this cannot be a name", hint=f"use 1 to {LONGEST_NAME} characters")
+        if (known := self._open.get(key)) is not None:
+            self._open.move_to_end(key)
+            return known
+        async with self._opening:
+            if (known := self._open.get(key)) is not None:
+                return known
+            if not is_new:
+                await self.find(key[0], kind)
+            talk = await asyncio.to_thread(self.lab.talk, key[0], memory=kind)
+            same = [each for each in self._open.values() if each.talk.id == talk.id]
+            self._open[key] = same[0] if same else _Open(talk)
+            for old in [*self._open][:-MOST_OPEN]:
+                if not self._open[old].busy.locked():
+                    del self._open[old]
+            return self._open[key]
+
+    # Any memory
+
+    async def find(self, source: str, kind: str | None = None) -> MemoryRecord:
+        """Find a memory by its id, or a conversation by its name; NotServed if there is none."""
+        try:
+            return await asyncio.to_thread(self.lab.find, source, kind)
+        except StoreError as error:
+            raise NotServed(
+                f"there is no memory {source!r}", hint="list the memories for their ids"
+            ) from error
+
+    async def ask(self, source: str, question: Question) -> dict[str, Any]:
+        """Answer from a memory that is there; nothing is built for it."""
+        record = await self.find(source)
+        if self._grows(record):
+            asked = await self.work(record.id, None, lambda talk: talk.ask(question))
+        else:
+            async with self._working:
+                asked = await asyncio.to_thread(self.lab.ask, record, question)
+        return asked.to_json()
+
+    async def search(self, source: str, query: str, limit: int = 10) -> list[dict[str, Any]]:
+        """Find turns of a conversation, or nodes of a document, the best first: citations."""
+        record = await self.find(source)
+        if self._grows(record):
+            found = await self._find_talk(record.id, None)
+            cited = await asyncio.to_thread(found.talk.search, query, limit)
+            return [citation_json(each) for each in cited]
+        nodes = await self.nodes(record.id)
+
+        def rank() -> list[dict[str, Any]]:
+            index = LexicalIndex.of([f"{node['label']} {node['content']}" for node in nodes])
+            return [nodes[hit.id] for hit in index.search(query, limit)]
+
+        return await asyncio.to_thread(rank)
+
+    async def list_all(self) -> list[dict[str, Any]]:
+        """List every memory, the newest first."""
+        found = await asyncio.to_thread(self.lab.memories)
+        return [each.to_json() for each in found]
+
+    async def show(self, source: str) -> dict[str, Any]:
+        """Say what a memory is, and how large."""
+        record = await self.find(source)
+
+        def do() -> dict[str, Any]:
+            stats = asdict(self.lab.stats(record.id))
+            return {**self.lab.memory(record.id).to_json(), "stats": stats}
+
+        return await asyncio.to_thread(do)
+
+    async def nodes(self, source: str) -> list[dict[str, Any]]:
+        """List a memory's nodes, each with the passage that it stands on."""
+        record = await self.find(source)
+
+        def do() -> list[dict[str, Any]]:
+            view = self.lab.view(record.id)
+            return [
+                {
+                    "node_id": node.id,
+                    "kind": node.kind,
+                    "label": node.label,
+                    "content": node.content,
+                    "document": view.document.name,
+                    "start": node.span.start,
+                    "end": node.span.end,
+                    "quote": view.document.quote(node.span),
+                }
+                for node in view.at(view.length).nodes
+            ]
+
+        return await asyncio.to_thread(do)
+
+    async def forget(
+        self,
+        source: str,
+        turns: Sequence[str] = (),
+        *,
+        topics: Sequence[str] = (),
+        before: datetime | None = None,
+        dry_run: bool = False,
+    ) -> dict[str, Any]:
+        """Delete turns, topics or all before a time; ``dry_run`` says what would go."""
+        record = await self.find(source)
+
+        def do(talk: Talk) -> dict[str, Any]:
+            gone = talk.forget(turns, topics=topics, before=before, dry_run=dry_run)
+            return {
+                "turns": list(gone.turns),
+                "removed": list(gone.removed),
+                "stale": list(gone.stale),
+                "adapters": list(gone.adapters),
+            }
+
+        return await self.work(record.id, None, do)
+
+    async def export(self, source: str) -> dict[str, Any]:
+        """Everything that a conversation's memory holds, or the graph of a document's."""
+        record = await self.find(source)
+
+        def do() -> dict[str, Any]:
+            if self._grows(record):
+                return self.lab.export(record.id)
+            graph: dict[str, Any] = json.loads(to_json(self.lab.view(record.id)))
+            return graph
+
+        return await asyncio.to_thread(do)
+
+    def _grows(self, record: MemoryRecord) -> bool:
+        return hasattr(registry.load("memory", record.kind), "append")

@@ -1,0 +1,43 @@
+"""Progress, told to whoever waits for it: one observer for all requests of a lab.
+
+with hearing(queue.put_nowait):
+    lab.ask(record, question)           # also from its threads and tasks
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+__all__ = ["Relay", "hearing"]
+
+Hear = Callable[[dict[str, Any]], object]
+"""Is given each event, from any thread."""
+
+_HEAR: ContextVar[Hear | None] = ContextVar("hear", default=None)
+
+
+@contextmanager
+def hearing(hear: Hear) -> Iterator[None]:
+    """Hear what the work within reports."""
+    token = _HEAR.set(hear)
+    try:
+        yield
+    finally:
+        _HEAR.reset(token)
+
+
+class Relay:
+    """An observer that tells the one who hears now."""
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        self._tell({"stage": stage, "done": done, "total": total})
+
+    def note(self, text: str) -> None:
+        self._tell({"note": text})
+
+    def _tell(self, event: dict[str, Any]) -> None:
+        if (hear := _HEAR.get()) is not None:
+            hear(event)

@@ -1,0 +1,229 @@
+"""The server of `mgl up`: who may ask, whose memories are asked, and what is served.
+
+    async with Server(home, keys, open_lab) as server:
+        ...  # OpenAI(base_url=server.base_url, api_key=keys.add(OWNER))
+
+Every request but ``/health`` brings a key, which says whose memories it may use. Each tenant has a
+lab of its own over a store of its own, opened with the first request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from mgl.api.chat import Chat
+from mgl.api.keys import Keys, tenant_folder
+from mgl.api.limits import MOST_BYTES, Bucket, read_limited
+from mgl.api.memories import Memories
+from mgl.errors import MglError, UsageError
+from mgl.lab import Lab
+from mgl.llm.progress import Listener as Hearing
+from mgl.peers.completing import Said, stream_reply
+from mgl.peers.listening import HOST, Listener, read_key, stream_events
+from mgl.peers.wire import (
+    AccessDenied,
+    ChatRequest,
+    NotServed,
+    read_body,
+    write_completion,
+    write_error,
+    write_model,
+    write_models,
+)
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+__all__ = ["Server", "Tenant", "check_host"]
+
+RATE: Final = 1200
+"""Requests a minute of one tenant."""
+WRONG_KEYS: Final = 60
+"""Requests a minute with a key that is none, of all together."""
+MOST_CONNECTIONS: Final = 512
+THREADS: Final = 96
+CONVERSATION: Final = "x-mgl-conversation"
+
+OpenLab = Callable[[Path], Lab]
+"""Opens the lab whose memories are in this folder."""
+
+
+def check_host(host: str, *, has_own_key: bool) -> None:
+    """UsageError for a host that others can reach, unless the key was chosen for it."""
+    if host not in (HOST, "localhost", "::1") and not has_own_key:
+        raise UsageError(
+            f"{host} can be reached from other machines, and no key was given",
+            hint="set MGL_API_KEY, or leave out --host",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """What a request may use."""
+
+    memories: Memories
+    chat: Chat
+
+
+class Server(Listener):
+    """Serves the memories of a home's tenants, from ``async with`` to its end.
+
+    ``rate`` is how many requests a minute a tenant may make, 0 for any number; ``most_bytes`` is
+    the largest body.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        keys: Keys,
+        open_lab: OpenLab,
+        *,
+        host: str = HOST,
+        port: int = 0,
+        rate: int = RATE,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
+        super().__init__(host=host, port=port, most=MOST_CONNECTIONS)
+        self._home = home
+        self._keys = keys
+        self._open_lab = open_lab
+        self._rate = Bucket(rate)
+        self._wrong = Bucket(WRONG_KEYS)
+        self._most_bytes = most_bytes
+        self._tenants: dict[str, Tenant] = {}
+        self._opening = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        self._threads = ThreadPoolExecutor(THREADS, "mgl-api")
+        asyncio.get_running_loop().set_default_executor(self._threads)
+        return await super().__aenter__()
+
+    async def __aexit__(self, *error: object) -> None:
+        await super().__aexit__(*error)
+        for tenant in self._tenants.values():
+            await asyncio.to_thread(tenant.memories.lab.close)
+
+    async def open_tenant(self, name: str) -> Tenant:
+        """Open the memories of a tenant, once."""
+        async with self._opening:
+            if (known := self._tenants.get(name)) is None:
+                lab = await asyncio.to_thread(self._open_lab, tenant_folder(self._home, name))
+                profile = await asyncio.to_thread(lambda: lab.profile)
+                memories = Memories(lab)
+                known = self._tenants[name] = Tenant(memories, Chat(memories, profile))
+            return known
+
+    async def admit(self, headers: Any) -> Tenant:
+        """The tenant that a request is of; AccessDenied, or OverLimit."""
+        self.check_sender(headers)
+        name = self._keys.find_tenant(read_key(headers))
+        if name is None:
+            self._wrong.take("")
+            raise AccessDenied("the key is not right", hint="send the one that `mgl up` printed")
+        self._rate.take(name)
+        return await self.open_tenant(name)
+
+    def _make_app(self) -> Starlette:
+        from starlette.applications import Starlette
+        from starlette.exceptions import HTTPException
+        from starlette.middleware import Middleware
+        from starlette.responses import JSONResponse
+        from starlette.routing import Route
+
+        async def fail(_: Request, error: Exception) -> Response:
+            if isinstance(error, HTTPException):
+                error = NotServed("this is not served here", hint="see /api/openapi.json")
+            assert isinstance(error, MglError)
+            status, body = write_error(error)
+            return JSONResponse(body, status)
+
+        return Starlette(
+            routes=[
+                Route("/health", _health, methods=["GET"]),
+                Route("/v1/models", _models, methods=["GET"]),
+                Route("/v1/models/{name:path}", _one_model, methods=["GET"]),
+                Route("/v1/chat/completions", self._chat, methods=["POST"]),
+            ],
+            middleware=[Middleware(_Door, server=self)],
+            exception_handlers={MglError: fail, HTTPException: fail},
+        )
+
+    async def read_body(self, request: Request) -> bytes:
+        """Read a request's body within the limits."""
+        return await read_limited(request, most=self._most_bytes)
+
+    async def _chat(self, request: Request) -> Response:
+        from starlette.responses import JSONResponse
+
+        chat: ChatRequest = read_body(ChatRequest, await self.read_body(request))
+        name, served = request.headers.get(CONVERSATION), tenant_of(request).chat
+
+        async def work(hear: Hearing | None = None) -> Said:
+            return await served.reply(chat, name, hear)
+
+        if not chat.stream:
+            reply, besides = await work()
+            return JSONResponse(write_completion(reply, chat.model, besides))
+        events = stream_reply(work, chat.model, with_usage=chat.with_usage)
+        return await stream_events(events)
+
+
+def tenant_of(request: Request) -> Tenant:
+    """The tenant of a request that was admitted."""
+    tenant: Tenant = request.scope["mgl.tenant"]
+    return tenant
+
+
+class _Door:
+    """Lets in what may come in; all but ``/health`` says whose it is."""
+
+    def __init__(self, app: ASGIApp, server: Server) -> None:
+        self._app = app
+        self._server = server
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        from starlette.datastructures import Headers
+        from starlette.responses import JSONResponse
+
+        if scope["type"] == "http":
+            headers = Headers(scope=scope)
+            try:
+                if scope["path"] == "/health":
+                    self._server.check_sender(headers)
+                else:
+                    scope["mgl.tenant"] = await self._server.admit(headers)
+            except MglError as error:
+                status, body = write_error(error)
+                await JSONResponse(body, status)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+async def _health(request: Request) -> Response:
+    from starlette.responses import JSONResponse
+
+    del request
+    return JSONResponse({"status": "ok"})
+
+
+async def _models(request: Request) -> Response:
+    from starlette.responses import JSONResponse
+
+    return JSONResponse(write_models(tenant_of(request).chat.models))
+
+
+async def _one_model(request: Request) -> Response:
+    from starlette.responses import JSONResponse
+
+    name = request.path_params["name"]
+    if name not in tenant_of(request).chat.models:
+        raise NotServed(f"there is no model {name!r} here", hint="see /v1/models")
+    return JSONResponse(write_model(name))

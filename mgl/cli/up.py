@@ -1,0 +1,111 @@
+"""``mgl up``: the memory as a server for other programs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from mgl.cli.detached import start_detached, stop_detached
+from mgl.cli.options import ModelChoice, choose_model, with_options
+from mgl.cli.output import say
+
+if TYPE_CHECKING:
+    from mgl.api.keys import Keys
+    from mgl.lab import Lab
+
+__all__ = ["up"]
+
+PORT: Final = 8788
+LOCAL: Final = "127.0.0.1"
+RATE: Final = 1200
+
+
+@with_options(choice=choose_model)
+def up(
+    *,
+    choice: ModelChoice,
+    host: Annotated[str, typer.Option("--host", metavar="H", help="Address to listen on.")] = LOCAL,
+    port: Annotated[
+        int, typer.Option("--port", metavar="N", min=1, max=65535, help="Port to listen on.")
+    ] = PORT,
+    tenant: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tenant",
+            metavar="NAME",
+            help="Make a key for memories of their own, and print it (repeatable).",
+        ),
+    ] = None,
+    rate: Annotated[
+        int, typer.Option("--rate", metavar="N", min=0, help="Requests a minute, 0 for any number.")
+    ] = RATE,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Leave it running, and return when it is ready.")
+    ] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="Stop the one that was detached.")] = False,
+) -> None:
+    """Serve the memory to other programs, which remember by it.
+
+    Clients of the OpenAI API choose the model mgl/gam and name a conversation (the header
+    X-MGL-Conversation, metadata.conversation, or user): what is said is remembered, and replies
+    cite it. Every request brings the key: MGL_API_KEY, or one that is made and kept in MGL_HOME. It
+    listens on 127.0.0.1; another host needs a key of your own. Ctrl-C ends it.
+    """
+    from mgl.api.keys import Keys
+    from mgl.api.server import check_host
+    from mgl.models import shipped
+
+    if stop:
+        stopped = stop_detached("up", port)
+        what = f"stopped the server on port {port}"
+        typer.echo(what if stopped else f"no server was detached on port {port}")
+        return
+    own = os.environ.get("MGL_API_KEY")
+    check_host(host, has_own_key=bool(own))
+    home = shipped.home()
+    keys = Keys.open(home, own)
+    for name in tenant or ():
+        keys.add(name)
+    if detach:
+        _, log = start_detached("up", port)
+        _print_keys(f"http://{LOCAL}:{port}", keys, tenant or ())
+        say(f"stop it with `mgl up --stop --port {port}`; its log is {log}")
+    else:
+        asyncio.run(_serve(choice, home, keys, host, port, rate, tenant or ()))
+
+
+async def _serve(
+    choice: ModelChoice,
+    home: Path,
+    keys: Keys,
+    host: str,
+    port: int,
+    rate: int,
+    tenants: Sequence[str],
+) -> None:
+    from mgl.api.keys import OWNER
+    from mgl.api.relay import Relay
+    from mgl.api.server import Server
+    from mgl.lab import Lab
+
+    def open_lab(folder: Path) -> Lab:
+        return Lab.open(choice, home=home, memories=folder, observer=Relay())
+
+    async with Server(home, keys, open_lab, host=host, port=port, rate=rate) as server:
+        served = await server.open_tenant(OWNER)
+        _print_keys(server.root, keys, tenants)
+        say(f"models: {', '.join(served.chat.models)}; Ctrl-C ends it")
+        await server.wait()
+
+
+def _print_keys(root: str, keys: Keys, tenants: Sequence[str]) -> None:
+    from mgl.api.keys import OWNER
+
+    typer.echo(f"ready at {root}/v1 with the key {keys.add(OWNER)}")
+    for name in tenants:
+        typer.echo(f"{name}: {keys.add(name)}")

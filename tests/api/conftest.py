@@ -1,0 +1,98 @@
+"""A server of memories that runs, over an engine that talks by rules."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mgl.api.keys import OWNER, Keys
+from mgl.api.relay import Relay
+from mgl.api.server import Server
+from mgl.lab import Lab
+from mgl.lab.workplace import Workplace
+from mgl.llm.base import Completion, Request, TokenUsage, ToolCall
+from mgl.llm.fakes import ScriptedEngine
+from mgl.llm.progress import find_listener
+from mgl.retrieval.fakes import WordEmbedder, WordReranker
+from tests.cli.talking import reply_about_talk
+
+MEMORY = "mgl/gam"
+
+
+class TalkEngine(ScriptedEngine):
+    """Replies from the first memory it is shown, streams by words, and calls a tool once.
+
+    ``failing`` is raised in place of the next reply.
+    """
+
+    def __init__(self) -> None:
+        super().__init__([], model_id="talker@1+fake", native_tools=True)
+        self.failing: Exception | None = None
+
+    async def generate(self, request: Request) -> Completion:
+        self.requests.append(request)
+        if self.failing is not None:
+            failing, self.failing = self.failing, None
+            raise failing
+        usage = TokenUsage(10, 5)
+        last = request.messages[-1].content
+        if request.choices:
+            return Completion("Yes", "stop", usage, logprobs=(math.log(0.9),))
+        if request.tools and request.messages[-1].role != "tool":
+            call = ToolCall("c1", request.tools[0].name, '{"town": "Lisbon"}')
+            return Completion("", "tool_calls", usage, (call,))
+        text = f"I heard {last[:40]!r}"
+        if "using only the lines above" in last:
+            text = last.split("in order:\n")[1].splitlines()[0].partition(": ")[2]
+        elif request.json_schema is not None:
+            prompt = request.messages[0].content
+            text = reply_about_talk(prompt, json.dumps(request.json_schema)) or "{}"
+        if (hear := find_listener()) is not None:
+            for end in range(1, len(text), 7):
+                hear(text[:end])
+        return Completion(text, "stop", usage)
+
+
+class Served(Server):
+    """A server with the engine behind it."""
+
+    engine: TalkEngine
+    key: str
+
+
+Serve = Callable[..., Any]
+
+
+@pytest.fixture
+def serve(mgl_home: Path, monkeypatch: pytest.MonkeyPatch) -> Serve:
+    """``async with serve(rate=3) as served``; what it keeps is in the test's home."""
+    monkeypatch.setattr(Workplace, "preset", "small")
+
+    @asynccontextmanager
+    async def run(**options: Any) -> AsyncIterator[Served]:
+        engine, keys = TalkEngine(), Keys.open(mgl_home)
+
+        def open_lab(folder: Path) -> Lab:
+            return Lab.open(
+                engine=engine,
+                embedder=WordEmbedder(),
+                reranker=WordReranker(),
+                home=mgl_home,
+                memories=folder,
+                observer=Relay(),
+            )
+
+        for name in options.pop("tenants", ()):
+            keys.add(name)
+        served = Served(mgl_home, keys, open_lab, **options)
+        served.engine, served.key = engine, keys.add(OWNER)
+        async with served:
+            yield served
+
+    return run

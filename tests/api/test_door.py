@@ -1,0 +1,174 @@
+"""Who may ask the server, and how much: each rule by a request that breaks it."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from mgl.api.keys import OWNER, Keys, tenant_folder
+from mgl.api.limits import Bucket, read_limited
+from mgl.api.server import check_host
+from mgl.errors import ResourceError, UsageError
+from mgl.peers.wire import OverLimit
+from tests.api.conftest import Serve, Served
+
+MODELS = "/v1/models"
+
+
+async def get(served: Served, path: str = MODELS, **headers: str) -> httpx.Response:
+    given = {"Authorization": f"Bearer {served.key}", **headers}
+    async with httpx.AsyncClient(base_url=served.root, headers=given) as http:
+        return await http.get(path)
+
+
+async def test_it_listens_on_this_machine_and_wants_its_key(serve: Serve) -> None:
+    async with serve() as served:
+        assert served.root.startswith("http://127.0.0.1:")
+        assert (await get(served)).status_code == 200
+        for wrong in ("", "Bearer", "Bearer wrong", f"Bearer {served.key}x", served.key[:-1]):
+            assert (await get(served, Authorization=wrong)).status_code == 401
+        assert (await get(served, "/health", Authorization="")).json() == {"status": "ok"}
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example"},
+        {"Host": "evil.example:80"},
+        {"Host": "127.0.0.1.evil.example"},
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://localhost.evil.example"},
+    ],
+)
+@pytest.mark.parametrize("path", [MODELS, "/health"])
+async def test_a_page_of_another_site_is_refused(
+    serve: Serve, path: str, headers: dict[str, str]
+) -> None:
+    """A name that was rebound to 127.0.0.1, and a page that asks across origins, key or not."""
+    async with serve() as served:
+        answer = await get(served, path, **headers)
+        assert answer.status_code == 401
+        assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+async def test_no_browser_is_allowed_to_read_across_origins(serve: Serve) -> None:
+    async with serve() as served, httpx.AsyncClient(base_url=served.root) as http:
+        asked = {"Origin": served.root, "Access-Control-Request-Method": "POST"}
+        key = {"Authorization": f"Bearer {served.key}"}
+        for answer in (
+            await http.options("/v1/chat/completions", headers={**asked, **key}),
+            await http.get(MODELS, headers={**asked, **key}),
+        ):
+            assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+def test_another_host_wants_a_key_of_ones_own() -> None:
+    check_host("127.0.0.1", has_own_key=False)
+    check_host("192.168.1.5", has_own_key=True)
+    for host in ("0.0.0.0", "::", "192.168.1.5", "my-machine"):
+        with pytest.raises(UsageError, match="no key was given"):
+            check_host(host, has_own_key=False)
+
+
+async def test_a_server_for_all_is_asked_by_address_and_by_no_foreign_name(serve: Serve) -> None:
+    async with serve() as served:
+        served.host = "0.0.0.0"
+        assert (await get(served, Host="192.168.1.5:80")).status_code == 200
+        assert (await get(served, Host="evil.example")).status_code == 401
+
+
+async def test_a_body_is_read_up_to_its_limit(serve: Serve) -> None:
+    async with serve(most_bytes=1000) as served:
+        given = {"Authorization": f"Bearer {served.key}"}
+        async with httpx.AsyncClient(base_url=served.root, headers=given) as http:
+            declared = await http.post("/v1/chat/completions", content=b"x" * 1001)
+            assert declared.status_code == 413
+
+            async def stream() -> AsyncIterator[bytes]:  # which says nothing of its length
+                for _ in range(20):
+                    yield b"x" * 100
+
+            assert (await http.post("/v1/chat/completions", content=stream())).status_code == 413
+            fits = await http.post("/v1/chat/completions", content=b"x" * 1000)
+            assert fits.status_code == 400
+
+
+async def test_a_body_has_to_come_in_time() -> None:
+    class Slow:
+        headers: dict[str, str] = {}  # noqa: RUF012
+
+        async def stream(self) -> AsyncIterator[bytes]:
+            yield b"a"
+            await asyncio.sleep(5)
+
+    with pytest.raises(OverLimit, match="did not come within") as caught:
+        await read_limited(Slow(), within=0.05)  # type: ignore[arg-type]
+    assert caught.value.status == 408
+
+
+async def test_a_tenant_that_asks_too_often_waits_and_others_do_not(serve: Serve) -> None:
+    async with serve(rate=3, tenants=["ann"]) as served:
+        assert [(await get(served)).status_code for _ in range(4)] == [200, 200, 200, 429]
+        ann = Keys.open(served._home).add("ann")
+        assert (await get(served, Authorization=f"Bearer {ann}")).status_code == 200
+
+
+async def test_wrong_keys_are_counted_apart(serve: Serve) -> None:
+    async with serve() as served:
+        served._wrong = Bucket(2)
+        found = [(await get(served, Authorization="Bearer no")).status_code for _ in range(3)]
+        assert found == [401, 401, 429]
+        assert (await get(served)).status_code == 200
+
+
+def test_a_bucket_fills_again() -> None:
+    now = [0.0]
+    bucket = Bucket(60, lambda: now[0])
+    for _ in range(60):
+        bucket.take("ann")
+    with pytest.raises(OverLimit):
+        bucket.take("ann")
+    now[0] = 1.0
+    bucket.take("ann")
+    with pytest.raises(OverLimit):
+        bucket.take("ann")
+
+
+def test_a_key_is_made_once_and_only_its_owner_reads_it(tmp_path: Path) -> None:
+    made = Keys.open(tmp_path).add(OWNER)
+    path = tmp_path / "keys.json"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    again = Keys.open(tmp_path)
+    assert again.add(OWNER) == made
+    ann = again.add("ann")
+    assert again.find_tenant(ann) == "ann"
+    assert again.find_tenant(made) == OWNER
+    assert again.find_tenant("") is None
+    own = Keys.open(tmp_path, "mine")
+    assert (own.find_tenant("mine"), own.find_tenant(made), own.find_tenant(ann)) == (
+        OWNER,
+        None,
+        "ann",
+    )
+    own.add("bo")
+    assert "mine" not in path.read_text()
+    with pytest.raises(UsageError, match="is a tenant's"):
+        Keys.open(tmp_path, ann)
+    path.write_text("[1]")
+    with pytest.raises(ResourceError, match="cannot be read"):
+        Keys.open(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["..", "../up", "a/b", "A", "", ".", "a" * 65, "a\n", "-a"])
+def test_a_tenant_is_no_path(tmp_path: Path, name: str) -> None:
+    if name:
+        with pytest.raises(UsageError):
+            tenant_folder(tmp_path, name)
+    else:
+        assert tenant_folder(tmp_path, name) == tmp_path

@@ -1,0 +1,66 @@
+"""``mgl up`` as a shell runs it: detached, asked by its key, stopped."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.cli.conftest import Mgl
+from tests.cli.server import Server
+
+MODEL = "qwen2.5-7b-instruct"
+
+
+def run(*arguments: object) -> str:
+    words = [sys.executable, "-m", "mgl", "up", *map(str, arguments)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """A free port, on which nothing runs any more in the end."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        number = int(taken.getsockname()[1])
+    yield number
+    run("--stop", "--port", number)
+
+
+def test_detached_with_a_key_for_each_tenant(server: Server, port: int, mgl_home: Path) -> None:
+    choice = ("--port", port, "--model", MODEL, "--base-url", server.url, "--tenant", "ann")
+    ready, ann = run(*choice, "--detach").splitlines()
+    assert ready.startswith(f"ready at http://127.0.0.1:{port}/v1 with the key mgl-")
+    assert ann.startswith("ann: mgl-")
+    for key in (ready.split()[-1], ann.split()[-1]):
+        answer = httpx.get(
+            f"http://127.0.0.1:{port}/v1/models",
+            headers={"Authorization": f"Bearer {key}"},
+            trust_env=False,
+        )
+        names = [each["id"] for each in answer.json()["data"]]
+        assert names == ["mgl/gam", "mgl/mnemis", MODEL]
+    assert f"stopped the server on port {port}" in run("--stop", "--port", port)
+    assert "no server was detached" in run("--stop", "--port", port)
+    assert (mgl_home / "tenants" / "ann" / "mgl.sqlite").exists()
+
+
+def test_another_host_needs_a_key(mgl: Mgl, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MGL_API_KEY", raising=False)
+    done = mgl("up", "--host", "0.0.0.0")
+    assert done.exit_code == 2
+    assert "no key was given" in done.stderr
+    assert os.environ.get("MGL_API_KEY") is None
+
+
+def test_a_model_that_is_not_there_is_named_at_once(mgl: Mgl) -> None:
+    done = mgl("up", "--port", "1", "--model", "none-such")
+    assert done.exit_code == 2
