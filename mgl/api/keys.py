@@ -69,6 +69,11 @@ class Keys:
         keys.add(OWNER)
         return keys
 
+    @property
+    def tenants(self) -> list[str]:
+        """The names of all tenants but the owner."""
+        return [name for name in self._kept if name != OWNER]
+
     def add(self, tenant: str) -> str:
         """The key of a tenant, which is made where there is none."""
         tenant_folder(self._home, tenant)

@@ -16,6 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from mgl import registry
@@ -35,6 +36,7 @@ MOST_OPEN: Final = 256
 MOST_WORKING: Final = 32
 """Requests of a tenant that may wait for a model at once; each holds a thread."""
 LONGEST_NAME: Final = 200
+TURNS_AT_ONCE: Final = 50
 
 ResultT = TypeVar("ResultT")
 
@@ -77,6 +79,22 @@ class Memories:
             return [turn.id for turn in added]
 
         return await asyncio.to_thread(do)
+
+    async def take_in_file(
+        self, name: str, content: bytes, conversation: str | None, kind: str | None = None
+    ) -> int:
+        """Add the turns of a chat log that are not there yet, by their ids; return how many it has.
+
+        A file that holds several conversations wants the name of one.
+        """
+        found = await self._find_talk(name, kind, is_new=True)
+        place = Path("conversation.json")  # a name that says nothing: the content decides
+        read = await asyncio.to_thread(self.lab.conversation, place, conversation, content)
+        for start in range(0, len(read.turns), TURNS_AT_ONCE):
+            part = read.turns[start : start + TURNS_AT_ONCE]
+            await asyncio.to_thread(found.talk.take_in, part)  # so that others have their turn
+        await asyncio.to_thread(found.talk.settle_later)
+        return len(read.turns)
 
     async def _find_talk(self, name: str, kind: str | None, *, is_new: bool = False) -> _Open:
         """Open a conversation by its name or its memory's id.

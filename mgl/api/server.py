@@ -10,16 +10,19 @@ lab of its own over a store of its own, opened with the first request.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from mgl.api.chat import Chat
-from mgl.api.keys import Keys, tenant_folder
+from mgl.api.jobs import Jobs
+from mgl.api.keys import OWNER, Keys, tenant_folder
 from mgl.api.limits import MOST_BYTES, Bucket, read_limited
 from mgl.api.memories import Memories
+from mgl.api.openapi import describe
+from mgl.api.rest import ENDPOINTS, Endpoint, follow_work
 from mgl.errors import MglError, UsageError
 from mgl.lab import Lab
 from mgl.llm.progress import Listener as Hearing
@@ -52,6 +55,9 @@ MOST_CONNECTIONS: Final = 512
 THREADS: Final = 96
 CONVERSATION: Final = "x-mgl-conversation"
 
+JOBS: Final = "jobs"
+
+Handler = Callable[["Request"], Awaitable["Response"]]
 OpenLab = Callable[[Path], Lab]
 """Opens the lab whose memories are in this folder."""
 
@@ -71,6 +77,7 @@ class Tenant:
 
     memories: Memories
     chat: Chat
+    jobs: Jobs
 
 
 class Server(Listener):
@@ -104,21 +111,32 @@ class Server(Listener):
     async def __aenter__(self) -> Self:
         self._threads = ThreadPoolExecutor(THREADS, "mgl-api")
         asyncio.get_running_loop().set_default_executor(self._threads)
-        return await super().__aenter__()
+        serving = await super().__aenter__()
+        try:
+            for name in (OWNER, *self._keys.tenants):
+                if (tenant_folder(self._home, name) / JOBS).is_dir():
+                    await self.open_tenant(name)  # whose jobs may not be finished
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return serving
 
     async def __aexit__(self, *error: object) -> None:
         await super().__aexit__(*error)
         for tenant in self._tenants.values():
+            await tenant.jobs.close()
             await asyncio.to_thread(tenant.memories.lab.close)
 
     async def open_tenant(self, name: str) -> Tenant:
         """Open the memories of a tenant, once."""
         async with self._opening:
             if (known := self._tenants.get(name)) is None:
-                lab = await asyncio.to_thread(self._open_lab, tenant_folder(self._home, name))
+                folder = tenant_folder(self._home, name)
+                lab = await asyncio.to_thread(self._open_lab, folder)
                 profile = await asyncio.to_thread(lambda: lab.profile)
                 memories = Memories(lab)
-                known = self._tenants[name] = Tenant(memories, Chat(memories, profile))
+                jobs = Jobs.open(folder / JOBS, lab)
+                known = self._tenants[name] = Tenant(memories, Chat(memories, profile), jobs)
             return known
 
     async def admit(self, headers: Any) -> Tenant:
@@ -151,6 +169,8 @@ class Server(Listener):
                 Route("/v1/models", _models, methods=["GET"]),
                 Route("/v1/models/{name:path}", _one_model, methods=["GET"]),
                 Route("/v1/chat/completions", self._chat, methods=["POST"]),
+                Route("/api/openapi.json", _describe, methods=["GET"]),
+                *(Route(each.path, self._serve(each), methods=[each.method]) for each in ENDPOINTS),
             ],
             middleware=[Middleware(_Door, server=self)],
             exception_handlers={MglError: fail, HTTPException: fail},
@@ -159,6 +179,25 @@ class Server(Listener):
     async def read_body(self, request: Request) -> bytes:
         """Read a request's body within the limits."""
         return await read_limited(request, most=self._most_bytes)
+
+    def _serve(self, endpoint: Endpoint) -> Handler:
+        """Make what answers the requests of an endpoint."""
+
+        async def serve(request: Request) -> Response:
+            from starlette.responses import JSONResponse
+
+            tenant = tenant_of(request)
+            body = b"" if endpoint.body is None else await self.read_body(request)
+            call = endpoint.read(tenant.memories, tenant.jobs, request, body)
+            wants_events = "text/event-stream" in request.headers.get("accept", "")
+            if endpoint.events and endpoint.method == "POST" and wants_events:
+                return await stream_events(follow_work(endpoint.do(call)))
+            done = await endpoint.do(call)
+            if isinstance(done, AsyncGenerator):
+                return await stream_events(done)
+            return JSONResponse(done, endpoint.status)
+
+        return serve
 
     async def _chat(self, request: Request) -> Response:
         from starlette.responses import JSONResponse
@@ -212,6 +251,13 @@ async def _health(request: Request) -> Response:
 
     del request
     return JSONResponse({"status": "ok"})
+
+
+async def _describe(request: Request) -> Response:
+    from starlette.responses import JSONResponse
+
+    del request
+    return JSONResponse(describe(ENDPOINTS))
 
 
 async def _models(request: Request) -> Response:

@@ -280,11 +280,16 @@ class Lab:
         opened = plan.open(self._place.tools(model))
         return Talk(opened, model, self._store, self._place.loop, self._observer)
 
-    def conversation(self, path: Path, name: str | None = None) -> Conversation:
-        """Read a file's conversation, or the one of this name if the file holds several."""
-        from mgl.text.conversations import read_conversations
+    def conversation(
+        self, path: Path, name: str | None = None, content: bytes | None = None
+    ) -> Conversation:
+        """Read a file's conversation, or the one of this name if the file holds several.
 
-        found = read_conversations(path)
+        With ``content`` the path is its name, and is not read.
+        """
+        from mgl.text.conversations import parse_conversations, read_conversations
+
+        found = read_conversations(path) if content is None else parse_conversations(content, path)
         chosen = [talk for talk in found if name is None or talk.name == name]
         if len(chosen) != 1:
             names = ", ".join(talk.name for talk in found[:10])
@@ -296,6 +301,14 @@ class Lab:
         for note in chosen[0].notes:
             self._observer.note(f"{chosen[0].name}: {note}")
         return chosen[0]
+
+    def keep(self, document: Document) -> None:
+        """Store a document of which nothing is built yet."""
+        self._store.put_document(document)
+
+    def load(self, document_id: str) -> Document:
+        """Load a stored document by its own id; StoreError if there is none."""
+        return self._store.document(document_id)
 
     # Looking at what is stored. A memory is named by its id, the beginning of its id, or the name
     # of its conversation.

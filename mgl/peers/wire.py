@@ -43,6 +43,7 @@ __all__ = [
     "encode_event",
     "read_body",
     "read_request",
+    "read_shape",
     "write_completion",
     "write_embeddings",
     "write_error",
@@ -222,17 +223,30 @@ class EmbeddingRequest(BaseModel):
         return [str(text) for text in texts]
 
 
-def read_body(shape: type[BaseModel], body: bytes) -> Any:
-    """Read a body as one of the shapes above; Refused with what is wrong in it."""
+def read_shape(
+    shape: type[BaseModel],
+    given: bytes | Mapping[str, Any],
+    whole: str,
+    *,
+    hint: str = "send what /api/openapi.json describes",
+) -> Any:
+    """Read JSON, or named values, as a shape; Refused with what is wrong in ``whole``."""
     try:
-        read = shape.model_validate_json(body)
+        if isinstance(given, bytes):
+            return shape.model_validate_json(given)
+        return shape.model_validate(given)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise Refused(
-            describe_fault(dict(first), "the body"),
-            hint="send what the OpenAI API describes",
+            describe_fault(dict(first), whole),
+            hint=hint,
             param=".".join(map(str, first["loc"])) or None,
         ) from error
+
+
+def read_body(shape: type[BaseModel], body: bytes) -> Any:
+    """Read a body as one of the shapes above; Refused with what is wrong in it."""
+    read = read_shape(shape, body, "the body", hint="send what the OpenAI API describes")
     for name, value in (read.model_extra or {}).items():
         if value and name not in _HARMLESS and value != _OFF.get(name):
             raise Refused(

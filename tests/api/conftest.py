@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -20,7 +19,7 @@ from mgl.llm.base import Completion, Request, TokenUsage, ToolCall
 from mgl.llm.fakes import ScriptedEngine
 from mgl.llm.progress import find_listener
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
-from tests.cli.talking import reply_about_talk
+from tests.cli.server import reply_to
 
 MEMORY = "mgl/gam"
 
@@ -31,8 +30,8 @@ class TalkEngine(ScriptedEngine):
     ``failing`` is raised in place of the next reply.
     """
 
-    def __init__(self) -> None:
-        super().__init__([], model_id="talker@1+fake", native_tools=True)
+    def __init__(self, native_tools: bool) -> None:
+        super().__init__([], model_id="talker@1+fake", native_tools=native_tools)
         self.failing: Exception | None = None
 
     async def generate(self, request: Request) -> Completion:
@@ -51,8 +50,8 @@ class TalkEngine(ScriptedEngine):
         if "using only the lines above" in last:
             text = last.split("in order:\n")[1].splitlines()[0].partition(": ")[2]
         elif request.json_schema is not None:
-            prompt = request.messages[0].content
-            text = reply_about_talk(prompt, json.dumps(request.json_schema)) or "{}"
+            sent = [{"content": message.content} for message in request.messages]
+            text = reply_to({"messages": sent, "response_format": request.json_schema})
         if (hear := find_listener()) is not None:
             for end in range(1, len(text), 7):
                 hear(text[:end])
@@ -72,11 +71,13 @@ Serve = Callable[..., Any]
 @pytest.fixture
 def serve(mgl_home: Path, monkeypatch: pytest.MonkeyPatch) -> Serve:
     """``async with serve(rate=3) as served``; what it keeps is in the test's home."""
-    monkeypatch.setattr(Workplace, "preset", "small")
 
     @asynccontextmanager
-    async def run(**options: Any) -> AsyncIterator[Served]:
-        engine, keys = TalkEngine(), Keys.open(mgl_home)
+    async def run(
+        *, preset: str = "small", native_tools: bool = False, **options: Any
+    ) -> AsyncIterator[Served]:
+        monkeypatch.setattr(Workplace, "preset", preset)
+        engine, keys = TalkEngine(native_tools), Keys.open(mgl_home)
 
         def open_lab(folder: Path) -> Lab:
             return Lab.open(

@@ -139,7 +139,7 @@ async def test_a_conversation_is_named_in_the_body_too(serve: Serve, way: dict[s
 
 
 async def test_tools_are_passed_through_with_what_is_remembered(serve: Serve) -> None:
-    async with serve() as served, client(served) as api:
+    async with serve(native_tools=True) as served, client(served) as api:
         await say(api, "I live in Lisbon")
         for day in range(6):
             await say(api, f"It rains on day {day}")

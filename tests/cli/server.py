@@ -119,7 +119,7 @@ class _Handler(BaseHTTPRequestHandler):
             number = len(self.server.seen)
             self.server.arrived.notify_all()
         self.server.hold(number)
-        reply = _reply(body)
+        reply = reply_to(body)
         self.server.done.append(json.dumps(body, sort_keys=True))
         self._complete(body, reply)
 
@@ -173,7 +173,7 @@ def _logprobs(reply: str) -> dict[str, Any]:
     return {"content": [{"token": t, "logprob": -0.1} for t in re.findall(r"\w+|\W", reply)]}
 
 
-def _reply(body: dict[str, Any]) -> str:
+def reply_to(body: dict[str, Any]) -> str:
     first, last = (body["messages"][place]["content"] for place in (0, -1))
     prompt = first if '{"memories": [numbers]' in first else last
     schema = json.dumps(body.get("response_format") or body.get("structured_outputs") or "")

@@ -1,0 +1,171 @@
+"""Builds that go on while nobody waits, and after a restart: a file each, in the tenant's folder.
+
+    job = await jobs.start(document, memory="mindgraph")
+    async for state in jobs.follow(job.id): ...
+
+The document is in the store and the job in its file before ``start`` returns. A job that was not
+finished is begun again when the server starts; what its build has done is in the log of the memory,
+so it goes on where it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ValidationError
+
+from mgl.api.relay import hearing
+from mgl.errors import MglError
+from mgl.lab import Lab
+from mgl.models.files import write_whole
+from mgl.peers.wire import NotServed
+from mgl.types import Document
+
+__all__ = ["Job", "Jobs"]
+
+MOST_KEPT: Final = 1000
+FINISHED: Final = ("done", "failed")
+
+
+class Job(BaseModel):
+    """A build: of what, how far it is, and what came of it."""
+
+    id: str
+    document_id: str
+    document: str
+    memory: str
+    questions: list[str] = []
+    state: Literal["waiting", "running", "done", "failed"] = "waiting"
+    created: float
+    progress: dict[str, Any] = {}
+    memory_id: str | None = None
+    error: str | None = None
+
+    @property
+    def is_finished(self) -> bool:
+        return self.state in FINISHED
+
+
+class Jobs:
+    """The jobs of one lab, from one event loop; one is done at a time."""
+
+    def __init__(self, folder: Path, lab: Lab) -> None:
+        self._folder = folder
+        self._lab = lab
+        self._jobs: dict[str, Job] = {}
+        self._changed: dict[str, set[asyncio.Event]] = {}
+        self._turn = asyncio.Semaphore(1)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @classmethod
+    def open(cls, folder: Path, lab: Lab) -> Jobs:
+        """Read the jobs of a folder, and begin those again that are not finished."""
+        jobs = cls(folder, lab)
+        for path in folder.glob("*.json") if folder.is_dir() else ():
+            try:
+                job = Job.model_validate_json(path.read_bytes())
+            except ValidationError:
+                continue  # of another version: what it built is in the store
+            jobs._jobs[job.id] = job
+        jobs._jobs = dict(sorted(jobs._jobs.items(), key=lambda item: item[1].created))
+        for job in jobs._jobs.values():
+            if not job.is_finished:
+                jobs._begin(job)
+        return jobs
+
+    async def start(self, document: Document, memory: str, questions: Sequence[str] = ()) -> Job:
+        """Begin to build a memory of a document."""
+        await asyncio.to_thread(self._lab.keep, document)
+        job = Job(
+            id=secrets.token_hex(8),
+            document_id=document.id,
+            document=document.name,
+            memory=memory,
+            questions=list(questions),
+            created=time.time(),
+        )
+        self._jobs[job.id] = job
+        self._write(job)
+        self._drop_old()
+        self._begin(job)
+        return job
+
+    def list_all(self) -> list[Job]:
+        """All jobs, the newest first."""
+        return [*self._jobs.values()][::-1]
+
+    def find(self, identity: str) -> Job:
+        """The job with this id; NotServed if there is none."""
+        if identity not in self._jobs:
+            raise NotServed(f"there is no job {identity!r}", hint="list the jobs for their ids")
+        return self._jobs[identity]
+
+    async def follow(self, identity: str) -> AsyncGenerator[dict[str, Any]]:
+        """A job's state now, and each time that it changes, until it is finished."""
+        changed = asyncio.Event()
+        job = self.find(identity)
+        self._changed.setdefault(identity, set()).add(changed)
+        try:
+            while True:
+                changed.clear()
+                yield job.model_dump()
+                if job.is_finished:
+                    return
+                await changed.wait()
+        finally:
+            self._changed[identity].discard(changed)
+
+    async def close(self) -> None:
+        """Stop; what is not finished is begun again by ``open``."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _begin(self, job: Job) -> None:
+        task = asyncio.create_task(self._run(job))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, job: Job) -> None:
+        loop = asyncio.get_running_loop()
+
+        def hear(event: dict[str, Any]) -> None:
+            loop.call_soon_threadsafe(self._change, job, {"progress": event})
+
+        async with self._turn:
+            self._change(job, {"state": "running"})
+            try:
+                with hearing(hear):
+                    built = await asyncio.to_thread(self._build, job)
+            except MglError as error:
+                self._change(job, {"state": "failed", "error": str(error)})
+            else:
+                self._change(job, {"state": "done", "memory_id": built, "error": None})
+            self._write(job)
+
+    def _build(self, job: Job) -> str:
+        document = self._lab.load(job.document_id)
+        return self._lab.build(document, job.questions, memory=job.memory).memory_id
+
+    def _change(self, job: Job, what: dict[str, Any]) -> None:
+        if job.is_finished:
+            return  # progress that was on its way
+        for name, value in what.items():
+            setattr(job, name, value)
+        for changed in self._changed.get(job.id, ()):
+            changed.set()
+
+    def _write(self, job: Job) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_whole(self._folder / f"{job.id}.json", job.model_dump_json().encode())
+
+    def _drop_old(self) -> None:
+        finished = [job for job in self._jobs.values() if job.is_finished]
+        for job in finished[: max(0, len(self._jobs) - MOST_KEPT)]:
+            (self._folder / f"{job.id}.json").unlink(missing_ok=True)
+            del self._jobs[job.id]

@@ -1,0 +1,290 @@
+"""REST under ``/api``: documents and conversations in; ask, search, show, forget and export.
+
+What goes in is a body, never a path. A document is read and built by a job, and everything else is
+done when the answer comes. A question, or a job, is followed by server-sent events where the client
+accepts them: progress first, the result last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mgl.api.jobs import Jobs
+from mgl.api.memories import Memories
+from mgl.api.relay import hearing
+from mgl.errors import MglError
+from mgl.peers.wire import read_shape, write_error
+from mgl.text.reading import parse_document
+from mgl.types import Question, Turn
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+__all__ = ["ENDPOINTS", "Call", "Endpoint", "follow_work"]
+
+MOST_TURNS: Final = 1000
+
+
+class _Shape(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class TurnIn(_Shape):
+    """What somebody said; what is left out is chosen: now, the next id, the session of now."""
+
+    text: str = Field(min_length=1)
+    speaker: str = "user"
+    time: datetime | None = None
+    session: str | None = None
+    id: str = ""
+
+
+class TurnsIn(_Shape):
+    """Turns to add to a conversation, in order."""
+
+    turns: list[TurnIn] = Field(min_length=1, max_length=MOST_TURNS)
+    memory: Literal["gam", "mnemis"] | None = None
+
+
+class QuestionIn(_Shape):
+    """A question: by whom and when it is asked, where that matters."""
+
+    question: str = Field(min_length=1)
+    asker: str | None = None
+    asked_at: datetime | None = None
+
+
+class ForgetIn(_Shape):
+    """What to delete for good: turns or topics by their ids, or all before a time."""
+
+    turns: list[str] = []
+    topics: list[str] = []
+    before: datetime | None = None
+    dry_run: bool = False
+
+
+class DocumentQuery(_Shape):
+    """The document's file name, the kind of memory, and the questions it is read for."""
+
+    name: str = Field(min_length=1)
+    memory: Literal["mindgraph", "hgmem", "mnemis", "graph"] = "mindgraph"
+    question: list[str] = []
+
+
+class FileQuery(_Shape):
+    """The kind of memory, and which conversation of the file is meant."""
+
+    memory: Literal["gam", "mnemis"] | None = None
+    conversation: str | None = None
+
+
+class SearchQuery(_Shape):
+    """What to search for, and how many to find."""
+
+    q: str = Field(min_length=1)
+    limit: int = Field(10, ge=1, le=100)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request that was admitted and read: its path's names, its query, and its body."""
+
+    memories: Memories
+    jobs: Jobs
+    path: Mapping[str, str]
+    query: Any
+    body: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """What a path does. ``body`` is its shape, or ``bytes`` for a file; ``status`` of success.
+
+    ``events`` says that the result may be followed: by its events, or by the work's progress.
+    """
+
+    method: Literal["GET", "POST"]
+    path: str
+    do: Callable[[Call], Awaitable[Any]]
+    summary: str
+    query: type[BaseModel] | None = None
+    body: type[BaseModel] | type[bytes] | None = None
+    status: int = 200
+    events: bool = False
+
+    def read(self, memories: Memories, jobs: Jobs, request: Request, body: bytes) -> Call:
+        """Read a request; Refused with what is wrong in it."""
+        query = None
+        if self.query is not None:
+            given: dict[str, Any] = dict(request.query_params)
+            for name, each in self.query.model_fields.items():
+                if each.annotation == list[str] and name in given:
+                    given[name] = request.query_params.getlist(name)
+            query = read_shape(self.query, given, "the query")
+        read: Any = body
+        if self.body is not None and issubclass(self.body, BaseModel):
+            read = read_shape(self.body, body, "the body")
+        return Call(memories, jobs, request.path_params, query, read)
+
+
+async def _list(call: Call) -> Any:
+    return {"memories": await call.memories.list_all()}
+
+
+async def _show(call: Call) -> Any:
+    return await call.memories.show(call.path["memory"])
+
+
+async def _nodes(call: Call) -> Any:
+    return {"nodes": await call.memories.nodes(call.path["memory"])}
+
+
+async def _export(call: Call) -> Any:
+    return await call.memories.export(call.path["memory"])
+
+
+async def _search(call: Call) -> Any:
+    found = await call.memories.search(call.path["memory"], call.query.q, call.query.limit)
+    return {"results": found}
+
+
+async def _ask(call: Call) -> Any:
+    asked: QuestionIn = call.body
+    question = Question(asked.question, asked.asked_at, asked.asker)
+    return await call.memories.ask(call.path["memory"], question)
+
+
+async def _forget(call: Call) -> Any:
+    what: ForgetIn = call.body
+    return await call.memories.forget(
+        call.path["memory"],
+        what.turns,
+        topics=what.topics,
+        before=what.before,
+        dry_run=what.dry_run,
+    )
+
+
+async def _append(call: Call) -> Any:
+    said: TurnsIn = call.body
+    turns = [Turn(each.id, each.speaker, each.text, each.time, each.session) for each in said.turns]
+    return {"turns": await call.memories.append(call.path["name"], turns, said.memory)}
+
+
+async def _take_in_file(call: Call) -> Any:
+    count = await call.memories.take_in_file(
+        call.path["name"], call.body, call.query.conversation, call.query.memory
+    )
+    return {"turns": count}
+
+
+async def _read_document(call: Call) -> Any:
+    wanted: DocumentQuery = call.query
+    name = Path(Path(wanted.name).name or "document")  # it is called so, and nothing is opened
+    document = await asyncio.to_thread(parse_document, call.body, name)
+    job = await call.jobs.start(document, wanted.memory, wanted.question)
+    return job.model_dump()
+
+
+async def _list_jobs(call: Call) -> Any:
+    return {"jobs": [job.model_dump() for job in call.jobs.list_all()]}
+
+
+async def _show_job(call: Call) -> Any:
+    return call.jobs.find(call.path["job"]).model_dump()
+
+
+async def _follow_job(call: Call) -> Any:
+    call.jobs.find(call.path["job"])
+    return call.jobs.follow(call.path["job"])
+
+
+ENDPOINTS: Final = (
+    Endpoint("GET", "/api/memories", _list, "List all memories, the newest first."),
+    Endpoint("GET", "/api/memories/{memory}", _show, "Show what a memory is, and how large."),
+    Endpoint("GET", "/api/memories/{memory}/nodes", _nodes, "List its nodes with their passages."),
+    Endpoint("GET", "/api/memories/{memory}/export", _export, "Export all that it holds."),
+    Endpoint(
+        "GET",
+        "/api/memories/{memory}/search",
+        _search,
+        "Find turns of a conversation, or nodes of a document.",
+        query=SearchQuery,
+    ),
+    Endpoint(
+        "POST",
+        "/api/memories/{memory}/ask",
+        _ask,
+        "Answer a question, with the passages that the answer stands on.",
+        body=QuestionIn,
+        events=True,
+    ),
+    Endpoint(
+        "POST",
+        "/api/memories/{memory}/forget",
+        _forget,
+        "Delete turns for good, with what was made of them.",
+        body=ForgetIn,
+    ),
+    Endpoint(
+        "POST",
+        "/api/conversations/{name}/turns",
+        _append,
+        "Add turns to a conversation; a new name begins one.",
+        body=TurnsIn,
+        status=201,
+    ),
+    Endpoint(
+        "POST",
+        "/api/conversations/{name}/file",
+        _take_in_file,
+        "Add the turns of a chat log, LoCoMo's file or a ChatGPT export.",
+        query=FileQuery,
+        body=bytes,
+        status=201,
+    ),
+    Endpoint(
+        "POST",
+        "/api/documents",
+        _read_document,
+        "Read a document (txt, md, html, epub, pdf) into a memory, by a job.",
+        query=DocumentQuery,
+        body=bytes,
+        status=202,
+    ),
+    Endpoint("GET", "/api/jobs", _list_jobs, "List all jobs, the newest first."),
+    Endpoint("GET", "/api/jobs/{job}", _show_job, "Show how far a job is."),
+    Endpoint("GET", "/api/jobs/{job}/events", _follow_job, "Follow a job by events.", events=True),
+)
+
+
+async def follow_work(work: Awaitable[Any]) -> AsyncGenerator[Mapping[str, Any]]:
+    """What a piece of work reports while it is done, then its result, or its error."""
+    loop, events = asyncio.get_running_loop(), asyncio.Queue[Mapping[str, Any] | None](MOST_TURNS)
+
+    def put(event: Mapping[str, Any] | None) -> None:
+        if event is None or not events.full():  # a client that does not read misses progress
+            events.put_nowait(event)
+
+    async def do() -> Any:
+        with hearing(lambda event: loop.call_soon_threadsafe(put, {"progress": event})):
+            return await work
+
+    task = asyncio.create_task(do())
+    task.add_done_callback(lambda _: loop.call_soon(put, None))
+    try:
+        while (event := await events.get()) is not None:
+            yield event
+        try:
+            yield {"result": await task}
+        except MglError as error:
+            yield write_error(error)[1]
+    finally:
+        task.cancel()

@@ -1,0 +1,219 @@
+"""REST over a real connection: what goes in comes out, and jobs survive a restart."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from mgl.api.openapi import describe
+from mgl.api.rest import ENDPOINTS
+from mgl.errors import EngineRejected
+from mgl.lab import Lab
+from tests.api.conftest import Serve, Served
+from tests.cli.server import story
+
+HORSE = "My horse is called Star"
+
+
+@asynccontextmanager
+async def client(served: Served, key: str | None = None) -> AsyncIterator[httpx.AsyncClient]:
+    headers = {"Authorization": f"Bearer {key or served.key}"}
+    async with httpx.AsyncClient(base_url=served.root, headers=headers, timeout=60) as http:
+        yield http
+
+
+async def append(http: httpx.AsyncClient, *texts: str, name: str = "diary") -> list[str]:
+    turns = [{"speaker": "Ann", "text": text} for text in texts]
+    answer = await http.post(f"/api/conversations/{name}/turns", json={"turns": turns})
+    assert answer.status_code == 201, answer.text
+    ids: list[str] = answer.json()["turns"]
+    return ids
+
+
+async def finish(http: httpx.AsyncClient, job: str) -> dict[str, Any]:
+    """Follow a job to its end by its events."""
+    states: list[dict[str, Any]] = []
+    async with http.stream("GET", f"/api/jobs/{job}/events") as events:
+        async for line in events.aiter_lines():
+            if line.startswith("data: {"):
+                states.append(json.loads(line.removeprefix("data: ")))
+    return states[-1]
+
+
+async def test_a_conversation_is_appended_to_searched_asked_and_forgotten(serve: Serve) -> None:
+    async with serve() as served, client(served) as http:
+        assert await append(http, HORSE, *(f"It rains on day {day}" for day in range(5))) == [
+            *"123456"
+        ]
+        (found, *_) = (await http.get("/api/memories/diary/search", params={"q": "horse"})).json()[
+            "results"
+        ]
+        assert (found["quote"], found["speaker"], found["node_id"]) == (HORSE, "Ann", "1")
+        asked = {"question": "What is the horse called?", "asker": "Bo"}
+        answer = (await http.post("/api/memories/diary/ask", json=asked)).json()
+        assert answer["answer"] == HORSE
+        assert answer["citations"][0]["node_id"] == "1"
+        plan = await http.post("/api/memories/diary/forget", json={"turns": ["1"], "dry_run": True})
+        assert plan.json()["turns"] == ["1"]
+        assert HORSE in (await http.get("/api/memories/diary/export")).text
+        gone = await http.post("/api/memories/diary/forget", json={"turns": ["1"]})
+        assert gone.json()["turns"] == ["1"]
+        assert "Star" not in (await http.get("/api/memories/diary/export")).text
+        (memory,) = (await http.get("/api/memories")).json()["memories"]
+        assert (memory["document"], memory["turns"]) == ("diary", 6)
+        shown = (await http.get(f"/api/memories/{memory['memory_id']}")).json()
+        assert shown["stats"]["chunks"] == 6
+
+
+async def test_a_chat_log_is_taken_in_once(serve: Serve) -> None:
+    lines = [
+        json.dumps({"speaker": "Ann", "text": f"word {n}", "time": f"2023-05-08T10:{n:02}"})
+        for n in range(60)
+    ]
+    async with serve() as served, client(served) as http:
+        for _ in range(2):
+            answer = await http.post("/api/conversations/log/file", content="\n".join(lines))
+            assert (answer.status_code, answer.json()) == (201, {"turns": 60})
+        exported = (await http.get("/api/memories/log/export")).json()
+        assert [turn["text"] for turn in exported["turns"]] == [f"word {n}" for n in range(60)]
+        assert exported["turns"][0]["time"] == "2023-05-08T10:00:00"
+
+
+async def test_a_document_is_built_by_a_job_and_asked(serve: Serve) -> None:
+    async with serve(preset="paper") as served, client(served) as http:
+        given = await http.post(
+            "/api/documents", params={"name": "book.txt"}, content=story(20).encode()
+        )
+        assert given.status_code == 202
+        done = await finish(http, given.json()["id"])
+        assert (done["state"], done["document"]) == ("done", "book.txt")
+        memory = done["memory_id"]
+        asked = await http.post(
+            f"/api/memories/{memory}/ask",
+            json={"question": "How many met?"},
+            headers={"Accept": "text/event-stream"},
+        )
+        events = [json.loads(line[6:]) for line in asked.text.splitlines() if "{" in line]
+        assert events[-1]["result"]["answer"] == "20 met."
+        nodes = (await http.get(f"/api/memories/{memory}/nodes")).json()["nodes"]
+        assert len(nodes) == 20
+        assert nodes[3]["quote"] == "P3 met P4."
+        (found,) = (
+            await http.get(f"/api/memories/{memory}/search", params={"q": "12", "limit": 1})
+        ).json()["results"]
+        assert found["node_id"] == "p12"
+        assert (await http.get("/api/jobs")).json()["jobs"][0]["state"] == "done"
+
+
+async def test_an_unfinished_job_goes_on_after_a_restart(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build, entered, held = Lab.build, threading.Event(), threading.Event()
+
+    def wait(*_: Any, **__: Any) -> Any:
+        entered.set()
+        held.wait(30)
+        raise RuntimeError("the process ended")
+
+    monkeypatch.setattr(Lab, "build", wait)
+    async with serve(preset="paper") as served, client(served) as http:
+        given = await http.post(
+            "/api/documents", params={"name": "book.txt"}, content=story(8).encode()
+        )
+        job = given.json()["id"]
+        await asyncio.to_thread(entered.wait, 30)
+        assert (await http.get(f"/api/jobs/{job}")).json()["state"] == "running"
+        held.set()
+    monkeypatch.setattr(Lab, "build", build)
+    async with serve(preset="paper") as served, client(served) as http:
+        assert (await finish(http, job))["state"] == "done"
+    async with serve(preset="paper") as served, client(served) as http:
+        assert (await http.get(f"/api/jobs/{job}")).json()["state"] == "done"
+        assert served.engine.requests == []
+
+
+async def test_a_job_that_failed_says_why(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise EngineRejected("no such model", hint="choose another")
+
+    monkeypatch.setattr(Lab, "build", fail)
+    async with serve() as served, client(served) as http:
+        given = await http.post("/api/documents", params={"name": "b.txt"}, content=b"P1 met P2.")
+        done = await finish(http, given.json()["id"])
+        assert (done["state"], done["error"]) == ("failed", "no such model (choose another)")
+
+
+@pytest.mark.parametrize("name", ["/etc/hostname", "../../keys.json", "keys.json", "."])
+async def test_a_name_is_never_read_as_a_path(
+    serve: Serve, mgl_home: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Neither the name of a document, of a memory, nor of a conversation, wherever it runs."""
+    monkeypatch.chdir(mgl_home)
+    async with serve() as served, client(served) as http:
+        paths = (name, name.replace("/", "%2F"))
+        for path in paths:
+            for end, sent in (("ask", {"question": "What?"}), ("forget", {"turns": ["1"]})):
+                answer = await http.post(f"/api/memories/{path}/{end}", json=sent)
+                assert answer.status_code == 404
+            answer = await http.get(f"/api/memories/{path}/export")
+            assert answer.status_code in (404, 307)
+        params = {"name": name}
+        given = await http.post("/api/documents", params=params, content=b"P1 met P2.")
+        assert given.json()["document"] == (Path(name).name or "document")
+        job = given.json()
+        tenant = await served.open_tenant("")
+        assert tenant.memories.lab.load(job["document_id"]).text == "P1 met P2."
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/api/conversations/diary/turns", {}),
+        ("POST", "/api/conversations/diary/turns", {"turns": []}),
+        ("POST", "/api/conversations/diary/turns", {"turns": [{"text": "a", "path": "/etc"}]}),
+        ("POST", "/api/conversations/diary/turns", {"turns": [{"text": " "}]}),
+        ("POST", f"/api/conversations/{'n' * 201}/turns", {"turns": [{"text": "a"}]}),
+        ("POST", "/api/documents", None),
+        ("POST", "/api/documents?name=a.txt&memory=rlm", None),
+        ("POST", "/api/documents?name=a.txt", None),
+        ("GET", "/api/memories/diary/search", None),
+        ("GET", "/api/memories/diary/search?q=a&limit=1000", None),
+    ],
+)
+async def test_what_cannot_be_read_is_refused(
+    serve: Serve, method: str, path: str, body: Any
+) -> None:
+    async with serve() as served, client(served) as http:
+        answer = await http.request(method, path, json=body)
+        assert answer.status_code == 400, answer.text
+        assert answer.json()["error"]["message"]
+
+
+async def test_what_is_not_there_is_said_without_telling_where_things_are(
+    serve: Serve, mgl_home: Path
+) -> None:
+    async with serve() as served, client(served) as http:
+        for path in ("/api/memories/nobody", "/api/jobs/none", "/api/none", "/"):
+            answer = await http.get(path)
+            assert answer.status_code == 404
+            assert str(mgl_home) not in answer.text
+
+
+async def test_the_description_names_all_that_is_served(serve: Serve) -> None:
+    async with serve() as served, client(served) as http:
+        described = (await http.get("/api/openapi.json")).json()
+    assert described == json.loads(json.dumps(describe(ENDPOINTS)))
+    assert {
+        (method.upper(), path) for path, each in described["paths"].items() for method in each
+    } == {(each.method, each.path) for each in ENDPOINTS}
+    names = set(described["components"]["schemas"])
+    refs = {part.split('"')[0] for part in json.dumps(described).split("#/components/schemas/")[1:]}
+    assert refs <= names
