@@ -1,25 +1,33 @@
-"""Turns: plain retrieval over a conversation, the best turns by words and by meaning, and one call.
+"""Turns: plain retrieval over a conversation, the best turns and one call.
 
-The ``k`` turns that BM25 and vector likeness rank first, fused by reciprocal ranks, are read in the
-order of the conversation: no topics, no links, no indicators.
+The ``k`` turns that rank first are read in the order of the conversation: no topics, no links. They
+are ranked as GAM's preset small ranks events (``weigh_in_context``), by words in context and by
+meaning, those of a speaker whom the question names before others, so that what such a memory finds
+beyond this is its own.
 """
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from threading import Lock
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from mgl.baselines.base import Baseline, BaselineConfig
-from mgl.retrieval import LexicalIndex, reciprocal_rank_fusion
+from mgl.retrieval import LexicalIndex
+from mgl.retrieval.turns import (
+    AROUND,
+    SPEAKER_WEIGHT,
+    Scores,
+    find_speakers,
+    remove_names,
+    weigh_in_context,
+)
+from mgl.retrieval.vectors import VectorIndex
 from mgl.types import Answer, Conversation, Question
 
 __all__ = ["Turns", "TurnsConfig"]
-
 
 _INDEXING = Lock()
 
@@ -38,35 +46,53 @@ class Turns(Baseline):
     retrieves = True
     Config = TurnsConfig
     _config: TurnsConfig
-    _index: _Index | None = None
+    _indexed: tuple[Conversation, LexicalIndex, VectorIndex] | None = None
 
     async def _respond(self, question: Question) -> Answer:
         await self.build()
-        scores = await asyncio.to_thread(self._score, question.text)
+        scores = await self._score(question)
         ranked = np.argsort(-scores, kind="stable")[: self._config.k]
         best = [int(place) for place in ranked]
         read = [self.conversation.line_span(place) for place in best]
         return await self._answer(question, self._turns(sorted(best)), read=read)
 
-    def _score(self, query: str) -> NDArray[np.float64]:
-        """Score every turn; they are indexed once, and again after a deletion."""
+    async def _score(self, question: Question) -> Scores:
+        talk = self.conversation
+        turns, numbers = talk.turns, range(len(talk.turns))
+        speakers = {turn.speaker for turn in turns if turn.speaker}
+        meant = find_speakers(question, speakers)
+        weights = np.array([SPEAKER_WEIGHT if turn.speaker in meant else 1.0 for turn in turns])
+        query = remove_names(question.text, speakers)
+
+        def search() -> tuple[Scores, Scores]:
+            words, lines = self._index()
+            found = words.scores(query, before=AROUND, after=AROUND)
+            return found.astype(np.float64), lines.scores(query, numbers).astype(np.float64)
+
+        words, alike = await asyncio.to_thread(search)
+        return weights * await weigh_in_context(
+            query,
+            turns,
+            numbers,
+            words=words,
+            alike=alike,
+            weights=weights,
+            reranker=self._tools.reranker,
+        )
+
+    def _index(self) -> tuple[LexicalIndex, VectorIndex]:
+        """The turns by their words and by their meaning; indexed once, and again after a deletion.
+
+        Questions that are asked at once wait for the first one's index.
+        """
         talk, embedder = self.conversation, self._tools.required_embedder
-        if not talk.turns:
-            return np.zeros(0)
-        with _INDEXING:  # questions that are asked at once wait for the first one's index
-            index = self._index
-            if index is None or index.talk is not talk:
-                lines = [turn.line for turn in talk.turns]
-                index = _Index(talk, LexicalIndex.of(lines), embedder.embed(lines))
-                self._index = index
-        alike = index.vectors @ embedder.embed([query], task="query")[0]
-        return reciprocal_rank_fusion([index.words.scores(query), alike])
-
-
-@dataclass(frozen=True, slots=True)
-class _Index:
-    """The turns of a conversation by their words and by their meaning."""
-
-    talk: Conversation
-    words: LexicalIndex
-    vectors: NDArray[np.float32]
+        with _INDEXING:
+            if self._indexed is None or self._indexed[0] is not talk:
+                words, lines, turns = LexicalIndex(), VectorIndex(embedder), talk.turns
+                starts = {
+                    n for n in range(1, len(turns)) if turns[n].session != turns[n - 1].session
+                }
+                words.extend({n: turn.text for n, turn in enumerate(turns)}, starts)
+                lines.extend({n: turn.line for n, turn in enumerate(turns)})
+                self._indexed = talk, words, lines
+            return self._indexed[1:]

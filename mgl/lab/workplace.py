@@ -24,7 +24,7 @@ from mgl.memories.base import MemoryKind, Tools
 from mgl.models import shipped
 from mgl.models.files import compute_sha256, hold_lock
 from mgl.observer import Observer, report_fetch
-from mgl.retrieval.opening import DEFAULT_EMBEDDER, DEFAULT_RERANKER, YES_NO
+from mgl.retrieval.opening import DEFAULT_EMBEDDER, DEFAULT_RERANKER, SIMILARITY, YES_NO
 from mgl.store import Store
 from mgl.store.calls import RUN
 
@@ -165,7 +165,7 @@ class Workplace:
             weights_sha256=None if self._engine_name == "openai" else pinned,
             sampling=profile.sampling.model_dump(),
             embedder=choice.embedder or DEFAULT_EMBEDDER,
-            reranker=choice.reranker or DEFAULT_RERANKER,
+            reranker=self._reranker_name,
             adapter=choice.adapter,
         )
 
@@ -249,6 +249,12 @@ class Workplace:
         self._closing.callback(opened.close)
         return opened
 
+    @property
+    def _reranker_name(self) -> str:
+        """The reranker: by the vectors of an embedder that a program brings itself."""
+        default = DEFAULT_RERANKER if self._own.embedder is None else SIMILARITY
+        return self._choice.reranker or default
+
     def _open_reranker(self, llm: LLM) -> Reranker:
         """Open the reranker: one for all memories, except the one that asks the given model."""
         if self._own.reranker is not None:
@@ -268,7 +274,7 @@ class Workplace:
     def _reranker(self) -> Reranker:
         from mgl.retrieval.opening import open_reranker
 
-        name = self._choice.reranker or DEFAULT_RERANKER
+        name = self._reranker_name
         opened = open_reranker(name, self._home, source=self._source, embedder=self.embedder)
         self._closing.callback(self.loop.finish, opened.aclose)
         return opened

@@ -16,6 +16,8 @@ from mgl.retrieval.lexical import LexicalIndex
 
 __all__ = ["PassageIndex", "standardize"]
 
+ROUNDING = 1e-6  # of float32, in which scores are computed
+
 
 class PassageIndex:
     """Passages in the order of their text. Making it embeds all of them, and blocks."""
@@ -34,7 +36,9 @@ class PassageIndex:
 
 
 def standardize(scores: NDArray[Any]) -> NDArray[np.float64]:
-    """Scale to mean 0 and standard deviation 1; all 0 where they are equal."""
+    """Scale to mean 0 and standard deviation 1; all 0 where they differ by rounding alone."""
     values = scores.astype(np.float64)
     spread = values.std()
-    return (values - values.mean()) / spread if spread > 0 else np.zeros(len(values))
+    if spread <= ROUNDING * np.abs(values).max(initial=0.0):
+        return np.zeros(len(values))
+    return (values - values.mean()) / spread

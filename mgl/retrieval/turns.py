@@ -1,30 +1,151 @@
-"""Turns of a conversation, ranked by what stands around them as well as by themselves.
+"""Turns of a conversation, ranked by what stands around them as well as by themselves. Ours; no
+language model is called.
 
-A turn says little alone. Reciprocal ranks (k = 60) of five orders are added: BM25 of the turn, of
-it with the one before, and of it with two on either side; cosine of the turn, and of it with the
-one before. A turn whose speaker the question names counts 1.4 times. Ours; no model is called.
+A turn says little alone and is found by what is said around it. ``weigh_in_context`` adds BM25 of
+a turn with two on either side and the cosine of the turn alone, neither with the speakers' names in
+the question (who is meant is weighed apart), both standardised over the candidates; a softmax of
+the sum over ``TEMPERATURE`` is P(meant), in whose scale a weight of 1.4 is worth 3.4 standard
+deviations of one score. A reranker by late interaction, if one is given, adds its log-odds as a
+third score to the ``JUDGED`` turns that are best without it, each read with one on either side; the
+others are left out.
+
+``TurnIndex`` adds reciprocal ranks (k = 60) of five orders: BM25 of the turn, of it with the one
+before, and of it with two on either side; cosine of the turn, and of it with the one before. A turn
+whose speaker the question names counts 1.4 times.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mgl.retrieval.base import Embedder, Ids
+from mgl.retrieval.base import Embedder, Ids, Reranker
 from mgl.retrieval.lexical import LexicalIndex
+from mgl.retrieval.passages import standardize
 from mgl.retrieval.ranking import reciprocal_rank_fusion
+from mgl.retrieval.rerankers import ContextReranker
 from mgl.retrieval.vectors import VectorIndex
+from mgl.types import Question, Turn
 
 if TYPE_CHECKING:
     from mgl.store import Store
 
-__all__ = ["TurnIndex", "with_previous"]
+__all__ = [
+    "AROUND",
+    "SPEAKER_WEIGHT",
+    "TurnIndex",
+    "find_speakers",
+    "is_named",
+    "remove_names",
+    "weigh_in_context",
+    "with_previous",
+]
 
 AROUND: Final = 2
 SPEAKER_WEIGHT: Final = 1.4
+TEMPERATURE: Final = 10.0
+JUDGED: Final = 100
+LEAST: Final = 1e-6
+_FIRST_PERSON: Final = re.compile(r"\b(i|me|my|mine|myself)\b", re.IGNORECASE)
+
+Scores = NDArray[np.float64]
+
+
+async def weigh_in_context(
+    query: str,
+    turns: Sequence[Turn],
+    numbers: Sequence[int],
+    *,
+    words: Scores,
+    alike: Scores,
+    weights: Scores,
+    reranker: Reranker | None = None,
+    gone: Collection[int] = (),
+) -> Scores:
+    """P(meant) of each of some turns, by their numbers; they sum to 1.
+
+    ``words`` and ``alike`` are the scores of these turns. ``weights`` are what the caller will
+    multiply the result with: they help to choose the turns that a reranker judges. ``gone`` are
+    turns that must not be read.
+    """
+    if not numbers:
+        return np.zeros(0)
+    scores = standardize(words) + standardize(alike)
+    if isinstance(reranker, ContextReranker):
+        chosen = np.argsort(-(scores + TEMPERATURE * np.log(weights)), kind="stable")[:JUDGED]
+        best = np.sort(chosen)
+        judged = np.full(len(scores), -np.inf)
+        read = [numbers[place] for place in best]
+        odds = await _judge(reranker, query, turns, read, last=numbers[-1], gone=gone)
+        judged[best] = scores[best] + standardize(odds)
+        scores = judged
+    scores = np.exp((scores - scores.max()) / TEMPERATURE)
+    total: Scores = scores / scores.sum()
+    return total
+
+
+async def _judge(
+    judge: ContextReranker,
+    query: str,
+    turns: Sequence[Turn],
+    chosen: Sequence[int],
+    *,
+    last: int,
+    gone: Collection[int],
+) -> Scores:
+    """The log-odds of turns, each read with those beside it in its session."""
+    beside = {
+        number: [
+            other
+            for other in (number - 1, number + 1)
+            if 0 <= other <= last  # what comes later may be the question itself
+            and other not in gone
+            and turns[other].session == turns[number].session
+        ]
+        for number in chosen
+    }
+    read = list(dict.fromkeys([*chosen, *chain.from_iterable(beside.values())]))
+    places = {number: place for place, number in enumerate(read)}
+    around = [[places[other] for other in beside.get(number, ())] for number in read]
+    lines = [turns[number].line for number in read]
+    chances = (await judge.scores_in_context(query, lines, around))[: len(chosen)]
+    likely = chances.astype(np.float64).clip(LEAST, 1 - LEAST)
+    odds: Scores = np.log(likely / (1 - likely))
+    return odds
+
+
+def find_speakers(question: Question, speakers: Collection[str]) -> frozenset[str]:
+    """The speakers whom a question means: those that it names, and its asker, who says "I"."""
+    meant = {speaker for speaker in speakers if is_named(speaker, question.text)}
+    if question.asker in speakers and _FIRST_PERSON.search(question.text):
+        meant.add(question.asker)
+    return frozenset(meant)
+
+
+def remove_names(question: str, speakers: Collection[str]) -> str:
+    """A question without the names of speakers: "When did Ann paint?" asks "When did paint?".
+
+    One of which nothing would be left stays as it is.
+    """
+    names = {name for speaker in speakers for name in (speaker, *speaker.split()[:1])}
+    left = question
+    for name in sorted(names, key=lambda name: (-len(name), name)):
+        left = re.sub(rf"\b{re.escape(name)}(?:['’]s)?(?!\w)", " ", left)
+    return " ".join(left.split()) or question
+
+
+def is_named(speaker: str, text: str) -> bool:
+    """Whether a text names a speaker, who may be called Will or May: where anything but the text's
+    first letter is a capital, names are expected to have one."""
+    rest = re.sub(r"\bI\b", "i", text[1:])
+    without_case = re.IGNORECASE if rest == rest.lower() else 0
+    names = [speaker, *speaker.split()[:1]]
+    return any(name and re.search(rf"\b{re.escape(name)}\b", text, without_case) for name in names)
 
 
 class TurnIndex:
@@ -100,7 +221,7 @@ class TurnIndex:
         )
         named = np.zeros(len(ids), dtype=bool)
         for speaker, spoken in (spoken_by or {}).items():
-            if _is_named(speaker, question):
+            if is_named(speaker, question):
                 named |= np.isin(ids, list(spoken))
         order = np.argsort(-np.where(named, SPEAKER_WEIGHT, 1.0) * scores, kind="stable")
         ranked: list[int] = ids[order].tolist()
@@ -110,8 +231,3 @@ class TurnIndex:
 def with_previous(lines: Sequence[str]) -> list[str]:
     """Each line with the one before: what is embedded besides the lines themselves."""
     return ["\n".join(lines[max(0, place - 1) : place + 1]) for place in range(len(lines))]
-
-
-def _is_named(speaker: str, question: str) -> bool:
-    names = {speaker, *speaker.split()[:1]} - {""}
-    return any(re.search(rf"\b{re.escape(name)}\b", question, re.IGNORECASE) for name in names)

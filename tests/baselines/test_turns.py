@@ -45,7 +45,22 @@ async def test_the_best_turns_are_read_in_the_order_of_the_conversation(store: S
     assert "\n" + "\n".join(lines) + "\n" in engine.requests[0].messages[-1].content
     assert [citation.node_id for citation in answer.citations] == ["D1:3"]
     assert engine.requests[0].sampling.max_tokens == 33
-    assert answer.retrieved == ("D1:3", "D1:1")
+    assert set(answer.retrieved) == {"D1:3", "D1:1"}
+
+
+async def test_a_turn_is_found_by_those_around_it_and_by_its_speaker(store: Store) -> None:
+    said = [("Ann", "My horse is ill."), ("Bo", "Oh no!"), ("Ann", "Oh no!"), ("Bo", "It rains.")]
+    turns = [Turn(str(n), speaker, text, session="1") for n, (speaker, text) in enumerate(said)]
+    talk = Conversation.from_turns("talk", [*turns, Turn("4", "Bo", "Oh no!", session="2")])
+
+    async def find(question: str) -> tuple[str, ...]:
+        client = Client(ScriptedEngine([last]), store.call_log())
+        tools = Tools(client, store, SilentObserver(), WordEmbedder())
+        turns = Turns(tools, talk, (), TurnsConfig(k=3))
+        return (await turns.answer(Question(question))).retrieved
+
+    assert set(await find("a horse")) == {"0", "1", "2"}
+    assert (await find("What of Bo's horse?"))[0] == "1"
 
 
 async def test_it_needs_an_embedder(store: Store) -> None:

@@ -26,6 +26,7 @@ from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.prompts import CUES, TIME_SENSITIVE, Reply, number_lines
 from mgl.memories.gam.state import Marks
 from mgl.memories.propose import propose
+from mgl.retrieval.turns import find_speakers
 from mgl.text.times import TimeMention, time_mentions
 from mgl.types import Question, Turn
 
@@ -37,7 +38,6 @@ _ASKS_TIME = re.compile(
     re.IGNORECASE,
 )
 _CAPTION = re.compile(r"\[image:[^\]]*\]")
-_FIRST_PERSON = re.compile(r"\b(i|me|my|mine|myself)\b", re.IGNORECASE)
 
 
 class Cues(Reply):
@@ -94,17 +94,13 @@ async def find_implied(
 ) -> Implied:
     """What a question implies. ``speakers`` are those of the conversation."""
     times = tuple(time_mentions(question.text, question.asked_at))
-    meant = {speaker for speaker in speakers if _is_named(speaker, question.text)}
-    asker = question.asker
-    if asker is not None and asker in speakers and _FIRST_PERSON.search(question.text):
-        meant.add(asker)
     sensitive = bool(times) or bool(_ASKS_TIME.search(question.text))
     if config.indicators == "prompt":
         prompt = TIME_SENSITIVE.render(question=question.text)
         with suppress(ReplyInvalid):  # a server that gives no log-probabilities: the rule stands
             likely = await llm.probability_of_yes([Message("user", prompt)], stage="time_sensitive")
             sensitive = likely > 0.5
-    return Implied(sensitive, times, frozenset(meant))
+    return Implied(sensitive, times, find_speakers(question, speakers))
 
 
 def matches_time(marks: Marks, turn: Turn, implied: Implied) -> bool:
@@ -124,12 +120,3 @@ def matches_time(marks: Marks, turn: Turn, implied: Implied) -> bool:
         for begin, until in said
         for time in implied.times
     )
-
-
-def _is_named(speaker: str, text: str) -> bool:
-    """Whether a text names a speaker, who may be called Will or May: where anything but the text's
-    first letter is a capital, names are expected to have one."""
-    rest = re.sub(r"\bI\b", "i", text[1:])
-    without_case = re.IGNORECASE if rest == rest.lower() else 0
-    names = [speaker, *speaker.split()[:1]]
-    return any(name and re.search(rf"\b{re.escape(name)}\b", text, without_case) for name in names)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from mgl.memories.gam.reading import remove_names
 from mgl.memories.gam.state import Consolidate, Edit, Forget, Rewrite, State, raw_text
+from mgl.retrieval.turns import remove_names
 from mgl.store.deletion import MASK, Gone, Redaction, mask_text
 from mgl.types import Turn
 

@@ -5,20 +5,15 @@ archived graphs (Eq. 10), ranked by meaning and by what is known of them (Eq. 11
 archives only; the buffer's events are candidates too (ours), since in use a question may be about
 what was just said.
 
-With ``meaning: context`` (ours) P_sem needs no cross-encoder. A turn says little alone and is found
-by what is said around it: BM25 reads it with two turns on either side, an embedder reads it alone,
-neither with the speakers' names in the question (they are the role indicator's business). Both
-scores are standardised over the candidates and added; a softmax of the sum over ``TEMPERATURE`` is
-P_sem, in whose scale a β of 1.4 is worth 3.4 standard deviations of one score. A reranker by late
-interaction, if one is given, adds its log-odds as a third score to the ``JUDGED`` turns that are
-best by the first two, each read with one on either side; the others are left out.
+With ``meaning: context`` (ours) P_sem needs no cross-encoder: the words around a turn and its
+likeness stand for it, and a reranker by late interaction if there is one
+(``mgl.retrieval.turns.weigh_in_context``).
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 from math import prod
@@ -35,12 +30,9 @@ from mgl.memories.gam.state import Marks, State
 from mgl.memories.turns import Shown, show_turns
 from mgl.retrieval.base import Reranker
 from mgl.retrieval.rerankers import ContextReranker, IdentityReranker, SimilarityReranker
+from mgl.retrieval.turns import remove_names, weigh_in_context
 from mgl.text.groups import format_turn
 from mgl.types import Question, Turn
-
-TEMPERATURE = 10.0
-JUDGED = 100
-LEAST = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,15 +151,19 @@ class Reader:
         }
         owners.update(dict.fromkeys(state.buffer))
         numbers = sorted(n for n in owners if not recent or n < recent[0])
-        chances = await self._chances(question.text, numbers)
+        factors = [self._find_factors(number, owners[number], implied) for number in numbers]
+        weights = np.array([prod(each.values()) for each in factors], dtype=np.float64)
+        chances = await self._chances(question.text, numbers, weights)
         events = [
-            self._event(number, owners[number], float(chance), implied)
-            for number, chance in zip(numbers, chances, strict=True)
+            Event(number, owners[number], likely, likely * weight, tuple(fired))
+            for number, likely, weight, fired in zip(
+                numbers, chances.tolist(), weights.tolist(), factors, strict=True
+            )
         ]
         events.sort(key=lambda event: (-event.score, event.turn))
-        fired = Counter(name for event in events for name in event.fired)
+        counts = Counter(name for event in events for name in event.fired)
         kept = tuple(events[: config.k])
-        return Reading(kept, tuple(anchors), tuple(expanded), len(events), implied, fired)
+        return Reading(kept, tuple(anchors), tuple(expanded), len(events), implied, counts)
 
     async def _anchors(self, question: str) -> list[str]:
         """The topics most like the question (Eq. 9), the best first."""
@@ -178,17 +174,15 @@ class Reader:
             found = await search.rank_by_events(remove_names(question, search.speakers), count)
         return [name for name in found if name in self._state.topics]  # others came meanwhile
 
-    async def _chances(self, question: str, numbers: Sequence[int]) -> Scores:
-        """P_sem of each turn, as ``config`` has it."""
+    async def _chances(self, question: str, numbers: Sequence[int], weights: Scores) -> Scores:
+        """P_sem of each turn, as ``config`` has it; ``weights`` are the products of its β."""
         config = self._config
         if config.without == "mfr":
             return await self._search.score_turns(question, numbers)
         if config.meaning == "context":
-            return await self._in_context(question, numbers)
+            return await self._in_context(question, numbers, weights)
         judge = find_judge(self._tools, config)
-        if isinstance(
-            judge, ContextReranker
-        ):  # a name is most like the name that a line begins with
+        if isinstance(judge, ContextReranker):  # a name is likest the name that a line begins with
             question = remove_names(question, self._search.speakers)
         lines = [self._turns[number].line for number in numbers]
         chances = await judge.scores(question, lines)
@@ -205,54 +199,24 @@ class Reader:
         order = np.argsort(-scores, kind="stable")[: self._config.k]
         return tuple(names[place] for place in order)
 
-    async def _in_context(self, question: str, numbers: Sequence[int]) -> Scores:
-        """P(meant) of each turn, which sum to 1."""
-        if not numbers:
-            return np.zeros(0)
-        query = remove_names(question, self._search.speakers)
-        words = await self._search.score_in_context(query, numbers)
-        alike = await self._search.score_turns(query, numbers)
-        scores = _standardise(words) + _standardise(alike)
-        judge = self._tools.reranker
-        if isinstance(judge, ContextReranker):
-            scores = await self._judge(judge, query, numbers, scores)
-        scores /= TEMPERATURE
-        weights = np.exp(scores - scores.max())
-        total: Scores = weights / weights.sum()
-        return total
+    async def _in_context(self, question: str, numbers: Sequence[int], weights: Scores) -> Scores:
+        query, search = remove_names(question, self._search.speakers), self._search
+        return await weigh_in_context(
+            query,
+            self._turns,
+            numbers,
+            words=await search.score_in_context(query, numbers),
+            alike=await search.score_turns(query, numbers),
+            weights=weights,
+            reranker=self._tools.reranker,
+            gone=self._state.forgotten,
+        )
 
-    async def _judge(
-        self, judge: ContextReranker, query: str, numbers: Sequence[int], scores: Scores
-    ) -> Scores:
-        """Add a reranker's judgement to the ``JUDGED`` best scores; the others become -∞."""
-        best = np.sort(np.argsort(-scores, kind="stable")[:JUDGED])
-        turns = self._turns
-        chosen = [numbers[place] for place in best]
-        beside = {
-            number: [
-                other
-                for other in (number - 1, number + 1)
-                if 0 <= other <= numbers[-1]  # what comes later may be the question itself
-                and other not in self._state.forgotten
-                and turns[other].session == turns[number].session
-            ]
-            for number in chosen
-        }
-        read = list(dict.fromkeys([*chosen, *chain.from_iterable(beside.values())]))
-        places = {number: place for place, number in enumerate(read)}
-        around = [[places[other] for other in beside.get(number, ())] for number in read]
-        lines = [turns[number].line for number in read]
-        chances = (await judge.scores_in_context(query, lines, around))[: len(chosen)]
-        likely = chances.astype(np.float64).clip(LEAST, 1 - LEAST)
-        judged = np.full(len(scores), -np.inf)
-        judged[best] = scores[best] + _standardise(np.log(likely / (1 - likely)))
-        return judged
-
-    def _event(self, number: int, topic: str | None, likely: float, implied: Implied) -> Event:
-        """An event with its score: P_sem × ∏ β (Eq. 11)."""
+    def _find_factors(self, number: int, topic: str | None, implied: Implied) -> dict[str, float]:
+        """The β of the indicators that hold for an event."""
         config, turn = self._config, self._turns[number]
         if config.without == "mfr":
-            return Event(number, topic, likely, likely)
+            return {}
         if topic is None:
             marks = mark_by_rules(turn)
         else:
@@ -262,8 +226,7 @@ class Reader:
             "role": (config.beta_role, turn.speaker in implied.speakers),
             "conf": (config.beta_conf, marks.consistent),
         }
-        fired = {name: beta for name, (beta, holds) in factors.items() if holds}
-        return Event(number, topic, likely, prod(fired.values(), start=likely), tuple(fired))
+        return {name: beta for name, (beta, holds) in factors.items() if holds}
 
 
 def find_judge(tools: Tools, config: GamConfig) -> Reranker:
@@ -282,20 +245,3 @@ def find_judge(tools: Tools, config: GamConfig) -> Reranker:
             "with --set meaning=likeness or --preset small",
         )
     return reranker
-
-
-def remove_names(question: str, speakers: Collection[str]) -> str:
-    """A question without the names of speakers: "When did Ann paint?" asks "When did paint?".
-
-    One of which nothing would be left stays as it is.
-    """
-    names = {name for speaker in speakers for name in (speaker, *speaker.split()[:1])}
-    left = question
-    for name in sorted(names, key=lambda name: (-len(name), name)):
-        left = re.sub(rf"\b{re.escape(name)}(?:['’]s)?(?!\w)", " ", left)
-    return " ".join(left.split()) or question
-
-
-def _standardise(scores: Scores) -> Scores:
-    centred: Scores = (scores - scores.mean()) / (scores.std() + 1e-9)
-    return centred

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from mgl.errors import UsageError
 from mgl.memories.gam import Gam
-from mgl.memories.gam.reading import remove_names
 from mgl.memories.gam.state import (
     Append,
     Consolidate,
@@ -23,6 +22,7 @@ from mgl.memories.gam.state import (
 from mgl.retrieval.base import Reranker
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.retrieval.rerankers import ContextReranker, IdentityReranker, SimilarityReranker
+from mgl.retrieval.turns import remove_names
 from mgl.types import Conversation, Question, Turn
 from tests.memories.gam.conftest import replay
 from tests.memories.gam.reading import (
@@ -271,7 +271,7 @@ async def test_it_is_asked_without_names_in_the_papers_reading_too() -> None:
 async def test_only_the_turns_that_are_best_without_it_are_judged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mgl.memories.gam.reading.JUDGED", 1)
+    monkeypatch.setattr("mgl.retrieval.turns.JUDGED", 1)
     turns = told("I saw a horse.", "It rained.", "Well.", "Oh no!", "Never.")
     judge = InContext({"Ann: Never.": 1.0})
     judging = ContextReranker(lambda: judge, model_id="fake/in context")
