@@ -236,7 +236,7 @@ def test_each_run_of_an_entry_has_its_own_retrieval_models_or_those_that_are_giv
     mgl: Mgl, server: Server, paper: Path
 ) -> None:
     command = ("reproduce", "atlas/table4", "--limit", 1, "--base-url", server.url)
-    own = [("qwen3-embedding-0.6b:128", "identity"), ("all-minilm-l6-v2", "similarity")]
+    own = [("qwen3-embedding-0.6b:128", "identity"), ("all-minilm-l6-v2", "all-minilm-l6-v2")]
     out = paper / "out"
     assert mgl(*command, "--out", out).exit_code == 0
     assert retrieving(out) == own
