@@ -67,8 +67,8 @@ SIMILARITY: Final = "similarity"
 """The reranker that goes by the embedder's cosine."""
 
 DEFAULT_RERANKER: Final = "all-minilm-l6-v2"
-"""By late interaction, which finds more of LoCoMo's evidence than no reranker in GAM's preset small,
-and far more than the cosine in the paper's reading (docs/measurements.md)."""
+"""By late interaction: in GAM's preset small it finds more of LoCoMo's evidence than no reranker
+does, and in the paper's reading far more than the cosine (docs/measurements.md)."""
 
 UNTRAINED: Final = (15.1, -11.7)
 """Slope and offset of late interaction by an encoder that no adapter changes: fitted for
