@@ -41,4 +41,5 @@ def standardize(scores: NDArray[Any]) -> NDArray[np.float64]:
     spread = values.std()
     if spread <= ROUNDING * np.abs(values).max(initial=0.0):
         return np.zeros(len(values))
-    return (values - values.mean()) / spread
+    scaled: NDArray[np.float64] = (values - values.mean()) / spread
+    return scaled

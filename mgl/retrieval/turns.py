@@ -122,8 +122,9 @@ async def _judge(
 def find_speakers(question: Question, speakers: Collection[str]) -> frozenset[str]:
     """The speakers whom a question means: those that it names, and its asker, who says "I"."""
     meant = {speaker for speaker in speakers if is_named(speaker, question.text)}
-    if question.asker in speakers and _FIRST_PERSON.search(question.text):
-        meant.add(question.asker)
+    asker = question.asker
+    if asker is not None and asker in speakers and _FIRST_PERSON.search(question.text):
+        meant.add(asker)
     return frozenset(meant)
 
 
