@@ -123,13 +123,23 @@ class Memories:
     # Any memory
 
     async def find(self, source: str, kind: str | None = None) -> MemoryRecord:
-        """Find a memory by its id, or a conversation by its name; NotServed if there is none."""
-        try:
-            return await asyncio.to_thread(self.lab.find, source, kind)
-        except StoreError as error:
-            raise NotServed(
-                f"there is no memory {source!r}", hint="list the memories for their ids"
-            ) from error
+        """Find a memory by its id, or by the name of its conversation or document.
+
+        NotServed if there is none.
+        """
+
+        def do() -> MemoryRecord:
+            try:
+                return self.lab.find(source, kind)
+            except StoreError as error:
+                for each in self.lab.memories():
+                    if each.document == source and kind in (None, each.record.kind):
+                        return each.record
+                raise NotServed(
+                    f"there is no memory {source!r}", hint="list the memories for their ids"
+                ) from error
+
+        return await asyncio.to_thread(do)
 
     async def ask(self, source: str, question: Question) -> dict[str, Any]:
         """Answer from a memory that is there; nothing is built for it."""

@@ -12,7 +12,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.routing import BaseRoute
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 __all__ = ["Server", "Tenant", "check_host"]
@@ -107,22 +110,30 @@ class Server(Listener):
         self._most_bytes = most_bytes
         self._tenants: dict[str, Tenant] = {}
         self._opening = asyncio.Lock()
+        self._mcp: list[BaseRoute] = []
 
     async def __aenter__(self) -> Self:
         self._threads = ThreadPoolExecutor(THREADS, "mgl-api")
         asyncio.get_running_loop().set_default_executor(self._threads)
-        serving = await super().__aenter__()
+        self._closing = AsyncExitStack()
         try:
+            if find_spec("mcp") is not None:
+                from mgl.api.mcp import list_routes
+
+                routes = list_routes(lambda ctx: _tenant_in(ctx).memories, self._most_bytes)
+                self._mcp = await self._closing.enter_async_context(routes)
+            await super().__aenter__()
             for name in (OWNER, *self._keys.tenants):
                 if (tenant_folder(self._home, name) / JOBS).is_dir():
                     await self.open_tenant(name)  # whose jobs may not be finished
         except BaseException:
             await self.__aexit__()
             raise
-        return serving
+        return self
 
     async def __aexit__(self, *error: object) -> None:
         await super().__aexit__(*error)
+        await self._closing.aclose()
         for tenant in self._tenants.values():
             await tenant.jobs.close()
             await asyncio.to_thread(tenant.memories.lab.close)
@@ -171,6 +182,7 @@ class Server(Listener):
                 Route("/v1/chat/completions", self._chat, methods=["POST"]),
                 Route("/api/openapi.json", _describe, methods=["GET"]),
                 *(Route(each.path, self._serve(each), methods=[each.method]) for each in ENDPOINTS),
+                *self._mcp,
             ],
             middleware=[Middleware(_Door, server=self)],
             exception_handlers={MglError: fail, HTTPException: fail},
@@ -219,6 +231,11 @@ def tenant_of(request: Request) -> Tenant:
     """The tenant of a request that was admitted."""
     tenant: Tenant = request.scope["mgl.tenant"]
     return tenant
+
+
+def _tenant_in(context: Any) -> Tenant:
+    """The tenant of a request by MCP."""
+    return tenant_of(context.request_context.request)
 
 
 class _Door:

@@ -39,7 +39,7 @@ Environment:
 
 COMMANDS = {
     "Memories": ("ask", "build", "add", "chat", "list", "show", "log", "export", "edit", "forget"),
-    "Models and servers": ("models", "serve", "up", "proxy", "doctor"),
+    "Models and servers": ("models", "serve", "up", "mcp", "proxy", "doctor"),
     "Evaluation": ("data", "eval", "reproduce", "report", "peer"),
     "Training": ("train",),
 }

@@ -1,0 +1,68 @@
+"""``mgl mcp``: the memory as tools of an agent or an editor."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import Annotated, Any, Literal
+
+import typer
+
+from mgl.cli.options import ModelChoice, choose_model, with_options
+from mgl.errors import ResourceError, install_hint
+
+__all__ = ["mcp"]
+
+PORT = 8788
+
+
+@with_options(choice=choose_model)
+def mcp(
+    *,
+    choice: ModelChoice,
+    config: Annotated[
+        Literal["stdio", "http"] | None,
+        typer.Option(
+            "--config", help="Print what to paste into a client: for this, or for `mgl up`."
+        ),
+    ] = None,
+    port: Annotated[
+        int, typer.Option("--port", metavar="N", min=1, max=65535, help="Port of `mgl up`.")
+    ] = PORT,
+) -> None:
+    """Give an agent or an editor the memory as tools (MCP, on stdin and stdout).
+
+    Its tools are remember, recall, ask_document, list_memories and forget; nodes can be read as
+    resources. Claude Desktop, Claude Code, Cursor, VS Code and others start it by what --config
+    prints. `mgl up` serves the same at /mcp.
+    """
+    if config is not None:
+        typer.echo(json.dumps({"mcpServers": {"mgl": _configure(config, choice, port)}}, indent=2))
+        return
+    try:
+        from mgl.api.mcp import make_mcp
+    except ImportError as error:
+        raise ResourceError(f"MCP needs {error.name}", hint=install_hint("mcp")) from error
+    from mgl.api.memories import Memories
+    from mgl.api.relay import Relay
+    from mgl.lab import Lab
+
+    with Lab.open(choice, observer=Relay()) as lab:
+        memories = Memories(lab)
+        asyncio.run(make_mcp(lambda _: memories).run_stdio_async())
+
+
+def _configure(way: Literal["stdio", "http"], choice: ModelChoice, port: int) -> dict[str, Any]:
+    """One server as clients write it."""
+    from mgl.api.keys import OWNER, Keys
+    from mgl.models import shipped
+
+    home = shipped.home()
+    if way == "http":
+        key = Keys.open(home).add(OWNER)
+        headers = {"Authorization": f"Bearer {key}"}
+        return {"type": "http", "url": f"http://127.0.0.1:{port}/mcp", "headers": headers}
+    named = ["--model", choice.profile] if choice.profile else []
+    arguments = ["-m", "mgl", "mcp", *named]
+    return {"command": sys.executable, "args": arguments, "env": {"MGL_HOME": f"{home}"}}
