@@ -24,11 +24,11 @@ from mgl.api.memories import Memories
 from mgl.lab.talk import Talk
 from mgl.llm.base import LLM, Message, Reply, TokenUsage
 from mgl.llm.progress import Listener
-from mgl.memories.results import AskResult, citation_json
+from mgl.memories.results import citation_json
 from mgl.memories.told import find_assistants
 from mgl.peers.completing import Completer, Said
 from mgl.peers.wire import ChatRequest, NotServed, Refused, read_request
-from mgl.types import Turn
+from mgl.types import Answer, StageUsage, Turn
 
 __all__ = ["Chat"]
 
@@ -64,18 +64,16 @@ class Chat:
         kind = chat.model.removeprefix(PREFIX)
         passed = _Passed(chat, hear) if _is_passed(chat) else None
 
-        def do(talk: Talk) -> tuple[AskResult, Turn]:
+        def do(talk: Talk) -> tuple[Answer, StageUsage, str]:
             return _reply(talk, chat, hear, passed)
 
-        result, turn = await self._memories.work(name, kind, do, is_new=True)
-        answer, used = result.answer, result.usage.total
+        answer, used, turn = await self._memories.work(name, kind, do, is_new=True)
         cited = [citation_json(each) for each in answer.citations]
-        besides = {"citations": cited, "conversation": name, "turn": turn.id}
+        besides = {"citations": cited, "conversation": name, "turn": turn}
         if passed is not None and passed.reply is not None:
             return passed.reply, besides
         usage = TokenUsage(used.input_tokens, used.output_tokens, used.cached_tokens)
-        key = f"{result.memory_id}{turn.id}"
-        return Reply(answer.text, None, (), usage, "stop", call_key=key), besides
+        return Reply(answer.text, None, (), usage, "stop", call_key=f"{kind}-{turn}"), besides
 
     async def _forward(self, chat: ChatRequest, hear: Listener | None) -> Reply[None]:
         async def work(llm: LLM) -> Reply[None]:
@@ -100,8 +98,11 @@ class _Passed:
 
 def _reply(
     talk: Talk, chat: ChatRequest, hear: Listener | None, passed: _Passed | None
-) -> tuple[AskResult, Turn]:
-    """Take in what is new of a request, reply to its last message, and take that in."""
+) -> tuple[Answer, StageUsage, str]:
+    """Take in what is new of a request, reply to its last message, and take that in.
+
+    Returns the reply, what it cost, and the id of the turn that it replies to.
+    """
     messages = read_request(chat, max_tokens=1, context_tokens=MOST_TOKENS).messages
     persona = "\n".join(each.content for each in messages if each.role == "system").strip()
     turn = _take_in(talk, _find_spoken(messages))
@@ -112,7 +113,7 @@ def _reply(
         if hear is not None:
             hear("".join(written))
 
-    result = talk.reply(
+    answer, usage = talk.respond(
         turn,
         ASSISTANT,
         persona=persona,
@@ -120,7 +121,7 @@ def _reply(
         say=None if passed is None else passed.say,
     )
     talk.settle_later()
-    return result, turn
+    return answer, usage.total, turn.id
 
 
 def _take_in(talk: Talk, sent: list[Spoken]) -> Turn:

@@ -23,7 +23,7 @@ from mgl import registry
 from mgl.errors import StoreError, UsageError
 from mgl.lab import Lab
 from mgl.lab.talk import Talk
-from mgl.memories.results import citation_json
+from mgl.memories.results import answer_json, citation_json, usage_json
 from mgl.peers.wire import NotServed
 from mgl.retrieval.lexical import LexicalIndex
 from mgl.store import MemoryRecord
@@ -145,11 +145,12 @@ class Memories:
         """Answer from a memory that is there; nothing is built for it."""
         record = await self.find(source)
         if self._grows(record):
-            asked = await self.work(record.id, None, lambda talk: talk.ask(question))
+            answer, usage = await self.work(record.id, None, lambda talk: talk.answer(question))
         else:
             async with self._working:
                 asked = await asyncio.to_thread(self.lab.ask, record, question)
-        return asked.to_json()
+            answer, usage = asked.answer, asked.usage
+        return {**answer_json(answer), "memory_id": record.id, "usage": usage_json(usage)}
 
     async def search(self, source: str, query: str, limit: int = 10) -> list[dict[str, Any]]:
         """Find turns of a conversation, or nodes of a document, the best first: citations."""

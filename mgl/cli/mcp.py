@@ -31,11 +31,11 @@ def mcp(
         int, typer.Option("--port", metavar="N", min=1, max=65535, help="Port of `mgl up`.")
     ] = PORT,
 ) -> None:
-    """Give an agent or an editor the memory as tools (MCP, on stdin and stdout).
+    """Give agents and editors the memory as tools (MCP).
 
-    Its tools are remember, recall, ask_document, list_memories and forget; nodes can be read as
-    resources. Claude Desktop, Claude Code, Cursor, VS Code and others start it by what --config
-    prints. `mgl up` serves the same at /mcp.
+    It speaks on stdin and stdout. Its tools are remember, recall, ask_document, list_memories and
+    forget; nodes can be read as resources. Claude Desktop, Claude Code, Cursor, VS Code and others
+    start it by what --config prints. `mgl up` serves the same at /mcp.
     """
     if config is not None:
         typer.echo(json.dumps({"mcpServers": {"mgl": _configure(config, choice, port)}}, indent=2))

@@ -138,13 +138,17 @@ class Talk:
         If another process deletes turns meanwhile, the answer is returned but not stored, since
         it may repeat them.
         """
+        return self._count(*self.answer(question))
+
+    def answer(self, question: str | Question) -> tuple[Answer, Usage]:
+        """Answer as ``ask`` does, without counting the memory, which takes longer as it grows."""
         asked = as_question(question, is_talk=True)
         keep = AnswerKeeper(self._store, self.memory.conversation.id)
         with keep.watch():
-            result = self._answer(lambda: self.memory.answer(asked))
-        if not keep.put(self.id, result.answer):
+            answer, usage = self._meter(lambda: self.memory.answer(asked))
+        if not keep.put(self.id, answer):
             self._observer.note(UNKEPT)
-        return result
+        return answer, usage
 
     def reply(
         self,
@@ -161,8 +165,20 @@ class Talk:
         it is written, where the engine streams. ``say`` replies in place of the memory
         (``TalkMemory.reply``). What the turns make due is left to ``settle`` or ``settle_later``.
         """
+        return self._count(*self.respond(turn, name, persona=persona, write=write, say=say))
+
+    def respond(
+        self,
+        turn: Turn,
+        name: str = "assistant",
+        *,
+        persona: str = "",
+        write: Callable[[str], object] | None = None,
+        say: Say | None = None,
+    ) -> tuple[Answer, Usage]:
+        """Reply as ``reply`` does, without counting the memory, which takes longer as it grows."""
         with nullcontext() if write is None else listen(AnswerStream(write)):
-            return self._answer(lambda: self.memory.reply(turn, name, persona=persona, say=say))
+            return self._meter(lambda: self.memory.reply(turn, name, persona=persona, say=say))
 
     def take_in(self, turns: Sequence[Turn]) -> None:
         """Add turns in order, and leave what they make due to ``settle`` or ``settle_later``."""
@@ -330,7 +346,10 @@ class Talk:
         """Run one of the memory's coroutines and return its result."""
         return self._portal.run(make)
 
-    def _answer(self, make: Callable[[], Coroutine[Any, Any, Answer]]) -> AskResult:
+    def _count(self, answer: Answer, usage: Usage) -> AskResult:
+        return AskResult(answer, self.id, self.stats(), usage)
+
+    def _meter(self, make: Callable[[], Coroutine[Any, Any, Answer]]) -> tuple[Answer, Usage]:
         before, start = self._client.usage(), time.monotonic()
         answer = self._portal.run(make)
         used = {
@@ -338,4 +357,4 @@ class Talk:
             for stage, total in self._client.usage().items()
             if (spent := total - before.get(stage, StageUsage())) != StageUsage()
         }
-        return AskResult(answer, self.id, self.stats(), Usage(used, time.monotonic() - start))
+        return answer, Usage(used, time.monotonic() - start)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -68,32 +68,37 @@ class Served(Server):
 Serve = Callable[..., Any]
 
 
+@asynccontextmanager
+async def open_server(
+    home: Path, *, native_tools: bool = False, tenants: Sequence[str] = (), **options: Any
+) -> AsyncIterator[Served]:
+    """Serve the memories of a home."""
+    engine, keys = TalkEngine(native_tools), Keys.open(home)
+
+    def open_lab(folder: Path) -> Lab:
+        return Lab.open(
+            engine=engine,
+            embedder=WordEmbedder(),
+            reranker=WordReranker(),
+            home=home,
+            memories=folder,
+            observer=Relay(),
+        )
+
+    for name in tenants:
+        keys.add(name)
+    served = Served(home, keys, open_lab, **options)
+    served.engine, served.key = engine, keys.add(OWNER)
+    async with served:
+        yield served
+
+
 @pytest.fixture
 def serve(mgl_home: Path, monkeypatch: pytest.MonkeyPatch) -> Serve:
     """``async with serve(rate=3) as served``; what it keeps is in the test's home."""
 
-    @asynccontextmanager
-    async def run(
-        *, preset: str = "small", native_tools: bool = False, **options: Any
-    ) -> AsyncIterator[Served]:
+    def run(*, preset: str = "small", **options: Any) -> Any:
         monkeypatch.setattr(Workplace, "preset", preset)
-        engine, keys = TalkEngine(native_tools), Keys.open(mgl_home)
-
-        def open_lab(folder: Path) -> Lab:
-            return Lab.open(
-                engine=engine,
-                embedder=WordEmbedder(),
-                reranker=WordReranker(),
-                home=mgl_home,
-                memories=folder,
-                observer=Relay(),
-            )
-
-        for name in options.pop("tenants", ()):
-            keys.add(name)
-        served = Served(mgl_home, keys, open_lab, **options)
-        served.engine, served.key = engine, keys.add(OWNER)
-        async with served:
-            yield served
+        return open_server(mgl_home, **options)
 
     return run

@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""What `mgl up` itself takes of a request, under load, and whether its memory stays flat.
+
+    scripts/bench/load.py --seconds 60 --clients 64 --pace 1
+
+A server in a process of its own, over an engine that answers at once and an embedder of hashed
+words, so that the time is mgl's: its door, its store, its retrieval. Each client has a conversation
+of its own and makes a request every ``--pace`` seconds or so: 6 of 10 append, 2 search, 1 asks, 1
+chats; 0 makes the next as soon as the last is answered. Prints errors, times and resident memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import psutil
+
+from mgl.api.keys import OWNER, Keys
+from mgl.api.relay import Relay
+from mgl.api.server import Server
+from mgl.lab import Lab
+from mgl.lab.workplace import Workplace
+from mgl.llm.fakes import SchemaEngine
+from mgl.retrieval.fakes import WordEmbedder, WordReranker
+
+KEY = "load"
+WORDS = "amber anchor basin candle cedar copper delta ember fern garden harbour island".split()
+MIX = {"append": 6, "search": 2, "ask": 1, "chat": 1}
+
+
+async def serve(home: Path) -> None:
+    """Serve until this process is stopped; print the port first."""
+    Workplace.preset = "small"  # type: ignore[assignment, method-assign]
+
+    def open_lab(folder: Path) -> Lab:
+        return Lab.open(
+            engine=SchemaEngine(),
+            embedder=WordEmbedder(),
+            reranker=WordReranker(),
+            home=home,
+            memories=folder,
+            observer=Relay(),
+        )
+
+    async with Server(home, Keys.open(home, KEY), open_lab, rate=0) as server:
+        await server.open_tenant(OWNER)
+        print(server.root, flush=True)
+        await server.wait()
+
+
+class Load:
+    """The clients, and what they measured."""
+
+    def __init__(self, root: str, seed: int) -> None:
+        self.seconds: dict[str, list[float]] = defaultdict(list)
+        self.errors: list[str] = []
+        self._http = httpx.AsyncClient(
+            base_url=root,
+            headers={"Authorization": f"Bearer {KEY}"},
+            timeout=60,
+            limits=httpx.Limits(max_connections=None),
+        )
+        self._seed = seed
+
+    async def run(self, clients: int, seconds: float, pace: float) -> None:
+        end = time.monotonic() + seconds
+        await asyncio.gather(*(self._talk(number, end, pace) for number in range(clients)))
+        await self._http.aclose()
+
+    async def _talk(self, number: int, end: float, pace: float) -> None:
+        draw, name = random.Random(f"{self._seed} {number}"), f"client-{number}"
+        await asyncio.sleep(draw.uniform(0, pace))
+        await self._do("append", name, draw)  # so that there is something to ask
+        while time.monotonic() < end:
+            await asyncio.sleep(draw.uniform(0.5, 1.5) * pace)
+            await self._do(draw.choices([*MIX], [*MIX.values()])[0], name, draw)
+
+    async def _do(self, what: str, name: str, draw: random.Random) -> None:
+        text = f"{' '.join(draw.choices(WORDS, k=8))} {draw.randrange(10**6)}"
+        start = time.perf_counter()
+        try:
+            answer = await self._send(what, name, text)
+        except httpx.HTTPError as error:
+            self.errors.append(f"{what}: {type(error).__name__}")
+            return
+        self.seconds[what].append(time.perf_counter() - start)
+        if answer.status_code >= 400:
+            self.errors.append(f"{what}: {answer.status_code} {answer.text[:200]}")
+
+    async def _send(self, what: str, name: str, text: str) -> httpx.Response:
+        if what == "append":
+            said: dict[str, Any] = {"turns": [{"text": text}]}
+            return await self._http.post(f"/api/conversations/{name}/turns", json=said)
+        if what == "search":
+            return await self._http.get(f"/api/memories/{name}/search", params={"q": text})
+        if what == "ask":
+            asked = {"question": f"Who said {text}?"}
+            return await self._http.post(f"/api/memories/{name}/ask", json=asked)
+        chat = {
+            "model": "mgl/gam",
+            "user": name,
+            "messages": [{"role": "user", "content": text}],
+        }
+        return await self._http.post("/v1/chat/completions", json=chat)
+
+
+def describe(seconds: list[float]) -> dict[str, float | int]:
+    p50, p95, p99 = np.percentile(np.array(seconds) * 1000, [50, 95, 99])
+    return {
+        "n": len(seconds),
+        **{f"p{n}_ms": round(float(v), 1) for n, v in ((50, p50), (95, p95), (99, p99))},
+    }
+
+
+def measure(arguments: argparse.Namespace) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as home:
+        server = subprocess.Popen(
+            [sys.executable, __file__, "--serve", home], stdout=subprocess.PIPE, text=True
+        )
+        try:
+            assert server.stdout is not None
+            load = Load(server.stdout.readline().strip(), arguments.seed)
+            process = psutil.Process(server.pid)
+            first = process.memory_info().rss
+            seen: list[int] = []
+            before = process.cpu_times()
+
+            async def run() -> None:
+                async def watch() -> None:
+                    while True:
+                        await asyncio.sleep(max(1.0, arguments.seconds / 10))
+                        seen.append(process.memory_info().rss)
+
+                watching = asyncio.create_task(watch())
+                await load.run(arguments.clients, arguments.seconds, arguments.pace)
+                watching.cancel()
+
+            asyncio.run(run())
+            seen.append(process.memory_info().rss)
+            cpu = process.cpu_times()
+        finally:
+            server.terminate()
+            server.wait()
+    every = [each for times in load.seconds.values() for each in times]
+    return {
+        "clients": arguments.clients,
+        "seconds": arguments.seconds,
+        "pace": arguments.pace,
+        "load_average": psutil.getloadavg()[0],
+        "errors": len(load.errors),
+        "first_errors": load.errors[:3],
+        "all": describe(every),
+        **{what: describe(times) for what, times in sorted(load.seconds.items())},
+        "cpu_ms_a_request": round(
+            1000 * (cpu.user + cpu.system - before.user - before.system) / len(every), 2
+        ),
+        "resident_mb": [round(each / 1e6, 1) for each in (first, *seen)],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--pace", type=float, default=1.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.serve is not None:
+        asyncio.run(serve(arguments.serve))
+    else:
+        print(json.dumps(measure(arguments), indent=2))
+
+
+if __name__ == "__main__":
+    main()
