@@ -3,5 +3,4 @@
 - ``server`` serves it: the OpenAI API with memory (``chat``), REST (``rest``) and MCP (``mcp``).
 - ``memories`` is what all of them do; ``history`` finds what of a client's history is new.
 - ``jobs`` are builds, which survive a restart; ``keys`` say whose memories a request may use.
-- ``client`` asks such a server; ``langchain``, ``llamaindex`` and ``mem0`` are shapes of it.
 """

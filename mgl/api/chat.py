@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from mgl import registry
 from mgl.api.history import News, Spoken, find_news, list_spoken
-from mgl.api.memories import Memories
+from mgl.api.memories import Memories, grows
 from mgl.lab.talk import Talk
 from mgl.llm.base import LLM, Message, Reply, TokenUsage
 from mgl.llm.progress import Listener
@@ -170,9 +170,4 @@ def _is_passed(chat: ChatRequest) -> bool:
 @cache
 def _list_kinds() -> list[str]:
     """The kinds that a conversation is told turn by turn, GAM first."""
-    kinds = [
-        name
-        for name in registry.names("memory")
-        if hasattr(registry.load("memory", name), "append")
-    ]
-    return sorted(kinds, key=lambda name: (name != "gam", name))
+    return sorted(filter(grows, registry.names("memory")), key=lambda name: (name != "gam", name))

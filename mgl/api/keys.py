@@ -50,7 +50,8 @@ class Keys:
 
     @classmethod
     def open(cls, home: Path, own: str | None = None) -> Self:
-        """Read the keys; the owner's is ``own``, which is not kept, or one that is made and kept.
+        """Read the keys. The owner's is ``own``, which is not stored; without it one is made and
+        stored.
 
         ResourceError for a file that cannot be read; UsageError where ``own`` is another's key.
         """

@@ -30,7 +30,7 @@ from mgl.store import MemoryRecord
 from mgl.types import Question, Turn
 from mgl.web.export import to_json
 
-__all__ = ["Memories"]
+__all__ = ["Memories", "grows"]
 
 MOST_OPEN: Final = 256
 MOST_WORKING: Final = 32
@@ -144,7 +144,7 @@ class Memories:
     async def ask(self, source: str, question: Question) -> dict[str, Any]:
         """Answer from a memory that is there; nothing is built for it."""
         record = await self.find(source)
-        if self._grows(record):
+        if grows(record.kind):
             answer, usage = await self.work(record.id, None, lambda talk: talk.answer(question))
         else:
             async with self._working:
@@ -155,7 +155,7 @@ class Memories:
     async def search(self, source: str, query: str, limit: int = 10) -> list[dict[str, Any]]:
         """Find turns of a conversation, or nodes of a document, the best first: citations."""
         record = await self.find(source)
-        if self._grows(record):
+        if grows(record.kind):
             found = await self._find_talk(record.id, None)
             cited = await asyncio.to_thread(found.talk.search, query, limit)
             return [citation_json(each) for each in cited]
@@ -232,12 +232,14 @@ class Memories:
         record = await self.find(source)
 
         def do() -> dict[str, Any]:
-            if self._grows(record):
+            if grows(record.kind):
                 return self.lab.export(record.id)
             graph: dict[str, Any] = json.loads(to_json(self.lab.view(record.id)))
             return graph
 
         return await asyncio.to_thread(do)
 
-    def _grows(self, record: MemoryRecord) -> bool:
-        return hasattr(registry.load("memory", record.kind), "append")
+
+def grows(kind: str) -> bool:
+    """Whether memories of a kind are told a conversation turn by turn."""
+    return hasattr(registry.load("memory", kind), "append")

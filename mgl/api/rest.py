@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["ENDPOINTS", "Call", "Endpoint", "follow_work"]
 
 MOST_TURNS: Final = 1000
+TalkKind = Literal["gam", "mnemis"]
 
 
 class _Shape(BaseModel):
@@ -50,7 +51,7 @@ class TurnsIn(_Shape):
     """Turns to add to a conversation, in order."""
 
     turns: list[TurnIn] = Field(min_length=1, max_length=MOST_TURNS)
-    memory: Literal["gam", "mnemis"] | None = None
+    memory: TalkKind | None = None
 
 
 class QuestionIn(_Shape):
@@ -81,7 +82,7 @@ class DocumentQuery(_Shape):
 class FileQuery(_Shape):
     """The kind of memory, and which conversation of the file is meant."""
 
-    memory: Literal["gam", "mnemis"] | None = None
+    memory: TalkKind | None = None
     conversation: str | None = None
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from mgl.api.chat import Chat
 from mgl.api.jobs import Jobs
 from mgl.api.keys import OWNER, Keys, tenant_folder
-from mgl.api.limits import MOST_BYTES, Bucket, read_limited
+from mgl.api.limits import MOST_BYTES, RATE, Bucket, read_limited
 from mgl.api.memories import Memories
 from mgl.api.openapi import describe
 from mgl.api.rest import ENDPOINTS, Endpoint, follow_work
@@ -29,7 +29,7 @@ from mgl.errors import MglError, UsageError
 from mgl.lab import Lab
 from mgl.llm.progress import Listener as Hearing
 from mgl.peers.completing import Said, stream_reply
-from mgl.peers.listening import HOST, Listener, read_key, stream_events
+from mgl.peers.listening import HOST, OWN_NAMES, Listener, read_key, stream_events
 from mgl.peers.wire import (
     AccessDenied,
     ChatRequest,
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Server", "Tenant", "check_host"]
 
-RATE: Final = 1200
-"""Requests a minute of one tenant."""
 WRONG_KEYS: Final = 60
 """Requests a minute with a key that is none, of all together."""
 MOST_CONNECTIONS: Final = 512
@@ -67,7 +65,7 @@ OpenLab = Callable[[Path], Lab]
 
 def check_host(host: str, *, has_own_key: bool) -> None:
     """UsageError for a host that others can reach, unless the key was chosen for it."""
-    if host not in (HOST, "localhost", "::1") and not has_own_key:
+    if host not in OWN_NAMES and not has_own_key:
         raise UsageError(
             f"{host} can be reached from other machines, and no key was given",
             hint="set MGL_API_KEY, or leave out --host",

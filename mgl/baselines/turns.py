@@ -20,6 +20,7 @@ from mgl.retrieval.turns import (
     AROUND,
     SPEAKER_WEIGHT,
     Scores,
+    add_words,
     find_speakers,
     remove_names,
     weigh_in_context,
@@ -88,11 +89,8 @@ class Turns(Baseline):
         talk, embedder = self.conversation, self._tools.required_embedder
         with _INDEXING:
             if self._indexed is None or self._indexed[0] is not talk:
-                words, lines, turns = LexicalIndex(), VectorIndex(embedder), talk.turns
-                starts = {
-                    n for n in range(1, len(turns)) if turns[n].session != turns[n - 1].session
-                }
-                words.extend({n: turn.text for n, turn in enumerate(turns)}, starts)
-                lines.extend({n: turn.line for n, turn in enumerate(turns)})
+                words, lines = LexicalIndex(), VectorIndex(embedder)
+                add_words(words, talk.turns, range(len(talk.turns)))
+                lines.extend({n: turn.line for n, turn in enumerate(talk.turns)})
                 self._indexed = talk, words, lines
             return self._indexed[1:]

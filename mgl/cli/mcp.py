@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal
 import typer
 
 from mgl.cli.options import ModelChoice, choose_model, with_options
+from mgl.cli.up import PORT
 from mgl.errors import ResourceError, install_hint
+from mgl.peers.listening import HOST
 
 __all__ = ["mcp"]
-
-PORT = 8788
 
 
 @with_options(choice=choose_model)
@@ -62,7 +62,7 @@ def _configure(way: Literal["stdio", "http"], choice: ModelChoice, port: int) ->
     if way == "http":
         key = Keys.open(home).add(OWNER)
         headers = {"Authorization": f"Bearer {key}"}
-        return {"type": "http", "url": f"http://127.0.0.1:{port}/mcp", "headers": headers}
+        return {"type": "http", "url": f"http://{HOST}:{port}/mcp", "headers": headers}
     named = ["--model", choice.profile] if choice.profile else []
     arguments = ["-m", "mgl", "mcp", *named]
     return {"command": sys.executable, "args": arguments, "env": {"MGL_HOME": f"{home}"}}

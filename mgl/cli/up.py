@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from mgl.api.limits import RATE
 from mgl.cli.detached import start_detached, stop_detached
 from mgl.cli.options import ModelChoice, choose_model, with_options
 from mgl.cli.output import say
+from mgl.peers.listening import HOST
 
 if TYPE_CHECKING:
     from mgl.api.keys import Keys
@@ -21,15 +23,13 @@ if TYPE_CHECKING:
 __all__ = ["up"]
 
 PORT: Final = 8788
-LOCAL: Final = "127.0.0.1"
-RATE: Final = 1200
 
 
 @with_options(choice=choose_model)
 def up(
     *,
     choice: ModelChoice,
-    host: Annotated[str, typer.Option("--host", metavar="H", help="Address to listen on.")] = LOCAL,
+    host: Annotated[str, typer.Option("--host", metavar="H", help="Address to listen on.")] = HOST,
     port: Annotated[
         int, typer.Option("--port", metavar="N", min=1, max=65535, help="Port to listen on.")
     ] = PORT,
@@ -73,7 +73,7 @@ def up(
         keys.add(name)
     if detach:
         _, log = start_detached("up", port)
-        _print_keys(f"http://{LOCAL}:{port}", keys, tenant or ())
+        _print_keys(f"http://{HOST}:{port}", keys, tenant or ())
         say(f"stop it with `mgl up --stop --port {port}`; its log is {log}")
     else:
         asyncio.run(_serve(choice, home, keys, host, port, rate, tenant or ()))

@@ -96,8 +96,7 @@ class Lab:
         ``embedder`` and ``reranker`` are objects of your own in place of its models; their
         ``model_id`` is what their calls and vectors are kept under. ``home`` is the folder of
         weights and memories, MGL_HOME by default; ``memories`` is that of the memories alone, where
-        they are kept apart. Raises ResourceError if it cannot be written
-        to, and StoreError.
+        they are kept apart. Raises ResourceError if it cannot be written to, and StoreError.
         """
         choice = model if isinstance(model, ModelChoice) else ModelChoice(model)
         folder = shipped.home(home)
@@ -139,9 +138,9 @@ class Lab:
     ) -> AskResult:
         """Answer a question about a file, or about a memory in the store.
 
-        ``source`` is a path, a memory's id or a conversation's name, or a memory's record, which is
-        looked for nowhere else. A file is read first, unless
-        a finished memory of the same text, model and configuration answers this question.
+        ``source`` is a path, a memory's id, a conversation's name or a memory's record. A file is
+        read first, unless a finished memory of the same text, model and configuration answers this
+        question.
         ``memory`` is the kind of memory, ``conversation`` picks one of several in a file, and
         ``options`` are fields of the memory's configuration; None stands for the default. If
         another process deletes turns meanwhile, the answer is returned but not stored.

@@ -57,6 +57,7 @@ __all__ = [
 ]
 
 MOST_CITED: Final = 10
+SOMEBODY: Final = "somebody"  # who speaks, where that is not known
 TOKEN_CHARS: Final = 4
 SHORT_CHARS: Final = 400
 UNMENTIONED: Final = "Not mentioned in the conversation."
@@ -234,7 +235,7 @@ async def reply_to_turn(
     Raises what LLM.complete raises.
     """
     last = conversation.turns[recent[-1]]
-    speaker = last.speaker or "somebody"
+    speaker = last.speaker or SOMEBODY
     today = f"Today is {last.time:%A, %d %B %Y}." if last.time else ""
 
     def render(*, memories: str) -> str:
@@ -242,7 +243,7 @@ async def reply_to_turn(
             name=voice.name,
             speaker=speaker,
             about=" ".join(filter(None, (today, voice.persona))),
-            remembered=REMEMBERED.render(speaker=speaker, memories=memories) if memories else "",
+            remembered=_format_remembered(speaker, memories),
         )
 
     messages = await _show_recent(llm, [conversation.turns[number] for number in recent], voice)
@@ -270,11 +271,17 @@ async def reply_by(
     lines = cite_shown(conversation, order_for_reply(conversation.turns, memories, heard, voice))
     texts = [text for text, _ in lines]
     kept = await fit_texts(llm, texts, reserve=llm.context_tokens // 2)
-    shown = "\n".join(f"[{place}] {line}" for place, line in enumerate(kept, 1))
-    speaker = heard.speaker or "somebody"
-    remembered = REMEMBERED.render(speaker=speaker, memories=shown).strip() if shown else ""
+    remembered = _format_remembered(heard.speaker or SOMEBODY, _number_lines(kept)).strip()
     answer = Answer(heard.text, await say(llm, remembered), "low", ())
     return _cite_repeated(answer, Question(heard.text), lines)
+
+
+def _number_lines(lines: Sequence[str]) -> str:
+    return "\n".join(f"[{place}] {line}" for place, line in enumerate(lines, 1))
+
+
+def _format_remembered(speaker: str, memories: str) -> str:
+    return REMEMBERED.render(speaker=speaker, memories=memories) if memories else ""
 
 
 def order_for_reply(
@@ -360,9 +367,8 @@ async def _ask(
     What is rendered is a system message where other ``messages`` follow it.
     """
     kept = await fit_texts(llm, [text for text, _ in lines], reserve=sampling.max_tokens)
-    shown = "\n".join(f"[{place}] {line}" for place, line in enumerate(kept, 1))
     schema = _answer_schema(len(lines), answer_type)
-    first = Message("system" if messages else "user", render(memories=shown))
+    first = Message("system" if messages else "user", render(memories=_number_lines(kept)))
     reply = await llm.complete([first, *messages], schema, sampling=sampling, stage="answer")
     places = sorted(set(reply.parsed.memories))
     citations = tuple(dict.fromkeys(each for place in places for each in lines[place - 1][1]))

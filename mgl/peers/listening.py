@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.responses import StreamingResponse
 
-__all__ = ["HOST", "Listener", "check_key", "read_key", "stream_events"]
+__all__ = ["HOST", "OWN_NAMES", "Listener", "check_key", "read_key", "stream_events"]
 
 HOST: Final = "127.0.0.1"
-_OWN_NAMES: Final = frozenset({HOST, "localhost", "::1"})
+OWN_NAMES: Final = frozenset({HOST, "localhost", "::1"})
 _EVERYWHERE: Final = frozenset({"0.0.0.0", "::"})
 
 
@@ -131,7 +131,7 @@ class Listener(ABC):
                 )
 
     def _is_own(self, name: str | None) -> bool:
-        if name in _OWN_NAMES or name == self.host:
+        if name in OWN_NAMES or name == self.host:
             return True
         return self.host in _EVERYWHERE and name is not None and _is_address(name)
 

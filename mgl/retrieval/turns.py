@@ -39,6 +39,7 @@ __all__ = [
     "AROUND",
     "SPEAKER_WEIGHT",
     "TurnIndex",
+    "add_words",
     "find_speakers",
     "is_named",
     "remove_names",
@@ -147,6 +148,24 @@ def is_named(speaker: str, text: str) -> bool:
     without_case = re.IGNORECASE if rest == rest.lower() else 0
     names = [speaker, *speaker.split()[:1]]
     return any(name and re.search(rf"\b{re.escape(name)}\b", text, without_case) for name in names)
+
+
+def add_words(
+    index: LexicalIndex,
+    turns: Sequence[Turn],
+    numbers: Sequence[int],
+    gone: Collection[int] = (),
+) -> None:
+    """Index what some turns say, by their numbers, without their speakers, and where their sessions
+    begin. Turns that are ``gone`` say nothing."""
+    index.extend(
+        {number: "" if number in gone else turns[number].text for number in numbers},
+        starts=[
+            number
+            for number in numbers
+            if number and turns[number].session != turns[number - 1].session
+        ],
+    )
 
 
 class TurnIndex:

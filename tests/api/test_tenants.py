@@ -110,7 +110,7 @@ async def do(
 async def forget(
     http: httpx.AsyncClient, said: dict[str, list[str]], talk: str, place: int
 ) -> httpx.Response:
-    """Forget a turn that is there, if the conversation is."""
+    """Forget one of the turns of a conversation, if it exists."""
     exported = await http.get(f"/api/memories/{talk}/export")
     turns = exported.json().get("turns", [])
     if not turns:

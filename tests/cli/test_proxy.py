@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import httpx
@@ -13,15 +12,12 @@ import pytest
 
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
+from tests.cli.shell import free_port, run_shell
 
 MODEL = "qwen2.5-7b-instruct"
 
 
-def run(*arguments: object) -> str:
-    words = [sys.executable, "-m", "mgl", "proxy", *map(str, arguments)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+run = partial(run_shell, "proxy")
 
 
 def ask(port: int) -> Any:
@@ -32,12 +28,8 @@ def ask(port: int) -> Any:
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    """A free port, on which nothing runs any more in the end."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        number = int(taken.getsockname()[1])
-    yield number
-    run("--stop", "--port", number)
+    with free_port("proxy") as number:
+        yield number
 
 
 def test_detached_recorded_and_replayed_without_a_model(server: Server, port: int) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -14,25 +12,18 @@ import pytest
 
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
+from tests.cli.shell import free_port, run_shell
 
 MODEL = "qwen2.5-7b-instruct"
 
 
-def run(*arguments: object) -> str:
-    words = [sys.executable, "-m", "mgl", "up", *map(str, arguments)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+run = partial(run_shell, "up")
 
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    """A free port, on which nothing runs any more in the end."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        number = int(taken.getsockname()[1])
-    yield number
-    run("--stop", "--port", number)
+    with free_port("up") as number:
+        yield number
 
 
 def test_detached_with_a_key_for_each_tenant(server: Server, port: int, mgl_home: Path) -> None:

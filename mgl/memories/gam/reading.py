@@ -25,12 +25,12 @@ from mgl.llm.calls import showing_only
 from mgl.memories.base import Tools
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.cues import Implied, find_implied, mark_by_rules, matches_time
-from mgl.memories.gam.search import Scores, Search, search_text
+from mgl.memories.gam.search import Search, search_text
 from mgl.memories.gam.state import Marks, State
 from mgl.memories.turns import Shown, show_turns
 from mgl.retrieval.base import Reranker
 from mgl.retrieval.rerankers import ContextReranker, IdentityReranker, SimilarityReranker
-from mgl.retrieval.turns import remove_names, weigh_in_context
+from mgl.retrieval.turns import Scores, remove_names, weigh_in_context
 from mgl.text.groups import format_turn
 from mgl.types import Question, Turn
 

@@ -15,7 +15,6 @@ from math import log
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mgl.memories.base import Tools
 from mgl.memories.gam.config import GamConfig
@@ -23,12 +22,11 @@ from mgl.memories.gam.state import EMPTY, State, Topic, raw_text, topic_number
 from mgl.memories.table import Table
 from mgl.retrieval.lexical import LexicalIndex
 from mgl.retrieval.ranking import fuse_hits
+from mgl.retrieval.turns import AROUND, Scores, add_words
 from mgl.retrieval.vectors import VectorIndex
 from mgl.types import Turn
 
-AROUND = 2  # turns on either side
 EVENTS_A_TOPIC = 10  # that are looked at first, for each topic that is wanted
-Scores = NDArray[np.float64]
 StopWords = Literal["en", "english_plus"]
 
 
@@ -142,16 +140,8 @@ class Search:
         return await asyncio.to_thread(compare)
 
     def _add_words(self) -> None:
-        turns, gone = self._turns, self._state.forgotten
-        missing = _find_missing(self._words, len(turns), ())
-        self._words.extend(
-            {number: "" if number in gone else turns[number].text for number in missing},
-            starts=[
-                number
-                for number in missing
-                if number and turns[number].session != turns[number - 1].session
-            ],
-        )
+        missing = _find_missing(self._words, len(self._turns), ())
+        add_words(self._words, self._turns, missing, self._state.forgotten)
 
     def _add_lines(self) -> None:
         missing = _find_missing(self._lines, len(self._turns), self._state.forgotten)

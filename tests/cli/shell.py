@@ -1,0 +1,27 @@
+"""Commands as a shell runs them."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+def run_shell(*arguments: object) -> str:
+    """What `mgl` prints; it has to succeed."""
+    words = [sys.executable, "-m", "mgl", *map(str, arguments)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@contextmanager
+def free_port(command: str) -> Iterator[int]:
+    """A free port, on which nothing that the command detached runs any more in the end."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        number = int(taken.getsockname()[1])
+    yield number
+    run_shell(command, "--stop", "--port", number)
