@@ -10,9 +10,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 from mgl.cli.options import ModelChoice, choose_model, with_options
-from mgl.cli.up import PORT
+from mgl.cli.up import HOST, PORT
 from mgl.errors import ResourceError, install_hint
-from mgl.peers.listening import HOST
 
 __all__ = ["mcp"]
 

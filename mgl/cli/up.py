@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from mgl.api.limits import RATE
 from mgl.cli.detached import start_detached, stop_detached
 from mgl.cli.options import ModelChoice, choose_model, with_options
 from mgl.cli.output import say
-from mgl.peers.listening import HOST
 
 if TYPE_CHECKING:
     from mgl.api.keys import Keys
@@ -22,7 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = ["up"]
 
+# The server's own, whose modules are slow to import.
 PORT: Final = 8788
+HOST: Final = "127.0.0.1"
+RATE: Final = 1200
 
 
 @with_options(choice=choose_model)
