@@ -49,8 +49,9 @@ def pid(home: Path) -> int:
 
 
 async def test_replies_and_counts_are_those_of_an_engine_in_this_process(
-    model: Model, mgl_home: Path
+    model: Model, mgl_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("MGL_ENGINE_IDLE", "1")
     short = Sampling(max_tokens=16)
     requests = [Request(ASK, json_schema(shape), sampling=short) for shape in (Answer, Edits)]
     requests += [Request(ASK, json_schema(shape), sampling=short) for shape in (Notes, Figures)]
@@ -84,7 +85,9 @@ async def test_replies_and_counts_are_those_of_an_engine_in_this_process(
     assert counted == expected + await own.count_tokens(texts)
     await own.aclose()
 
-    # The process has ended by now, as nobody asked it. Commands share the next one.
+    # The process ends, as nobody asks it. Commands share the next one.
+    monkeypatch.setenv("MGL_ENGINE_IDLE", "300")
+    await until(lambda: not model.socket.exists(), 30)
     assert (await engine.generate(requests[-1])).text == there[-1].text
     (host,) = await asyncio.to_thread(list_hosts, mgl_home)
     other = await SharedEngine.open(model)
