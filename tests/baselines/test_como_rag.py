@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mgl.baselines.como_rag import ComoRag, ComoRagConfig, Node, window_size
-from mgl.baselines.mixtures import fit_mixture, soft_clusters
+from mgl.baselines.como_rag import ComoRag, ComoRagConfig, Node, find_groups, window_size
 from mgl.errors import EngineRejected
 from mgl.store import Store
 from mgl.types import Conversation, Question, Turn
@@ -173,32 +172,29 @@ def test_windows_grow_with_the_source(chunks: int, size: int) -> None:
     assert window_size(chunks) == size
 
 
-def test_one_gaussian_has_its_own_mean_and_spread() -> None:
-    points = np.array([[0.0], [2.0]] * 8)
-    chances, bic = fit_mixture(points, 1)
-    assert chances.tolist() == [[1.0]] * 16
-    # mean 1, variance 1: ln N is -0.5 (1 + ln 2π) at each of 16 points; two free numbers
-    assert bic == pytest.approx(2 * np.log(16) + 16 * (1 + np.log(2 * np.pi)), abs=1e-4)
+def test_few_vectors_are_one_group() -> None:
+    assert find_groups(np.eye(11, dtype=np.float32)) == [list(range(11))]
+    assert find_groups(np.zeros((0, 4), dtype=np.float32)) == []
 
 
-def test_two_heaps_are_two_clusters_and_one_that_lies_between_is_in_both() -> None:
-    rng = np.random.default_rng(1)
-    heaps = np.vstack([rng.normal(0, 0.1, (20, 2)), rng.normal(2, 0.1, (20, 2))])
-    scores = [fit_mixture(heaps, k)[1] for k in (1, 2, 3)]
-    assert scores.index(min(scores)) == 1
-    wide = np.vstack([rng.normal(0, 0.5, (40, 1)), rng.normal(2, 0.5, (40, 1)), [[1.0]]])
-    chances = fit_mixture(wide, 2)[0]
-    assert chances[-1].min() > 0.01
-    assert chances.sum(axis=1) == pytest.approx(np.ones(81))
-
-
-def test_few_vectors_are_one_cluster_and_every_vector_is_in_one() -> None:
-    vectors = np.eye(11, dtype=np.float32)
-    assert soft_clusters(vectors) == [list(range(11))]
-    assert soft_clusters(vectors[:0]) == []
+@pytest.mark.parametrize("each", [6, 8, 30])
+def test_texts_that_lie_apart_are_in_different_groups(each: int) -> None:
     rng = np.random.default_rng(2)
-    centres = np.repeat(np.eye(3, 16), 15, axis=0)
-    many = (centres + rng.normal(0, 0.02, centres.shape)).astype(np.float32)
-    clusters = soft_clusters(many)
-    assert {at for cluster in clusters for at in cluster} == set(range(45))
-    assert all(len({at // 15 for at in cluster}) == 1 for cluster in clusters)
+    heaps = np.repeat(np.eye(2, 16), each, axis=0) + rng.normal(0, 0.02, (2 * each, 16))
+    groups = find_groups(unit(heaps))
+    assert all(len({at // each for at in group}) == 1 for group in groups)
+
+
+@pytest.mark.parametrize("size", [12, 40, 160, 640])
+def test_every_text_is_in_one_group_and_more_texts_are_more_groups(size: int) -> None:
+    rng = np.random.default_rng(size)
+    groups = find_groups(unit(rng.normal(0, 1, (size, 32)) + rng.normal(0, 1, 32)))
+    assert sorted(at for group in groups for at in group) == list(range(size))
+    # so many that each is a summary of a part, and so few that each is one of several texts
+    assert size / 10 <= len(groups) <= size / 2.5
+    assert max(map(len, groups)) <= max(12, size // 5)
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    scaled: np.ndarray = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return scaled.astype(np.float32)
