@@ -27,6 +27,7 @@ LAYERS = (
     {"lab"},
     {"cluster"},
     {"api"},
+    {"integrations"},
     {"cli"},
 )
 HEIGHT = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}

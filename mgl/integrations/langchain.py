@@ -1,0 +1,90 @@
+"""LangChain: a retriever over any memory, and a chat history that is a conversation (extra
+``langchain``).
+
+    retriever = MglRetriever(memory="diary")
+    retriever.invoke("Where do I live?")
+
+    history = MglChatHistory("diary")
+    history.add_user_message("I moved to Lisbon.")
+
+A chat history holds what user and assistant said; system messages, calls of tools and their results
+are not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Final
+
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.chat_history import BaseChatMessageHistory
+from langchain_core.documents import Document
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.retrievers import BaseRetriever
+from pydantic import SecretStr
+
+from mgl.integrations.client import Client, describe_found
+
+__all__ = ["MglChatHistory", "MglRetriever"]
+
+SPEAKERS: Final = {"human": "user", "ai": "assistant"}
+
+
+class MglRetriever(BaseRetriever):
+    """Finds turns of a conversation, or nodes of a document, with their passages as metadata.
+
+    ``memory`` is a conversation's or document's name, or a memory's id; ``base_url`` and
+    ``api_key`` are as in ``Client``.
+    """
+
+    memory: str
+    limit: int = 10
+    base_url: str | None = None
+    api_key: SecretStr | None = None
+
+    @cached_property
+    def _client(self) -> Client:
+        key = None if self.api_key is None else self.api_key.get_secret_value()
+        return Client(self.base_url, key)
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        del run_manager
+        found = self._client.search(self.memory, query, self.limit)
+        return [Document(describe_found(each), id=each["node_id"], metadata=each) for each in found]
+
+
+class MglChatHistory(BaseChatMessageHistory):
+    """The messages of a conversation; ``clear`` deletes its turns for good."""
+
+    def __init__(
+        self, conversation: str, *, base_url: str | None = None, api_key: str | None = None
+    ) -> None:
+        super().__init__()
+        self._conversation = conversation
+        self._client = Client(base_url, api_key)
+
+    @property
+    def messages(self) -> list[BaseMessage]:  # type: ignore[override]
+        return [
+            (AIMessage if turn["speaker"] == "assistant" else HumanMessage)(
+                turn["text"], id=turn["id"]
+            )
+            for turn in self._client.turns(self._conversation)
+        ]
+
+    def add_messages(self, messages: Sequence[BaseMessage]) -> None:
+        turns = [
+            {"speaker": SPEAKERS[message.type], "text": text}
+            for message in messages
+            if message.type in SPEAKERS and (text := message.text.strip())
+        ]
+        if turns:
+            self._client.add(self._conversation, turns)
+
+    def clear(self) -> None:
+        turns = [turn["id"] for turn in self._client.turns(self._conversation)]
+        if turns:
+            self._client.forget(self._conversation, turns)

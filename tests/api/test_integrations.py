@@ -1,0 +1,171 @@
+"""A server's memories in the shapes of LangChain, LlamaIndex and mem0, used as those are."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import socket
+import warnings
+from typing import Any
+
+import pytest
+
+from mgl.errors import EngineUnavailable, UsageError
+from mgl.integrations.client import Client
+from mgl.integrations.mem0 import Memory
+from mgl.peers.wire import NotServed
+from mgl.types import Document
+from tests.api.conftest import Serve, Served
+from tests.cli.server import story
+
+HORSE = "My horse is called Star"
+TALK = [HORSE, *(f"It rains on day {day}" for day in range(4))]
+
+
+def connect(served: Served) -> dict[str, Any]:
+    return {"base_url": served.base_url, "api_key": served.key}
+
+
+async def fill(served: Served) -> None:
+    """A conversation, and a document that was read."""
+    await asyncio.to_thread(
+        Client(**connect(served)).add, "diary", [{"speaker": "Ann", "text": text} for text in TALK]
+    )
+    lab = (await served.open_tenant("")).memories.lab
+    await lab.abuild(Document.from_text("book.txt", story(6)))
+
+
+async def test_langchain_retrieves_turns_and_nodes(serve: Serve) -> None:
+    pytest.importorskip("langchain_core", reason="needs the extra langchain")
+    from langchain_core.documents import Document as Found
+    from langchain_core.runnables import RunnableLambda
+
+    from mgl.integrations.langchain import MglRetriever
+
+    async with serve(preset="paper") as served:
+        await fill(served)
+        diary = MglRetriever(memory="diary", limit=2, **connect(served))
+        found = await diary.ainvoke("What is the horse called?")
+        assert len(found) == 2
+        assert found[0].page_content.startswith("Ann, 2")
+        assert found[0].page_content.endswith(f": {HORSE}")
+        assert (found[0].id, found[0].metadata["quote"]) == ("1", HORSE)
+
+        def read(found: list[Found]) -> str:
+            return found[0].metadata["quote"]  # type: ignore[no-any-return]
+
+        chain = MglRetriever(memory="book.txt", **connect(served)) | RunnableLambda(read)
+        assert await chain.ainvoke("P3 met") == "P3 met P4."
+
+
+async def test_langchain_keeps_a_chat_history(serve: Serve) -> None:
+    pytest.importorskip("langchain_core", reason="needs the extra langchain")
+    from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+
+    from mgl.integrations.langchain import MglChatHistory
+
+    def use(served: Served) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # its base class goes with 2.0
+            history = MglChatHistory("diary", **connect(served))
+            other = MglChatHistory("diary", **connect(served))
+        assert history.messages == []
+        history.clear()
+        call = {"name": "look", "args": {}, "id": "1"}
+        history.add_messages(
+            [
+                SystemMessage("Be kind."),
+                HumanMessage(HORSE),
+                AIMessage("", tool_calls=[call]),
+                ToolMessage("found", tool_call_id="1"),
+                AIMessage([{"type": "text", "text": "What a name!"}]),
+            ]
+        )
+        history.add_user_message("It is.")
+        said = [(message.type, message.content) for message in other.messages]
+        assert said == [("human", HORSE), ("ai", "What a name!"), ("human", "It is.")]
+        other.clear()
+        assert history.messages == []
+        history.add_user_message("Again.")
+        assert [message.content for message in other.messages] == ["Again."]
+
+    async with serve() as served:
+        await asyncio.to_thread(use, served)
+
+
+async def test_llamaindex_retrieves_turns_and_nodes(serve: Serve) -> None:
+    pytest.importorskip("llama_index.core", reason="needs the extra llamaindex")
+    from llama_index.core.schema import MetadataMode
+
+    from mgl.integrations.llamaindex import MglRetriever
+
+    async with serve(preset="paper") as served:
+        await fill(served)
+        diary = MglRetriever("diary", limit=2, **connect(served))
+        found = await diary.aretrieve("What is the horse called?")
+        assert len(found) == 2
+        shown = found[0].node.get_content(MetadataMode.LLM)
+        assert shown.startswith("Ann, 2")
+        assert shown.endswith(f": {HORSE}")
+        assert found[0].node.metadata["quote"] == HORSE
+        book = MglRetriever("book.txt", **connect(served))
+        (first, *_) = await asyncio.to_thread(book.retrieve, "P3 met")
+        assert (first.node.node_id, first.node.metadata["quote"]) == ("p3", "P3 met P4.")
+
+
+async def test_what_mem0_would_keep_is_kept_as_it_was_said(serve: Serve) -> None:
+    def use(served: Served) -> None:
+        memory, ann = Memory(**connect(served)), {"user_id": "ann"}
+        assert memory.search("horse", filters=ann) == {"results": []}
+        assert memory.get_all(filters=ann) == {"results": []}
+        memory.add("It rains.", user_id="ann")
+        replied = {"role": "assistant", "content": "What a name!"}
+        added = memory.add([{"role": "user", "content": HORSE}, replied], user_id="ann")
+        assert [each["event"] for each in added["results"]] == ["ADD", "ADD"]
+        (found, *_) = memory.search("What is the horse called?", filters=ann)["results"]
+        assert found["id"] == added["results"][0]["id"]
+        assert (found["memory"], found["role"], found["user_id"]) == (HORSE, "user", "ann")
+        every = memory.get_all(filters=ann)["results"]
+        assert [each["memory"] for each in every] == ["It rains.", HORSE, "What a name!"]
+        assert memory.get_all(filters=ann, top_k=1)["results"] == every[:1]
+        memory.delete(found["id"])
+        assert HORSE not in f"{memory.get_all(filters=ann)} {memory.search('horse', filters=ann)}"
+        with pytest.raises(UsageError, match="user_id alone"):
+            memory.search("horse", filters={"agent_id": "ann"})
+        assert memory.search("horse", filters={"user_id": "bob"}) == {"results": []}
+
+    async with serve() as served:
+        await asyncio.to_thread(use, served)
+
+
+@pytest.mark.parametrize("method", ["add", "search", "get_all", "delete"])
+def test_its_methods_are_called_as_mem0s(method: str) -> None:
+    """What ours takes, mem0's takes by the same name."""
+    mem0 = pytest.importorskip("mem0", reason="needs mem0ai, which is no dependency")
+    ours = inspect.signature(getattr(Memory, method)).parameters
+    theirs = inspect.signature(getattr(mem0.Memory, method)).parameters
+    assert {name: each.kind for name, each in ours.items()} == {
+        name: theirs[name].kind for name in ours
+    }
+
+
+async def test_what_goes_wrong_is_said(serve: Serve) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        nobody = Client(f"http://127.0.0.1:{taken.getsockname()[1]}")
+        with pytest.raises(EngineUnavailable, match="mgl up"):
+            nobody.turns("diary")
+
+    def use(served: Served) -> None:
+        client = Client(**connect(served))
+        with pytest.raises(NotServed, match="there is no memory 'diary'"):
+            client.search("diary", "horse", 3)
+        with pytest.raises(UsageError, match="gave 400"):
+            client.add("diary", [])
+        with pytest.raises(UsageError, match="key is not right"):
+            Client(served.base_url, "wrong").turns("diary")
+        # Without a key it is the home's, which the server has, too.
+        assert Client(served.base_url).turns("diary") == []
+
+    async with serve() as served:
+        await asyncio.to_thread(use, served)
