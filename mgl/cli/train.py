@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from mgl.cli.eval import find_benchmark, retrieve
+from mgl.cli.compare import Rows, compare
 from mgl.cli.options import (
     AsJson,
     ModelChoice,
@@ -17,19 +17,17 @@ from mgl.cli.options import (
     split_list,
     with_options,
 )
-from mgl.cli.output import print_json, print_pairs, print_table, say
+from mgl.cli.output import print_json, print_pairs, say
 from mgl.cli.progress import open_observer
 from mgl.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mgl.evaluation.runs.manifest import Arguments
-    from mgl.evaluation.runs.retrieving import Recalls
     from mgl.models.adapters import Adapter
     from mgl.observer import Observer
     from mgl.training.causal import CausalKind
-    from mgl.training.data import Dialogue, Example, Pair, Preference
+    from mgl.training.data import Example, Pair, Preference
     from mgl.training.fitting import Settings
     from mgl.training.recipes import Recipe
 
@@ -61,10 +59,6 @@ Corpora = Annotated[
 HoldOut = Annotated[
     list[str] | None,
     typer.Option("--hold-out", metavar="SOURCE", help="Sources to leave out (repeatable)."),
-]
-Rows = Annotated[
-    list[Path] | None,
-    typer.Option("--rows", metavar="FILE", help="Rows of `mgl train data` (repeatable)."),
 ]
 On = Annotated[
     str | None,
@@ -343,6 +337,9 @@ def builder(
     _train_causal(name, "builder", learnt, chosen, weights, settings, recipe, as_json)
 
 
+app.command("compare")(compare)
+
+
 def _train_causal(
     name: str,
     kind: CausalKind,
@@ -376,169 +373,6 @@ def _require_device(profile: str, device: str) -> None:
             f"the profile {profile} is for a GPU, and this machine has none",
             hint="use --profile cpu with a small --base, or --dry-run",
         )
-
-
-@app.command("compare")
-def compare(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="An adapter (`mgl models`).")],
-    rows: Rows = None,
-    benchmark: Annotated[
-        str, typer.Option("--benchmark", metavar="NAME", help="Measure recall on it.")
-    ] = "locomo",
-    memory: Annotated[
-        list[str] | None,
-        typer.Option("--memory", metavar="NAME,…", help="Memories to read with."),
-    ] = None,
-    source: Annotated[
-        list[str] | None,
-        typer.Option("--source", metavar="NAME", help="Only items of this source (repeatable)."),
-    ] = None,
-    data: Annotated[
-        Path | None, typer.Option("--data", metavar="PATH", help="The benchmark's files.")
-    ] = None,
-    allow_leak: Annotated[
-        bool, typer.Option("--allow-leak", help="Measure it on what it was trained on, too.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Compare an adapter with what it replaces, on unseen data.
-
-    A retriever is compared by the evidence that memories return, question by question, a reranker
-    by what GAM returns, read by its preset small and as in its paper; a detector of boundaries by
-    the labels of --rows. A difference whose interval holds 0 shows nothing.
-    """
-    from mgl.models.adapters import find_adapter
-    from mgl.models.shipped import home
-    from mgl.training.data import Dialogue, Example, read_rows
-
-    adapter = find_adapter(name, home())
-    if adapter.manifest.kind == "builder":
-        raise UsageError(
-            f"{name} builds memories: these are compared by the answers that they give",
-            hint="run `mgl eval` with --adapter and without it",
-        )
-    if adapter.manifest.kind == "yes-no":
-        answered = [row for path in rows or () for row in read_rows(path, Example)]
-        _compare_judges(adapter, answered, as_json)
-        return
-    if adapter.manifest.kind == "boundary":
-        labelled = [row for path in rows or () for row in read_rows(path, Dialogue)]
-        _compare_boundaries(adapter, labelled, as_json)
-        return
-    from mgl.evaluation.runs.manifest import Arguments
-
-    arguments = Arguments(
-        benchmark=benchmark,
-        data=find_benchmark(benchmark, data),
-        memories=split_list(memory),
-        models=("none",),
-        sources=tuple(source or ()),
-        allow_leak=allow_leak,
-    )
-    _compare_retrieval(adapter, arguments, as_json)
-
-
-def _compare_retrieval(adapter: Adapter, arguments: Arguments, as_json: bool) -> None:
-    from mgl.evaluation.runs.retrieving import compare_recall
-    from mgl.lab.model import ModelChoice
-    from mgl.lab.workplace import Workplaces
-    from mgl.training.comparing import PAPER, RERANKED, judge_change
-
-    reranks = adapter.manifest.kind == "reranker"
-    if reranks:
-        if arguments.memories:
-            raise UsageError("a reranker is compared in GAM", hint="leave out --memory")
-        arguments = arguments.model_copy(update={"memories": RERANKED, "settings": PAPER})
-
-    def measure(name: str) -> Recalls:
-        choice = ModelChoice(reranker=name) if reranks else ModelChoice(embedder=name)
-        with (
-            open_observer() as observer,
-            Workplaces.open_home(choice, observer) as places,
-        ):
-            return retrieve(arguments, places, observer)
-
-    after = measure(adapter.name)  # first: what it learnt from is refused
-    compared = compare_recall(measure(adapter.manifest.base), after, 10)
-    verdict = judge_change(compared)
-    if as_json:
-        print_json({"adapter": adapter.identity, "recall@10": compared, "verdict": verdict})
-        return
-    print_table(
-        ("MEMORY", "QUESTIONS", "N", "BEFORE", "AFTER", "DIFFERENCE"),
-        [
-            (
-                method,
-                part,
-                f"{one['n']}",
-                f"{one['before']:.3f}",
-                f"{one['after']:.3f}",
-                _format_lead((one["value"], one["low"], one["high"])),
-            )
-            for method, parts in compared.items()
-            for part, one in parts.items()
-        ],
-    )
-    typer.echo(verdict)
-
-
-def _compare_judges(adapter: Adapter, rows: list[Example], as_json: bool) -> None:
-    from mgl.lab import Lab
-    from mgl.lab.model import ModelChoice
-    from mgl.training.judging import compare_judges
-
-    _require_unseen(adapter, {row.source for row in rows})
-    judged = {}
-    for label, used in ((adapter.identity, adapter.name), (adapter.manifest.base, None)):
-        choice = ModelChoice(adapter.manifest.base, engine="openvino", adapter=used)
-        with open_observer() as observer, Lab.open(choice, observer=observer) as lab:
-            judged[label] = lab.judge([row.prompt for row in rows])
-    labels = [row.completion == "Yes" for row in rows]
-    found = compare_judges(judged, labels, [row.source for row in rows])
-    if as_json:
-        print_json(found)
-        return
-    columns = [column for column in next(iter(found.values())) if column != "n"]
-    print_table(
-        ("JUDGE", "N", *map(str.upper, columns)),
-        [
-            (name, f"{scores['n']}", *(_format_lead(scores[column]) for column in columns))
-            for name, scores in found.items()
-        ],
-    )
-
-
-def _require_unseen(adapter: Adapter, sources: set[str]) -> None:
-    if not sources:
-        raise UsageError("there are no labels to compare with", hint="give --rows FILE")
-    if known := sources & set(adapter.manifest.sources):
-        raise UsageError(
-            f"{adapter.name} was trained on {len(known)} of these sources",
-            hint="give rows of others, for instance --corpus tiage-dev",
-        )
-
-
-def _compare_boundaries(adapter: Adapter, rows: list[Dialogue], as_json: bool) -> None:
-    from mgl.models.shipped import home
-    from mgl.retrieval.opening import open_embedder
-    from mgl.retrieval.shifts import open_detector
-    from mgl.training.comparing import compare_boundaries
-
-    _require_unseen(adapter, {row.source for row in rows})
-    embedder = open_embedder(adapter.manifest.base, home())
-    found = compare_boundaries(open_detector(adapter.name, home()), embedder, rows)
-    embedder.close()
-    if as_json:
-        print_json(found)
-        return
-    columns = [name for name in next(iter(found.values())) if name != "ahead"]
-    print_table(
-        ("BOUNDARIES", *map(str.upper, columns), "F1 AHEAD BY"),
-        [
-            (name, *(f"{scores[column]:.3f}" for column in columns), _format_lead(scores["ahead"]))
-            for name, scores in found.items()
-        ],
-    )
 
 
 def _collect(
@@ -589,10 +423,6 @@ def _print(adapter: Adapter, as_json: bool) -> None:
         print_json({**facts, **manifest.metrics, "rows": dict(manifest.rows)})
     else:
         print_pairs(facts)
-
-
-def _format_lead(lead: tuple[float, float, float]) -> str:
-    return "{:+.3f} [{:+.3f}, {:+.3f}]".format(*lead)
 
 
 def _format(value: Any) -> str:
