@@ -136,7 +136,9 @@ class Listener(ABC):
         return self.host in _EVERYWHERE and name is not None and _is_address(name)
 
     def _bind(self) -> socket.socket:
-        taken = socket.socket(socket.AF_INET6 if ":" in self.host else socket.AF_INET)
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        # Named as TCP: asyncio sends without delay only where it can see that, and 40 ms late else.
+        taken = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             taken.bind((self.host, self._port))
