@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+import traceback
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -144,6 +145,10 @@ class Jobs:
                     built = await asyncio.to_thread(self._build, job)
             except MglError as error:
                 self._change(job, {"state": "failed", "error": str(error)})
+            except Exception as error:
+                traceback.print_exc()  # a fault of mgl: the server's log says where
+                said = f"unexpected {type(error).__name__}: {error}"
+                self._change(job, {"state": "failed", "error": said})
             else:
                 self._change(job, {"state": "done", "memory_id": built, "error": None})
             self._write(job)

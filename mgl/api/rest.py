@@ -20,6 +20,7 @@ from mgl.api.jobs import Jobs
 from mgl.api.memories import Memories
 from mgl.api.relay import hearing
 from mgl.errors import MglError
+from mgl.peers.listening import follow
 from mgl.peers.wire import read_shape, write_error
 from mgl.text.reading import parse_document
 from mgl.types import Question, Turn
@@ -268,24 +269,15 @@ ENDPOINTS: Final = (
 
 async def follow_work(work: Awaitable[Any]) -> AsyncGenerator[Mapping[str, Any]]:
     """What a piece of work reports while it is done, then its result, or its error."""
-    loop, events = asyncio.get_running_loop(), asyncio.Queue[Mapping[str, Any] | None](MOST_TURNS)
 
-    def put(event: Mapping[str, Any] | None) -> None:
-        if event is None or not events.full():  # a client that does not read misses progress
-            events.put_nowait(event)
-
-    async def do() -> Any:
-        with hearing(lambda event: loop.call_soon_threadsafe(put, {"progress": event})):
+    async def do(tell: Callable[[Mapping[str, Any]], None]) -> Any:
+        with hearing(lambda event: tell({"progress": event})):
             return await work
 
-    task = asyncio.create_task(do())
-    task.add_done_callback(lambda _: loop.call_soon(put, None))
-    try:
-        while (event := await events.get()) is not None:
+    async with follow(do) as (events, task):
+        async for event in events:
             yield event
         try:
             yield {"result": await task}
         except MglError as error:
             yield write_error(error)[1]
-    finally:
-        task.cancel()

@@ -46,10 +46,13 @@ def start_detached(kind: str, port: int) -> tuple[Mapping[str, Any], Path]:
         if process.poll() is not None or time.monotonic() > deadline:
             process.terminate()
             said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            errors = [line for line in said if line.startswith("error: ")]
+            errors, hints = (
+                [line.removeprefix(mark) for line in said if line.startswith(mark)]
+                for mark in ("error: ", "hint: ")
+            )
             raise EngineUnavailable(
-                (errors or ["it did not start"])[-1].removeprefix("error: "),
-                hint=f"see {log}; without --detach it runs in this terminal",
+                (errors or ["it did not start"])[-1],
+                hint=(hints or [f"see {log}; without --detach it runs in this terminal"])[-1],
             )
         time.sleep(0.1)
     if process.poll() is not None:

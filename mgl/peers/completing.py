@@ -7,7 +7,6 @@ async for event in stream_reply(lambda hear: ..., "tiny"): ...
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from dataclasses import replace
@@ -17,6 +16,7 @@ from mgl.errors import MglError
 from mgl.llm.base import LLM, Reply
 from mgl.llm.calls import call_key
 from mgl.llm.progress import Listener, listen
+from mgl.peers.listening import follow
 from mgl.peers.tools import as_schema, read_calls
 from mgl.peers.wire import (
     ChatRequest,
@@ -95,17 +95,9 @@ async def stream_reply(
     ``work`` is given what hears the text so far, from any thread. Errors after the first event are
     the last one, and are added to ``failures``.
     """
-    loop, texts = asyncio.get_running_loop(), asyncio.Queue[str | None]()
-
-    def hear(text: str) -> None:
-        loop.call_soon_threadsafe(texts.put_nowait, text)
-
-    task = asyncio.create_task(work(hear))
-    # Behind what was heard, which other threads put into the loop before.
-    task.add_done_callback(lambda _: loop.call_soon(texts.put_nowait, None))
     sent = ""
-    try:
-        text = await texts.get()
+    async with follow(work) as (texts, task):
+        text = await anext(texts, None)
         if text is None:
             task.result()
         yield write_event({"role": "assistant", "content": ""}, model, None)
@@ -114,7 +106,7 @@ async def stream_reply(
             if fresh.startswith(sent) and len(fresh) > len(sent):
                 yield write_event({"content": fresh[len(sent) :]}, model, None)
                 sent = fresh
-            text = await texts.get()
+            text = await anext(texts, None)
         try:
             reply, besides = await task
         except MglError as error:
@@ -124,5 +116,3 @@ async def stream_reply(
             return
         for event in write_events(reply, model, sent=sent, with_usage=with_usage, besides=besides):
             yield event
-    finally:
-        task.cancel()

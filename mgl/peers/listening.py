@@ -11,9 +11,9 @@ import ipaddress
 import secrets
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING, Any, Final, Self
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import aclosing, asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from urllib.parse import urlsplit
 
 from mgl.errors import ResourceError, UsageError, install_hint
@@ -24,11 +24,15 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.responses import StreamingResponse
 
-__all__ = ["HOST", "OWN_NAMES", "Listener", "check_key", "read_key", "stream_events"]
+__all__ = ["HOST", "OWN_NAMES", "Listener", "check_key", "follow", "read_key", "stream_events"]
 
 HOST: Final = "127.0.0.1"
 OWN_NAMES: Final = frozenset({HOST, "localhost", "::1"})
+MOST_WAITING: Final = 1000
 _EVERYWHERE: Final = frozenset({"0.0.0.0", "::"})
+
+EventT = TypeVar("EventT")
+ResultT = TypeVar("ResultT")
 
 
 class Listener(ABC):
@@ -159,6 +163,37 @@ def read_key(headers: Mapping[str, str]) -> str:
 def check_key(given: str, key: str) -> bool:
     """Whether the key is right, in a time that does not tell how far it is."""
     return secrets.compare_digest(given.encode(), key.encode())
+
+
+@asynccontextmanager
+async def follow(
+    work: Callable[[Callable[[EventT], None]], Coroutine[Any, Any, ResultT]],
+) -> AsyncIterator[tuple[AsyncIterator[EventT], asyncio.Task[ResultT]]]:
+    """Start a piece of work, and give what it tells, from any thread, until it ends; and its task.
+
+    One who does not read misses what comes when ``MOST_WAITING`` wait. The work stops with the
+    block.
+    """
+    loop, told = asyncio.get_running_loop(), asyncio.Queue[EventT | None]()
+
+    def put(event: EventT) -> None:
+        if told.qsize() < MOST_WAITING:
+            told.put_nowait(event)
+
+    async def listen() -> AsyncIterator[EventT]:
+        while (event := await told.get()) is not None:
+            yield event
+
+    def tell(event: EventT) -> None:
+        loop.call_soon_threadsafe(put, event)
+
+    task = asyncio.create_task(work(tell))
+    # Behind what was told, which other threads put into the loop before.
+    task.add_done_callback(lambda _: loop.call_soon(told.put_nowait, None))
+    try:
+        yield listen(), task
+    finally:
+        task.cancel()
 
 
 async def stream_events(events: AsyncGenerator[Mapping[str, Any]]) -> StreamingResponse:

@@ -116,12 +116,11 @@ async def test_a_document_is_built_by_a_job_and_asked(serve: Serve) -> None:
 async def test_an_unfinished_job_goes_on_after_a_restart(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    build, entered, held = Lab.build, threading.Event(), threading.Event()
+    build, entered, ended = Lab.build, threading.Event(), threading.Event()
 
     def wait(*_: Any, **__: Any) -> Any:
         entered.set()
-        held.wait(30)
-        raise RuntimeError("the process ended")
+        ended.wait(60)
 
     monkeypatch.setattr(Lab, "build", wait)
     async with serve(preset="paper") as served, client(served) as http:
@@ -131,7 +130,7 @@ async def test_an_unfinished_job_goes_on_after_a_restart(
         job = given.json()["id"]
         await asyncio.to_thread(entered.wait, 30)
         assert (await http.get(f"/api/jobs/{job}")).json()["state"] == "running"
-        held.set()
+    ended.set()
     monkeypatch.setattr(Lab, "build", build)
     async with serve(preset="paper") as served, client(served) as http:
         assert (await finish(http, job))["state"] == "done"
@@ -140,15 +139,26 @@ async def test_an_unfinished_job_goes_on_after_a_restart(
         assert served.engine.requests == []
 
 
-async def test_a_job_that_failed_says_why(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (EngineRejected("no such model", hint="choose another"), "no such model (choose another)"),
+        (ZeroDivisionError("by zero"), "unexpected ZeroDivisionError: by zero"),
+    ],
+)
+async def test_a_job_that_failed_says_why(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, fault: Exception, said: str
+) -> None:
     def fail(*_: Any, **__: Any) -> Any:
-        raise EngineRejected("no such model", hint="choose another")
+        raise fault
 
     monkeypatch.setattr(Lab, "build", fail)
     async with serve() as served, client(served) as http:
         given = await http.post("/api/documents", params={"name": "b.txt"}, content=b"P1 met P2.")
         done = await finish(http, given.json()["id"])
-        assert (done["state"], done["error"]) == ("failed", "no such model (choose another)")
+        assert (done["state"], done["error"]) == ("failed", said)
+    async with serve() as served, client(served) as http:
+        assert (await finish(http, done["id"]))["state"] == "failed"
 
 
 @pytest.mark.parametrize("name", ["/etc/hostname", "../../keys.json", "keys.json", "."])

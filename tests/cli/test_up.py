@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -10,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from mgl.errors import EngineUnavailable, install_hint
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
 from tests.cli.shell import free_port, run_shell
@@ -42,6 +45,24 @@ def test_detached_with_a_key_for_each_tenant(server: Server, port: int, mgl_home
     assert f"stopped the server on port {port}" in run("--stop", "--port", port)
     assert "no server was detached" in run("--stop", "--port", port)
     assert (mgl_home / "tenants" / "ann" / "mgl.sqlite").exists()
+
+
+@pytest.mark.usefixtures("mgl_home")
+def test_detached_without_the_extra_says_what_to_install(port: int, tmp_path: Path) -> None:
+    missing = tmp_path / "uvicorn.py"
+    missing.write_text("raise ModuleNotFoundError('none', name='uvicorn')")
+    done = subprocess.run(
+        [sys.executable, "-m", "mgl", "up", "--port", f"{port}", "--detach"],
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == EngineUnavailable.exit_code
+    error, hint = done.stderr.splitlines()
+    assert error == "error: the server needs uvicorn"
+    assert hint == f"hint: {install_hint('server')}"
 
 
 def test_another_host_needs_a_key(mgl: Mgl, monkeypatch: pytest.MonkeyPatch) -> None:
