@@ -121,7 +121,8 @@ def data(
     Rows of one source are all for training or all for development. A run's replies are learnt from
     where they made its memory answer rightly what direct and naive-rag, asked beside it, did not.
     """
-    from mgl.training.data import Row, collect, describe_rows, write_rows
+    from mgl.training.corpora import collect
+    from mgl.training.data import Row, describe_rows, write_rows
 
     held, rows, facts = frozenset(split_list(hold_out)), list[Row](), {}
     if corpus or not log:

@@ -44,6 +44,7 @@ __all__ = [
     "extract_claim",
     "find_support",
     "list_options",
+    "number_passages",
     "summarize",
 ]
 
@@ -101,8 +102,7 @@ async def answer_from_passages(
 ) -> PassageAnswer:
     """An answer from numbered passages, one of the question's options if it has any; what
     LLM.complete raises."""
-    body = "\n\n".join(f"[{number}] {one_line(text)}" for number, text in enumerate(passages, 1))
-    asked = {"passages": body, "question": question.text}
+    asked = {"passages": number_passages(passages), "question": question.text}
     sampling = Sampling(max_tokens=ANSWER_TOKENS[question.form])
     if question.options:
         prompt = PASSAGE_CHOICE.render(**asked, options=list_options(question))
@@ -114,6 +114,11 @@ async def answer_from_passages(
         reader_messages(_PROMPTS[question.form].render(**asked)), sampling=sampling, stage=stage
     )
     return PassageAnswer(one_line(reply.text), reply.usage.input_tokens, reply.call_key)
+
+
+def number_passages(passages: Sequence[str]) -> str:
+    """Write passages as prompts show them, a numbered paragraph each."""
+    return "\n\n".join(f"[{number}] {one_line(text)}" for number, text in enumerate(passages, 1))
 
 
 class _Chosen(BaseModel):

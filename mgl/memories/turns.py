@@ -53,6 +53,7 @@ __all__ = [
     "read_answer",
     "reply_by",
     "reply_to_turn",
+    "request_answer",
     "show_turns",
 ]
 
@@ -342,6 +343,13 @@ async def answer_from_lines(
         answer = _cite_repeated(answer, question, lines)
     ratio = tokens / source_tokens if source_tokens else None
     return replace(answer, question=question.text, compaction_ratio=ratio)
+
+
+def request_answer(texts: Sequence[str], question: Question) -> tuple[str, type[BaseModel]]:
+    """What ``answer_from_lines`` asks by TURN_ANSWER of such lines, and the schema of the reply."""
+    prompt = TURN_ANSWER.render(memories=_number_lines(texts), **ask_lines(question))
+    field = answer_field(question, find_form(question).chars)
+    return prompt, _answer_schema(len(texts), field)
 
 
 def _cite_repeated(answer: Answer, question: Question, lines: Sequence[Line]) -> Answer:

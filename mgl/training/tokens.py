@@ -63,7 +63,19 @@ def tokenize(
     messages = _list_messages(prompt)
     text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
     ids, answered = tokenizer([text, answer], add_special_tokens=False)["input_ids"]
-    return ids, [*answered, tokenizer.eos_token_id]
+    return ids, [*answered, _find_end(tokenizer)]
+
+
+def _find_end(tokenizer: Any) -> int:
+    """The token by which the chat template ends a reply, at which engines stop: the tokenizer's
+    own end of a text may be another."""
+    reply = "reply"
+    messages = _list_messages([("user", "?"), ("assistant", reply)])
+    said = tokenizer.apply_chat_template(messages, tokenize=False)
+    after = said.rpartition(reply)[2].strip()
+    ids = tokenizer(after, add_special_tokens=False)["input_ids"]
+    end: int = ids[0] if ids else tokenizer.eos_token_id
+    return end
 
 
 def lay_out(answer: str, schema: str) -> str | None:

@@ -166,6 +166,13 @@ def test_a_row_that_does_not_fit_is_dropped_and_no_end_is_cut(base: CausalBase) 
     ]
 
 
+def test_a_reply_ends_as_the_chat_template_ends_it(base: CausalBase) -> None:
+    tokenizer, _ = load_causal(base.folder)
+    end = tokenizer.convert_tokens_to_ids("<|im_end|>")
+    tokenizer.eos_token = "<|pad|>"  # as of some GGUF files
+    assert tokenize(tokenizer, (("user", "?"),), "Ann")[1][-1] == end != tokenizer.eos_token_id
+
+
 RUN = """
 import sys
 from pathlib import Path

@@ -10,13 +10,13 @@ import pytest
 from mgl.errors import InputError
 from mgl.evaluation.runs.leaks import check_leaks
 from mgl.models.adapters import hash_question, write_adapter
+from mgl.training.corpora import collect
 from mgl.training.data import (
     WRITTEN,
     Dialogue,
     Example,
     Pair,
     Preference,
-    collect,
     read_rows,
     split,
     write_rows,

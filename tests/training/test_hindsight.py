@@ -16,7 +16,8 @@ from mgl.memories.base import Tools
 from mgl.memories.mindgraph import MindGraph, MindGraphConfig
 from mgl.observer import SILENT
 from mgl.store import Store
-from mgl.training.data import Example, collect
+from mgl.training.corpora import collect
+from mgl.training.data import Example
 from mgl.training.hindsight import BLOCK_TOKENS, Evidence, write_edits
 from mgl.types import Document, Question
 
