@@ -248,6 +248,10 @@ def run(
     from mgl.evaluation.runs.manifest import Arguments
     from mgl.evaluation.runs.plan import plan_run
 
+    if retrieve_only and out is not None:
+        raise UsageError(
+            "--retrieve-only writes no folder", hint="leave --out away, and take --json > FILE"
+        )
     with open_workplaces(choice, work) as places, work.open(places) as execution:
         arguments = Arguments(
             benchmark=benchmark,

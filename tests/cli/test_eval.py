@@ -111,6 +111,9 @@ def test_evidence_is_measured_without_a_model(
     refused = mgl("eval", "run", "locomo", "--retrieve-only", "--memory", "hgmem")
     assert refused.exit_code == 2
     assert "--set" in refused.stderr
+    lost = mgl(*command, "--out", tmp_path / "run")
+    assert lost.exit_code == 2
+    assert "leave --out away" in lost.stderr
 
 
 def test_judges_are_listed_and_their_verdicts_asked_for_again(
