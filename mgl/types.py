@@ -174,6 +174,8 @@ class Conversation:
     notes: tuple[str, ...] = ()
     ends: Sequence[int] | None = field(default=None, repr=False, compare=False)
     """Where each turn's line ends in the transcript, by one who keeps count; else it is counted."""
+    firsts: Sequence[int] | None = field(default=None, repr=False, compare=False)
+    """The number of the turn that begins each turn's session, likewise."""
 
     @classmethod
     def from_turns(
@@ -235,12 +237,19 @@ class Conversation:
         label = self.turns[number].session
         if label is None:
             return None
-        first = last = number
-        while first and self.turns[first - 1].session == label:
-            first -= 1
-        while last + 1 < len(self.turns) and self.turns[last + 1].session == label:
-            last += 1
+        first = self._firsts[number]
+        last = bisect_right(self._firsts, first) - 1
         return Section("session", label, self.line_span(first).start, self._ends[last])
+
+    @cached_property
+    def _firsts(self) -> Sequence[int]:
+        if self.firsts is not None:
+            return self.firsts
+        firsts: list[int] = []
+        for number, turn in enumerate(self.turns):
+            is_same = number > 0 and self.turns[number - 1].session == turn.session
+            firsts.append(firsts[-1] if is_same else number)
+        return firsts
 
     @cached_property
     def _ends(self) -> Sequence[int]:

@@ -15,7 +15,6 @@ response format is passed through to the model as it came, with what was said be
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any, Final
 
 from mgl import registry
@@ -39,16 +38,15 @@ MOST_TOKENS: Final = 1 << 30
 
 
 class Chat:
-    """Replies to chat requests of one tenant."""
+    """Replies to chat requests of one tenant.
+
+    ``models`` are the names that requests use: a kind of memory each, and the plain model.
+    """
 
     def __init__(self, memories: Memories, profile: str) -> None:
         self._memories = memories
         self._profile = profile
-
-    @property
-    def models(self) -> list[str]:
-        """The names that requests use: a kind of memory each, and the plain model."""
-        return [*(f"{PREFIX}{kind}" for kind in _list_kinds()), self._profile]
+        self.models = [*(f"{PREFIX}{kind}" for kind in _list_kinds()), profile]
 
     async def reply(
         self, chat: ChatRequest, header: str | None, hear: Listener | None = None
@@ -167,7 +165,6 @@ def _is_passed(chat: ChatRequest) -> bool:
     return bool(chat.tools) or wants_json or bool(chat.stops)
 
 
-@cache
 def _list_kinds() -> list[str]:
     """The kinds that a conversation is told turn by turn, GAM first."""
     return sorted(filter(grows, registry.names("memory")), key=lambda name: (name != "gam", name))

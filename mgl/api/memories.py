@@ -62,7 +62,9 @@ class Memories:
         self, name: str, kind: str | None, do: Callable[[Talk], ResultT], *, is_new: bool = False
     ) -> ResultT:
         """Do something with a conversation, in a thread, when its turn has come."""
-        found = await self._find_talk(name, kind, is_new=is_new)
+        return await self._work(await self._find_talk(name, kind, is_new=is_new), do)
+
+    async def _work(self, found: _Open, do: Callable[[Talk], ResultT]) -> ResultT:
         async with found.busy, self._working:
             return await asyncio.to_thread(do, found.talk)
 
@@ -110,9 +112,8 @@ class Memories:
         async with self._opening:
             if (known := self._open.get(key)) is not None:
                 return known
-            if not is_new:
-                await self.find(key[0], kind)
-            talk = await asyncio.to_thread(self.lab.talk, key[0], memory=kind)
+            opened = key[0] if is_new else (await self.find(key[0], kind)).id
+            talk = await asyncio.to_thread(self.lab.talk, opened, memory=kind)
             same = [each for each in self._open.values() if each.talk.id == talk.id]
             self._open[key] = same[0] if same else _Open(talk)
             for old in [*self._open][:-MOST_OPEN]:
@@ -121,6 +122,13 @@ class Memories:
             return self._open[key]
 
     # Any memory
+
+    async def _find_any(self, source: str) -> _Open | MemoryRecord:
+        """Open the memory of a conversation, or find that of a document."""
+        if (known := self._open.get((source.strip(), None))) is not None:
+            return known
+        record = await self.find(source)
+        return await self._find_talk(source, None) if grows(record.kind) else record
 
     async def find(self, source: str, kind: str | None = None) -> MemoryRecord:
         """Find a memory by its id, or by the name of its conversation or document.
@@ -143,23 +151,24 @@ class Memories:
 
     async def ask(self, source: str, question: Question) -> dict[str, Any]:
         """Answer from a memory that is there; nothing is built for it."""
-        record = await self.find(source)
-        if grows(record.kind):
-            answer, usage = await self.work(record.id, None, lambda talk: talk.answer(question))
+        found = await self._find_any(source)
+        if isinstance(found, _Open):
+            identity = found.talk.id
+            answer, usage = await self._work(found, lambda talk: talk.answer(question))
         else:
+            identity = found.id
             async with self._working:
-                asked = await asyncio.to_thread(self.lab.ask, record, question)
+                asked = await asyncio.to_thread(self.lab.ask, found, question)
             answer, usage = asked.answer, asked.usage
-        return {**answer_json(answer), "memory_id": record.id, "usage": usage_json(usage)}
+        return {**answer_json(answer), "memory_id": identity, "usage": usage_json(usage)}
 
     async def search(self, source: str, query: str, limit: int = 10) -> list[dict[str, Any]]:
         """Find turns of a conversation, or nodes of a document, the best first: citations."""
-        record = await self.find(source)
-        if grows(record.kind):
-            found = await self._find_talk(record.id, None)
+        found = await self._find_any(source)
+        if isinstance(found, _Open):
             cited = await asyncio.to_thread(found.talk.search, query, limit)
             return [citation_json(each) for each in cited]
-        nodes = await self.nodes(record.id)
+        nodes = await self.nodes(found.id)
 
         def rank() -> list[dict[str, Any]]:
             index = LexicalIndex.of([f"{node['label']} {node['content']}" for node in nodes])

@@ -142,10 +142,10 @@ class Server(Listener):
             if (known := self._tenants.get(name)) is None:
                 folder = tenant_folder(self._home, name)
                 lab = await asyncio.to_thread(self._open_lab, folder)
-                profile = await asyncio.to_thread(lambda: lab.profile)
                 memories = Memories(lab)
+                chat = await asyncio.to_thread(lambda: Chat(memories, lab.profile))
                 jobs = Jobs.open(folder / JOBS, lab)
-                known = self._tenants[name] = Tenant(memories, Chat(memories, profile), jobs)
+                known = self._tenants[name] = Tenant(memories, chat, jobs)
             return known
 
     async def admit(self, headers: Any) -> Tenant:

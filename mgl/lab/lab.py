@@ -529,12 +529,7 @@ class Lab:
 
     def _find_named(self, source: str) -> list[MemoryRecord]:
         """The memories of the conversation of this name, or the memory with exactly this id."""
-        named = Conversation.named(source).id
-        return [
-            each
-            for each in self._store.memories()
-            if source == each.id or named == each.document_id
-        ]
+        return self._store.memories_of(Conversation.named(source).id, source)
 
     def _pick(self, source: str, known: Sequence[MemoryRecord], kind: str | None) -> MemoryRecord:
         """Pick the newest memory, of some kind if one is named."""

@@ -234,7 +234,7 @@ class Talk:
 
     def settle_later(self) -> None:
         """Begin to do that in the background; a reply, or ``pause``, stops it."""
-        self.run(self.memory.settle_later)
+        self._portal.submit(self.memory.settle_later)
 
     def pause(self) -> None:
         """Stop what ``settle_later`` began; what is finished stays."""

@@ -238,7 +238,7 @@ class SourceMemory(Memory, Generic[ConfigT]):
         self._config: ConfigT = config or self.Config()  # type: ignore[assignment]
         self._identity = identity
 
-    @property
+    @cached_property
     def id(self) -> str:
         if self._identity is not None:
             return self._identity

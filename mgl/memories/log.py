@@ -265,6 +265,7 @@ class Log(Generic[EditT, StateT]):
         self._observer = observer
         self._numbers: dict[str, int] = {}
         self._ends: list[int] = []
+        self._firsts: list[int] = []
         self._is_open = False
 
     def open(self, record: Callable[[], MemoryRecord]) -> None:
@@ -301,13 +302,15 @@ class Log(Generic[EditT, StateT]):
         for turn in self._store.turns(self._source.id, since=since):
             self._numbers[turn.id] = len(self.turns)
             self._ends.append(len(turn.line) + 1 + (self._ends[-1] if self._ends else 0))
+            is_same = bool(self.turns) and self.turns[-1].session == turn.session
+            self._firsts.append(self._firsts[-1] if is_same else len(self.turns))
             self.turns.append(turn)
         if len(self.turns) > since:
             self.fates.update(self._store.find_fates(self._source.id, since=since))
 
     def _drop_turns(self) -> None:
         """Begin new lists: sources that were given out keep the old ones."""
-        self.turns, self._ends = [], []
+        self.turns, self._ends, self._firsts = [], [], []
 
     @property
     def rows(self) -> list[EditRecord]:
@@ -318,7 +321,12 @@ class Log(Generic[EditT, StateT]):
     def source(self) -> Source:
         """The source as the store has it."""
         if isinstance(self._source, Conversation):
-            return replace(self._source, turns=Prefix(self.turns), ends=Prefix(self._ends))
+            return replace(
+                self._source,
+                turns=Prefix(self.turns),
+                ends=Prefix(self._ends),
+                firsts=Prefix(self._firsts),
+            )
         return self._source
 
     @property

@@ -201,7 +201,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         with self._log.showing():
             found = await self.recall(question)
         talk = self.conversation
-        return tuple(cite_turn(talk, number) for number in dict.fromkeys(found.ranked))[:limit]
+        return tuple(cite_turn(talk, number) for number in [*dict.fromkeys(found.ranked)][:limit])
 
     async def _answer_from_told(
         self, question: Question, found: Recall, recent: Sequence[int] = ()

@@ -28,6 +28,10 @@ __all__ = ["HOST", "OWN_NAMES", "Listener", "check_key", "follow", "read_key", "
 
 HOST: Final = "127.0.0.1"
 OWN_NAMES: Final = frozenset({HOST, "localhost", "::1"})
+KEEP_ALIVE_S: Final = 75
+"""Longer than clients keep a connection: httpx 5 s, aiohttp 15 s. Closed by the server, it may be
+while the client sends its next request, which then fails."""
+
 MOST_WAITING: Final = 1000
 _EVERYWHERE: Final = frozenset({"0.0.0.0", "::"})
 
@@ -93,6 +97,7 @@ class Listener(ABC):
             limit_concurrency=self._most,
             server_header=False,
             timeout_graceful_shutdown=1,
+            timeout_keep_alive=KEEP_ALIVE_S,
         )
         config.load()
         server = self._server = uvicorn.Server(config)  # whose ``serve`` would take over Ctrl-C

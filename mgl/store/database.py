@@ -157,6 +157,11 @@ class Store(Turns, CallTable, Caches):
         with self._read():
             return self._memory_where("true")
 
+    def memories_of(self, document_id: str, identity: str) -> list[MemoryRecord]:
+        """The memories of a document, and the one with this id, the newest first."""
+        with self._read():
+            return self._memory_where("document_id = ? OR id = ?", document_id, identity)
+
     # The edit log
 
     def append_edits(

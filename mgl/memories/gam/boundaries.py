@@ -81,9 +81,11 @@ async def next_trigger(
         size = 1 if config.without == "ssm" else config.window_turns
         return Trigger("overflow", buffer[:size]) if len(buffer) >= size else None
     capacity = config.window_tokens if partition == "window" else config.buffer_tokens
-    # A token is a byte at least, so most appends need no tokenizer.
-    size = sum(len(turns[number].line.encode(errors="replace")) for number in buffer)
-    is_full = partition != "session" and size > capacity and await count_tokens(buffer) > capacity
+    is_full = False
+    if partition != "session":
+        # A token is a byte at least, so most appends need no tokenizer.
+        size = sum(len(turns[number].line.encode(errors="replace")) for number in buffer)
+        is_full = size > capacity and await count_tokens(buffer) > capacity
     for place, number in enumerate(buffer):
         if number <= state.checked:
             continue

@@ -13,7 +13,6 @@ import re
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 
 from pydantic import create_model
 
@@ -56,7 +55,6 @@ class Implied:
     speakers: frozenset[str]
 
 
-@lru_cache(maxsize=256)  # a buffer is asked about, and then consolidated
 def mark_by_rules(turn: Turn) -> Marks:
     """The marks of an event without a model."""
     times = tuple(time_mentions(turn.text, turn.time))

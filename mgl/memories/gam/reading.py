@@ -24,7 +24,7 @@ from mgl.errors import UsageError
 from mgl.llm.calls import showing_only
 from mgl.memories.base import Tools
 from mgl.memories.gam.config import GamConfig
-from mgl.memories.gam.cues import Implied, find_implied, mark_by_rules, matches_time
+from mgl.memories.gam.cues import Implied, find_implied, matches_time
 from mgl.memories.gam.search import Search, search_text
 from mgl.memories.gam.state import Marks, State
 from mgl.memories.turns import Shown, show_turns
@@ -218,15 +218,17 @@ class Reader:
         if config.without == "mfr":
             return {}
         if topic is None:
-            marks = mark_by_rules(turn)
+            marks = self._search.mark(number)
         else:
             marks = self._state.topics[topic].marks.get(number, Marks())
-        factors = {
-            "time": (config.beta_time, matches_time(marks, turn, implied)),
-            "role": (config.beta_role, turn.speaker in implied.speakers),
-            "conf": (config.beta_conf, marks.consistent),
-        }
-        return {name: beta for name, (beta, holds) in factors.items() if holds}
+        factors: dict[str, float] = {}
+        if matches_time(marks, turn, implied):
+            factors["time"] = config.beta_time
+        if turn.speaker in implied.speakers:
+            factors["role"] = config.beta_role
+        if marks.consistent:
+            factors["conf"] = config.beta_conf
+        return factors
 
 
 def find_judge(tools: Tools, config: GamConfig) -> Reranker:

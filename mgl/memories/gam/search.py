@@ -18,7 +18,8 @@ import numpy as np
 
 from mgl.memories.base import Tools
 from mgl.memories.gam.config import GamConfig
-from mgl.memories.gam.state import EMPTY, State, Topic, raw_text, topic_number
+from mgl.memories.gam.cues import mark_by_rules
+from mgl.memories.gam.state import EMPTY, Marks, State, Topic, raw_text, topic_number
 from mgl.memories.table import Table
 from mgl.retrieval.lexical import LexicalIndex
 from mgl.retrieval.ranking import fuse_hits
@@ -58,12 +59,19 @@ class Search:
         self._indexed: Table[str, Topic] = Table()
         self._owned: Table[str, Topic] = Table()
         self._owners: dict[int, str] = {}
+        self._marks: dict[int, Marks] = {}
 
     def follow(self, state: State, turns: Sequence[Turn]) -> None:
         """Search what the memory, or a draft, holds now; rows are added when they are searched."""
         self._state, self._turns = state, turns
         self.speakers.update(turn.speaker for turn in turns[self._known :] if turn.speaker)
         self._known = len(turns)
+
+    def mark(self, number: int) -> Marks:
+        """The marks of a turn that is in no topic yet."""
+        if number not in self._marks:
+            self._marks[number] = mark_by_rules(self._turns[number])
+        return self._marks[number]
 
     async def index_turns(self) -> None:
         """Add the turns to the indexes that this configuration reads."""
