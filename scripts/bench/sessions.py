@@ -8,8 +8,8 @@ client, which sends its whole history as chat programs do; LangChain's ChatOpenA
 OpenAI, which send their last message alone; and the official MCP client, which tells with
 `remember` and asks with `ask_document`. In turn 2 each is told a fact, in turn 20 it is asked for
 it, and once more when the server has been stopped and started. It is right where the reply holds
-the word that answers. The home is a new folder, with the weights of MGL_HOME. Needs the extra
-``dev``.
+the word that answers; a line of JSON for each client says so. The home is a new folder, with the
+weights of MGL_HOME. Needs the extra ``dev``.
 """
 
 from __future__ import annotations
@@ -223,26 +223,25 @@ def main() -> None:
     sessions = [
         each for each in SESSIONS if arguments.only is None or each.client in arguments.only
     ]
-    found: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         for name in ("weights", "converted"):
             (home / name).symlink_to(shipped.home() / name)
-        with serve(home, arguments.model) as url:
-            for each in sessions:
-                start = time.monotonic()
+        for each in sessions:
+            start = time.monotonic()
+            with serve(home, arguments.model) as url:
                 reply = each.talk(url)
-                found[each.client] = {
-                    "turn_20": reply,
-                    "right": each.word.lower() in reply.lower(),
-                    "seconds": round(time.monotonic() - start),
-                }
-        with serve(home, arguments.model) as url:
-            for each in sessions:
-                reply = each.open(url, each.client)(each.asked)
-                found[each.client]["after_restart"] = reply
-                found[each.client]["right_after_restart"] = each.word.lower() in reply.lower()
-    print(json.dumps({"model": arguments.model, "turns": 20, "sessions": found}, indent=2))
+            with serve(home, arguments.model) as url:
+                again = each.open(url, each.client)(each.asked)
+            found = {
+                "client": each.client,
+                "turn_20": reply,
+                "is_right": each.word.lower() in reply.lower(),
+                "after_restart": again,
+                "is_right_after_restart": each.word.lower() in again.lower(),
+                "seconds": round(time.monotonic() - start),
+            }
+            print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":
