@@ -10,7 +10,6 @@ from mgl.cli.options import AsJson, Memory, OfKind, open_lab
 from mgl.cli.output import one_line, print_json, print_table
 
 if TYPE_CHECKING:
-    from mgl.llm.calls import CallRecord
     from mgl.store.records import EditRecord
     from mgl.types import Document
 
@@ -32,13 +31,15 @@ def log(
 
     Each edit says whether it was applied, or why it was rejected.
     """
+    from mgl.memories.results import call_json
+
     with open_lab() as lab:
         found = lab.memory(source, memory)
         if not calls:
             step = "chunk" if found.turns is None else "step"
             _print_edits(lab.edits(found.id), lab.document(found.id), step, as_json)
             return
-        rows = [_call_json(call) for call in lab.calls(found.id)]
+        rows = [call_json(call) for call in lab.calls(found.id)]
     if as_json:
         print_json(rows)
         return
@@ -50,7 +51,9 @@ def log(
 
 def _print_edits(edits: list[EditRecord], document: Document, step: str, as_json: bool) -> None:
     if as_json:
-        print_json([_edit_json(edit, document) for edit in edits])
+        from mgl.memories.results import edit_json
+
+        print_json([edit_json(edit, document) for edit in edits])
         return
     for edit in edits:
         outcome = edit.outcome if edit.reason is None else f"{edit.outcome}: {edit.reason}"
@@ -66,36 +69,6 @@ def _print_edits(edits: list[EditRecord], document: Document, step: str, as_json
         if edit.span is not None:
             quote = document.quote(edit.span)
             typer.echo(f"    [{edit.span.start}:{edit.span.end}] “{one_line(quote)}”")
-
-
-def _edit_json(edit: EditRecord, document: Document) -> dict[str, Any]:
-    span = edit.span
-    return {
-        **{name: getattr(edit, name) for name in ("chunk", "op", "outcome", "reason", "score")},
-        "start": None if span is None else span.start,
-        "end": None if span is None else span.end,
-        "quote": None if span is None else document.quote(span),
-        "payload": dict(edit.payload),
-        "call_key": edit.call_key,
-    }
-
-
-def _call_json(call: CallRecord) -> dict[str, Any]:
-    completion = call.completion
-    usage = None if completion is None else completion.usage
-    tokens = ("input_tokens", "cached_tokens", "output_tokens")
-    return {
-        "key": call.key,
-        "stage": call.stage,
-        "model": call.model_id,
-        "outcome": call.outcome,
-        "finish_reason": getattr(completion, "finish_reason", None),
-        **{name: getattr(usage, name, None) for name in tokens},
-        "seconds": call.seconds,
-        "way": getattr(completion, "way", None),
-        "loosened": getattr(completion, "loosened", None),
-        "error": call.error,
-    }
 
 
 def _format(value: Any) -> str:

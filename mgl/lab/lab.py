@@ -32,7 +32,7 @@ from mgl.memories.options import configure
 from mgl.memories.results import AskResult, BuildResult, MemorySummary, Stats
 from mgl.models import shipped
 from mgl.observer import SILENT, Observer
-from mgl.store import EditRecord, MemoryRecord, Store
+from mgl.store import EditRecord, MemoryCost, MemoryRecord, Store
 from mgl.types import Answer, Conversation, Document, Question, Source, Usage
 
 if TYPE_CHECKING:
@@ -316,6 +316,10 @@ class Lab:
         """List every memory in the store, newest first."""
         return [self._summary(record) for record in self._store.memories()]
 
+    def costs(self) -> dict[str, MemoryCost]:
+        """When each memory was begun and what its calls have cost, by its id."""
+        return self._store.costs()
+
     def find(self, source: str, memory: str | None = None) -> MemoryRecord:
         """Find one memory; StoreError if there is none, or if the beginning of an id fits several.
 
@@ -389,6 +393,10 @@ class Lab:
     def calls(self, source: str) -> list[CallRecord]:
         """Load the model calls issued for a memory, in order."""
         return self._store.calls(self.find(source).id)
+
+    def call(self, key: str) -> CallRecord | None:
+        """Load the model call under a key, the last that failed where none succeeded."""
+        return self._store.find_call(key) or self._store.find_failure(key)
 
     def answers(self, source: str) -> list[Answer]:
         """Load what a memory answered: one answer per question, in the order first asked."""

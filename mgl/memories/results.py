@@ -14,9 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from mgl.llm.calls import CallRecord
 from mgl.memories.view import GraphView
 from mgl.store.records import EditRecord, MemoryRecord
-from mgl.types import Answer, Citation, Usage
+from mgl.types import Answer, Citation, Document, Usage
 
 __all__ = [
     "AskResult",
@@ -24,7 +25,9 @@ __all__ = [
     "MemorySummary",
     "Stats",
     "answer_json",
+    "call_json",
     "citation_json",
+    "edit_json",
     "usage_json",
 ]
 
@@ -181,4 +184,36 @@ def usage_json(usage: Usage) -> dict[str, Any]:
         "cached_tokens": total.cached_tokens,
         "seconds": round(usage.seconds, 3),
         "by_stage": {stage: asdict(spent) for stage, spent in usage.by_stage.items()},
+    }
+
+
+def edit_json(edit: EditRecord, document: Document) -> dict[str, Any]:
+    """An edit as ``--json`` prints it; ``chunk`` is its step."""
+    span = edit.span
+    return {
+        **{name: getattr(edit, name) for name in ("chunk", "op", "outcome", "reason", "score")},
+        "start": None if span is None else span.start,
+        "end": None if span is None else span.end,
+        "quote": None if span is None else document.quote(span),
+        "payload": dict(edit.payload),
+        "call_key": edit.call_key,
+    }
+
+
+def call_json(call: CallRecord) -> dict[str, Any]:
+    """A call of the model as ``--json`` prints it, without its words."""
+    completion = call.completion
+    usage = None if completion is None else completion.usage
+    tokens = ("input_tokens", "cached_tokens", "output_tokens")
+    return {
+        "key": call.key,
+        "stage": call.stage,
+        "model": call.model_id,
+        "outcome": call.outcome,
+        "finish_reason": getattr(completion, "finish_reason", None),
+        **{name: getattr(usage, name, None) for name in tokens},
+        "seconds": call.seconds,
+        "way": getattr(completion, "way", None),
+        "loosened": getattr(completion, "loosened", None),
+        "error": call.error,
     }

@@ -26,7 +26,7 @@ from mgl.store import deletion, lineage, records
 from mgl.store.caches import Caches
 from mgl.store.calls import CallTable
 from mgl.store.deletion import Fate, Gone, Redaction, Rewrite
-from mgl.store.records import EditRecord, MemoryRecord
+from mgl.store.records import EditRecord, MemoryCost, MemoryRecord
 from mgl.store.turns import Turns, insert_turn
 from mgl.types import CONVERSATION, Document, Turn
 
@@ -163,6 +163,19 @@ class Store(Turns, CallTable, Caches):
             return self._memory_where("document_id = ? OR id = ?", document_id, identity)
 
     # The edit log
+
+    def costs(self) -> dict[str, MemoryCost]:
+        """When each memory was begun and what its calls have cost, by its id."""
+        with self._read() as connection:
+            rows = connection.execute(
+                """SELECT memories.id, memories.created_at,
+                    (SELECT count(*) FROM edits WHERE memory_id = memories.id),
+                    count(key), coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0),
+                    coalesce(sum(seconds), 0.0)
+                FROM memories LEFT JOIN llm_calls ON llm_calls.memory_id = memories.id
+                GROUP BY memories.id"""
+            ).fetchall()
+        return {identity: MemoryCost(*row) for identity, *row in rows}
 
     def append_edits(
         self,

@@ -58,6 +58,21 @@ class EditRecord:
     turns: tuple[int, ...] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryCost:
+    """When a memory was begun (ISO 8601, UTC), its log, and the calls that were made for it.
+
+    ``seconds`` sums the engine's latency; calls in flight together overlap.
+    """
+
+    created_at: str
+    edits: int
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    seconds: float
+
+
 Row = tuple[Any, ...]
 
 DOCUMENT_COLUMNS = "id, name, text, sections, media_type, notes"
