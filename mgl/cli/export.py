@@ -45,8 +45,12 @@ def export(
                 return
             text = json.dumps(value, indent=2, ensure_ascii=False)
         else:
-            writers = {"graphml": to_graphml, "hif": to_hif, "html": to_html}
-            text = writers.get(format_, to_json)(lab.view(found.id))
+            writers = {"graphml": to_graphml, "hif": to_hif}
+            view = lab.view(found.id)
+            if format_ == "html":
+                text = to_html(view, lab.edits(found.id))
+            else:
+                text = writers.get(format_, to_json)(view)
     if output is None:
         typer.echo(text)
         return

@@ -13,10 +13,14 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
-__all__ = ["asset", "html_text", "json_text", "script_json", "visible", "xml_text"]
+__all__ = [
+    *("asset", "html_text", "json_text", "make_visible"),
+    *("script_json", "visible", "xml_text"),
+]
 
 _NONCHARACTERS = "\ufdd0-\ufdef" + "".join(
     f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x110000, 0x10000)
@@ -47,6 +51,15 @@ def visible(text: str) -> str:
     One character stays one character, so offsets into the result are offsets into ``text``.
     """
     return _INVISIBLE.sub(_picture, text)
+
+
+def make_visible(value: Any) -> Any:
+    """A JSON value whose texts are all ``visible``."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, Mapping):
+        return {visible(str(name)): make_visible(each) for name, each in value.items()}
+    return [make_visible(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def html_text(text: str) -> str:

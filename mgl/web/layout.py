@@ -8,12 +8,15 @@ lie flat and packed in rows, largest first.
     True
 
 Units are pixels at zoom 1. A part of more than ``LIMIT`` nodes, whose distances would not fit in
-memory, is laid out as a spiral with its hubs in the middle.
+memory, is placed by forces (Fruchterman and Reingold, "Graph Drawing by Force-directed Placement",
+1991): edges pull, and all nodes push each other by a field that is a convolution on a grid, as in
+Linderman et al., "Fast interpolation-based t-SNE", 2019.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -31,7 +34,10 @@ _STEPS: Final = 250
 _TRIES: Final = 4
 _ROOM: Final = (104.0, 58.0)
 _ASPECT: Final = 1.35
-_GOLDEN_ANGLE: Final = 2.399963229728653
+_APART: Final = 60.0
+_ROUNDS: Final = 120
+_PIVOTS: Final = 20
+_GRID: Final = 160
 
 
 def positions(count: int, edges: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
@@ -39,12 +45,17 @@ def positions(count: int, edges: Sequence[tuple[int, int]]) -> list[tuple[float,
 
     Direction, repeated edges and loops make no difference.
     """
+    return _place(count, tuple(sorted({(min(a, b), max(a, b)) for a, b in edges if a != b})))
+
+
+@lru_cache(maxsize=16)
+def _place(count: int, edges: tuple[tuple[int, int], ...]) -> list[tuple[float, float]]:
     import networkx as nx
     import numpy as np
 
     graph: Any = nx.Graph()
     graph.add_nodes_from(range(count))
-    graph.add_edges_from(sorted({(min(a, b), max(a, b)) for a, b in edges if a != b}))
+    graph.add_edges_from(edges)
     for a, b in graph.edges:
         graph.edges[a, b]["length"] = 48.0 + 20.0 * (graph.degree[a] + graph.degree[b]) ** 0.5
     placed: Points = np.zeros((count, 2))
@@ -63,7 +74,7 @@ def _draw(graph: Any, part: list[int]) -> Points:
     if len(part) == 1:
         return np.zeros((1, 2))
     if len(part) > LIMIT:
-        return _spiral(np.array([graph.degree[node] for node in part]))
+        return _spread(graph, part)
     wanted = nx.floyd_warshall_numpy(graph.subgraph(part), nodelist=part, weight="length")
     random = np.random.default_rng(_SEED)
     tries = 1 if len(part) > LIMIT // 4 else _TRIES
@@ -120,15 +131,92 @@ def _separate(points: Points) -> Points:
     return np.stack([x * _ROOM[0], y * _ROOM[1]], axis=1)
 
 
-def _spiral(degree: NDArray[np.float64]) -> Points:
+def _spread(graph: Any, part: Sequence[int]) -> Points:
+    """Place a large part by forces, from where a few breadth-first searches see its nodes."""
     import numpy as np
 
-    points = np.zeros((len(degree), 2))
-    for rank, node in enumerate(np.argsort(-degree, kind="stable")):
-        reach = 60.0 * (rank + 0.5) ** 0.5
-        angle = rank * _GOLDEN_ANGLE
-        points[node] = reach * np.cos(angle), reach * np.sin(angle)
+    place = {node: index for index, node in enumerate(part)}
+    ends = np.array([(place[a], place[b]) for a, b in graph.subgraph(part).edges])
+    degree = np.array([graph.degree[node] for node in part])
+    points = _see_from_pivots(graph, part) + np.random.default_rng(_SEED).normal(
+        scale=_APART, size=(len(part), 2)
+    )
+    field = _make_field()
+    for heat in np.geomspace(12 * _APART, 0.3 * _APART, _ROUNDS):
+        force = _APART**2 * _push(points, field)
+        along = points[ends[:, 1]] - points[ends[:, 0]]
+        far = np.sqrt((along * along).sum(axis=1, keepdims=True))
+        pull = along * far / _APART / np.sqrt(degree[ends].min(axis=1))[:, None]
+        for axis in (0, 1):
+            force[:, axis] += np.bincount(ends[:, 0], pull[:, axis], len(part))
+            force[:, axis] -= np.bincount(ends[:, 1], pull[:, axis], len(part))
+        size = np.maximum(np.sqrt((force * force).sum(axis=1, keepdims=True)), 1e-6)
+        points = points + force / size * np.minimum(size, heat)
+    return _level(_loosen(points))
+
+
+def _see_from_pivots(graph: Any, part: Sequence[int]) -> Points:
+    """The main axes of the distances to far-apart pivots (Brandes and Pich, 2006)."""
+    import networkx as nx
+    import numpy as np
+
+    nearest = np.full(len(part), np.inf)
+    seen, pivot = [], part[0]
+    for _ in range(_PIVOTS):
+        steps = nx.single_source_shortest_path_length(graph, pivot)
+        distances = np.array([steps[node] for node in part], dtype=float)
+        seen.append(distances)
+        nearest = np.minimum(nearest, distances)
+        pivot = part[int(nearest.argmax())]
+    squared = np.stack(seen, axis=1) ** 2
+    centred = squared - squared.mean(axis=0) - squared.mean(axis=1, keepdims=True) + squared.mean()
+    _, axes = np.linalg.eigh(centred.T @ centred)
+    found: Points = centred @ axes[:, [-1, -2]]
+    spread: Points = found / max(float(found.std()), 1e-6) * _APART * len(part) ** 0.5 / 2
+    return spread
+
+
+def _loosen(points: Points) -> Points:
+    """Move near points apart: those that follow one another in strips, across and down by turns."""
+    import numpy as np
+
+    points = points.copy()
+    for turn in range(_ROUNDS // 2):
+        axis = turn % 2
+        strip = np.floor(points[:, axis] / _APART + turn / 4)
+        order = np.lexsort((points[:, 1 - axis], strip))
+        for shift in range(1, 7):
+            one, other = order[:-shift], order[shift:]
+            along = points[other] - points[one]
+            far = np.maximum(np.sqrt((along * along).sum(axis=1, keepdims=True)), 1e-6)
+            push = along / far * np.maximum(_APART - far, 0.0) * 0.3
+            points[one] -= push
+            points[other] += push
     return points
+
+
+def _make_field() -> list[Any]:
+    """Along each axis, the spectrum of a point's push: one over the distance in cells."""
+    import numpy as np
+
+    steps = np.fft.fftfreq(2 * _GRID, 1 / (2 * _GRID))
+    across, down = np.meshgrid(steps, steps, indexing="ij")
+    squared = across**2 + down**2
+    squared[0, 0] = np.inf
+    return [np.fft.rfft2(way / squared) for way in (across, down)]
+
+
+def _push(points: Points, field: Sequence[Any]) -> Points:
+    """What pushes each point: all others, each by one over its distance."""
+    import numpy as np
+
+    low = points.min(axis=0)
+    cell = max(float((points.max(axis=0) - low).max()), 1.0) / (_GRID - 1)
+    at = ((points - low) / cell).astype(int)
+    count = np.bincount(at[:, 0] * _GRID + at[:, 1], minlength=_GRID**2).reshape(_GRID, _GRID)
+    seen = np.fft.rfft2(count, (2 * _GRID, 2 * _GRID))
+    pushes = [np.fft.irfft2(seen * way)[:_GRID, :_GRID] / cell for way in field]
+    return np.stack([each[at[:, 0], at[:, 1]] for each in pushes], axis=1)
 
 
 def _pack(drawings: Sequence[Points]) -> list[Points]:

@@ -1,13 +1,12 @@
-"""A document's text as HTML paragraphs, with every cited passage marked.
+"""A document's text as blocks of paragraphs, with every cited passage marked.
 
-The text stays the document's, character by character (control characters as their pictures).
-Paragraphs broken to a fixed width flow with the page; verse and tables keep their lines. Blocks of
-about ``BLOCK`` characters let a browser skip what is out of sight.
+The text stays the document's, character by character. Paragraphs broken to a fixed width flow with
+the page; verse and tables keep their lines, and each turn of a conversation is a paragraph. Blocks
+of about ``BLOCK`` characters let a browser skip what is out of sight.
 
     >>> document = Document.from_text("note.txt", "Ann met Bo.")
-    >>> mark = Mark("n0", 0, 3, "k0")
-    >>> "<mark" in text_html(document, [mark])
-    True
+    >>> cut_text(document, [Mark("n0", 0, 3, "k0")])[0]["parts"][0]["pieces"]
+    [['Ann', 'k0', ['n0']], ' met Bo.']
 
 Marks may overlap: the text is cut at every boundary, and each piece lists the marks that cover it,
 short before long, and those that stay behind last.
@@ -19,18 +18,18 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from mgl.types import Document, Section
-from mgl.web.escape import html_text
+from mgl.types import CONVERSATION, Document, Section
 
-__all__ = ["BLOCK", "Mark", "section_label", "text_html"]
+__all__ = ["BLOCK", "Mark", "cut_text", "section_label"]
 
 BLOCK: Final = 3000
 
 _PARAGRAPH: Final = 4000
 _WRAPPED: Final = range(50, 101)
-_BLANK_LINES = re.compile(r"(?:\r\n|\n|\r)(?:[ \t]*(?:\r\n|\n|\r))+")
+_LINES = re.compile(r"(?>\r\n|\n|\r)")
+_BLANK_LINES = re.compile(r"(?>\r\n|\n|\r)(?:[ \t]*(?>\r\n|\n|\r))+")
 _SIZES: Final = 8
 
 
@@ -55,46 +54,46 @@ def section_label(section: Section | None) -> str | None:
     return f"page {section.label}" if section.kind == "page" else section.label
 
 
-def text_html(document: Document, marks: Sequence[Mark]) -> str:
-    """Render the document as blocks of paragraphs, with page and chapter headings."""
-    text = document.text
+def cut_text(document: Document, marks: Sequence[Mark]) -> list[dict[str, Any]]:
+    """Cut the document into blocks of headings and paragraphs, as JSON values.
+
+    A piece of a paragraph is its text, with look and marks where it is marked; ``tail`` has the
+    blank lines that follow. ``size`` (1 to 8) says how high a block is likely to be.
+    """
+    text, pieces = document.text, _Pieces(document.text, marks)
     heads = {section.start: section for section in document.sections}
-    pieces = _Pieces(text, marks)
-    out: list[str] = []
-    block: list[str] = []
+    ends = _LINES if document.media_type == CONVERSATION else _BLANK_LINES
+    blocks: list[dict[str, Any]] = []
+    parts: list[dict[str, Any]] = []
     opened = 0
 
     def close(end: int) -> None:
-        if block:
+        nonlocal parts
+        if parts:
             size = min(_SIZES, 1 + (end - opened) * _SIZES // _PARAGRAPH)
-            out.append(f'<div class="block s{size}" data-start="{opened}">{"".join(block)}</div>')
-            block.clear()
+            blocks.append({"start": opened, "size": size, "parts": parts})
+            parts = []
 
-    for start, end, follows in _paragraphs(text, sorted(heads)):
+    for start, end, follows in _paragraphs(text, ends, sorted(heads)):
         if start in heads or start - opened >= BLOCK:
             close(start)
             opened = start
         if start in heads:
-            block.append(_render_heading(heads[start]))
-        block.append(_render_paragraph(text, start, end, follows, pieces))
+            head = heads[start]
+            parts.append({"start": start, "head": section_label(head), "kind": head.kind})
+        body = text[start:end]
+        inner = start + len(body.rstrip())
+        parts.append(
+            {
+                "start": start,
+                "flow": _is_wrapped(body),
+                "follows": follows,
+                "pieces": pieces.cut(start, inner),
+                "tail": pieces.cut(inner, end),
+            }
+        )
     close(len(text))
-    return "".join(out)
-
-
-def _render_heading(section: Section) -> str:
-    label = html_text(section_label(section) or "")
-    return f'<h3 class="section {section.kind}" data-start="{section.start}">{label}</h3>'
-
-
-def _render_paragraph(text: str, start: int, end: int, follows: bool, pieces: _Pieces) -> str:
-    body = text[start:end]
-    inner = len(body.rstrip())
-    classes = [name for name, on in (("flow", _is_wrapped(body)), ("follows", follows)) if on]
-    name = f' class="{" ".join(classes)}"' if classes else ""
-    shown = pieces.html(start, start + inner)
-    if inner:
-        shown = f'<p dir="auto"{name}>{shown}</p>'
-    return shown + pieces.html(start + inner, end)
+    return blocks
 
 
 def _is_wrapped(body: str) -> bool:
@@ -108,9 +107,11 @@ def _is_wrapped(body: str) -> bool:
     )
 
 
-def _paragraphs(text: str, cuts: Sequence[int]) -> Iterator[tuple[int, int, bool]]:
-    """Cut the text into ranges, each with its trailing blank lines and whether it continues one."""
-    ends = [match.end() for match in _BLANK_LINES.finditer(text)]
+def _paragraphs(
+    text: str, last: re.Pattern[str], cuts: Sequence[int]
+) -> Iterator[tuple[int, int, bool]]:
+    """Cut the text into ranges, each with what ends it and whether it continues one."""
+    ends = [match.end() for match in last.finditer(text)]
     bounds = sorted({*ends, *(cut for cut in cuts if cut < len(text)), len(text)} - {0})
     start = 0
     for bound in bounds:
@@ -141,16 +142,17 @@ class _Pieces:
         self._bounds = sorted({bound for mark in marks for bound in (mark.start, mark.end)})
         self._covering = _find_covering(self._bounds, marks)
 
-    def html(self, start: int, end: int) -> str:
-        out = []
+    def cut(self, start: int, end: int) -> list[Any]:
+        out: list[Any] = []
         index = bisect_left(self._bounds, start + 1)
         while start < end:
             stop = min(end, self._bounds[index]) if index < len(self._bounds) else end
             over = self._covering[index - 1] if 0 < index < len(self._bounds) else ()
-            out.append(_render_piece(html_text(self._text[start:stop]), over))
+            piece = self._text[start:stop]
+            out.append([piece, _look(over), [mark.ref for mark in over]] if over else piece)
             start = stop
             index += 1
-        return "".join(out)
+        return out
 
 
 def _find_covering(bounds: Sequence[int], marks: Sequence[Mark]) -> list[tuple[Mark, ...]]:
@@ -167,9 +169,6 @@ def _find_covering(bounds: Sequence[int], marks: Sequence[Mark]) -> list[tuple[M
     return covering
 
 
-def _render_piece(shown: str, over: Sequence[Mark]) -> str:
-    if not over or not shown:
-        return shown
-    refs = " ".join(mark.ref for mark in over)
+def _look(over: Sequence[Mark]) -> str:
     many = " many" if sum(not mark.behind for mark in over) > 1 else ""
-    return f'<mark class="{over[0].look}{many}" data-refs="{refs}">{shown}</mark>'
+    return f"{over[0].look}{many}"

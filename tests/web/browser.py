@@ -43,12 +43,35 @@ async function main() {
   const [page, win] = [frame.contentDocument, frame.contentWindow];
   const one = (selector) => page.querySelector(selector);
   const all = (selector) => [...page.querySelectorAll(selector)];
-  const node = (id) => all(".node").find((each) => each.dataset.id === id);
-  const title = () => one("#detail h3")?.textContent ?? "";
+  const title = () => one("#detail h2")?.textContent ?? "";
   const press = (target, type, more = {}) =>
     target.dispatchEvent(new win.PointerEvent(type, { bubbles: true, pointerId: 1, ...more }));
   const key = (target, name) =>
     target.dispatchEvent(new win.KeyboardEvent("keydown", { bubbles: true, key: name }));
+  const graph = one("#graph");
+  /** What the pointer is told at each point of a grid over the graph. */
+  const feel = () => {
+    const box = graph.getBoundingClientRect();
+    const found = new Map();
+    for (let y = box.top + 4; y < box.bottom; y += 8) {
+      for (let x = box.left + 4; x < box.right; x += 8) {
+        press(graph, "pointermove", { clientX: x, clientY: y });
+        const name = one("#tip").hidden ? "" : one("#tip b").textContent;
+        if (!found.has(name)) found.set(name, []);
+        found.get(name).push({ clientX: x, clientY: y });
+      }
+    }
+    press(graph, "pointerleave");
+    return found;
+  };
+  const click = (place) => {
+    press(graph, "pointerdown", place);
+    press(graph, "pointerup", place);
+  };
+  const slide = (value) => {
+    one("#step").value = value;
+    one("#step").dispatchEvent(new win.Event("input"));
+  };
   const inSight = (element) => {
     const [box, pane] = [element.getBoundingClientRect(), one("#text").getBoundingClientRect()];
     return box.top >= pane.top && box.top <= pane.bottom - 10;

@@ -8,7 +8,9 @@ from urllib.parse import quote
 
 import pytest
 
-from mgl.memories.view import GraphView
+from mgl.memories.view import GraphView, ViewNode
+from mgl.store.records import EditRecord
+from mgl.types import Answer, Document
 from mgl.web.escape import visible
 from mgl.web.export import to_html
 from tests.web.browser import driven, dumped
@@ -21,8 +23,7 @@ def test_a_node_named_in_the_address_is_open_with_its_passage(
 ) -> None:
     dom = dumped(chromium, tmp_path, to_html(view), "#node=n3")
     assert 'data-ready="true"' in dom
-    assert re.search(r'<g class="node[^"]* on[^"]*"[^>]*data-id="n3"[^>]*aria-pressed="true"', dom)
-    assert re.search(r'<h3 dir="auto">The key is found</h3>', dom)
+    assert re.search(r'<h2 dir="auto">The key is found</h2>', dom)
     quoted = re.search(r"<blockquote[^>]*>(.*?)</blockquote>", dom, re.S)
     assert quoted is not None
     assert quoted.group(1).replace("&amp;", "&").split() == (
@@ -43,7 +44,7 @@ def test_hostile_text_runs_nothing(chromium: str, tmp_path: Path, hostile: Graph
     assert title.group(1).startswith("&lt;b&gt;bold")
     assert "<img" not in dom
     assert len(re.findall(r"<script\b", dom)) == 2
-    assert 'aria-pressed="true"' in dom
+    assert re.search(r'<h2 dir="auto">&lt;/title&gt;&lt;svg onload=1&gt;</h2>', dom)
 
 
 def test_clicks_keys_and_controls(chromium: str, tmp_path: Path, view: GraphView) -> None:
@@ -53,57 +54,160 @@ def test_clicks_keys_and_controls(chromium: str, tmp_path: Path, view: GraphView
         to_html(view),
         """
         const said = {};
-        press(node("n1"), "pointerdown");
-        press(node("n1"), "pointerup");
+        const felt = feel();
+        said.felt = [...felt.keys()].sort();
+        click(felt.get("Ann")[0]);
         said.clicked = [title(), win.location.hash];
-        key(node("n1"), "ArrowRight");
-        key(node("n1"), "ArrowLeft");
-        key(node("n1"), "ArrowUp");
-        key(node("n1"), "ArrowDown");
-        said.focused = page.activeElement.dataset.id;
-        key(page.activeElement, "Enter");
-        said.entered = all("[aria-pressed=true].node").map((each) => each.dataset.id);
+        key(graph, "ArrowRight");
+        said.heard = one("#said").textContent;
+        key(graph, "Enter");
+        said.entered = title();
         const shared = all("mark").find((each) => each.textContent === "Bo");
         said.shared = [];
         for (let turn = 0; turn < 4; turn++) {
           shared.click();
           said.shared.push(title());
         }
-        one("a.chip").click();
+        one(".chip").click();
         await rest(60);
         said.chip = [title(), inSight(one("mark.on"))];
         one("#detail ul a[data-ref=e2]").click();
         said.edge = [title(), one("#detail blockquote").textContent.slice(0, 9)];
-        said.cited = all(".node.cited").map((each) => each.dataset.id);
         key(page.body, "Escape");
         said.closed = all("#detail .index li").length;
-        const slide = (value) => {
-          one("#step").value = value;
-          one("#step").dispatchEvent(new win.Event("input"));
-          return all(".node").filter((each) => !each.hasAttribute("hidden")).length;
-        };
-        said.steps = [slide("0"), all("mark:not(.off)").length < all("mark").length, slide("1")];
+        said.cited = all("#detail .index li.cited").map((each) => each.firstChild.textContent);
+        const nodes = async () => (await rest(60), one("#stage").dataset.shown);
+        slide("0");
+        said.steps = [await nodes(), all("mark:not(.off)").length < all("mark").length];
+        slide("1");
+        said.steps.push(await nodes());
         const kinds = all("#kinds button");
         kinds[0].click();
-        said.kinds = [kinds.length, one("#stage").dataset.shown];
+        said.kinds = [kinds.length, await nodes()];
         kinds[0].click();
+        const places = one("#places");
+        places.value = "1";
+        places.dispatchEvent(new win.Event("change"));
+        said.places = [[...places.options].map((each) => each.label), await nodes()];
+        places.value = "";
+        places.dispatchEvent(new win.Event("change"));
         one("#search").value = "KEY";
         one("#search").dispatchEvent(new win.Event("input"));
-        said.found = [one("#found").textContent, all(".node:not(.dim)").length];
+        said.found = [one("#found").textContent, all("#detail .index li").length];
         key(one("#search"), "Enter");
         said.jumped = title();
         return said;
         """,
     )
+    nodes = ["Ann", "Bo", "The key is found", "n4"]
+    edges = [
+        "Ann — helps → Bo",
+        "Ann — meets → Bo",
+        "The key is found — recalls → The key is found",
+    ]
+    assert said["felt"] == sorted(["", *nodes, *edges])
     assert said["clicked"] == ["Ann", "#node=n1"]
-    assert said["focused"] != "n1"
-    assert said["entered"] == [said["focused"]]
+    assert said["heard"] == "entity: Bo, 2 edges"
+    assert said["entered"] == "Bo"
     assert sorted(set(said["shared"])) == ["Ann", "Bo", "meets"]
     assert said["chip"] == ["The key is found", True]
     assert said["edge"] == ["recalls", "silver ke"]
-    assert said["cited"] == ["n3"]
+    assert said["cited"] == ["The key is found"]
     assert said["closed"] == 4
-    assert said["steps"] == [2, True, 4]
+    assert said["steps"] == ["2", True, "4"]
     assert said["kinds"] == [3, "2"]
+    assert said["places"] == [["everywhere", "One", "Two"], "2"]
     assert said["found"] == ["1 of 4", 1]
     assert said["jumped"] == "The key is found"
+
+
+def test_what_was_asked_stands_above(chromium: str, tmp_path: Path, view: GraphView) -> None:
+    dom = dumped(chromium, tmp_path, to_html(view))
+    shown = re.sub(r"<[^>]*>", " ", dom.partition("<header>")[2].partition("</header>")[0])
+    for words in (
+        *view.questions,
+        "Ann did.",
+        "high confidence",
+        "prompt 50.0% as long as the text",
+        "Not answered yet.",
+        "read the graph",
+        "a_mark",
+        "Two, ",
+        "4 nodes, 3 edges",
+    ):
+        assert words in shown
+    assert "Ask this memory" in dom
+    assert '<form id="ask" hidden' in dom
+
+
+def test_a_passage_that_no_node_stands_on_is_marked_by_its_characters(
+    chromium: str, tmp_path: Path
+) -> None:
+    """Also behind signs that take two units of a script's strings."""
+    text = "👩 said: 👨‍👩‍👧 go.\n\nAnn 👩 went 👩 home 👩.\n"
+    document = Document.from_text("t", text)
+    start = text.index("went")
+    span = document.span(start, text.index("e 👩.") + 1)
+    answer = Answer("Who?", "Ann.", None, (document.cite("turn 7", span),))
+    nodes = (ViewNode("n", "entity", "She", "", document.span(0, 1), 0),)
+    said = driven(
+        chromium,
+        tmp_path,
+        to_html(
+            GraphView("m", "gam", "tiny", document, (), 1, nodes, (), (answer,)),
+        ),
+        """
+        one(".chip").click();
+        const [range] = [...win.CSS.highlights.get("passage")];
+        return [one(".chip").textContent, String(range)];
+        """,
+    )
+    assert said == [f"1 turn 7 {start}–{span.end}", "went 👩 home"]
+
+
+def test_the_log_says_what_became_of_each_edit(
+    chromium: str, tmp_path: Path, view: GraphView
+) -> None:
+    spans = [node.span for node in view.nodes]
+    edits = [
+        EditRecord(0, "add_node", {"id": "n1", "label": "Ann"}, "applied", None, spans[1]),
+        EditRecord(1, "add_node", {"id": "n9"}, "rejected", "quote_missing", call_key="k"),
+        *(EditRecord(2, "add_node", {"id": f"m{n}"}, "applied") for n in range(150)),
+    ]
+    said = driven(
+        chromium,
+        tmp_path,
+        to_html(view, edits),
+        """
+        const said = {};
+        const rows = () => all("#log-rows > li:not(.more)");
+        one("#views [value=log]").click();
+        await rest(60);
+        said.all = [one("#log-count").textContent, rows().length, one("#stage").hidden];
+        one(".more button").click();
+        said.more = rows().length;
+        rows()[0].querySelector("summary").click();
+        await rest(60);
+        rows()[0].querySelector(".acts button:last-of-type").click();
+        said.node = win.location.hash;
+        one("#log-which").value = "rejected";
+        one("#log-which").dispatchEvent(new win.Event("change"));
+        rows()[0].querySelector("summary").click();
+        await rest(60);
+        said.rejected = [rows().length, rows()[0].textContent];
+        one("#log-which").value = "edits";
+        one("#log-which").dispatchEvent(new win.Event("change"));
+        one("#search").value = "m149";
+        one("#search").dispatchEvent(new win.Event("input"));
+        said.found = one("#log-count").textContent;
+        return said;
+        """,
+    )
+    assert said["all"] == ["152 edits", 100, True]
+    assert said["more"] == 152
+    assert said["node"] == "#node=n1"
+    (count, text) = said["rejected"]
+    assert count == 1
+    assert "Rejected: quote_missing" in text
+    assert "The call is not in this file." in text
+    assert said["found"] == "1 edit"

@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-import re
-from html import unescape
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mgl.types import Document, Section
-from mgl.web.escape import visible
-from mgl.web.passages import BLOCK, Mark, text_html
+from mgl.types import CONVERSATION, Document, Section
+from mgl.web.passages import BLOCK, Mark, cut_text
 
 PIECES = st.lists(
     st.sampled_from(
@@ -16,21 +14,26 @@ PIECES = st.lists(
     ),
     max_size=24,
 ).map("".join)
-HEADING = re.compile(r"<h3.*?</h3>", re.S)
-MARK = re.compile(r'<mark class="[^"]*" data-refs="([^"]*)">(.*?)</mark>', re.S)
 
 
-def plain(markup: str) -> str:
-    return unescape(re.sub(r"<[^>]*>", "", HEADING.sub("", markup)))
+def parts(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [part for block in blocks for part in block["parts"] if "head" not in part]
 
 
-def marked(markup: str, ref: str) -> str:
-    pieces = MARK.findall(HEADING.sub("", markup))
-    return "".join(plain(body) for refs, body in pieces if ref in refs.split())
+def pieces(blocks: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
+    """Each piece of the text, with the marks that cover it."""
+    found = [piece for part in parts(blocks) for piece in (*part["pieces"], *part["tail"])]
+    return [(piece, []) if isinstance(piece, str) else (piece[0], piece[2]) for piece in found]
 
 
-@given(PIECES, st.data())
-def test_the_text_and_every_marked_passage_come_out_whole(text: str, data: st.DataObject) -> None:
+def plain(blocks: list[dict[str, Any]]) -> str:
+    return "".join(text for text, _ in pieces(blocks))
+
+
+@given(PIECES, st.data(), st.sampled_from(["text/plain", CONVERSATION]))
+def test_the_text_and_every_marked_passage_come_out_whole(
+    text: str, data: st.DataObject, media_type: str
+) -> None:
     if not text:
         return
     start = st.integers(0, len(text) - 1)
@@ -41,10 +44,16 @@ def test_the_text_and_every_marked_passage_come_out_whole(text: str, data: st.Da
     ]
     cut = data.draw(start)
     sections = (Section("page", "1", 0, cut), Section("page", "2", cut, len(text)))
-    markup = text_html(Document.from_text("t", text, sections=sections if cut else ()), marks)
-    assert plain(markup) == text
+    document = Document.from_text(
+        "t", text, sections=sections if cut else (), media_type=media_type
+    )
+    blocks = cut_text(document, marks)
+    assert plain(blocks) == text
     for mark in marks:
-        assert marked(markup, mark.ref) == text[mark.start : mark.end]
+        marked = "".join(piece for piece, refs in pieces(blocks) if mark.ref in refs)
+        assert marked == text[mark.start : mark.end]
+    for block in blocks:
+        assert text[block["start"] :].startswith(plain([block]))
 
 
 def test_a_piece_lists_nodes_before_edges_and_short_before_long() -> None:
@@ -54,29 +63,35 @@ def test_a_piece_lists_nodes_before_edges_and_short_before_long() -> None:
         Mark("n0", 0, 13, "k0"),
         Mark("n1", 4, 13, "k1"),
     ]
-    found = MARK.findall(text_html(document, marks))
-    assert found == [("n0", "one "), ("n1 n0 e0", "two"), ("n1 n0", " three")]
+    (part,) = parts(cut_text(document, marks))
+    assert part["pieces"] == [
+        ["one ", "k0", ["n0"]],
+        ["two", "k1 many", ["n1", "n0", "e0"]],
+        [" three", "k1 many", ["n1", "n0"]],
+    ]
 
 
 def test_lines_broken_to_a_width_flow_and_verse_does_not() -> None:
-    prose = ("a line of prose that was broken near its seventieth column\n" * 3)[:-1]
-    verse = "short line\nanother line\nthe end"
-    markup = text_html(Document.from_text("t", f"{prose}\n\n{verse}"), [])
-    assert re.findall(r'<p dir="auto"( class="flow")?>', markup) == [' class="flow"', ""]
+    prose = ("a line of prose that was broken near its seventieth column\r\n" * 3)[:-2]
+    verse = "short line\r\nanother line\r\nthe end"
+    found = parts(cut_text(Document.from_text("t", f"{prose}\r\n\r\n{verse}"), []))
+    assert [part["flow"] for part in found] == [True, False]
+
+
+def test_each_turn_of_a_conversation_is_a_paragraph() -> None:
+    talk = Document.from_text("t", "Ann: Hi.\nBo: Hm.\n", media_type=CONVERSATION)
+    assert [part["pieces"] for part in parts(cut_text(talk, []))] == [["Ann: Hi."], ["Bo: Hm."]]
 
 
 def test_a_long_line_is_cut_into_blocks() -> None:
     text = "x" * (10 * BLOCK)
-    markup = text_html(Document.from_text("t", text), [Mark("n0", 10, 9 * BLOCK, "k0")])
-    assert markup.count('<div class="block') >= 5
-    assert plain(markup) == text
+    blocks = cut_text(Document.from_text("t", text), [Mark("n0", 10, 9 * BLOCK, "k0")])
+    assert len(blocks) >= 5
+    assert plain(blocks) == text
 
 
 def test_pages_and_chapters_are_headed_where_they_begin() -> None:
     sections = (Section("page", "7", 0, 4), Section("chapter", "<End>", 4, 8))
-    markup = text_html(Document.from_text("t", "one two\x00", sections=sections), [])
-    assert re.findall(r'data-start="(\d)">([^<]*)</h3>', markup) == [
-        ("0", "page 7"),
-        ("4", "&lt;End&gt;"),
-    ]
-    assert plain(markup) == visible("one two\x00")
+    blocks = cut_text(Document.from_text("t", "one two\x00", sections=sections), [])
+    heads = [part for block in blocks for part in block["parts"] if "head" in part]
+    assert [(head["start"], head["head"]) for head in heads] == [(0, "page 7"), (4, "<End>")]

@@ -1,4 +1,8 @@
-// Search, kinds, replay, zoom, answers.
+// Search, filters and replay.
+
+import { byId, make, many, number } from "./dom.js";
+import { sign } from "./shapes.js";
+import { byReading, categories, change, data, drawable, filter, hyperedges, matches, onChange, plain, select, shown, state, there } from "./state.js";
 
 const search = byId("search");
 
@@ -8,7 +12,7 @@ function found() {
 
 function lookFor(query) {
   change({ query: query.trim().toLowerCase() }, "search");
-  byId("found").textContent = state.query ? `${found().length} of ${data.nodes.filter(there).length}` : "";
+  byId("found").textContent = state.query ? `${number.format(found().length)} of ${number.format(data.nodes.filter(there).length)}` : "";
 }
 
 search.addEventListener("input", () => lookFor(search.value));
@@ -20,7 +24,7 @@ search.addEventListener("keydown", (event) => {
   select(nodes[(next + nodes.length) % nodes.length]);
 });
 
-function buildKinds() {
+export function buildKinds() {
   data.kinds.forEach((look, kind) => {
     if (!drawable.some((node) => node.kind === kind)) return;
     const count = make("small");
@@ -34,13 +38,12 @@ function buildKinds() {
     button.addEventListener("click", () => {
       const hidden = new Set(state.hidden);
       if (!hidden.delete(kind)) hidden.add(kind);
-      const selected = state.selected;
-      change({ hidden });
-      if (selected && !shown(selected)) select(null);
+      filter({ hidden });
     });
-    onChange(() => {
+    onChange((before, origin) => {
+      if (origin === "hover") return;
       button.setAttribute("aria-pressed", String(!state.hidden.has(kind)));
-      count.textContent = drawable.filter((node) => node.kind === kind && there(node)).length;
+      count.textContent = number.format(drawable.filter((node) => node.kind === kind && there(node)).length);
     });
     byId("kinds").append(button);
   });
@@ -49,17 +52,27 @@ function buildKinds() {
 const slider = byId("step");
 const play = byId("play");
 let clock = null;
+const FRAMES = 80; // of a replay, however long the log is
 
-function buildReplay() {
+/** Show what stands in one chapter, page or session. */
+export function buildPlaces() {
+  const places = byId("places");
+  places.hidden = data.sections.length < 2;
+  const names = data.sections.map((each) => each.day || each.label);
+  places.append(make("option", { value: "" }, "everywhere"));
+  places.append(...names.map((name, index) => make("option", { value: index }, name)));
+  places.addEventListener("change", () => filter({ section: data.sections[places.value] ?? null }));
+  onChange(() => (places.value = state.section ? String(data.sections.indexOf(state.section)) : ""));
+}
+
+export function buildReplay() {
   if (data.steps < 2 || !data.nodes.length) return;
   byId("replay").hidden = false;
   slider.max = String(data.steps - 1);
 }
 
-function goTo(step) {
-  const selected = state.selected;
-  change({ step: Math.max(0, Math.min(data.steps - 1, step)) }, "replay");
-  if (selected && !shown(selected)) select(null);
+export function goTo(step) {
+  filter({ step: Math.max(0, Math.min(data.steps - 1, step)) }, "replay");
 }
 
 function stop() {
@@ -78,17 +91,22 @@ play.addEventListener("click", () => {
   goTo(state.step >= data.steps - 1 ? 0 : state.step);
   play.textContent = "❚❚";
   play.setAttribute("aria-label", "Stop the replay");
-  clock = setInterval(() => {
-    goTo(state.step + 1);
-    if (state.step >= data.steps - 1) stop();
-  }, 900);
+  const stride = Math.ceil(data.steps / FRAMES);
+  clock = setInterval(
+    () => {
+      goTo(state.step + stride);
+      if (state.step >= data.steps - 1) stop();
+    },
+    data.steps > FRAMES / 4 ? 250 : 900,
+  );
 });
-onChange(() => {
+onChange((before, origin) => {
+  if (origin === "hover") return;
   slider.value = String(state.step);
   const areas = hyperedges.filter(shown).length;
   const nodes = drawable.filter(shown).length - areas;
   const edges = plain(data.edges).filter(shown).length;
-  const step = `step ${state.step + 1} of ${data.steps}`;
+  const step = `step ${number.format(state.step + 1)} of ${number.format(data.steps)}`;
   const counts = [many(nodes, "node")];
   if (hyperedges.length) counts.push(many(areas, "hyperedge"));
   if (categories.length) counts.push(many(categories.filter(there).length, "category"));
@@ -97,25 +115,6 @@ onChange(() => {
   byId("step-said").replaceChildren(step, make("span", { class: "long" }, said));
   slider.setAttribute("aria-valuetext", step + said);
 });
-
-byId("zoom-in").addEventListener("click", () => zoomBy(1.4));
-byId("zoom-out").addEventListener("click", () => zoomBy(1 / 1.4));
-byId("zoom-fit").addEventListener("click", () => {
-  fit();
-  redraw();
-});
-
-/** The nodes that the answer in sight cites, of all answers when none is open; and its paths. */
-function answered() {
-  const open = [...document.querySelectorAll("details.asked[open]")].map((each) => Number(each.dataset.answer));
-  const cited = open.length ? open.map((answer) => data.cited[answer]) : data.cited;
-  const paths = open.flatMap((answer) => data.paths[answer]);
-  const nodes = (places) => places.map((place) => data.nodes[place]);
-  return { cited: new Set(nodes(cited.flat())), paths: paths.map(nodes) };
-}
-for (const asked of document.querySelectorAll("details.asked")) {
-  asked.addEventListener("toggle", () => change(answered()));
-}
 
 document.addEventListener("keydown", (event) => {
   const typing = event.target.matches("input, select, textarea");

@@ -1,10 +1,16 @@
 // The panel: one element in full, or, with none selected, all nodes as a list.
 
-const detail = byId("detail");
-const number = new Intl.NumberFormat("en");
-const hash = (element) => `#${element.node ? "node" : "edge"}=${encodeURIComponent(element.id)}`;
+import { byId, button, calm, fill, make, number, shorten } from "./dom.js";
+import { handEdits } from "./edit.js";
+import { describe } from "./pointer.js";
+import { sign } from "./shapes.js";
+import { byReading, data, drawable, elements, matches, onChange, plain, select, shown, state, ties } from "./state.js";
+import { besides, bringElement } from "./text.js";
 
-function link(element, name = element.label) {
+const detail = byId("detail");
+export const hash = (element) => `#${element.node ? "node" : "edge"}=${encodeURIComponent(element.id)}`;
+
+export function link(element, name = element.label) {
   const made = make("a", { href: hash(element), dir: "auto", "data-ref": element.ref });
   if (element.node) made.append(sign(element.look));
   made.append(shorten(name, 90));
@@ -25,7 +31,7 @@ function facts(element) {
   const rows = [
     ["id", element.id],
     ["characters", range(element)],
-    ["place", element.where],
+    ["place", element.section?.label],
     ["read at", data.steps > 1 ? `step ${element.step + 1} of ${data.steps}` : ""],
     ["gone at", element.gone === undefined ? "" : `step ${element.gone + 1} of ${data.steps}`],
   ];
@@ -36,15 +42,17 @@ function facts(element) {
   return list;
 }
 
-function quotation(element) {
-  return make("blockquote", { dir: "auto" }, element.quote);
+const quotation = (element) => make("blockquote", { dir: "auto" }, element.quote);
+
+function section(title, items, row, attributes = {}) {
+  if (!items.length) return [];
+  const list = make("ul", attributes);
+  fill(list, items, row);
+  return [make("h3", {}, `${title} `, make("small", {}, number.format(items.length))), list];
 }
 
-function edgeList(title, edges, row) {
-  if (!edges.length) return [];
-  const items = edges.map((edge) => make("li", shown(edge) ? {} : { class: "off" }, ...row(edge)));
-  return [make("h4", {}, `${title} `, make("small", {}, edges.length)), make("ul", {}, ...items)];
-}
+const edges = (title, some, row) =>
+  section(title, some, (edge) => make("li", shown(edge) ? {} : { class: "off" }, ...row(edge)));
 
 function nodePanel(node) {
   const content = node.content && ![node.label, node.quote].includes(node.content);
@@ -55,17 +63,18 @@ function nodePanel(node) {
       ...(content ? [make("p", { class: "content", dir: "auto" }, node.content)] : []),
       quotation(node),
       facts(node),
+      ...handEdits(node),
     ),
     make(
       "div",
       {},
-      ...edgeList(node.hyperedge ? "Joins" : "Part of", ties(node), (edge) => [
+      ...edges(node.hyperedge ? "Joins" : "Part of", ties(node), (edge) => [
         link(edge.from === node ? edge.to : edge.from),
       ]),
-      ...edgeList("In", node.above, (hold) => [link(hold.from)]),
-      ...edgeList("Holds", node.below, (hold) => [link(hold.to)]),
-      ...edgeList("Edges out", plain(node.out), (edge) => [link(edge), " → ", link(edge.to)]),
-      ...edgeList("Edges in", plain(node.into), (edge) => [link(edge.from), " → ", link(edge)]),
+      ...edges("In", node.above, (hold) => [link(hold.from)]),
+      ...edges("Holds", node.below, (hold) => [link(hold.to)]),
+      ...edges("Edges out", plain(node.out), (edge) => [link(edge), " → ", link(edge.to)]),
+      ...edges("Edges in", plain(node.into), (edge) => [link(edge.from), " → ", link(edge)]),
       ...sharing(node),
     ),
   ];
@@ -74,40 +83,32 @@ function nodePanel(node) {
 function edgePanel(edge) {
   return [
     make("div", {}, quotation(edge), facts(edge)),
-    make(
-      "div",
-      {},
-      make("h4", {}, "From"),
-      link(edge.from),
-      make("h4", {}, "To"),
-      link(edge.to),
-      ...sharing(edge),
-    ),
+    make("div", {}, make("h3", {}, "From"), link(edge.from), make("h3", {}, "To"), link(edge.to), ...sharing(edge)),
   ];
 }
 
 function sharing(element) {
-  const others = besides(element);
-  if (!others.length) return [];
   const name = (each) => (each.node ? each.label : `${each.from.label} — ${each.relation} → ${each.to.label}`);
-  const items = others.map((each) => make("li", {}, link(each, name(each))));
-  return [make("h4", {}, "On the same passage"), make("ul", { class: "row" }, ...items)];
+  const row = (each) => make("li", {}, link(each, name(each)));
+  return section("On the same passage", besides(element), row, { class: "row" });
 }
 
 function overview() {
-  const nodes = (state.query ? data.nodes : drawable).filter(shown).filter(matches);
-  nodes.sort((one, other) => linked(other) - linked(one) || byReading(one, other));
   if (!data.nodes.length) return [make("p", { class: "note" }, "There is no node to show.")];
-  const items = nodes.map((node) =>
+  const nodes = (state.query ? data.nodes : drawable).filter(shown).filter(matches);
+  const links = new Map(nodes.map((node) => [node, 0]));
+  for (const edge of data.edges.filter(shown)) {
+    for (const node of [edge.from, edge.to]) links.set(node, (links.get(node) ?? 0) + 1);
+  }
+  nodes.sort((one, other) => links.get(other) - links.get(one) || byReading(one, other));
+  const row = (node) =>
     make(
       "li",
       { class: state.cited.has(node) ? "cited" : "" },
       link(node),
-      make("small", {}, node.layer ? node.look.name : linked(node)),
-    ),
-  );
-  const title = state.query ? "Nodes found" : "Nodes, most connected first";
-  return [make("h4", {}, `${title} `, make("small", {}, nodes.length)), make("ul", { class: "index" }, ...items)];
+      make("small", {}, node.layer ? node.look.name : String(links.get(node))),
+    );
+  return section(state.query ? "Nodes found" : "Nodes, most connected first", nodes, row, { class: "index" });
 }
 
 function dressDetail() {
@@ -116,27 +117,24 @@ function dressDetail() {
     detail.replaceChildren(...overview());
     return;
   }
-  const close = make("button", { type: "button", class: "close", "aria-label": "Close: show all nodes" }, "×");
-  close.addEventListener("click", () => {
+  const close = () => {
     select(null);
     detail.focus({ preventScroll: true });
-  });
-  const down = make("button", { type: "button", class: "down" }, "Show in the text");
-  down.addEventListener("click", () => {
+  };
+  const down = () => {
     byId("source").scrollIntoView({ behavior: calm ? "auto" : "smooth" });
-    bring(passages.get(element.ref)[0]);
-  });
-  const cited = element.node && state.cited.has(element);
+    bringElement(element);
+  };
   const kind = element.node ? [sign(element.look), element.look.name] : ["edge"];
   detail.replaceChildren(
     make(
       "div",
       { class: "top" },
-      make("h3", { dir: "auto" }, element.label),
+      make("h2", { dir: "auto" }, element.label),
       make("span", { class: "kind" }, ...kind),
-      ...(cited ? [make("span", { class: "tag" }, "cited")] : []),
-      down,
-      close,
+      ...(state.cited.has(element) ? [make("span", { class: "tag" }, "cited")] : []),
+      button("Show in the text", down, { class: "down" }),
+      button("×", close, { class: "close", "aria-label": "Close: show all nodes" }),
     ),
     make("div", { class: "whole" }, ...(element.node ? nodePanel(element) : edgePanel(element))),
   );
@@ -146,6 +144,5 @@ function dressDetail() {
 onChange((before, origin) => {
   if (origin !== "hover") dressDetail();
   if (state.selected === before.selected || !state.selected) return;
-  const what = state.selected.node ? describe(state.selected) : `edge: ${state.selected.relation}`;
-  byId("said").textContent = `${what}. Characters ${range(state.selected)}.`;
+  byId("said").textContent = `${describe(state.selected)}. Characters ${range(state.selected)}.`;
 });

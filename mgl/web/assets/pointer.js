@@ -1,31 +1,31 @@
 // Mouse, touch and keyboard on the graph.
 
+import { camera, canvas, fit, reveal, stage } from "./camera.js";
+import { byId, make, many, shorten } from "./dom.js";
+import { find, redraw, zoomBy } from "./graph.js";
+import { around, byWeight, change, children, drawable, plain, select, shown, state, tied, ties } from "./state.js";
+
 const pointers = new Map();
 let hold = null;
-
-const under = (target) => {
-  const found = target instanceof Element && target.closest("[data-ref]");
-  return found ? elements.get(found.dataset.ref) : null;
-};
 
 function local(event) {
   const box = stage.getBoundingClientRect();
   return [event.clientX - box.left, event.clientY - box.top];
 }
 
-graph.addEventListener("pointerdown", (event) => {
+canvas.addEventListener("pointerdown", (event) => {
   if (event.button) return;
-  pointers.set(event.pointerId, local(event));
-  graph.setPointerCapture(event.pointerId);
-  const area = event.target.classList.contains("area");
-  hold = { element: under(event.target), area, start: local(event), moved: false };
-  hide();
+  const start = local(event);
+  pointers.set(event.pointerId, start);
+  if (event.isTrusted) canvas.setPointerCapture(event.pointerId);
+  hold = { element: find(...start), start, moved: false };
+  hideTip();
 });
 
-graph.addEventListener("pointermove", (event) => {
+canvas.addEventListener("pointermove", (event) => {
   const now = local(event);
   if (!pointers.has(event.pointerId)) {
-    hover(under(event.target), now);
+    hover(find(...now), now);
     return;
   }
   const last = pointers.get(event.pointerId);
@@ -43,18 +43,17 @@ function release(event) {
   if (hold && !hold.moved && event.type === "pointerup") select(hold.element, "graph");
   hold = pointers.size ? { element: null, start: [0, 0], moved: true } : null;
 }
-graph.addEventListener("pointerup", release);
-graph.addEventListener("pointercancel", release);
-graph.addEventListener("pointerleave", () => hover(null));
+canvas.addEventListener("pointerup", release);
+canvas.addEventListener("pointercancel", release);
+canvas.addEventListener("pointerleave", () => hover(null));
 
-/** A node takes with it the leaves that hang on it alone; ground and areas move the camera. */
+/** A node takes with it the leaves that hang on it alone; all else moves the camera. */
 function drag(x, y) {
-  const node = hold.element && hold.element.node && !hold.area ? hold.element : null;
+  const node = hold.element?.node && !hold.element.hyperedge ? hold.element : null;
   if (!node) {
     camera.x += x;
     camera.y += y;
     camera.fitted = false;
-    pan();
     redraw();
     return;
   }
@@ -74,7 +73,7 @@ function pinch(id, now) {
   zoomBy(apart(now) / apart(last), (now[0] + other[0]) / 2, (now[1] + other[1]) / 2);
 }
 
-graph.addEventListener(
+canvas.addEventListener(
   "wheel",
   (event) => {
     event.preventDefault();
@@ -88,7 +87,8 @@ const tip = byId("tip");
 
 function hover(element, place) {
   if (element !== state.hovered) change({ hovered: element }, "hover");
-  if (!element || !place) return hide();
+  canvas.classList.toggle("over", Boolean(element));
+  if (!element || !place) return hideTip();
   const [title, body] = element.node
     ? [element.label, element.content]
     : [`${element.from.label} — ${element.relation} → ${element.to.label}`, element.quote];
@@ -102,8 +102,18 @@ function hover(element, place) {
   tip.style.top = `${fits ? below : Math.max(4, place[1] - tip.offsetHeight - 10)}px`;
 }
 
-function hide() {
+function hideTip() {
   tip.hidden = true;
+}
+
+export function describe(element) {
+  if (!element.node) return `edge: ${element.from.label} ${element.relation} ${element.to.label}`;
+  const cited = state.cited.has(element) ? ", cited by the answer" : "";
+  const others = tied(element).length;
+  if (element.layer) return `${element.look.name}: ${element.label}, holds ${many(children(element).length, "node")}`;
+  const edges = many(plain(element.out).length + plain(element.into).length, "edge");
+  const joins = element.hyperedge ? `joins ${many(others, "node")}` : `part of ${others}`;
+  return `${element.look.name}: ${element.label}, ${ties(element).length ? joins : edges}${cited}`;
 }
 
 const ARROWS = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] };
@@ -122,19 +132,23 @@ function toward(node, [dx, dy]) {
   return best;
 }
 
-function focus(node) {
-  for (const each of drawable) each.drawn.setAttribute("tabindex", each === node ? "0" : "-1");
-  reveal(node);
-  redrawNow();
-  node.drawn.focus({ preventScroll: true });
+/** The node that the keys move from: the one in hand, or the most connected. */
+function inHand() {
+  const held = state.hovered ?? state.selected;
+  return held?.node && !held.layer ? held : drawable.filter(shown).sort(byWeight)[0];
 }
 
-graph.addEventListener("keydown", (event) => {
-  const node = under(event.target);
+function moveTo(node) {
+  reveal(node);
+  change({ hovered: node }, "hover");
+  byId("said").textContent = describe(node);
+}
+
+canvas.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const node = inHand();
   if (event.key in ARROWS && node) {
-    const next = toward(node, ARROWS[event.key]);
-    if (next) focus(next);
+    moveTo((state.hovered ?? state.selected) ? (toward(node, ARROWS[event.key]) ?? node) : node);
   } else if ((event.key === "Enter" || event.key === " ") && node) {
     select(node, "graph");
   } else if (event.key === "+" || event.key === "=") {
@@ -149,8 +163,11 @@ graph.addEventListener("keydown", (event) => {
   }
   event.preventDefault();
 });
-graph.addEventListener("focusin", (event) => {
-  const node = under(event.target);
-  if (node && event.target.matches(":focus-visible")) change({ hovered: node }, "hover");
+canvas.addEventListener("focusout", () => change({ hovered: null }, "hover"));
+
+byId("zoom-in").addEventListener("click", () => zoomBy(1.4));
+byId("zoom-out").addEventListener("click", () => zoomBy(1 / 1.4));
+byId("zoom-fit").addEventListener("click", () => {
+  fit();
+  redraw();
 });
-graph.addEventListener("focusout", () => change({ hovered: null }, "hover"));

@@ -1,5 +1,7 @@
 // Kinds are told apart by shape as well as by colour.
 
+import { draw } from "./dom.js";
+
 const corners = (count, turn) =>
   Array.from({ length: count }, (_, index) => {
     const angle = turn + (index * 2 * Math.PI) / count;
@@ -16,30 +18,30 @@ const OUTLINES = {
   star: [corners(10, UP).map(([x, y], index) => (index % 2 ? [x * 0.5, y * 0.5] : [x, y])), 1.4],
 };
 
-/** The outline of a shape about the origin; all shapes of one radius look equally large. */
-function outline(shape, radius) {
+/** Add the outline of a shape to a path of a canvas; all shapes of one radius look equally large. */
+export function trace(path, shape, x, y, radius) {
   const known = OUTLINES[shape];
   if (!known) {
-    return `M${-radius} 0a${radius} ${radius} 0 1 0 ${2 * radius} 0a${radius} ${radius} 0 1 0 ${-2 * radius} 0z`;
+    path.moveTo(x + radius, y);
+    path.arc(x, y, radius, 0, 2 * Math.PI);
+    return;
   }
   const [points, scale] = known;
-  const at = ([x, y]) => `${(x * radius * scale).toFixed(2)} ${(y * radius * scale).toFixed(2)}`;
-  return `M${points.map(at).join("L")}z`;
+  points.forEach(([dx, dy], index) => {
+    const put = index ? "lineTo" : "moveTo";
+    path[put](x + dx * radius * scale, y + dy * radius * scale);
+  });
+  path.closePath();
 }
 
 /** A small sign of a kind, for the legend, lists and the panel. */
-function sign(look) {
+export function sign(look) {
+  const [points, scale] = OUTLINES[look.shape] ?? [null, 1];
+  const spots = points?.map(([x, y]) => `${(x * 5 * scale).toFixed(2)},${(y * 5 * scale).toFixed(2)}`);
+  const drawn = spots ? draw("polygon", { points: spots.join(" ") }) : draw("circle", { r: 5 });
   return draw(
     "svg",
     { class: `sign k${look.colour}`, viewBox: "-8 -8 16 16", "aria-hidden": "true" },
-    draw("path", { d: outline(look.shape, 5) }),
+    drawn,
   );
 }
-
-const several = (noun) => (noun.endsWith("y") ? `${noun.slice(0, -1)}ies` : `${noun}s`);
-const many = (count, noun) => `${count} ${count === 1 ? noun : several(noun)}`;
-
-const shorten = (text, length) => {
-  const signs = [...text.replace(/\s+/g, " ").trim()];
-  return signs.length > length ? signs.slice(0, length - 1).join("") + "…" : signs.join("");
-};

@@ -1,24 +1,46 @@
 // The text: every passage that the graph stands on, and the way to it.
 
+import { byId, make } from "./dom.js";
+import { byReading, data, drawable, elements, onChange, plain, select, shown, state } from "./state.js";
+
 const text = byId("text");
 const strip = byId("strip");
 const passages = new Map([...elements.keys()].map((ref) => [ref, []]));
 const covering = new Map();
+const ticks = new Map();
 
-function buildText() {
-  for (const piece of text.querySelectorAll("mark")) {
-    const refs = piece.dataset.refs.split(" ");
-    covering.set(piece, refs.map((ref) => elements.get(ref)));
-    refs.forEach((ref) => passages.get(ref).push(piece));
+export function buildText() {
+  text.append(...data.text.map(block));
+  byId("name").textContent = byId("name").title = data.name;
+  byId("size").textContent = `${data.length.toLocaleString("en")} characters`;
+  const sections = byId("sections");
+  sections.hidden = !data.sections.length;
+  sections.append(...data.sections.map(({ label, start }) => make("option", { value: start }, label)));
+  sections.addEventListener("change", () => bringStart(Number(sections.value)));
+}
+
+function block({ start, size, parts }) {
+  const made = make("div", { class: `block s${size}`, "data-start": start });
+  for (const part of parts) {
+    if (part.head !== undefined) {
+      made.append(make("h3", { class: "section", "data-start": part.start }, part.head));
+      continue;
+    }
+    const names = [part.flow && "flow", part.follows && "follows"].filter(Boolean).join(" ");
+    const attributes = { dir: "auto", class: names || null };
+    if (part.pieces.length) made.append(make("p", attributes, ...part.pieces.map(piece)));
+    made.append(...part.tail.map(piece));
   }
-  const length = Math.max(1, Number(byId("source").dataset.length));
-  strip.dataset.length = length;
-  for (const each of drawable) {
-    const top = (each.start / length) * 1000;
-    const high = Math.max(1.6, ((each.end - each.start) / length) * 1000);
-    each.tick = draw("rect", { class: `k${each.look.colour}`, x: 1, width: 8, y: top, height: high });
-    strip.append(each.tick);
-  }
+  return made;
+}
+
+function piece(given) {
+  if (typeof given === "string") return given;
+  const [words, look, refs] = given;
+  const mark = make("mark", { class: look, "data-refs": refs.join(" ") }, words);
+  covering.set(mark, refs.map((ref) => elements.get(ref)));
+  for (const ref of refs) passages.get(ref).push(mark);
+  return mark;
 }
 
 /** What is shown of some elements; that a hyperedge joins a node is said by either of the two.
@@ -29,22 +51,25 @@ const standing = (some) => {
 };
 
 /** All other elements that stand on some of the same characters. */
-function besides(element) {
-  const found = new Set(passages.get(element.ref).flatMap((piece) => covering.get(piece)));
+export function besides(element) {
+  const found = new Set(passages.get(element.ref).flatMap((mark) => covering.get(mark)));
   found.delete(element);
   return standing([...found]);
 }
 
 /** Bring a place to the upper third; again while blocks that come into sight change their size. */
-function bring(target, tries = 6) {
+export function bring(target, tries = 6) {
   const box = text.getBoundingClientRect();
   const place = target.getBoundingClientRect();
   const wanted = Math.min(box.height * 0.3, Math.max(8, (box.height - place.height) / 2));
-  const off = place.top - box.top - wanted;
-  text.scrollTop += off;
-  text.dataset.off = Math.round(target.getBoundingClientRect().top - box.top - wanted);
+  text.scrollTop += place.top - box.top - wanted;
   if (tries > 0) requestAnimationFrame(() => bring(target, tries - 1));
 }
+
+export const bringElement = (element) => {
+  const [first] = passages.get(element.ref);
+  if (first) bring(first);
+};
 
 function bringStart(start) {
   const heads = [...text.querySelectorAll("[data-start]")];
@@ -52,35 +77,47 @@ function bringStart(start) {
   if (found) bring(found);
 }
 
+/** Mark a range of characters that need not be an element's, and bring it into sight. */
+export function showRange(start, end) {
+  const range = findRange(start, end);
+  if (!range) return;
+  CSS.highlights?.set("passage", new Highlight(range));
+  bring({ getBoundingClientRect: () => range.getBoundingClientRect() });
+}
+
+function findRange(start, end) {
+  const blocks = [...text.querySelectorAll(".block")];
+  const first = blocks.findLastIndex((each) => Number(each.dataset.start) <= start);
+  if (first < 0) return null;
+  const range = document.createRange();
+  let [at, begun] = [Number(blocks[first].dataset.start), false];
+  for (const each of blocks.slice(first)) {
+    const walker = document.createTreeWalker(each, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+      const node = walker.currentNode;
+      if (node.parentElement.matches(".section")) continue;
+      const signs = [...node.data];
+      const unit = (offset) => signs.slice(0, offset).join("").length;
+      if (!begun && start < at + signs.length) {
+        range.setStart(node, unit(start - at));
+        begun = true;
+      }
+      if (begun && end <= at + signs.length) {
+        range.setEnd(node, unit(end - at));
+        return range;
+      }
+      at += signs.length;
+    }
+  }
+  return null;
+}
+
 text.addEventListener("click", (event) => {
-  const piece = event.target.closest("mark");
-  if (!piece || String(getSelection())) return;
-  const here = standing(covering.get(piece));
+  const mark = event.target.closest("mark");
+  if (!mark || String(getSelection())) return;
+  const here = standing(covering.get(mark));
   const next = here[(here.indexOf(state.selected) + 1) % here.length];
   if (next) select(next, "text");
-});
-
-/** A passage under the pointer shows where it is in the graph, and disturbs nothing else. */
-let glanced = null;
-function glance(element) {
-  if (element === glanced) return;
-  for (const [each, on] of [[glanced, false], [element, true]]) {
-    if (!each) continue;
-    for (const drawn of [each.drawn, each.area]) drawn?.classList.toggle("glance", on);
-    passages.get(each.ref).forEach((piece) => piece.classList.toggle("hand", on));
-  }
-  glanced = element;
-}
-text.addEventListener("pointerover", (event) => {
-  const piece = event.target.closest("mark");
-  glance(piece ? covering.get(piece).find(shown) || null : null);
-});
-text.addEventListener("pointerleave", () => glance(null));
-
-strip.addEventListener("click", (event) => {
-  const box = strip.getBoundingClientRect();
-  const part = (event.clientY - box.top) / box.height;
-  bringStart(part * Number(strip.dataset.length));
 });
 
 /** The next marked passage in reading order, from the selected one or from what is in sight. */
@@ -95,29 +132,51 @@ function move(way) {
 byId("before").addEventListener("click", () => move(-1));
 byId("after").addEventListener("click", () => move(1));
 
-const sections = byId("sections");
-if (sections) sections.addEventListener("change", () => bringStart(Number(sections.value)));
+/** Where in the text the graph stands, as a strip beside it. */
+function paintStrip() {
+  const [wide, high] = [strip.clientWidth, strip.clientHeight];
+  if (!high) return;
+  [strip.width, strip.height] = [wide * devicePixelRatio, high * devicePixelRatio];
+  const pen = strip.getContext("2d");
+  pen.scale(devicePixelRatio, devicePixelRatio);
+  const style = getComputedStyle(document.documentElement);
+  for (let index = 0; index < 8; index++) ticks.set(index, style.getPropertyValue(`--k${index}`));
+  for (const node of drawable.filter(shown)) {
+    const place = (offset) => (offset / Math.max(1, data.length)) * high;
+    pen.globalAlpha = node === state.selected ? 1 : 0.6;
+    pen.fillStyle = node === state.selected ? style.getPropertyValue("--ink") : ticks.get(node.look.colour);
+    pen.fillRect(2, place(node.start), wide - 4, Math.max(1.5, place(node.end) - place(node.start)));
+  }
+}
+strip.addEventListener("click", (event) => {
+  const box = strip.getBoundingClientRect();
+  bringStart(((event.clientY - box.top) / box.height) * data.length);
+});
+new ResizeObserver(paintStrip).observe(strip);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paintStrip);
 
-function dressText(before) {
-  const hand = state.hovered;
-  for (const [piece, here] of covering) {
-    piece.classList.toggle("on", here.includes(state.selected));
-    piece.classList.toggle("hand", Boolean(hand) && here.includes(hand));
-    piece.classList.toggle("off", !here.some(shown));
-    piece.classList.toggle("cited", here.some((each) => state.cited.has(each)));
-  }
-  for (const node of drawable) {
-    node.tick.classList.toggle("on", state.selected === node);
-    node.tick.toggleAttribute("hidden", !shown(node));
-  }
-  if (before.selected === state.selected) return;
-  for (const piece of text.querySelectorAll("[aria-current]")) piece.removeAttribute("aria-current");
-  if (state.selected) passages.get(state.selected.ref)[0].setAttribute("aria-current", "true");
+function mark(element, name, on) {
+  for (const each of (element && passages.get(element.ref)) ?? []) each.classList.toggle(name, on);
 }
 
 onChange((before, origin) => {
-  dressText(before);
-  if (state.selected && state.selected !== before.selected && origin !== "text") {
-    bring(passages.get(state.selected.ref)[0]);
+  mark(before.hovered, "hand", false);
+  mark(state.hovered, "hand", true);
+  if (origin === "hover") return;
+  mark(before.selected, "on", false);
+  mark(state.selected, "on", true);
+  for (const each of text.querySelectorAll("[aria-current]")) each.removeAttribute("aria-current");
+  if (state.selected) passages.get(state.selected.ref)[0]?.setAttribute("aria-current", "true");
+  const names = ["step", "hidden", "section", "cited"];
+  if (origin === "start" || names.some((name) => before[name] !== state[name])) {
+    for (const [each, here] of covering) {
+      each.classList.toggle("off", !here.some(shown));
+      each.classList.toggle("cited", here.some((one) => state.cited.has(one)));
+    }
+  }
+  paintStrip();
+  if (state.selected && state.selected !== before.selected) {
+    CSS.highlights?.delete("passage");
+    if (origin !== "text") bringElement(state.selected);
   }
 });

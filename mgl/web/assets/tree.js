@@ -1,8 +1,13 @@
 // The hierarchy as a tree: what a category holds is rendered when it is opened.
 
+import { hash } from "./detail.js";
+import { byId, make, many, number, shorten } from "./dom.js";
+import { sign } from "./shapes.js";
+import { categories, change, children, drawable, elements, holders, onChange, select, state, there } from "./state.js";
+
 const tree = byId("tree");
-const names = new Intl.Collator(undefined, { numeric: true });
-const inOrder = (nodes) => nodes.sort((one, other) => other.layer - one.layer || names.compare(one.label, other.label));
+const collator = new Intl.Collator(undefined, { numeric: true });
+const inOrder = (nodes) => nodes.sort((one, other) => other.layer - one.layer || collator.compare(one.label, other.label));
 
 /** A node is in the tree once below each category that holds it; the way to it is its key there. */
 const keysOf = (path) => path.map((_, index) => path.slice(0, index + 1).map((node) => node.ref).join("/"));
@@ -13,19 +18,19 @@ const reached = new Set();
 /** What is open only because the selected node is below it. */
 let trail = new Set();
 
-function row(node, key) {
+function treeRow(node, key) {
   const said = [sign(node.look), make("bdi", {}, shorten(node.label, 90))];
   const attributes = { "data-ref": node.ref, class: reached.has(key) ? "reached" : null };
   if (reached.has(key)) said.push(make("span", { class: "unseen" }, ", on the answer's path"));
   if (!node.layer) return make("li", {}, make("a", { href: hash(node), ...attributes }, ...said));
-  const below = inOrder(held(node));
+  const below = inOrder(children(node));
   const list = make("ul");
   const count = make("small", {}, `layer ${node.layer} · ${number.format(below.length)}`);
   const fold = make("details", {}, make("summary", attributes, ...said, " ", count), list);
   const fill = () => {
     if (list.childElementCount) return;
     if (below.length === 1) opened.add(`${key}/${below[0].ref}`);
-    list.append(...below.map((each) => row(each, `${key}/${each.ref}`)));
+    list.append(...below.map((each) => treeRow(each, `${key}/${each.ref}`)));
     dressTree(list);
   };
   fold.open = opened.has(key) || trail.has(key);
@@ -44,7 +49,7 @@ function plant() {
   const roots = inOrder(categories.filter((node) => there(node) && !holders(node).length));
   const alone = drawable.filter((node) => there(node) && !holders(node).length).length;
   const rest = alone ? [make("p", { class: "note" }, `${many(alone, "node")} in no category`)] : [];
-  tree.replaceChildren(make("ul", {}, ...roots.map((node) => row(node, node.ref))), ...rest);
+  tree.replaceChildren(make("ul", {}, ...roots.map((node) => treeRow(node, node.ref))), ...rest);
 }
 
 function dressTree(part) {
@@ -82,7 +87,9 @@ function growTree(before, origin) {
   else if (answer) bringRow(".reached");
 }
 
-if (tree) {
+byId("hierarchy").hidden = !categories.length;
+byId("sides").classList.toggle("three", categories.length > 0);
+if (categories.length) {
   onChange((before, origin) => {
     if (origin !== "hover") growTree(before, origin);
   });
@@ -95,9 +102,10 @@ if (tree) {
     if (!node.layer || (named && place.parentElement.open && state.selected !== node)) event.preventDefault();
     select(node, "tree");
   });
+  const hover = (hovered) => hovered === state.hovered || change({ hovered }, "hover");
   tree.addEventListener("pointerover", (event) => {
     const place = event.target.closest("a[data-ref]");
-    glance(place ? elements.get(place.dataset.ref) : null);
+    hover(place ? elements.get(place.dataset.ref) : null);
   });
-  tree.addEventListener("pointerleave", () => glance(null));
+  tree.addEventListener("pointerleave", () => hover(null));
 }

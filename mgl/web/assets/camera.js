@@ -1,0 +1,92 @@
+// Where things are on the stage. Places come with the data; the camera moves and zooms.
+
+import { byId } from "./dom.js";
+import { data, drawable, hyperedges, shown } from "./state.js";
+
+export const stage = byId("stage");
+export const canvas = byId("graph");
+export const camera = { x: 0, y: 0, zoom: 1, fitted: true };
+
+export const size = () => Math.max(0.4, Math.min(1.5, Math.sqrt(camera.zoom)));
+export const at = (node) => [node.x * camera.zoom, node.y * camera.zoom];
+
+export function fit() {
+  const [wide, high] = [stage.clientWidth, stage.clientHeight];
+  if (!drawable.length || !wide) return;
+  const bounds = [Infinity, Infinity, -Infinity, -Infinity];
+  for (const { x, y } of drawable) {
+    bounds[0] = Math.min(bounds[0], x);
+    bounds[1] = Math.min(bounds[1], y);
+    bounds[2] = Math.max(bounds[2], x);
+    bounds[3] = Math.max(bounds[3], y);
+  }
+  const [left, top, right, bottom] = bounds;
+  const room = hyperedges.length ? 44 : 0;
+  const across = (wide - 110 - room) / (right - left || 1);
+  const down = (high - 64 - room) / (bottom - top || 1);
+  camera.zoom = Math.max(0.02, Math.min(across, down, 1.6));
+  camera.x = wide / 2 - ((left + right) / 2) * camera.zoom;
+  camera.y = high / 2 - ((top + bottom) / 2) * camera.zoom - 5;
+  camera.fitted = true;
+}
+
+/** Move the camera only as far as it takes to see the element. */
+export function reveal(element) {
+  if (element.layer) return;
+  const edge = 48;
+  for (const node of element.node ? [element] : [element.from, element.to]) {
+    const [x, y] = at(node);
+    const [seenX, seenY] = [x + camera.x, y + camera.y];
+    const [wide, high] = [stage.clientWidth, stage.clientHeight];
+    if (seenX < edge || seenX > wide - edge) camera.x = wide / 2 - x;
+    if (seenY < edge || seenY > high - edge) camera.y = high / 2 - y;
+  }
+}
+
+/** The curve of an edge from rim to rim: start, handle, end. A loop has none. */
+export function curve(edge) {
+  const [ax, ay] = at(edge.from);
+  const [bx, by] = at(edge.to);
+  const scale = size();
+  const length = Math.hypot(bx - ax, by - ay) || 1;
+  const bent = edge.bend * Math.min(1.4, scale);
+  const cx = (ax + bx) / 2 - ((by - ay) / length) * bent;
+  const cy = (ay + by) / 2 + ((bx - ax) / length) * bent;
+  const rim = (x, y, radius) => {
+    const far = Math.hypot(cx - x, cy - y) || 1;
+    const step = Math.min(radius * scale * 1.12 + 2, far);
+    return [x + ((cx - x) / far) * step, y + ((cy - y) / far) * step];
+  };
+  return [rim(ax, ay, edge.from.radius), [cx, cy], rim(bx, by, edge.to.radius + 1.5)];
+}
+
+export const reach = (edge) => edge.from.radius * size() + 18 + 12 * edge.turn;
+
+/** Where the name of an edge stands. */
+export function middle(edge) {
+  if (edge.from === edge.to) {
+    const [x, y] = at(edge.from);
+    return [x, y - 1.5 * reach(edge)];
+  }
+  const [[sx, sy], [cx, cy], [tx, ty]] = curve(edge);
+  return [(sx + tx + 2 * cx) / 4, (sy + ty + 2 * cy) / 4];
+}
+
+/** The nodes and edges that are shown and in sight. */
+export function inSight() {
+  const [left, top] = [-camera.x - 60, -camera.y - 60];
+  const [right, bottom] = [left + stage.clientWidth + 120, top + stage.clientHeight + 120];
+  const seen = (node) => {
+    const [x, y] = at(node);
+    return x >= left && x <= right && y >= top && y <= bottom;
+  };
+  const beside = (edge) => {
+    const [ax, ay] = at(edge.from);
+    const [bx, by] = at(edge.to);
+    return (ax < left && bx < left) || (ax > right && bx > right) || (ay < top && by < top) || (ay > bottom && by > bottom);
+  };
+  return {
+    nodes: drawable.filter((node) => shown(node) && seen(node)),
+    edges: data.edges.filter((edge) => shown(edge) && !beside(edge)),
+  };
+}

@@ -1,0 +1,129 @@
+// The log as a feed: each edit, the call that proposed it, and what became of both.
+
+import { byId, button, fill, make, many, number, shorten } from "./dom.js";
+import { api, fetchJson, live, load } from "./source.js";
+import { data, findNode, onChange, select, state } from "./state.js";
+import { showRange } from "./text.js";
+
+const feed = byId("log");
+const rows = byId("log-rows");
+const which = byId("log-which");
+let entries = null;
+
+export async function openLog() {
+  if (entries) return;
+  entries = { edits: [], calls: [] };
+  rows.replaceChildren(make("li", { class: "note" }, "Loading…"));
+  try {
+    entries.edits = (await load("log"))?.edits ?? [];
+    if (live) entries.calls = (await load("calls")).calls;
+  } catch (error) {
+    rows.replaceChildren(make("li", { class: "wrong" }, error.message));
+    entries = null;
+    return;
+  }
+  which.querySelector("[value=calls]").hidden = !live;
+  which.addEventListener("change", drawLog);
+  drawLog();
+}
+
+function drawLog() {
+  if (!entries) return;
+  const all = which.value === "calls" ? entries.calls : entries.edits;
+  const wanted = which.value === "rejected" ? all.filter(({ outcome }) => outcome === "rejected") : all;
+  const found = state.query ? wanted.filter((each) => JSON.stringify(each).toLowerCase().includes(state.query)) : wanted;
+  byId("log-count").textContent = many(found.length, which.value === "calls" ? "call" : "edit");
+  rows.replaceChildren();
+  fill(rows, found, which.value === "calls" ? callRow : editRow, 100);
+}
+
+/** A row that says more when it is opened. */
+function opening(head, more) {
+  const made = make("details", {}, make("summary", {}, ...head));
+  made.addEventListener("toggle", () => {
+    if (made.open && made.childElementCount === 1) made.append(...more());
+  });
+  return make("li", {}, made);
+}
+
+const outcome = (name) => make("span", { class: `outcome ${name}` }, name);
+const say = (value) => (typeof value === "string" ? value : JSON.stringify(value));
+const given = (payload) => Object.entries(payload).filter(([, value]) => value !== null && value !== "");
+
+function editRow(edit) {
+  const words = given(edit.payload).map(([name, value]) => `${name} ${say(value)}`).join(" · ");
+  const head = [
+    make("small", {}, `step ${number.format(edit.chunk + 1)}`),
+    " ",
+    make("b", {}, edit.op),
+    " ",
+    outcome(edit.outcome),
+    " ",
+    make("span", { class: "words", dir: "auto" }, shorten(words, 160)),
+  ];
+  return opening(head, () => [
+    edit.reason ? make("p", { class: "reason" }, `${edit.outcome === "rejected" ? "Rejected" : "Repaired"}: ${edit.reason}`) : "",
+    pairs(given(edit.payload).map(([name, value]) => [name, say(value)])),
+    edit.quote ? make("blockquote", { dir: "auto" }, edit.quote) : "",
+    make("div", { class: "acts" }, ...acts(edit)),
+  ]);
+}
+
+function acts({ start, end, payload, call_key: key }) {
+  const node = findNode(payload.id) ?? findNode(payload.node_id) ?? findNode(payload.name);
+  return [
+    start === null ? "" : button("Show in the text", () => showRange(start, end)),
+    node ? button("Show in the graph", () => select(node)) : "",
+    key && live ? button("The call that proposed it", (event) => showCall(key, event.target)) : "",
+    key && !live ? make("span", { class: "note" }, "The call is not in this file.") : "",
+  ];
+}
+
+function callRow(call) {
+  const head = [
+    make("b", {}, call.stage),
+    " ",
+    outcome(call.outcome),
+    " ",
+    make("small", {}, spent(call)),
+  ];
+  return opening(head, () => {
+    const place = make("div", {}, "…");
+    showCall(call.key, place);
+    return [place];
+  });
+}
+
+const spent = ({ input_tokens: read, output_tokens: written, seconds }) =>
+  `${number.format(read ?? 0)} tokens read, ${number.format(written ?? 0)} written, ${seconds.toFixed(1)} s`;
+
+async function showCall(key, place) {
+  try {
+    const call = await fetchJson(api("memories", data.memory_id, "calls", key));
+    place.replaceWith(callPanel(call));
+  } catch (error) {
+    place.replaceWith(make("p", { class: "wrong" }, error.message));
+  }
+}
+
+function callPanel(call) {
+  const facts = [["stage", call.stage], ["outcome", call.outcome], ["model", call.model], ["spent", spent(call)], ["stopped", call.finish_reason], ["constraint", call.way], ["error", call.error]];
+  const message = ({ role, content }) => [make("h4", {}, role), make("pre", { dir: "auto" }, content)];
+  return make(
+    "div",
+    { class: "call" },
+    pairs(facts.filter(([, value]) => value)),
+    ...call.messages.flatMap(message),
+    make("h4", {}, "reply"),
+    make("pre", { class: "reply", dir: "auto" }, call.reply ?? "None came back."),
+  );
+}
+
+function pairs(some) {
+  const row = ([name, value]) => make("div", {}, make("dt", {}, name), make("dd", { dir: "auto" }, value));
+  return make("dl", {}, ...some.map(row));
+}
+
+onChange((before, origin) => {
+  if (origin === "search" && !feed.hidden) drawLog();
+});

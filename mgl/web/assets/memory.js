@@ -1,0 +1,80 @@
+// The page of one memory. The address says what is open; what is opened is written to the address.
+
+import { answered, buildAnswers } from "./answers.js";
+import { camera, fit, stage } from "./camera.js";
+import { buildKinds, buildPlaces, buildReplay, goTo } from "./controls.js";
+import { hash } from "./detail.js";
+import { byId, many } from "./dom.js";
+import { buildGraph, paint } from "./graph.js";
+import { openLog } from "./log.js";
+import { live } from "./source.js";
+import { categories, change, data, elements, hyperedges, onChange, plain, select, state, there } from "./state.js";
+import { buildText } from "./text.js";
+import { hasTimes } from "./timeline.js";
+import "./tree.js";
+
+const addresses = new Map();
+for (const each of elements.values()) addresses.set(`${each.node ? "node" : "edge"}=${each.id}`, each);
+
+function readAddress() {
+  const wanted = new URLSearchParams(location.hash.slice(1));
+  const step = Number.parseInt(wanted.get("step"), 10);
+  if (Number.isFinite(step)) goTo(step - 1);
+  for (const kind of ["node", "edge"]) {
+    if (wanted.has(kind)) select(addresses.get(`${kind}=${wanted.get(kind)}`) || null, "address");
+  }
+}
+
+addEventListener("hashchange", readAddress);
+onChange((before, origin) => {
+  if (state.selected === before.selected || origin === "address") return;
+  history.replaceState(null, "", state.selected ? hash(state.selected) : "#");
+});
+
+function count() {
+  const now = (some) => some.filter(there).length;
+  const areas = now(hyperedges);
+  const edges = now(plain(data.edges));
+  const said = [many(now(data.nodes) - areas - now(categories), "node")];
+  if (areas) said.push(many(areas, "hyperedge"));
+  if (categories.length) said.push(many(now(categories), "category"));
+  if (edges || !areas) said.push(many(edges, "edge"));
+  return said.join(", ");
+}
+
+const VIEWS = { graph: ["stage", "foot", "detail"], timeline: ["timeline", "detail"], log: ["log"] };
+
+function show(view) {
+  for (const id of new Set(Object.values(VIEWS).flat())) byId(id).hidden = !VIEWS[view].includes(id);
+  for (const each of byId("views").children) each.setAttribute("aria-pressed", String(each.value === view));
+  byId("filters").hidden = view === "log";
+  if (view === "log") openLog();
+  change({}, "view");
+}
+
+function buildViews() {
+  byId("view-timeline").hidden = !hasTimes;
+  byId("views").addEventListener("click", (event) => {
+    if (event.target.value) show(event.target.value);
+  });
+}
+
+document.title = `${data.name} · mgl`;
+byId("back").hidden = !live;
+byId("title").textContent = data.name;
+byId("about").textContent = [data.memory, data.model, count(), `memory ${data.memory_id}`].join(" · ");
+buildGraph();
+buildText();
+buildAnswers();
+buildKinds();
+buildPlaces();
+buildReplay();
+buildViews();
+new ResizeObserver(() => {
+  if (camera.fitted) fit();
+  paint();
+}).observe(stage);
+fit();
+change(answered(), "start");
+readAddress();
+document.documentElement.dataset.ready = "true";

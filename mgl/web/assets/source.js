@@ -1,0 +1,97 @@
+// Where the page has its data from: the file that it is, or the server that it came from.
+
+import { make } from "./dom.js";
+
+const held = document.getElementById("data");
+const parts = held ? JSON.parse(held.textContent) : {};
+const KEY = "mgl-key";
+
+/** Whether a server answers; else the page is a file, which holds all that it shows. */
+export const live = !held;
+export const memory = new URLSearchParams(location.search).get("id") ?? "";
+export const api = (...path) => `/api/${path.map(encodeURIComponent).join("/")}`;
+
+/** A part of the memory's data; null where a file does not hold it. */
+export async function load(part) {
+  return live ? fetchJson(api("memories", memory, part)) : (parts[part] ?? null);
+}
+
+export async function fetchJson(path, body) {
+  const answer = await send(path, body);
+  return answer.json();
+}
+
+/** Post a body, and hand over each event of the answer as it comes. */
+export async function follow(path, body, hear) {
+  const answer = await send(path, body, "text/event-stream");
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const lines = (rest + value).split("\n");
+    rest = lines.pop();
+    for (const line of lines) {
+      if (!line.startsWith("data: {")) continue;
+      const event = JSON.parse(line.slice(6));
+      if (event.error) throw new Error(event.error.message);
+      hear(event);
+    }
+  }
+}
+
+async function send(path, body, accept = "application/json") {
+  for (;;) {
+    const key = sessionStorage.getItem(KEY) ?? (await askKey(""));
+    const answer = await fetch(path, {
+      method: body === undefined ? "GET" : "POST",
+      headers: { authorization: `Bearer ${key}`, accept },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+    if (answer.ok) return answer;
+    const said = await answer.json().catch(() => null);
+    const message = said?.error?.message ?? `the server said ${answer.status}`;
+    if (answer.status !== 401) throw new Error(message);
+    sessionStorage.removeItem(KEY);
+    await askKey(message);
+  }
+}
+
+let asking = null;
+
+/** Ask for the key, once for all requests that wait for it. */
+function askKey(wrong) {
+  asking ??= new Promise((done) => {
+    const input = make("input", { id: "key", type: "password", autocomplete: "off", required: true });
+    const form = make(
+      "form",
+      {},
+      make("h1", { id: "key-title" }, "mgl"),
+      make("label", { for: "key" }, "The key that `mgl up` printed"),
+      input,
+      make("p", { class: "wrong", role: "alert" }, wrong),
+      make("button", {}, "Open"),
+    );
+    const box = make("dialog", { class: "key", "aria-labelledby": "key-title" }, form);
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      sessionStorage.setItem(KEY, input.value.trim());
+      box.remove();
+      asking = null;
+      done(input.value.trim());
+    });
+    box.addEventListener("cancel", (event) => event.preventDefault());
+    document.body.append(box);
+    box.showModal();
+  });
+  return asking;
+}
+
+/** A link may bring the key behind its #, which no server is sent; it does not stay there. */
+function takeKey() {
+  const given = new URLSearchParams(location.hash.slice(1));
+  if (!given.has("key")) return;
+  sessionStorage.setItem(KEY, given.get("key"));
+  history.replaceState(null, "", location.pathname + location.search);
+}
+if (live) takeKey();
