@@ -20,10 +20,13 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from mgl import registry
+from mgl.api.relay import tell
 from mgl.errors import StoreError, UsageError
 from mgl.lab import Lab
 from mgl.lab.talk import Talk
+from mgl.llm.progress import listen
 from mgl.memories.results import answer_json, citation_json, usage_json
+from mgl.memories.turns import read_answer
 from mgl.peers.wire import NotServed
 from mgl.retrieval.lexical import LexicalIndex
 from mgl.store import MemoryRecord
@@ -150,16 +153,20 @@ class Memories:
         return await asyncio.to_thread(do)
 
     async def ask(self, source: str, question: Question) -> dict[str, Any]:
-        """Answer from a memory that is there; nothing is built for it."""
+        """Answer from a memory that is there; nothing is built for it.
+
+        Who hears the progress is told the answer as it is written, where the engine streams.
+        """
         found = await self._find_any(source)
-        if isinstance(found, _Open):
-            identity = found.talk.id
-            answer, usage = await self._work(found, lambda talk: talk.answer(question))
-        else:
-            identity = found.id
-            async with self._working:
-                asked = await asyncio.to_thread(self.lab.ask, found, question)
-            answer, usage = asked.answer, asked.usage
+        with listen(_tell_answer):
+            if isinstance(found, _Open):
+                identity = found.talk.id
+                answer, usage = await self._work(found, lambda talk: talk.answer(question))
+            else:
+                identity = found.id
+                async with self._working:
+                    asked = await asyncio.to_thread(self.lab.ask, found, question)
+                answer, usage = asked.answer, asked.usage
         return {**answer_json(answer), "memory_id": identity, "usage": usage_json(usage)}
 
     async def search(self, source: str, query: str, limit: int = 10) -> list[dict[str, Any]]:
@@ -177,9 +184,13 @@ class Memories:
         return await asyncio.to_thread(rank)
 
     async def list_all(self) -> list[dict[str, Any]]:
-        """List every memory, the newest first."""
-        found = await asyncio.to_thread(self.lab.memories)
-        return [each.to_json() for each in found]
+        """List every memory, the newest first, with its age and what it has cost."""
+
+        def do() -> list[dict[str, Any]]:
+            costs = self.lab.costs()
+            return [{**each.to_json(), **asdict(costs[each.id])} for each in self.lab.memories()]
+
+        return await asyncio.to_thread(do)
 
     async def show(self, source: str) -> dict[str, Any]:
         """Say what a memory is, and how large."""
@@ -247,6 +258,11 @@ class Memories:
             return graph
 
         return await asyncio.to_thread(do)
+
+
+def _tell_answer(reply: str) -> None:
+    if answer := read_answer(reply):
+        tell({"answer": answer})
 
 
 def grows(kind: str) -> bool:

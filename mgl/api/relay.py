@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-__all__ = ["Relay", "hearing"]
+__all__ = ["Relay", "hearing", "tell"]
 
 Hear = Callable[[dict[str, Any]], object]
 """Is given each event, from any thread."""
@@ -29,15 +29,17 @@ def hearing(hear: Hear) -> Iterator[None]:
         _HEAR.reset(token)
 
 
+def tell(event: dict[str, Any]) -> None:
+    """Tell the one who hears now, if anybody does."""
+    if (hear := _HEAR.get()) is not None:
+        hear(event)
+
+
 class Relay:
     """An observer that tells the one who hears now."""
 
     def progress(self, stage: str, done: int, total: int) -> None:
-        self._tell({"stage": stage, "done": done, "total": total})
+        tell({"stage": stage, "done": done, "total": total})
 
     def note(self, text: str) -> None:
-        self._tell({"note": text})
-
-    def _tell(self, event: dict[str, Any]) -> None:
-        if (hear := _HEAR.get()) is not None:
-            hear(event)
+        tell({"note": text})

@@ -3,8 +3,9 @@
     async with Server(home, keys, open_lab) as server:
         ...  # OpenAI(base_url=server.base_url, api_key=keys.add(OWNER))
 
-Every request but ``/health`` brings a key, which says whose memories it may use. Each tenant has a
-lab of its own over a store of its own, opened with the first request.
+Every request brings a key, which says whose memories it may use, but for ``/health`` and the
+inspector's frame and scripts. Each tenant has a lab of its own over a store of its own, opened with
+the first request.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from mgl.api.chat import Chat
+from mgl.api.inspector import FOLDER, INSPECTOR
+from mgl.api.inspector import list_routes as list_pages
 from mgl.api.jobs import Jobs
 from mgl.api.keys import OWNER, Keys, tenant_folder
 from mgl.api.limits import MOST_BYTES, RATE, Bucket, read_limited
@@ -54,6 +57,7 @@ WRONG_KEYS: Final = 60
 """Requests a minute with a key that is none, of all together."""
 MOST_CONNECTIONS: Final = 512
 THREADS: Final = 96
+ALL: Final = (*ENDPOINTS, *INSPECTOR)
 CONVERSATION: Final = "x-mgl-conversation"
 
 JOBS: Final = "jobs"
@@ -179,7 +183,8 @@ class Server(Listener):
                 Route("/v1/models/{name:path}", _one_model, methods=["GET"]),
                 Route("/v1/chat/completions", self._chat, methods=["POST"]),
                 Route("/api/openapi.json", _describe, methods=["GET"]),
-                *(Route(each.path, self._serve(each), methods=[each.method]) for each in ENDPOINTS),
+                *(Route(each.path, self._serve(each), methods=[each.method]) for each in ALL),
+                *list_pages(),
                 *self._mcp,
             ],
             middleware=[Middleware(_Door, server=self)],
@@ -237,7 +242,7 @@ def _tenant_in(context: Any) -> Tenant:
 
 
 class _Door:
-    """Lets in what may come in; all but ``/health`` says whose it is."""
+    """Lets in what may come in; what is about a tenant says whose it is."""
 
     def __init__(self, app: ASGIApp, server: Server) -> None:
         self._app = app
@@ -250,7 +255,7 @@ class _Door:
         if scope["type"] == "http":
             headers = Headers(scope=scope)
             try:
-                if scope["path"] == "/health":
+                if _is_open(scope["path"]):
                     self._server.check_sender(headers)
                 else:
                     scope["mgl.tenant"] = await self._server.admit(headers)
@@ -259,6 +264,11 @@ class _Door:
                 await JSONResponse(body, status)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
+
+
+def _is_open(path: str) -> bool:
+    """Whether what is there is the same for all."""
+    return path in ("/", "/health") or path.startswith(FOLDER)
 
 
 async def _health(request: Request) -> Response:
@@ -272,7 +282,7 @@ async def _describe(request: Request) -> Response:
     from starlette.responses import JSONResponse
 
     del request
-    return JSONResponse(describe(ENDPOINTS))
+    return JSONResponse(describe(ALL))
 
 
 async def _models(request: Request) -> Response:

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from mgl.api.openapi import describe
-from mgl.api.rest import ENDPOINTS
+from mgl.api.server import ALL
 from mgl.errors import EngineRejected
 from mgl.lab import Lab
 from tests.api.conftest import Serve, Served
@@ -211,7 +211,7 @@ async def test_what_is_not_there_is_said_without_telling_where_things_are(
     serve: Serve, mgl_home: Path
 ) -> None:
     async with serve() as served, client(served) as http:
-        for path in ("/api/memories/nobody", "/api/jobs/none", "/api/none", "/"):
+        for path in ("/api/memories/nobody", "/api/jobs/none", "/api/none", "/inspect/none"):
             answer = await http.get(path)
             assert answer.status_code == 404
             assert str(mgl_home) not in answer.text
@@ -220,10 +220,10 @@ async def test_what_is_not_there_is_said_without_telling_where_things_are(
 async def test_the_description_names_all_that_is_served(serve: Serve) -> None:
     async with serve() as served, client(served) as http:
         described = (await http.get("/api/openapi.json")).json()
-    assert described == json.loads(json.dumps(describe(ENDPOINTS)))
+    assert described == json.loads(json.dumps(describe(ALL)))
     assert {
         (method.upper(), path) for path, each in described["paths"].items() for method in each
-    } == {(each.method, each.path) for each in ENDPOINTS}
+    } == {(each.method, each.path) for each in ALL}
     names = set(described["components"]["schemas"])
     refs = {part.split('"')[0] for part in json.dumps(described).split("#/components/schemas/")[1:]}
     assert refs <= names

@@ -1,0 +1,156 @@
+"""The inspector: the page's frame and scripts, and the endpoints that only it needs.
+
+Frame and scripts hold nothing of anybody, so they are given without a key; what they show is
+fetched with one, which the browser keeps for the tab. No script or style stands in a page, and none
+comes from elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from importlib import resources
+from string import Template
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mgl.api.rest import Call, Endpoint
+from mgl.memories.results import call_json, edit_json
+from mgl.peers.wire import NotServed
+from mgl.web.escape import asset, make_visible
+from mgl.web.page import page_data
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+__all__ = ["FOLDER", "INSPECTOR", "list_routes"]
+
+FOLDER: Final = "/inspect/"
+
+_PAGES: Final = {"": "list", "memory": "memory"}
+"""The pages by their addresses: each a frame, and a script of the same name that fills it."""
+_TYPES: Final = {".js": "text/javascript", ".css": "text/css"}
+_HEADERS: Final = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+
+
+class TopicIn(BaseModel):
+    """Changes of a topic: what is left out stays as it is."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    topic: str = Field(min_length=1)
+    summary: str | None = None
+    keywords: list[str] | None = None
+    frozen: bool | None = None
+    unlink: list[str] = []
+
+
+async def _page(call: Call) -> Any:
+    record = await call.memories.find(call.path["memory"])
+    lab = call.memories.lab
+    return make_visible(await asyncio.to_thread(lambda: page_data(lab.view(record.id))))
+
+
+async def _log(call: Call) -> Any:
+    record = await call.memories.find(call.path["memory"])
+    lab = call.memories.lab
+
+    def do() -> list[Any]:
+        document = lab.document(record.id)
+        return [edit_json(edit, document) for edit in lab.edits(record.id)]
+
+    return make_visible({"edits": await asyncio.to_thread(do)})
+
+
+async def _calls(call: Call) -> Any:
+    record = await call.memories.find(call.path["memory"])
+    calls = await asyncio.to_thread(call.memories.lab.calls, record.id)
+    return make_visible({"calls": [call_json(each) for each in calls]})
+
+
+async def _call(call: Call) -> Any:
+    await call.memories.find(call.path["memory"])
+    key = call.path["key"]
+    found = await asyncio.to_thread(call.memories.lab.call, key)
+    if found is None:
+        raise NotServed(f"there is no call {key!r}", hint="list the calls for their keys")
+    messages = [{"role": each.role, "content": each.content} for each in found.request.messages]
+    reply = None if found.completion is None else found.completion.text
+    return make_visible({**call_json(found), "messages": messages, "reply": reply})
+
+
+async def _edit(call: Call) -> Any:
+    what: TopicIn = call.body
+    record = await call.memories.find(call.path["memory"])
+    await call.memories.work(
+        record.id,
+        None,
+        lambda talk: talk.edit(
+            what.topic,
+            summary=what.summary,
+            keywords=what.keywords,
+            frozen=what.frozen,
+            unlink=what.unlink,
+        ),
+    )
+    return {"topic": what.topic}
+
+
+INSPECTOR: Final = (
+    Endpoint("GET", "/api/memories/{memory}/page", _page, "Show all that its page shows."),
+    Endpoint("GET", "/api/memories/{memory}/log", _log, "List its edits, in order."),
+    Endpoint("GET", "/api/memories/{memory}/calls", _calls, "List the model calls made for it."),
+    Endpoint("GET", "/api/memories/{memory}/calls/{key}", _call, "Show a call with its words."),
+    Endpoint(
+        "POST",
+        "/api/memories/{memory}/edit",
+        _edit,
+        "Correct, freeze or unlink a topic of a conversation.",
+        body=TopicIn,
+    ),
+)
+
+
+def list_routes() -> Sequence[Route]:
+    """The pages and what they load."""
+    from starlette.responses import RedirectResponse, Response
+    from starlette.routing import Route
+
+    folder = resources.files("mgl.web") / "assets"
+    names = {each.name for each in folder.iterdir() if each.name.endswith(tuple(_TYPES))}
+
+    async def serve(request: Request) -> Response:
+        name = request.path_params.get("name", "")
+        if name in _PAGES:
+            return Response(_frame(_PAGES[name]), media_type="text/html", headers=_HEADERS)
+        if name not in names:
+            raise NotServed("this is not served here", hint=f"see {FOLDER}")
+        kind = _TYPES[name[name.rindex(".") :]]
+        return Response(asset(name), media_type=kind, headers=_HEADERS)
+
+    async def go(request: Request) -> Response:
+        del request
+        return RedirectResponse(FOLDER)
+
+    return [Route("/", go), Route(FOLDER, serve), Route(f"{FOLDER}{{name}}", serve)]
+
+
+def _frame(name: str) -> str:
+    return Template(asset(f"{name}.html")).substitute(
+        head=(
+            "<title>mgl</title>\n"
+            '<link rel="stylesheet" href="palette.css">\n<link rel="stylesheet" href="page.css">'
+        ),
+        scripts=f'<script type="module" src="{name}.js"></script>',
+    )

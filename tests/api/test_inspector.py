@@ -1,0 +1,137 @@
+"""The inspector, live: what it gives without a key, and what a reader sees and does with one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import httpx
+import pytest
+
+from mgl.api.inspector import INSPECTOR
+from mgl.api.keys import OWNER
+from tests.api.conftest import Serve, Served
+from tests.api.test_rest import HORSE, client, finish
+from tests.cli.server import story
+from tests.web.conftest import chromium  # noqa: F401
+from tests.web.tab import Tab, open_tab
+
+ATTACK = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
+
+
+async def test_the_frame_is_open_and_all_data_want_the_key(serve: Serve) -> None:
+    async with serve() as served, httpx.AsyncClient(base_url=served.root) as http:
+        root = await http.get("/")
+        assert (root.status_code, root.headers["location"]) == (307, "/inspect/")
+        for name, kind in (
+            ("", "text/html"),
+            ("memory", "text/html"),
+            ("list.js", "text/javascript"),
+            ("page.css", "text/css"),
+        ):
+            answer = await http.get(f"/inspect/{name}")
+            assert answer.status_code == 200
+            assert answer.headers["content-type"].startswith(kind)
+            policy = answer.headers["content-security-policy"]
+            assert "script-src 'self'" in policy
+            assert "unsafe" not in policy
+            assert not {"<style", " style=", "<script>", " onload="} & {*answer.text.split(" ")}
+        for name in ("../escape.py", "..%2fescape.py", "%2e%2e/page.py", "memory.html", "x.js"):
+            assert (await http.get(f"/inspect/{name}")).status_code in (401, 404), name
+        for each in INSPECTOR:
+            path = each.path.format(memory="diary", key="k")
+            assert (await http.request(each.method, path)).status_code == 401
+        elsewhere = await http.get("/inspect/", headers={"Host": "evil.example"})
+        assert elsewhere.status_code == 401
+
+
+async def test_an_edit_leads_to_the_call_that_proposed_it(serve: Serve) -> None:
+    async with serve(preset="paper") as served, client(served) as http:
+        given = await http.post(
+            "/api/documents", params={"name": "book.txt"}, content=story(8).encode()
+        )
+        page = f"/api/memories/{(await finish(http, given.json()['id']))['memory_id']}"
+        edits = (await http.get(f"{page}/log")).json()["edits"]
+        edit = next(each for each in edits if each["op"] == "add_node")
+        assert (edit["outcome"], edit["quote"]) == ("applied", "P0 met P1.")
+        call = (await http.get(f"{page}/calls/{edit['call_key']}")).json()
+        assert call["outcome"] == "ok"
+        assert "P0 met P1." in call["reply"]
+        assert "P0 met P1." in call["messages"][-1]["content"]
+        calls = (await http.get(f"{page}/calls")).json()["calls"]
+        assert call["key"] in {each["key"] for each in calls}
+        assert (await http.get(f"{page}/calls/none")).status_code == 404
+        (memory,) = (await http.get("/api/memories")).json()["memories"]
+        assert (memory["calls"], memory["edits"]) == (len(calls), len(edits))
+
+
+async def tell(served: Served, name: str = "diary") -> None:
+    """Tell two sessions, so that the first is a topic, and wait for it."""
+    turns = [
+        {"speaker": "Ann", "text": text, "time": f"2024-05-{day:02}T10:00", "session": str(day)}
+        for day, text in ((1, HORSE), (1, f"I painted {ATTACK} today"), (9, "It rains"))
+    ]
+    async with client(served) as http:
+        lines = "\n".join(map(json.dumps, turns))
+        await http.post(f"/api/conversations/{name}/file", content=lines)
+    memories = (await served.open_tenant(OWNER)).memories
+    await memories.work(name, None, lambda talk: talk.settle())
+
+
+@pytest.mark.browser
+async def test_a_reader_finds_asks_and_corrects_a_memory(
+    serve: Serve,
+    chromium: str,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    async with serve() as served:
+        await tell(served)
+        await asyncio.to_thread(_read, served.root, served.key, chromium, tmp_path)
+
+
+def _read(root: str, key: str, browser: str, folder: Path) -> None:
+    with open_tab(browser, folder) as tab:
+        _enter(tab, root, key)
+        tab.run("document.querySelector('td a').click()")
+        tab.wait("location.pathname.endsWith('memory') && document.documentElement.dataset.ready")
+        assert ATTACK in tab.run("document.querySelector('#text').textContent")
+        assert tab.run("document.title") == "diary · mgl"
+        assert tab.run("document.querySelectorAll('#text img, #text script').length") == 0
+        tab.run("document.querySelector('#question').focus()")
+        for sign in "What is the horse called?":
+            tab.press(sign)
+        tab.press("Enter", 13)
+        assert tab.wait("document.querySelector('.chip')?.title") == HORSE
+        assert tab.run("document.querySelector('.answer').textContent") == HORSE
+        assert tab.run("[...CSS.highlights.get('passage')].join()") == HORSE
+        _correct(tab)
+
+
+def _enter(tab: Tab, root: str, key: str) -> None:
+    """By a wrong key, then by the right one in the link, which does not stay there."""
+    tab.call("Page.navigate", url=f"{root}/inspect/#key=wrong")
+    assert "key is not right" in tab.wait("document.querySelector('.wrong')?.textContent")
+    tab.show(f"{root}/inspect/#key={key}")
+    assert tab.wait("document.querySelector('td a')?.textContent") == "diary"
+    assert key not in tab.run("location.href")
+    assert "3 turns" in tab.run("document.querySelector('tbody').textContent")
+
+
+def _correct(tab: Tab) -> None:
+    """Open the topic from the timeline, change and freeze it, and find both in the log."""
+    tab.run("document.querySelector('#views [value=timeline]').click()")
+    tab.run("document.querySelector('#timeline a').click()")
+    tab.run("[...document.querySelectorAll('.by-hand button')][0].click()")
+    tab.wait("!!document.querySelector('#summary')")
+    tab.run("document.querySelector('#summary').value = 'Star is a horse.'")
+    tab.run("document.querySelector('#frozen').checked = true")
+    tab.run("window.asItWas = true")
+    tab.run("document.querySelector('.by-hand form').requestSubmit()")
+    tab.wait("!window.asItWas && document.documentElement.dataset.ready")
+    assert "Star is a horse." in tab.run("document.querySelector('#detail').textContent")
+    tab.run("document.querySelector('#views [value=log]').click()")
+    tab.wait("document.querySelectorAll('#log-rows details').length > 3")
+    log = tab.run("document.querySelector('#log-rows').textContent")
+    assert "Star is a horse." in log
+    assert "freeze" in log
