@@ -45,8 +45,13 @@ PEERS: Final[Mapping[str, Peer]] = {
     for peer in (
         Peer("lightrag", "lightrag-hku", "1.5.7", "MIT", "entities and relations of a document"),
         Peer(
+            "graphiti", "graphiti-core", "0.31.2", "Apache-2.0", "facts of a conversation, as Zep"
+        ),
+        Peer("langmem", "langmem", "0.0.30", "MIT", "memories that an agent of a speaker writes"),
+        Peer(
             "mem0", "mem0ai", "1.0.11", "Apache-2.0", "facts of a conversation (arXiv 2504.19413)"
         ),
+        Peer("rlms", "rlms", "0.1.1", "MIT", "nothing: code reads the text (arXiv 2512.24601)"),
     )
 }
 

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, Literal
 
 from pydantic import Field
 
+from mgl.errors import UsageError
 from mgl.peers.memory import PeerConfig, PeerMemory, Unit
 from mgl.types import Conversation
 
-__all__ = ["LightRag", "LightRagConfig", "Mem0", "Mem0Config"]
+__all__ = [
+    "Graphiti",
+    "GraphitiConfig",
+    "LangMem",
+    "LangMemConfig",
+    "LightRag",
+    "LightRagConfig",
+    "Mem0",
+    "Mem0Config",
+    "Rlms",
+    "RlmsConfig",
+]
 
 
 class LightRagConfig(PeerConfig):
@@ -67,23 +80,16 @@ class LightRag(PeerMemory):
         }
 
 
-class Mem0Config(PeerConfig):
-    """``k`` memories of each speaker are read, as in the authors' run of LoCoMo, where ``batch``
-    turns are taken in at once. Mem0 finds memories and gives no answers of its own."""
+class _TurnConfig(PeerConfig):
+    """Such a peer finds what it keeps and gives no answers of its own."""
 
     mode: Literal["retrieval"] = "retrieval"
-    k: int = Field(10, ge=1)
-    batch: int = Field(2, ge=1)
 
 
-class Mem0(PeerMemory):
-    """Mem0 as of its paper, by its own package: facts that a model adds, updates and deletes."""
+class _TurnMemory(PeerMemory):
+    """A peer that reads a conversation turn by turn, from one call of its adapter to the next."""
 
-    kind = "peer:mem0"
-    peer = "mem0"
     reads = "conversation"
-    Config = Mem0Config
-    _config: Mem0Config
 
     async def _units(self) -> list[Unit]:
         talk = self.conversation
@@ -93,23 +99,118 @@ class Mem0(PeerMemory):
                 turn.text,
                 talk.span(number),
                 speaker=turn.speaker or "user",
-                time=f"{turn.time:%A, %d %B %Y}" if turn.time else "",
+                time=self._format_time(turn.time) if turn.time else "",
                 turns=(number,),
             )
             for number, turn in enumerate(talk.turns)
             if turn.text
         ]
 
+    def _format_time(self, time: datetime) -> str:
+        return f"{time:%A, %d %B %Y}"
+
     def _set_up(self) -> dict[str, Any]:
         speakers = dict.fromkeys(turn.speaker or "user" for turn in self.conversation.turns)
-        return {
-            "speakers": list(speakers),
-            "k": self._config.k,
-            "reply_tokens": self._config.reply_tokens,
-        }
+        own = self._config.model_dump(exclude={"mode"})
+        return {**own, "speakers": list(speakers)}
+
+    def _batches(self, units: Sequence[Unit]) -> list[Sequence[Unit]]:
+        return [[unit] for unit in units]
+
+
+class Mem0Config(_TurnConfig):
+    """``k`` memories of each speaker are read, as in the authors' run of LoCoMo, where ``batch``
+    turns are taken in at once."""
+
+    k: int = Field(10, ge=1)
+    batch: int = Field(2, ge=1)
+
+
+class Mem0(_TurnMemory):
+    """Mem0 as of its paper, by its own package: facts that a model adds, updates and deletes."""
+
+    kind = "peer:mem0"
+    peer = "mem0"
+    Config = Mem0Config
+    _config: Mem0Config
 
     def _batches(self, units: Sequence[Unit]) -> list[Sequence[Unit]]:
         """Some turns of one session at a time."""
         turns, size = self.conversation.turns, self._config.batch
         sessions = [list(each) for _, each in groupby(units, lambda one: turns[one.place].session)]
         return [each[at : at + size] for each in sessions for at in range(0, len(each), size)]
+
+
+class LangMemConfig(_TurnConfig):
+    """``k`` memories of each speaker are read. A turn is given ``calls`` of the model at most,
+    where LangGraph gives 13."""
+
+    k: int = Field(10, ge=1)
+    calls: int = Field(4, ge=1)
+
+
+class LangMem(_TurnMemory):
+    """LangMem by its own package: memories that agents, one a speaker, write by tool calls."""
+
+    kind = "peer:langmem"
+    peer = "langmem"
+    Config = LangMemConfig
+    _config: LangMemConfig
+
+
+class GraphitiConfig(_TurnConfig):
+    """``k`` facts and as many entities are read, as in Mem0's run of Zep on LoCoMo."""
+
+    k: int = Field(20, ge=1)
+
+
+class Graphiti(_TurnMemory):
+    """Graphiti, the open engine of Zep, by its own package: facts with the times they hold."""
+
+    kind = "peer:graphiti"
+    peer = "graphiti"
+    Config = GraphitiConfig
+    _config: GraphitiConfig
+
+    def _format_time(self, time: datetime) -> str:
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).isoformat()
+
+
+class RlmsConfig(PeerConfig):
+    """``turns`` of code at most. ``unsafe`` has to be set, since the package runs what the model
+    writes with the user's own rights: it can read and delete files."""
+
+    mode: Literal["native"] = "native"
+    turns: int = Field(30, ge=1)
+    unsafe: bool = False
+
+
+class Rlms(PeerMemory):
+    """RLM by its authors' package: reads the source by the code that a model writes for each
+    question."""
+
+    kind = "peer:rlms"
+    peer = "rlms"
+    reads = "either"
+    retrieves = False
+    Config = RlmsConfig
+    _config: RlmsConfig
+
+    async def _units(self) -> list[Unit]:
+        source = self._source
+        if not isinstance(source, Conversation):
+            return [Unit(0, source.text, source.span(0, len(source.text)))] if source.text else []
+        spoken = [number for number, turn in enumerate(source.turns) if turn.text]
+        if not spoken:
+            return []
+        text = "\n".join(each.text for each in self._turns(spoken))
+        return [Unit(0, text, self._span_of(spoken), turns=tuple(spoken))]
+
+    def _set_up(self) -> dict[str, Any]:
+        """UsageError unless the code may run with the user's rights."""
+        if not self._config.unsafe:
+            raise UsageError(
+                "the package rlms runs code that a model writes with your own rights",
+                hint="--memory rlm runs it in a sandbox; --set unsafe=true runs this one",
+            )
+        return {"turns": self._config.turns}

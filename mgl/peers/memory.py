@@ -128,7 +128,8 @@ class PeerMemory(Baseline):
         trace = [f"found {counted or 'nothing'}"]
         read = list(dict.fromkeys(units[at].span for each in found for at in each.units))
         if native is not None:
-            return await self._take_native(question, native, found, read, trace)
+            trace += native["trace"]
+            return await self._take_native(question, native["text"], found, read, trace)
         return await self._answer_from(question, found, units, read, trace)
 
     async def _answer_from(
@@ -167,7 +168,7 @@ class PeerMemory(Baseline):
         seen = sum(await self._tools.llm.count_tokens(texts)) if texts else 0
         answer = Answer(question.text, text.strip(), "low", (), tuple(trace))
         named = self._name_passages([], read) if read else ()
-        return replace(answer, compaction_ratio=seen / tokens if tokens else None, retrieved=named)
+        return replace(answer, compaction_ratio=seen / tokens if seen else None, retrieved=named)
 
     # The process
 

@@ -37,6 +37,7 @@ _SETTINGS: Final = {
     "PIP_NO_INDEX": "1",
     "PYTHONHASHSEED": "0",
     "PYTHONUTF8": "1",
+    "SEMAPHORE_LIMIT": "1",
     "HTTP_PROXY": _REFUSING,
     "HTTPS_PROXY": _REFUSING,
 }

@@ -132,9 +132,9 @@ class Adapter:
             for (text, _), kind, chunks in zip(rows, kinds, named, strict=True)
         ]
 
-    async def answer(self, question: str) -> str:
+    async def answer(self, question: str) -> dict[str, Any]:
         said = await self._rag.aquery(question, param=self._param())
-        return str(said or "")
+        return {"text": str(said or ""), "trace": []}
 
     def _param(self) -> QueryParam:
         settings = self._settings

@@ -53,4 +53,5 @@ class Adapter:
         return [{"text": text, "kind": "note", "units": [place]} for place, text, _ in found]
 
     def answer(self, question):
-        return self._ask(f"Native: {question} {sorted(set(os.environ) & {'MGL_API_KEY', 'HOME'})}")
+        seen = sorted(set(os.environ) & {"MGL_API_KEY", "HOME"})
+        return {"text": self._ask(f"Native: {question} {seen}"), "trace": ["asked once"]}
