@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby
 from math import ceil
 from typing import Any, Final
@@ -85,11 +87,20 @@ class Baseline(SourceMemory[Any]):
         kept = _drop_redacted(source, tools.store)
         super().__init__(tools, kept, (), config, identity=identity)
 
+    @cached_property
+    def _building(self) -> asyncio.Lock:
+        """Questions that come together have the source read once."""
+        return asyncio.Lock()
+
     async def build(self) -> None:
         """Register the source with its tokens, and read what is read before any question.
 
         InputError for a document without text.
         """
+        async with self._building:
+            await self._build()
+
+    async def _build(self) -> None:
         store = self._tools.store
         if (since := store.count_deletions(self._source.id)) != self._since:
             self._since, self._source = since, _drop_redacted(self._source, store)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -155,6 +156,15 @@ async def test_a_killed_build_pays_no_call_twice(store: Store) -> None:
     (sent,) = prompts(engine)
     assert sent.endswith("Note: Carl lost the ring.")
     assert [row.op for row in store.edits(again.id)] == ["read", "read", "read", "counts"]
+
+
+async def test_questions_that_come_together_have_it_read_once(store: Store) -> None:
+    tools, _, _ = over(store, [said] * 9)
+    await Toy(tools, BOOK).build()
+    tools, engine, _ = over(store, [said] * 9)
+    again = Toy(tools, BOOK)
+    await asyncio.gather(*(again.answer(Question(f"Who {did}?")) for did in ("left", "sold")))
+    assert not any("Note: " in prompt for prompt in prompts(engine)), "each note is in the log"
 
 
 async def test_opened_again_it_replays_without_a_model(store: Store) -> None:
