@@ -37,9 +37,14 @@ def find_commands() -> Iterator[tuple[str, list[str]]]:
                     yield f"{page.name}: {line}", words[1:]
 
 
+@pytest.fixture(scope="module")
+def commands() -> Any:
+    return typer.main.get_command(app)
+
+
 @pytest.mark.parametrize(("line", "words"), [*find_commands()], ids=lambda value: str(value)[:60])
-def test_every_command_and_its_options_exist(line: str, words: list[str]) -> None:
-    command: Any = typer.main.get_command(app)
+def test_every_command_and_its_options_exist(commands: Any, line: str, words: list[str]) -> None:
+    command = commands
     while hasattr(command, "get_command") and words and not words[0].startswith("-"):
         found = command.get_command(None, words[0])
         assert found is not None, line
