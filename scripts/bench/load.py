@@ -5,8 +5,9 @@
 
 A server in a process of its own, over an engine that answers at once and an embedder of hashed
 words, so that the time is mgl's: its door, its store, its retrieval. Each client has a conversation
-of its own and makes a request every ``--pace`` seconds or so: 6 of 10 append, 2 search, 1 asks, 1
-chats; 0 makes the next as soon as the last is answered. Prints errors, times and resident memory.
+of its own, which begins with ``--turns`` turns (1,000 at most), and makes a request every
+``--pace`` seconds or so: 6 of 10 append, 2 search, 1 asks, 1 chats; 0 makes the next as soon as the
+last is answered. Prints errors, times, the server's processor time and its resident memory.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ async def serve(home: Path) -> None:
 class Load:
     """The clients, and what they measured."""
 
-    def __init__(self, root: str, seed: int) -> None:
+    def __init__(self, root: str, seed: int, turns: int) -> None:
         self.seconds: dict[str, list[float]] = defaultdict(list)
         self.errors: list[str] = []
         self._http = httpx.AsyncClient(
@@ -73,11 +74,23 @@ class Load:
             limits=httpx.Limits(max_connections=None),
         )
         self._seed = seed
+        self._turns = turns
+
+    async def begin(self, clients: int) -> None:
+        """Begin each client's conversation, and make each kind of request once, unmeasured."""
+
+        async def begin(number: int) -> None:
+            draw = random.Random(f"{self._seed} {number} begins")
+            said = {"turns": [{"text": _write_text(draw)} for _ in range(self._turns)]}
+            answer = await self._http.post(f"/api/conversations/client-{number}/turns", json=said)
+            answer.raise_for_status()
+
+        await asyncio.gather(*(begin(number) for number in range(clients)))
+        for what in MIX:
+            await self._do(what, "client-0", random.Random(self._seed))
+        self.seconds.clear()
 
     async def run(self, clients: int, seconds: float, pace: float) -> None:
-        for what in MIX:  # so that no import is measured
-            await self._do(what, "first", random.Random(self._seed))
-        self.seconds.clear()
         end = time.monotonic() + seconds
         await asyncio.gather(*(self._talk(number, end, pace) for number in range(clients)))
         await self._http.aclose()
@@ -85,13 +98,12 @@ class Load:
     async def _talk(self, number: int, end: float, pace: float) -> None:
         draw, name = random.Random(f"{self._seed} {number}"), f"client-{number}"
         await asyncio.sleep(draw.uniform(0, pace))
-        await self._do("append", name, draw)  # so that there is something to ask
         while time.monotonic() < end:
             await asyncio.sleep(draw.uniform(0.5, 1.5) * pace)
             await self._do(draw.choices([*MIX], [*MIX.values()])[0], name, draw)
 
     async def _do(self, what: str, name: str, draw: random.Random) -> None:
-        text = f"{' '.join(draw.choices(WORDS, k=8))} {draw.randrange(10**6)}"
+        text = _write_text(draw)
         start = time.perf_counter()
         try:
             answer = await self._send(what, name, text)
@@ -119,6 +131,10 @@ class Load:
         return await self._http.post("/v1/chat/completions", json=chat)
 
 
+def _write_text(draw: random.Random) -> str:
+    return f"{' '.join(draw.choices(WORDS, k=8))} {draw.randrange(10**6)}"
+
+
 def describe(seconds: list[float]) -> dict[str, float | int]:
     p50, p95, p99 = np.percentile(np.array(seconds) * 1000, [50, 95, 99])
     return {
@@ -134,13 +150,15 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         )
         try:
             assert server.stdout is not None
-            load = Load(server.stdout.readline().strip(), arguments.seed)
+            load = Load(server.stdout.readline().strip(), arguments.seed, arguments.turns)
             process = psutil.Process(server.pid)
             first = process.memory_info().rss
             seen: list[int] = []
-            before = process.cpu_times()
 
-            async def run() -> None:
+            async def run() -> Any:
+                await load.begin(arguments.clients)
+                before = process.cpu_times()
+
                 async def watch() -> None:
                     while True:
                         await asyncio.sleep(max(1.0, arguments.seconds / 10))
@@ -149,8 +167,9 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
                 watching = asyncio.create_task(watch())
                 await load.run(arguments.clients, arguments.seconds, arguments.pace)
                 watching.cancel()
+                return before
 
-            asyncio.run(run())
+            before = asyncio.run(run())
             seen.append(process.memory_info().rss)
             cpu = process.cpu_times()
         finally:
@@ -161,6 +180,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         "clients": arguments.clients,
         "seconds": arguments.seconds,
         "pace": arguments.pace,
+        "turns": arguments.turns,
         "load_average": psutil.getloadavg()[0],
         "errors": len(load.errors),
         "first_errors": load.errors[:3],
@@ -178,6 +198,7 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--pace", type=float, default=1.0)
+    parser.add_argument("--turns", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
