@@ -215,7 +215,9 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         if question.options or asker not in people or not (assistants or recent):
             return None
         best = [n for n in found.ranked if turns[n].speaker == asker][:MOST_STATEMENTS]
-        own = sorted({*best, *(n for n in recent if turns[n].speaker == asker)})
+        said = {*best, *(n for n in recent if turns[n].speaker == asker)}
+        asked = question.text.strip().casefold()  # asked before, it tells nothing
+        own = sorted(n for n in said if turns[n].text.strip().casefold() != asked)
         if not asks_for_told(question.text, [turns[number].text for number in own]):
             return None
         with self._log.showing({*own, *recent}):
