@@ -8,6 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tab import Tab, open_tab
 
 from mgl.api.inspector import INSPECTOR
 from mgl.api.keys import OWNER
@@ -15,7 +16,6 @@ from tests.api.conftest import Serve, Served
 from tests.api.test_rest import HORSE, client, finish
 from tests.cli.server import story
 from tests.web.conftest import chromium  # noqa: F401
-from tests.web.tab import Tab, open_tab
 
 ATTACK = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
 

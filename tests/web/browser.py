@@ -14,19 +14,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-__all__ = ["driven", "dumped"]
+from tab import FLAGS
 
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-)
+__all__ = ["driven", "dumped"]
 
 HARNESS = """<!doctype html><meta charset="utf-8">
 <style>body{margin:0}iframe{border:0;display:block;width:%WIDTH%px;height:%HEIGHT%px}</style>

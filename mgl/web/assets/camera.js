@@ -7,7 +7,11 @@ export const stage = byId("stage");
 export const canvas = byId("graph");
 export const camera = { x: 0, y: 0, zoom: 1, fitted: true };
 
-export const size = () => Math.max(0.4, Math.min(1.5, Math.sqrt(camera.zoom)));
+/** Whether there are so many nodes that a picture of them is kept, and moved as it is. */
+export const isLarge = drawable.length > 2000;
+const SMALLEST = isLarge ? 0.16 : 0.4;
+
+export const size = () => Math.max(SMALLEST, Math.min(1.5, Math.sqrt(camera.zoom)));
 export const at = (node) => [node.x * camera.zoom, node.y * camera.zoom];
 
 export function fit() {
@@ -72,21 +76,28 @@ export function middle(edge) {
   return [(sx + tx + 2 * cx) / 4, (sy + ty + 2 * cy) / 4];
 }
 
-/** The nodes and edges that are shown and in sight. */
-export function inSight() {
+/** The corners of what is in sight, with some room. */
+function bounds() {
   const [left, top] = [-camera.x - 60, -camera.y - 60];
-  const [right, bottom] = [left + stage.clientWidth + 120, top + stage.clientHeight + 120];
-  const seen = (node) => {
+  return [left, top, left + stage.clientWidth + 120, top + stage.clientHeight + 120];
+}
+
+/** The nodes that are shown and in sight. */
+export function nodesInSight() {
+  const [left, top, right, bottom] = bounds();
+  return drawable.filter((node) => {
     const [x, y] = at(node);
-    return x >= left && x <= right && y >= top && y <= bottom;
-  };
-  const beside = (edge) => {
+    return x >= left && x <= right && y >= top && y <= bottom && shown(node);
+  });
+}
+
+export function edgesInSight() {
+  const [left, top, right, bottom] = bounds();
+  return data.edges.filter((edge) => {
     const [ax, ay] = at(edge.from);
     const [bx, by] = at(edge.to);
-    return (ax < left && bx < left) || (ax > right && bx > right) || (ay < top && by < top) || (ay > bottom && by > bottom);
-  };
-  return {
-    nodes: drawable.filter((node) => shown(node) && seen(node)),
-    edges: data.edges.filter((edge) => shown(edge) && !beside(edge)),
-  };
+    const aside = (ax < left && bx < left) || (ax > right && bx > right);
+    const beyond = (ay < top && by < top) || (ay > bottom && by > bottom);
+    return !aside && !beyond && shown(edge);
+  });
 }

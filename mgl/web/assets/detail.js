@@ -42,7 +42,7 @@ function facts(element) {
   return list;
 }
 
-const quotation = (element) => make("blockquote", { dir: "auto" }, element.quote);
+const quotation = (element) => make("blockquote", { dir: "auto", tabindex: 0 }, element.quote);
 
 function section(title, items, row, attributes = {}) {
   if (!items.length) return [];

@@ -2,7 +2,7 @@
 // readable. What is far away is drawn more simply, so that ten thousand nodes move as ten do.
 
 import { enclose } from "./areas.js";
-import { at, camera, canvas, curve, inSight, middle, reach, reveal, size, stage } from "./camera.js";
+import { at, camera, canvas, curve, edgesInSight, isLarge, middle, nodesInSight, reach, reveal, size, stage } from "./camera.js";
 import { byId } from "./dom.js";
 import { drawNames, placeNames } from "./names.js";
 import { trace } from "./shapes.js";
@@ -10,6 +10,7 @@ import { around, data, drawable, fresh, hyperedges, matches, onChange, shown, st
 
 const pen = canvas.getContext("2d");
 const CURVES = 3000; // edges beyond which they are straight lines without heads
+const REST = 150; // milliseconds without a move, after which a large graph is drawn anew
 
 /** The colours of the style sheet, as they are now. */
 let colours = {};
@@ -23,6 +24,7 @@ function readColours() {
 }
 dark.addEventListener("change", () => {
   readColours();
+  keptAt = null;
   redraw();
 });
 
@@ -114,19 +116,70 @@ export function redraw() {
 export function paint() {
   const ratio = devicePixelRatio;
   const [wide, high] = [Math.round(stage.clientWidth * ratio), Math.round(stage.clientHeight * ratio)];
-  if (canvas.width !== wide || canvas.height !== high) [canvas.width, canvas.height] = [wide, high];
-  pen.setTransform(1, 0, 0, 1, 0, 0);
-  pen.clearRect(0, 0, wide, high);
-  pen.setTransform(ratio, 0, 0, ratio, camera.x * ratio, camera.y * ratio);
+  if (canvas.width !== wide || canvas.height !== high) {
+    [canvas.width, canvas.height] = [wide, high];
+    keptAt = null;
+  }
   const hand = state.hovered || state.selected;
   const near = around(hand);
-  const faint = (each) => Boolean(hand && !near.has(each)) || !matches(each);
-  const { nodes, edges } = inSight();
+  if (isLarge) paintLarge(hand, near);
+  else paintAll(near, (each) => Boolean(hand && !near.has(each)) || !matches(each));
+  stage.dataset.shown = drawable.filter(shown).length;
+}
+
+function clear() {
+  pen.setTransform(1, 0, 0, 1, 0, 0);
+  pen.clearRect(0, 0, canvas.width, canvas.height);
+}
+
+function aim() {
+  const ratio = devicePixelRatio;
+  pen.setTransform(ratio, 0, 0, ratio, camera.x * ratio, camera.y * ratio);
+}
+
+function paintAll(near, faint) {
+  clear();
+  aim();
+  const [nodes, edges] = [nodesInSight(), edgesInSight()];
   hyperedges.filter(shown).forEach((node) => paintArea(node, faint(node)));
   paintEdges(edges, near, faint);
   paintNodes(nodes, faint);
   drawNames(pen, placeNames(nodes, edges, near), colours, faint);
-  stage.dataset.shown = drawable.filter(shown).length;
+}
+
+const kept = document.createElement("canvas");
+let keptAt = null;
+let rest = null;
+
+/** Put the kept picture where the camera is, and what is in hand and beside it over it. */
+function paintLarge(hand, near) {
+  if (!keptAt) {
+    paintAll(new Set(), (each) => !matches(each));
+    [kept.width, kept.height] = [canvas.width, canvas.height];
+    kept.getContext("2d").drawImage(canvas, 0, 0);
+    keptAt = { ...camera };
+  }
+  clear();
+  const grown = camera.zoom / keptAt.zoom;
+  const place = (now, then) => (now - then * grown) * devicePixelRatio;
+  pen.globalAlpha = hand ? colours.dim : 1;
+  pen.drawImage(kept, place(camera.x, keptAt.x), place(camera.y, keptAt.y), kept.width * grown, kept.height * grown);
+  pen.globalAlpha = 1;
+  if (hand) {
+    aim();
+    const nodes = [...near].filter((each) => each.node && !each.layer && shown(each));
+    const edges = [...near].filter((each) => !each.node && shown(each));
+    const bright = () => false;
+    paintEdges(edges, near, bright);
+    paintNodes(nodes, bright);
+    drawNames(pen, placeNames(nodes, edges, near), colours, bright);
+  }
+  clearTimeout(rest);
+  if (["x", "y", "zoom"].every((name) => camera[name] === keptAt[name])) return;
+  rest = setTimeout(() => {
+    keptAt = null;
+    redraw();
+  }, REST);
 }
 
 function paintArea(node, faint) {
@@ -219,15 +272,15 @@ function paintRing(node, scale) {
 export function find(x, y) {
   const [px, py] = [x - camera.x, y - camera.y];
   const scale = size();
-  const { nodes, edges } = inSight();
   let [best, least] = [null, 4];
-  for (const node of nodes) {
+  for (const node of nodesInSight()) {
     const [nx, ny] = at(node);
     const off = Math.hypot(nx - px, ny - py) - node.radius * scale;
     if (off < least) [best, least] = [node, off];
   }
   if (best) return best;
   least = 6;
+  const edges = data.edges.length > CURVES && camera.fitted ? [] : edgesInSight();
   for (const edge of edges.length > CURVES ? [] : edges) {
     const off = distance(edge, px, py);
     if (off < least) [best, least] = [edge, off];
@@ -254,6 +307,8 @@ function distance(edge, x, y) {
 }
 
 onChange((before, origin) => {
+  const what = ["step", "hidden", "section", "query", "cited"];
+  if (what.some((name) => state[name] !== before[name])) keptAt = null;
   if (state.selected && state.selected !== before.selected && origin !== "graph") reveal(state.selected);
   redraw();
 });

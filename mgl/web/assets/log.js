@@ -64,7 +64,7 @@ function editRow(edit) {
   return opening(head, () => [
     edit.reason ? make("p", { class: "reason" }, `${edit.outcome === "rejected" ? "Rejected" : "Repaired"}: ${edit.reason}`) : "",
     pairs(given(edit.payload).map(([name, value]) => [name, say(value)])),
-    edit.quote ? make("blockquote", { dir: "auto" }, edit.quote) : "",
+    edit.quote ? make("blockquote", { dir: "auto", tabindex: 0 }, edit.quote) : "",
     make("div", { class: "acts" }, ...acts(edit)),
   ]);
 }

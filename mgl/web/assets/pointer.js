@@ -1,6 +1,6 @@
 // Mouse, touch and keyboard on the graph.
 
-import { camera, canvas, fit, reveal, stage } from "./camera.js";
+import { camera, canvas, fit, isLarge, reveal, stage } from "./camera.js";
 import { byId, make, many, shorten } from "./dom.js";
 import { find, redraw, zoomBy } from "./graph.js";
 import { around, byWeight, change, children, drawable, plain, select, shown, state, tied, ties } from "./state.js";
@@ -49,7 +49,7 @@ canvas.addEventListener("pointerleave", () => hover(null));
 
 /** A node takes with it the leaves that hang on it alone; all else moves the camera. */
 function drag(x, y) {
-  const node = hold.element?.node && !hold.element.hyperedge ? hold.element : null;
+  const node = !isLarge && hold.element?.node && !hold.element.hyperedge ? hold.element : null;
   if (!node) {
     camera.x += x;
     camera.y += y;

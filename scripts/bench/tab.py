@@ -4,7 +4,7 @@
         tab.show(address, size=(390, 844), dark=True)
         tab.run("document.title")
 
-Unlike a page in a frame of another (``tests.web.browser``), it takes pages of any server under any
+Unlike a page in a frame of another, it takes pages of any server under any
 policy, real keys, dark mode and pictures.
 """
 
@@ -19,9 +19,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from tests.web.browser import FLAGS
+__all__ = ["FLAGS", "Tab", "open_tab"]
 
-__all__ = ["Tab", "open_tab"]
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+)
 
 _AS_PIPES = 'exec "$0" "$@" 3<&0 4>&1 </dev/null >/dev/null 2>&1'
 _READY = "document.documentElement.dataset.ready === 'true'"

@@ -1,0 +1,55 @@
+"""A graph of thousands of nodes: its picture moves with the hand, and is drawn anew at rest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from frames import make_view
+from tab import open_tab
+
+from mgl.web.export import to_html
+
+pytestmark = pytest.mark.browser
+
+READ = """(() => {
+    const { width, height } = document.querySelector("#graph");
+    const all = document.querySelector("#graph").getContext("2d").getImageData(0, 0, width, height);
+    let [sum, count] = [0, 0];
+    for (let at = 3; at < all.data.length; at += 4) {
+        if (all.data[at] < 40) continue;
+        sum += ((at - 3) / 4) % width;
+        count += 1;
+    }
+    return [sum / count, count];
+})()"""
+POINT = """(type, x, y) => {
+    const graph = document.querySelector("#graph");
+    const { left, top } = graph.getBoundingClientRect();
+    const place = { clientX: left + x, clientY: top + y };
+    graph.dispatchEvent(new PointerEvent(type, { ...place, bubbles: true, pointerId: 1 }));
+}"""
+FRAME = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+
+def test_a_large_graph_moves_with_the_hand(chromium: str, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(to_html(make_view(2100)), encoding="utf-8")
+    with open_tab(chromium, tmp_path) as tab:
+        tab.show(path.as_uri())
+        tab.run(FRAME)
+        assert tab.run("document.querySelector('#stage').dataset.shown") == "2100"
+        middle, drawn = tab.run(READ)
+        assert drawn > 5000
+        tab.run(f"({POINT})('pointerdown', 9, 9), ({POINT})('pointermove', 49, 9)")
+        tab.run(FRAME)
+        moved, _ = tab.run(READ)
+        assert abs(moved - middle - 40) < 8
+        tab.run(f"({POINT})('pointerup', 49, 9)")
+        tab.wait(f"({READ})[1] > 5000")
+        assert abs(tab.run(READ)[0] - middle - 40) < 12
+        tab.run("document.querySelector('#detail a').click()")
+        tab.run(FRAME)
+        faint = tab.run(READ)[1]
+        assert faint > 0
+        assert tab.run("document.querySelector('#detail h2').textContent").startswith("Person ")
