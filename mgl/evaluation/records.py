@@ -103,8 +103,9 @@ class Record:
     the key of a ``Seat`` (``mgl.evaluation.judges.panel``). ``retrieved`` and ``trace`` are the
     answer's own. ``usage`` is by stage, of the answer alone if the memory is shared, and empty if
     it failed: what was in flight then varies. ``memory`` describes what was read: kind, nodes,
-    edges, chunks, marks, compaction ratio, and ``read_all`` if it was every turn of a conversation,
-    none of them chosen. ``took`` has seconds, in all and by stage, and calls by their outcome.
+    edges, chunks, marks, compaction ratio, a package's own ``counts``, and ``read_all`` if it was
+    every turn of a conversation, none of them chosen. ``took`` has seconds, in all and by stage,
+    and calls by their outcome.
     """
 
     method: str

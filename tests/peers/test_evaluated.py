@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from mgl.evaluation.records import RunLog
 from tests.cli.conftest import server
 from tests.cli.server import Server
 from tests.evaluation.small_data import WRITERS
@@ -84,3 +85,9 @@ def test_a_killed_run_pays_no_call_twice_and_replays(
     assert "are identical (0 failed" in said
     assert len(server.done) == paid
     assert (out / "records.jsonl").read_bytes() == first
+
+    (built,) = RunLog(out / "records.jsonl").builds.values()
+    assert built.memory["counts"] == {"notes": 3, "empty": 0, "refused": 0}
+    page = tmp_path / "report.html"
+    finish(start(tmp_path, mgl_home, "report", out, "--out", page))
+    assert "What the packages counted" in page.read_text()

@@ -28,6 +28,7 @@ __all__ = [
     "beside_tables",
     "compare_methods",
     "cost_tables",
+    "counts_table",
     "difference_table",
     "failure_table",
     "part_tables",
@@ -190,6 +191,24 @@ def failure_table(group: Group) -> Iterator[Table]:
     )
     if rows:
         yield Table("What went wrong", ("method", "outcome", "items", "for instance"), rows)
+
+
+def counts_table(group: Group) -> Iterator[Table]:
+    """Show what packages counted of their own memories, if any did."""
+    totals: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for series in group.series:
+        records: Sequence[BuildRecord | Record] = series.builds or series.records
+        for record in records:
+            for name, count in record.memory.get("counts", {}).items():
+                totals[series.label, name].append(count)
+    rows = tuple(
+        (Cell(label), Cell(name.replace("_", " ")), Cell(f"{sum(own):,}"), Cell(f"{len(own):,}"))
+        for (label, name), own in totals.items()
+    )
+    if rows:
+        note = "What each holds, and what it could not use of the model's replies."
+        head = ("method", "what", "count", "memories")
+        yield Table("What the packages counted", head, rows, (note,))
 
 
 # The papers' numbers

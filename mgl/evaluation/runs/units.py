@@ -410,7 +410,10 @@ def _describe_memory(memory: Memory, store: Store) -> dict[str, Any]:
     hyperedges = {node.id for node in last.nodes if node.hyperedge}
     facts = {"kind": record.kind, "id": record.id, "tokens": record.tokens}
     facts |= {"source": record.document_id}
-    facts |= asdict(Stats.of(view, store.edits(record.id)))
+    edits = list(store.edits(record.id))
+    facts |= asdict(Stats.of(view, edits))
+    if counted := [edit.payload for edit in edits if edit.op == "counts"]:
+        facts["counts"] = dict(counted[-1])
     if hyperedges:
         joined = sum(edge.source in hyperedges for edge in last.edges)
         facts |= {"hyperedges": len(hyperedges), "hyperedge_nodes": joined}
