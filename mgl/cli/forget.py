@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -14,6 +15,7 @@ from mgl.errors import UsageError
 if TYPE_CHECKING:
     from mgl.lab.talk import Talk
     from mgl.memories.deletion import Forgotten
+    from mgl.types import Turn
 
 __all__ = ["forget"]
 
@@ -82,6 +84,7 @@ def _print_plan(talk: Talk, found: Forgotten) -> None:
     for identity in found.turns[:SHOWN]:
         typer.echo(f"  {format_turn(turns[identity], 80)}")
     _print_more(found.turns)
+    _print_echoes(list(turns.values()), found.turns)
     for field, title in TITLES.items():
         if ids := getattr(found, field):
             shown = (f"{each} {one_line(names.get(each, ''), 40)}".strip() for each in ids[:SHOWN])
@@ -93,6 +96,21 @@ def _print_plan(talk: Talk, found: Forgotten) -> None:
         typer.echo(f"adapter trained on this conversation, which is removed: {adapter}")
     if found.calls:
         typer.echo(f"model calls to summarize again: {found.calls}")
+
+
+def _print_echoes(turns: Sequence[Turn], gone: Collection[str]) -> None:
+    """Name the turns that stay and repeat what goes, such as the replies of an assistant."""
+    from mgl.text.support import find_echoes
+
+    kept = [turn for turn in turns if turn.id not in gone]
+    said = [turn.text for turn in turns if turn.id in gone]
+    echoes = [kept[place] for place in find_echoes(said, [turn.text for turn in kept])]
+    if not echoes:
+        return
+    typer.echo("kept, though they repeat it (--turn ID deletes them, too):")
+    for turn in echoes[:SHOWN]:
+        typer.echo(f"  {format_turn(turn, 80)}")
+    _print_more(tuple(turn.id for turn in echoes))
 
 
 def _print_more(ids: tuple[str, ...]) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
-__all__ = ["find_repeated", "find_unsaid", "stem_words"]
+__all__ = ["find_echoes", "find_repeated", "find_unsaid", "stem_words"]
 
 _WORD: Final = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")
 _OPENS: Final = re.compile(r"(?:^|[.!?:;\"“”‘(\[]|\n)\s*$")
@@ -91,6 +91,17 @@ def find_repeated(answer: str, question: str, lines: Sequence[str]) -> list[int]
         if not left:
             break
     return sorted(used)
+
+
+def find_echoes(texts: Sequence[str], lines: Sequence[str]) -> list[int]:
+    """Find the lines that repeat at least half of what one of some texts tells, in order."""
+    told = [words for text in texts if (words := _telling(text))]
+    own = [_telling(line) for line in lines]
+    return [
+        place
+        for place, words in enumerate(own)
+        if any(2 * len(words & each) >= len(each) for each in told)
+    ]
 
 
 def _telling(text: str) -> set[str]:

@@ -220,6 +220,8 @@ def test_what_would_be_deleted_is_listed_and_confirmed(
     assert "Ann: “My horse is ill”" in listed.stdout
     assert "nodes that are deleted: t2" in listed.stdout
     assert "get a new summary: t1" in listed.stdout
+    _, kept = listed.stdout.split("kept, though they repeat it")
+    assert "Ann: “The horse is well again”" in kept
     nobody = mgl(*arguments)
     assert nobody.exit_code == 2
     assert "--yes" in nobody.stderr

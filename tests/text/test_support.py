@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mgl.text.support import find_repeated, find_unsaid, stem_words
+from mgl.text.support import find_echoes, find_repeated, find_unsaid, stem_words
 
 SOURCE = "user: I moved to Lisbon last week! Mara's flat in London costs 1,200 euros. I am seven."
 
@@ -59,3 +59,9 @@ TOLD = [
 )
 def test_what_an_answer_repeats_is_found_in_few_statements(answer: str, places: list[int]) -> None:
     assert find_repeated(answer, "Where do I live?", TOLD) == places
+
+
+def test_lines_that_repeat_half_of_what_a_text_tells_are_found() -> None:
+    lines = ["So your sister keeps bees in Trebon!", "Bees are fine.", "I keep a horse.", ""]
+    assert find_echoes(["My sister Ines keeps bees in Trebon"], lines) == [0]
+    assert find_echoes(["", "of the"], lines) == []
