@@ -31,8 +31,9 @@ def port() -> Iterator[int]:
 
 def test_detached_with_a_key_for_each_tenant(server: Server, port: int, mgl_home: Path) -> None:
     choice = ("--port", port, "--model", MODEL, "--base-url", server.url, "--tenant", "ann")
-    ready, ann = run(*choice, "--detach").splitlines()
+    ready, look, ann = run(*choice, "--detach").splitlines()
     assert ready.startswith(f"ready at http://127.0.0.1:{port}/v1 with the key mgl-")
+    assert look.endswith(f": http://127.0.0.1:{port}/inspect/#key={ready.split()[-1]}")
     assert ann.startswith("ann: mgl-")
     for key in (ready.split()[-1], ann.split()[-1]):
         answer = httpx.get(
