@@ -107,7 +107,8 @@ async def _serve(
 def _print_keys(root: str, keys: Keys, tenants: Sequence[str]) -> None:
     from mgl.api.keys import OWNER
 
-    typer.echo(f"ready at {root}/v1 with the key {keys.add(OWNER)}")
-    typer.echo(f"look at the memories: {root}/inspect/#key={keys.add(OWNER)}")
+    own = keys.add(OWNER)
+    typer.echo(f"ready at {root}/v1 with the key {own}")
+    typer.echo(f"look at the memories: {root}/inspect/#key={own}")
     for name in tenants:
         typer.echo(f"{name}: {keys.add(name)}")

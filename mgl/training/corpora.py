@@ -196,8 +196,12 @@ def _read_support(corpus: str, path: Path, _: Collection[str]) -> Iterator[Examp
             prompt = SUPPORTED.render(
                 block=one_line(passage), question=one_line(asked.question), claim=one_line(claim)
             )
-            messages = tuple((each.role, each.content) for each in reader_messages(prompt))
-            yield Example(messages, reply, "", asked.source, f"{corpus}-support", licence)
+            name = f"{corpus}-support"
+            yield Example(_as_reader(prompt), reply, "", asked.source, name, licence)
+
+
+def _as_reader(prompt: str) -> tuple[tuple[str, str], ...]:
+    return tuple((each.role, each.content) for each in reader_messages(prompt))
 
 
 def _read_edits(corpus: str, path: Path, _: Collection[str]) -> Iterator[Example]:
@@ -237,8 +241,8 @@ def _read_passage_answers(corpus: str, path: Path, _: Collection[str]) -> Iterat
         texts = list(asked.texts.values())
         gold = {place for place, title in enumerate(asked.texts) if title in asked.gold}
         ask = write_passage_answer(texts, asked.question, asked.answer, gold)
-        messages = tuple((each.role, each.content) for each in reader_messages(ask.prompt))
-        yield Example(messages, ask.completion, "", asked.source, f"{corpus}-answers", licence)
+        prompt, name = _as_reader(ask.prompt), f"{corpus}-answers"
+        yield Example(prompt, ask.completion, "", asked.source, name, licence)
 
 
 def _read_locomo_answers(path: Path, hold_out: Collection[str]) -> Iterator[Example]:
@@ -261,10 +265,10 @@ def _read_longmemeval_answers(path: Path, hold_out: Collection[str]) -> Iterator
         talks = {name: read() for name, read in dataset.sources.items() if name not in hold_out}
         told = [(turn, name) for name, talk in talks.items() for turn in talk.turns if turn.text]
         told.sort(key=lambda one: str(one[0].time))
+        turns = [turn for turn, _ in told]
         for item in dataset.items:
             if item.source not in talks:
                 continue
-            turns = [turn for turn, _ in told]
             gold = {place for place, (_, name) in enumerate(told) if name == item.source}
             is_told = item.labels["abstention"] != "yes"
             answer = item.golds[0] if is_told and item.golds else None

@@ -18,8 +18,13 @@ from importlib import resources
 from typing import Any
 
 __all__ = [
-    *("asset", "html_text", "json_text", "make_visible"),
-    *("script_json", "visible", "xml_text"),
+    "asset",
+    "html_text",
+    "json_text",
+    "make_visible",
+    "script_json",
+    "visible",
+    "xml_text",
 ]
 
 _NONCHARACTERS = "\ufdd0-\ufdef" + "".join(
