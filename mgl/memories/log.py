@@ -13,6 +13,7 @@ comes second reads the log again. A deletion rewrites rows, so the whole log is 
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -243,6 +244,8 @@ class Log(Generic[EditT, StateT]):
 
     Over a conversation ``turns`` are its turns as the store has them, ``fates`` says which of them
     were deleted or masked, and ``deletions`` grows with each deletion.
+
+    One thread writes; others may catch up meanwhile.
     """
 
     def __init__(
@@ -267,6 +270,7 @@ class Log(Generic[EditT, StateT]):
         self._ends: list[int] = []
         self._firsts: list[int] = []
         self._is_open = False
+        self._catching_up = threading.Lock()
 
     def open(self, record: Callable[[], MemoryRecord]) -> None:
         """Register source and memory where they are new, and catch up."""
@@ -282,6 +286,12 @@ class Log(Generic[EditT, StateT]):
 
     def catch_up(self) -> None:
         """Apply what the log has and the state lacks; read the turns that are new."""
+        with self._catching_up:
+            self._read_edits()
+            if isinstance(self._source, Conversation):
+                self._read_turns()
+
+    def _read_edits(self) -> None:
         steps = self._store.steps(self.identity)
         if steps > self.step:
             rows = self._store.edits(self.identity, since=self.step)
@@ -290,8 +300,6 @@ class Log(Generic[EditT, StateT]):
                 rows, self.state = self.rows, self._vocabulary.empty
             self.state = self._vocabulary.replay(rows, self.state)
             self.step = max([steps, *(row.chunk + 1 for row in rows[-1:])])
-        if isinstance(self._source, Conversation):
-            self._read_turns()
 
     def _read_turns(self) -> None:
         deletions = self._store.count_deletions(self._source.id)  # before they are read

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -249,3 +251,24 @@ def test_asking_writes_nothing(lab: Lab, memory: str) -> None:
         assert diary.ask(question).answer.text
         lab.ask("diary", question)
     assert lab.edits(diary.id) == edits
+
+
+def test_a_talk_is_read_by_many_threads_while_turns_are_added(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    diary = lab.talk("diary")
+    steps = Store.steps
+
+    def slowly(store: Store, memory_id: str) -> int:
+        found = steps(store, memory_id)
+        time.sleep(0.002)  # so that others come between
+        return found
+
+    monkeypatch.setattr(Store, "steps", slowly)
+    with ThreadPoolExecutor(4) as pool:
+        seen = pool.map(lambda _: len(diary.memory.conversation.turns), range(80))
+        added = diary.add([Turn("", "Bo", f"note {n}") for n in range(20)])
+        counts = list(seen)
+    assert [turn.id for turn in diary.memory.conversation.turns] == [turn.id for turn in added]
+    assert max(counts) <= 20
+    assert gam(diary).state.turns == 20
