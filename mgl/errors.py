@@ -26,27 +26,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar, Final, Self
 
-__all__ = [
-    "ContextOverflow",
-    "EngineError",
-    "EngineFailed",
-    "EngineLost",
-    "EngineRejected",
-    "EngineTimeout",
-    "EngineUnavailable",
-    "EngineUnusable",
-    "InputError",
-    "MglError",
-    "ReplyInvalid",
-    "ResourceError",
-    "ResourceUnreachable",
-    "StoreConflict",
-    "StoreError",
-    "UsageError",
-    "describe_fault",
-    "install_hint",
-]
-
 
 class MglError(Exception):
     """Base of every error that mgl raises on purpose."""

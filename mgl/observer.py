@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
-__all__ = ["SILENT", "Observer", "SilentObserver", "report_fetch"]
-
 
 class Observer(Protocol):
     """Hears how far a long task is; the CLI draws it, tests record it."""

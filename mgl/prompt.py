@@ -15,8 +15,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["Prompt", "hashes", "one_line", "words_of"]
-
 _WORD: Final = re.compile(r"\w+")
 
 

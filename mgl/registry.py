@@ -21,8 +21,6 @@ from typing import Any, Final
 
 from mgl.errors import UsageError
 
-__all__ = ["load", "names"]
-
 _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
     "benchmark": {
         "locomo": "mgl.benchmarks.locomo:LOCOMO",

@@ -20,24 +20,6 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any, Final, Literal
 
-__all__ = [
-    "CONVERSATION",
-    "Answer",
-    "AnswerForm",
-    "Chunk",
-    "Citation",
-    "Confidence",
-    "Conversation",
-    "Document",
-    "Question",
-    "Section",
-    "Source",
-    "Span",
-    "StageUsage",
-    "Turn",
-    "Usage",
-]
-
 CONVERSATION: Final = "text/x-conversation"
 """The media type of a transcript."""
 

@@ -29,8 +29,6 @@ from mgl.peers.completing import Completer, Said
 from mgl.peers.wire import ChatRequest, NotServed, Refused, read_request
 from mgl.types import Answer, StageUsage, Turn
 
-__all__ = ["Chat"]
-
 PREFIX: Final = "mgl/"
 USER: Final = "user"
 ASSISTANT: Final = "assistant"

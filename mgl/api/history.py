@@ -23,8 +23,6 @@ from typing import Final, Literal
 
 from mgl.llm.base import Message
 
-__all__ = ["News", "Spoken", "find_news", "list_spoken"]
-
 MOST_COMPARED: Final = 2000
 """The last stored turns, with which an edited history is compared."""
 

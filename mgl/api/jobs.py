@@ -27,8 +27,6 @@ from mgl.models.files import write_whole
 from mgl.peers.wire import NotServed
 from mgl.types import Document
 
-__all__ = ["Job", "Jobs"]
-
 MOST_KEPT: Final = 1000
 FINISHED: Final = ("done", "failed")
 

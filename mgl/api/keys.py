@@ -20,8 +20,6 @@ from typing import Final, Self
 from mgl.errors import ResourceError, UsageError
 from mgl.peers.listening import check_key
 
-__all__ = ["OWNER", "Keys", "tenant_folder"]
-
 OWNER: Final = ""
 """The tenant whose memories are the home's own."""
 

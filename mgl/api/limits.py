@@ -16,8 +16,6 @@ from mgl.peers.wire import OverLimit
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-__all__ = ["MOST_BYTES", "RATE", "Bucket", "read_limited"]
-
 RATE: Final = 1200
 """Requests a minute of one tenant."""
 MOST_BYTES: Final = 32 * 1024 * 1024

@@ -25,8 +25,6 @@ from mgl.api.memories import Memories
 from mgl.errors import MglError
 from mgl.types import Question, Turn
 
-__all__ = ["list_routes", "make_mcp"]
-
 FindMemories = Callable[[Context[Any, Any]], Memories]
 """Finds whose memories a request may use."""
 

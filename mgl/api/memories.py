@@ -33,8 +33,6 @@ from mgl.store import MemoryRecord
 from mgl.types import Question, Turn
 from mgl.web.export import to_json
 
-__all__ = ["Memories", "grows"]
-
 MOST_OPEN: Final = 256
 MOST_WORKING: Final = 32
 """Requests of a tenant that may wait for a model at once; each holds a thread."""

@@ -12,8 +12,6 @@ from pydantic.json_schema import models_json_schema
 
 from mgl.api.rest import Endpoint
 
-__all__ = ["describe"]
-
 _REF: Final = "#/components/schemas/{model}"
 _ERROR: Final = {
     "type": "object",

@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-__all__ = ["Relay", "hearing", "tell"]
-
 Hear = Callable[[dict[str, Any]], object]
 """Is given each event, from any thread."""
 

@@ -28,8 +28,6 @@ from mgl.types import Question, Turn
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-__all__ = ["ENDPOINTS", "Call", "Endpoint", "follow_work"]
-
 MOST_TURNS: Final = 1000
 TalkKind = Literal["gam", "mnemis"]
 

@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-__all__ = ["Server", "Tenant", "check_host"]
-
 WRONG_KEYS: Final = 60
 """Requests a minute with a key that is none, of all together."""
 MOST_CONNECTIONS: Final = 512

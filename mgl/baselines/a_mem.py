@@ -29,8 +29,6 @@ from mgl.store import EditRecord
 from mgl.text.groups import format_turn
 from mgl.types import Answer, Question
 
-__all__ = ["AMem", "AMemConfig"]
-
 REBUILT = 100
 """Evolutions after which all notes are embedded again, with what has become of them."""
 

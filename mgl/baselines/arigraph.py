@@ -35,8 +35,6 @@ from mgl.retrieval.ranking import best, likeness, scale
 from mgl.store import EditRecord
 from mgl.types import Answer, Question, Span
 
-__all__ = ["AriGraph", "AriGraphConfig"]
-
 TRIPLETS: Final = 6
 """Triplets that are followed from an entity."""
 

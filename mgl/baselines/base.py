@@ -28,8 +28,6 @@ from mgl.text import chunk_document, window_document
 from mgl.text.groups import format_span, format_turn, turn_groups
 from mgl.types import Answer, Chunk, Citation, Conversation, Question, Source, Span
 
-__all__ = ["Baseline", "BaselineConfig", "Excerpt", "Strict"]
-
 MOST_CITED: Final = 2
 AT_ONCE: Final = 8
 

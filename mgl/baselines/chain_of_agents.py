@@ -18,8 +18,6 @@ from mgl.memories.calls import check_room, summarize
 from mgl.prompt import Prompt
 from mgl.types import Answer, Question
 
-__all__ = ["WORKER", "ChainOfAgents", "ChainOfAgentsConfig"]
-
 STAGE = "worker"
 NOTHING = "(nothing: yours is the first part)"
 

@@ -44,8 +44,6 @@ from mgl.retrieval.ranking import best, likeness
 from mgl.store import EditRecord
 from mgl.types import Answer, Question, Span
 
-__all__ = ["ComoRag", "ComoRagConfig", "find_groups", "window_size"]
-
 LEVELS: Final = 5
 NEIGHBOURS: Final = 5
 """What RAPTOR's reduction takes at least."""

@@ -26,8 +26,6 @@ from mgl.prompt import Prompt
 from mgl.retrieval.ranking import best, likeness
 from mgl.types import Answer, Question
 
-__all__ = ["DeepRag", "DeepRagConfig"]
-
 REPLY_TOKENS: Final = 200
 NOTHING: Final = "(nothing yet)"
 

@@ -19,8 +19,6 @@ from mgl.errors import ContextOverflow
 from mgl.llm.prompting import LEAST_TOKENS, LINE_TOKENS, available_tokens, keep_both_ends, shorten
 from mgl.types import Answer, Conversation, Question
 
-__all__ = ["Direct", "DirectConfig"]
-
 ALIKE_TOKENS: Final = 128  # questions are given room in steps of so many tokens
 
 

@@ -43,8 +43,6 @@ from mgl.store import EditRecord
 from mgl.text.groups import format_turn
 from mgl.types import Answer, Question
 
-__all__ = ["EMem", "EMemConfig"]
-
 FOUND: Final = 30
 READ: Final = 10
 ALIKE: Final = 10

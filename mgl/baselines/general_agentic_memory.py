@@ -33,8 +33,6 @@ from mgl.retrieval.ranking import best, likeness
 from mgl.store import EditRecord
 from mgl.types import Answer, Conversation, Question, Span
 
-__all__ = ["GeneralAgenticMemory", "GeneralAgenticMemoryConfig"]
-
 ABSTRACT_TOKENS: Final = 256
 NOTE_TOKENS: Final = 1024
 PLAN_TOKENS: Final = 512

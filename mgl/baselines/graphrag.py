@@ -46,8 +46,6 @@ from mgl.retrieval.ranking import best, likeness
 from mgl.store import EditRecord
 from mgl.types import Answer, Chunk, Question, Span
 
-__all__ = ["GraphRag", "GraphRagConfig"]
-
 CONTEXT_TOKENS: Final = 8000
 MOST_ITEMS: Final = 24
 """Entities, and relations, of one reply; a gleaning may add as many."""

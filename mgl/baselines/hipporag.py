@@ -32,8 +32,6 @@ from mgl.retrieval.ranking import best, likeness, scale
 from mgl.store import EditRecord
 from mgl.types import Question, Span
 
-__all__ = ["HippoRag", "HippoRagConfig"]
-
 FACTS = 5
 ENTITIES = 5
 PASSAGE_WEIGHT = 0.05

@@ -39,8 +39,6 @@ from mgl.store import EditRecord
 from mgl.text.groups import format_span, format_turn
 from mgl.types import Answer, Question, Span
 
-__all__ = ["MemGPT"]
-
 BLOCK_CHARS: Final = 2000
 PAGE: Final = 5
 MOST_FUNCTIONS: Final = 10

@@ -30,8 +30,6 @@ from mgl.store.records import EditOutcome
 from mgl.text.groups import format_span
 from mgl.types import Answer, Question, Span
 
-__all__ = ["MemoryBank", "MemoryBankConfig"]
-
 NOTE_TOKENS = 400
 BESIDE_CHARS = 200
 BEST = 3

@@ -36,8 +36,6 @@ from mgl.store.records import EditOutcome
 from mgl.text.groups import format_turn
 from mgl.types import Answer, Question, Span
 
-__all__ = ["MemoryOS", "MemoryOSConfig"]
-
 JOINS: Final = 0.6
 FLOOR: Final = 0.1
 HEAT: Final = 5.0

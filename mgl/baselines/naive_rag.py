@@ -22,8 +22,6 @@ from mgl.retrieval.ranking import best, likeness
 from mgl.store import EditRecord
 from mgl.types import Answer, Chunk, Question, Span
 
-__all__ = ["NaiveRag", "NaiveRagConfig"]
-
 
 class NaiveRagConfig(BaselineConfig):
     """``k`` chunks are read, the best of them that have ``most_tokens`` together.

@@ -38,8 +38,6 @@ from mgl.store.records import EditOutcome
 from mgl.text.groups import format_turn
 from mgl.types import Answer, Question
 
-__all__ = ["Nemori", "NemoriConfig"]
-
 ENOUGH: Final = 20
 MOST: Final = 80
 LIKE: Final = 5

@@ -13,8 +13,6 @@ from mgl.baselines.base import Baseline, Excerpt
 from mgl.retrieval import LexicalIndex
 from mgl.types import Answer, Question
 
-__all__ = ["Passages", "PassagesConfig"]
-
 
 class PassagesConfig(BaseModel):
     """``tokens`` bounds a passage, ``k`` is how many are read."""

@@ -38,8 +38,6 @@ from mgl.store import EditRecord
 from mgl.text.groups import format_turn
 from mgl.types import Answer, Question
 
-__all__ = ["PreMem"]
-
 LEAST_K: Final = 2
 MOST_K: Final = 9
 STARTS: Final = 10

@@ -32,8 +32,6 @@ from mgl.store import EditRecord
 from mgl.store.records import EditOutcome
 from mgl.types import Answer, Chunk, Question, Span
 
-__all__ = ["GIST", "LOOK_UP", "PAUSE", "SEVERAL", "UNTOLD", "ReadAgent", "ReadAgentConfig"]
-
 PIECES = 8  # of a page, between which the model may pause
 NUMBER_TOKENS = 16
 GISTS = "gists"

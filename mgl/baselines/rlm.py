@@ -41,8 +41,6 @@ from mgl.memories.propose import FAILURES
 from mgl.prompt import Prompt
 from mgl.types import Answer, Conversation, Question, Span
 
-__all__ = ["Rlm", "RlmConfig"]
-
 ROOT_TOKENS: Final = 2048
 SUB_TOKENS: Final = 1024
 SUB_CALLS: Final = 500

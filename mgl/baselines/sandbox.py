@@ -32,8 +32,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mgl.errors import UsageError
 
-__all__ = ["MODULES", "Ran", "Sandbox"]
-
 MEMORY_BYTES: Final = 1 << 30
 DISK_BYTES: Final = 16 << 20
 OUTPUT_CHARS: Final = 20_000

@@ -16,8 +16,6 @@ from mgl.prompt import Prompt
 from mgl.store import EditRecord
 from mgl.types import Answer, Chunk, Question
 
-__all__ = ["SUMMARY", "SlidingSummary", "SlidingSummaryConfig"]
-
 STAGE = "summary"
 NOTHING = "(nothing yet)"
 PURPOSE = "that any question about the whole text may be answered from it"

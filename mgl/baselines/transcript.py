@@ -7,8 +7,6 @@ from mgl.errors import ContextOverflow
 from mgl.llm.prompting import available_tokens
 from mgl.types import Answer, Question
 
-__all__ = ["Transcript"]
-
 
 class Transcript(Baseline):
     """Reads every turn for each question."""

@@ -28,8 +28,6 @@ from mgl.retrieval.turns import (
 from mgl.retrieval.vectors import VectorIndex
 from mgl.types import Answer, Conversation, Question
 
-__all__ = ["Turns", "TurnsConfig"]
-
 _INDEXING = Lock()
 
 

@@ -17,15 +17,6 @@ from typing import Literal, Protocol
 
 from mgl.types import Question, Source
 
-__all__ = [
-    "About",
-    "Benchmark",
-    "Dataset",
-    "FileBenchmark",
-    "Item",
-    "in_memory",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Item:

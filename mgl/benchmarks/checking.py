@@ -27,8 +27,6 @@ from mgl.benchmarks.files import open_file, refuse_duplicates
 from mgl.errors import InputError
 from mgl.types import Conversation, Source
 
-__all__ = ["Checked", "Correction", "check_dataset", "correct_item", "read_corrections"]
-
 
 class Correction(BaseModel):
     """The right answers to an item, none if it has none, and why."""

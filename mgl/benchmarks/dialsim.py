@@ -47,16 +47,6 @@ from mgl.errors import InputError
 from mgl.text.gathering import Gathering
 from mgl.types import Conversation, Question, Turn
 
-__all__ = [
-    "AGENTS",
-    "LONGDIALQA",
-    "Drawn",
-    "Line",
-    "Scene",
-    "draw_question",
-    "split_lines",
-]
-
 AGENTS: Final = MappingProxyType({"friends": "Ross", "bigbang": "Sheldon", "theoffice": "Michael"})
 """The character who is asked, by the series' name in the release."""
 

@@ -16,8 +16,6 @@ from math import floor
 from mgl.benchmarks.base import Item
 from mgl.errors import UsageError
 
-__all__ = ["sample", "select"]
-
 
 def select(
     items: Sequence[Item],

@@ -32,17 +32,6 @@ from mgl.text.conversations import read_json
 from mgl.text.encoding import decode
 from mgl.text.reading import read_bytes
 
-__all__ = [
-    "DataFile",
-    "find_data",
-    "first_fault",
-    "gold_texts",
-    "hash_files",
-    "load_plain_pickle",
-    "open_file",
-    "refuse_duplicates",
-]
-
 LARGEST: Final = 4 * 1024**3
 """Bytes. Official files of these benchmarks have up to about half a gigabyte."""
 

@@ -38,13 +38,6 @@ from mgl.errors import InputError
 from mgl.text.conversations import looks_like_locomo, read_locomo
 from mgl.types import Conversation, Question
 
-__all__ = [
-    "ASKED",
-    "CATEGORIES",
-    "LOCOMO",
-    "LOCOMO_ALL",
-]
-
 CATEGORIES: Final[Mapping[int, str]] = MappingProxyType(
     {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 )

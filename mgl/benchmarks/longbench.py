@@ -26,8 +26,6 @@ from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
 from mgl.benchmarks.files import hash_files, open_file, refuse_duplicates
 from mgl.types import Document, Question, Source
 
-__all__ = ["CODE", "LONGBENCH_V2", "OPTIONS"]
-
 CODE: Final = "Code Repository Understanding"
 """The domain whose questions are about code."""
 

@@ -31,8 +31,6 @@ from mgl.benchmarks.official import ABSTENTION, find_judge_prompts
 from mgl.text.gathering import Gathering
 from mgl.types import Conversation, Question, Turn
 
-__all__ = ["LONGMEMEVAL"]
-
 _ABSTENTION: Final = "_abs"
 
 

@@ -29,8 +29,6 @@ from mgl.benchmarks.files import DataFile, first_fault, gold_texts, hash_files, 
 from mgl.errors import InputError
 from mgl.types import Document, Question, Source
 
-__all__ = ["LOOGLE"]
-
 TASKS: Final = ("longdep_qa", "shortdep_qa")
 HINT: Final = "take LooGLE's own file: a document with its qa_pairs, or a question, in each line"
 

@@ -27,8 +27,6 @@ from mgl.errors import InputError
 from mgl.text.reading import read_bytes
 from mgl.types import AnswerForm, Document, Question, Source
 
-__all__ = ["LONGREASON", "SENSEMAKING", "write_made"]
-
 HINT = "build it again with scripts/bench/sets.py, or restore a copy"
 
 

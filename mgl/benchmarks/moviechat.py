@@ -31,8 +31,6 @@ from mgl.text.gathering import Gathering
 from mgl.text.sentences import sentence_spans
 from mgl.types import Conversation, Question, Turn
 
-__all__ = ["MOVIECHAT"]
-
 _Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 

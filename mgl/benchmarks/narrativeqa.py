@@ -41,8 +41,6 @@ from mgl.text.chapters import sections, text_headings
 from mgl.text.reading import read_document, strip_gutenberg
 from mgl.types import Document, Question
 
-__all__ = ["NARRATIVEQA"]
-
 LONG_BYTES: Final = 400_000
 """100,000 tokens at four characters each."""
 BOOKS: Final = 10

@@ -29,8 +29,6 @@ from mgl.errors import InputError
 from mgl.text.reading import read_text
 from mgl.types import Document, Question
 
-__all__ = ["NOCHA", "OPTIONS"]
-
 QUESTION: Final = (
     "Answer TRUE if the statement is true, otherwise answer FALSE.\n"
     "[Statement]: {claim}\n"

@@ -19,8 +19,6 @@ from typing import Final
 from mgl.benchmarks.files import DataFile, open_file
 from mgl.errors import InputError
 
-__all__ = ["ABSTENTION", "MEM0", "find_judge_prompts"]
-
 ABSTENTION: Final = "abstention"
 MEM0: Final = "llm_judge.py"
 

@@ -31,8 +31,6 @@ from mgl.errors import InputError, UsageError
 from mgl.text.reading import read_document, strip_gutenberg
 from mgl.types import Document, Question, Source
 
-__all__ = ["LABELS", "OPTIONS", "PRELUDE"]
-
 LABELS: Final = ("Consistent", "Contradict")
 OPTIONS: Final = ("CONSISTENT", "CONTRADICT")
 QUESTION: Final = (

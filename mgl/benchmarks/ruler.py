@@ -43,8 +43,6 @@ from mgl.errors import InputError, UsageError, install_hint
 from mgl.text.chunks import Counter
 from mgl.types import Document, Question, Source
 
-__all__ = ["RULER_NIAH_S1", "Keys", "Needle", "NiahConfig", "RulerNiah", "load_keys"]
-
 LINE: Final = (
     "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again."
 )

@@ -11,8 +11,6 @@ import typer
 from mgl.cli.options import ConversationName, Kind, ModelChoice, open_lab, takes_model
 from mgl.cli.output import print_stats, print_usage
 
-__all__ = ["add"]
-
 
 @takes_model
 def add(

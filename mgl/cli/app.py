@@ -15,8 +15,6 @@ from mgl.cli.options import MemoryCommand, TalkCommand
 from mgl.cli.output import INTERRUPTED, say
 from mgl.errors import MglError
 
-__all__ = ["app", "main"]
-
 EPILOG = """\
 \b
 Exit codes:

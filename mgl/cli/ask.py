@@ -9,8 +9,6 @@ import typer
 from mgl.cli.options import AsJson, ConversationName, Kind, ModelChoice, open_lab, takes_model
 from mgl.cli.output import print_answer, print_json, print_stats, print_usage
 
-__all__ = ["ask"]
-
 
 @takes_model
 def ask(

@@ -12,8 +12,6 @@ from mgl.cli.options import AsJson, ConversationName, Kind, ModelChoice, open_la
 from mgl.cli.output import print_json, print_stats, print_usage
 from mgl.errors import UsageError
 
-__all__ = ["build"]
-
 
 @takes_model
 def build(

@@ -18,8 +18,6 @@ from mgl.types import Turn
 if TYPE_CHECKING:
     from mgl.lab.talk import Talk
 
-__all__ = ["chat"]
-
 HISTORY = 200  # lines
 COMMANDS = "/topics  show the memory    /end  end the session    /quit  leave"
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from mgl.benchmarks.base import Dataset
     from mgl.benchmarks.checking import Correction
 
-__all__ = ["check"]
-
 SHOWN = 10
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from mgl.models.adapters import Adapter
     from mgl.training.data import Dialogue, Example
 
-__all__ = ["Rows", "compare"]
-
 Rows = Annotated[
     list[Path] | None,
     typer.Option("--rows", metavar="FILE", help="Rows of `mgl train data` (repeatable)."),

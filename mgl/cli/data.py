@@ -15,8 +15,6 @@ from mgl.cli.output import one_line, print_json, print_pairs, print_table, say
 if TYPE_CHECKING:
     from mgl.benchmarks.base import Benchmark, Dataset
 
-__all__ = ["app"]
-
 NOTES = 10
 
 app = typer.Typer(rich_markup_mode=None, invoke_without_command=True)

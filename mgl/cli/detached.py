@@ -14,8 +14,6 @@ from typing import Any, Final
 
 from mgl.errors import EngineUnavailable, UsageError
 
-__all__ = ["start_detached", "stop_detached"]
-
 START_S: Final = 120.0
 
 

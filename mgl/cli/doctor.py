@@ -13,8 +13,6 @@ from mgl.cli.output import one_line, print_json, say
 if TYPE_CHECKING:
     from mgl.serving.checks import Check
 
-__all__ = ["doctor", "print_check"]
-
 NOT_ALL_WELL: Final = 5
 
 

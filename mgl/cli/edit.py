@@ -9,8 +9,6 @@ import typer
 from mgl.cli.options import Memory, open_lab
 from mgl.errors import UsageError
 
-__all__ = ["edit"]
-
 
 def edit(
     source: Memory,

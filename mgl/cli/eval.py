@@ -41,17 +41,6 @@ if TYPE_CHECKING:
     from mgl.lab.workplace import Workplaces
     from mgl.observer import Observer
 
-__all__ = [
-    "DataFolder",
-    "Limit",
-    "Work",
-    "app",
-    "choose_work",
-    "find_benchmark",
-    "open_workplaces",
-    "retrieve",
-]
-
 app = typer.Typer(
     help="Run benchmarks on memories, and check the runs.",
     no_args_is_help=True,

@@ -11,8 +11,6 @@ import typer
 from mgl.cli.options import Memory, OfKind, open_lab
 from mgl.cli.output import print_json, say, write_file
 
-__all__ = ["export"]
-
 
 def export(
     source: Memory,

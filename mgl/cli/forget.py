@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from mgl.memories.deletion import Forgotten
     from mgl.types import Turn
 
-__all__ = ["forget"]
-
 SHOWN: Final = 20  # turns or names that are listed before the question
 TITLES: Final = {
     "removed": "nodes that are deleted",

@@ -12,8 +12,6 @@ from mgl.cli.output import one_line, print_json, print_table
 if TYPE_CHECKING:
     from mgl.memories.results import MemorySummary
 
-__all__ = ["list"]
-
 
 def list(as_json: AsJson = False) -> None:
     """List memories and conversations, newest first."""

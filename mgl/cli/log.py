@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from mgl.store.records import EditRecord
     from mgl.types import Document
 
-__all__ = ["log"]
-
 FIELDS = (
     *("stage", "outcome", "finish_reason", "input_tokens", "cached_tokens", "output_tokens"),
     *("seconds", "way", "loosened", "error"),

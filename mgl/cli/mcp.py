@@ -13,8 +13,6 @@ from mgl.cli.options import ModelChoice, choose_model, with_options
 from mgl.cli.up import HOST, PORT
 from mgl.errors import ResourceError, install_hint
 
-__all__ = ["mcp"]
-
 
 @with_options(choice=choose_model)
 def mcp(

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from mgl.models.profiles import ModelProfile
 
-__all__ = ["app"]
-
 app = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
 
 

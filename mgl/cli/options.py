@@ -20,30 +20,9 @@ from typer.core import TyperCommand
 
 if TYPE_CHECKING:
     from mgl.lab import Lab
-    from mgl.lab.model import ModelChoice
+    from mgl.lab.model import ModelChoice as ModelChoice
 else:
     ModelChoice = Any  # its module is slow to import, and the command table only names it
-
-__all__ = [
-    "AsJson",
-    "BaseUrl",
-    "ConversationName",
-    "Kind",
-    "Memory",
-    "MemoryCommand",
-    "Model",
-    "ModelChoice",
-    "ModelFolder",
-    "OfKind",
-    "Seed",
-    "TalkCommand",
-    "choose_model",
-    "collect_options",
-    "open_lab",
-    "split_list",
-    "takes_model",
-    "with_options",
-]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Memory = Annotated[
@@ -117,7 +96,7 @@ def choose_model(
     ] = False,
 ) -> ModelChoice:
     """Collect the options that choose a model; the server's key comes from MGL_API_KEY."""
-    from mgl.lab.model import ModelChoice
+    from mgl.lab.model import ModelChoice as ModelChoice
 
     return ModelChoice(
         profile=model,

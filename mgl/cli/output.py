@@ -19,24 +19,6 @@ if TYPE_CHECKING:
     from mgl.memories.view import GraphView, ViewNode
     from mgl.types import Answer, Citation, Conversation, Span, Turn, Usage
 
-__all__ = [
-    "INTERRUPTED",
-    "clean",
-    "count",
-    "format_duration",
-    "format_turn",
-    "one_line",
-    "print_answer",
-    "print_json",
-    "print_nodes",
-    "print_pairs",
-    "print_stats",
-    "print_table",
-    "print_usage",
-    "say",
-    "write_file",
-]
-
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
 

@@ -11,8 +11,6 @@ import typer
 from mgl.cli.options import AsJson
 from mgl.cli.output import print_json, print_table, say
 
-__all__ = ["app"]
-
 app = typer.Typer(
     help="Install other packages to compare with.",
     rich_markup_mode=None,

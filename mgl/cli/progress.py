@@ -12,8 +12,6 @@ from mgl.cli.output import clean, say
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-__all__ = ["BarObserver", "LineObserver", "open_observer"]
-
 LINE_EVERY_S: Final = 10.0
 ESTIMATE_OVER_S: Final = 600.0
 ESTIMATE_FROM: Final = 0.05  # share of a stage after which its time left is estimated

@@ -13,8 +13,6 @@ from mgl.cli.output import say
 if TYPE_CHECKING:
     from mgl.lab.workplace import Workplace
 
-__all__ = ["proxy"]
-
 PORT: Final = 8787
 
 

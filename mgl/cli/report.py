@@ -10,8 +10,6 @@ import typer
 from mgl.cli.output import print_table, say, write_file
 from mgl.errors import UsageError
 
-__all__ = ["report"]
-
 
 def report(
     folders: Annotated[

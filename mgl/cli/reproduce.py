@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from mgl.evaluation.runs.runner import Execution
     from mgl.lab.workplace import Workplaces
 
-__all__ = ["reproduce"]
-
 RUNS = Path("runs")
 WIDTH = 60
 

@@ -20,15 +20,6 @@ if TYPE_CHECKING:
     from mgl.evaluation.runs.manifest import Manifest
     from mgl.retrieval.matching import TokenMatcher
 
-__all__ = [
-    "find_matcher",
-    "format_cost",
-    "print_differences",
-    "print_evidence",
-    "print_replay",
-    "print_summary",
-]
-
 SHOWN = 20
 
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from mgl.serving.plan import LaunchPlan
     from mgl.serving.records import ServerRecord
 
-__all__ = ["app"]
-
 SECRETS = ("api_key", "token")
 
 app = typer.Typer(

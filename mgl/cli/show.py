@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from mgl.memories.results import MemorySummary
     from mgl.memories.view import GraphView
 
-__all__ = ["show"]
-
 
 def show(
     source: Memory,

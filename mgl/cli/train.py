@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from mgl.training.fitting import Settings
     from mgl.training.recipes import Recipe
 
-__all__ = ["app"]
-
 FREE = "longmemeval-s,hotpotqa,musique"
 
 app = typer.Typer(

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from mgl.api.keys import Keys
     from mgl.lab import Lab
 
-__all__ = ["up"]
-
 # The server's own, whose modules are slow to import.
 PORT: Final = 8788
 HOST: Final = "127.0.0.1"

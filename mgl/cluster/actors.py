@@ -40,8 +40,6 @@ from mgl.models import shipped
 from mgl.observer import SilentObserver
 from mgl.store import Store
 
-__all__ = ["Home", "HomeStore", "Worker", "hash_code"]
-
 ResultT = TypeVar("ResultT")
 
 

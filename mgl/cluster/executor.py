@@ -33,8 +33,6 @@ from mgl.lab.model import ModelChoice
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.observer import Observer
 
-__all__ = ["connect", "shard"]
-
 LOCAL: Final = "local"
 LOOPBACK: Final = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """If this is 0 when ray is imported, Ray stays on the loopback interface, on any system."""

@@ -20,8 +20,6 @@ from mgl.evaluation.records import Record, Spent, replace_file
 from mgl.evaluation.runs.folder import RunFolder, tally
 from mgl.evaluation.runs.manifest import Manifest, Method
 
-__all__ = ["write_inspect_logs"]
-
 VERSION: Final = 2
 
 

@@ -24,25 +24,6 @@ from pydantic import TypeAdapter
 from mgl.benchmarks.base import Item
 from mgl.errors import InputError, UsageError
 
-__all__ = [
-    "LABELLED",
-    "PEOPLE",
-    "BuildRecord",
-    "Calls",
-    "JsonLines",
-    "Key",
-    "PairKey",
-    "PairRecord",
-    "Record",
-    "RunLog",
-    "Spent",
-    "VerdictRecord",
-    "item_from_json",
-    "item_to_json",
-    "replace_file",
-    "scratch_path",
-]
-
 LABELLED: Final = "labelled"
 """Stands for the method where the answer is one of the labelled set."""
 

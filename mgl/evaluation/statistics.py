@@ -27,20 +27,6 @@ from numpy.typing import NDArray
 
 from mgl.errors import UsageError, install_hint
 
-__all__ = [
-    "FEWEST_SOURCES",
-    "Indices",
-    "Interval",
-    "Paired",
-    "are_clusters",
-    "bootstrap_interval",
-    "compare_pairs",
-    "correct_holm",
-    "mean_interval",
-    "resample_interval",
-    "wilson_interval",
-]
-
 Indices = NDArray[np.int64]
 Floats = NDArray[np.float64]
 

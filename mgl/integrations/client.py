@@ -19,8 +19,6 @@ from mgl.errors import EngineUnavailable, UsageError
 from mgl.models import shipped
 from mgl.peers.wire import NotServed
 
-__all__ = ["Client", "describe_found"]
-
 URL: Final = "http://127.0.0.1:8788"
 LONGEST_S: Final = 300.0
 """Seconds for an answer: deleting from a large memory takes the longest."""

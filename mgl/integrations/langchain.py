@@ -26,8 +26,6 @@ from pydantic import SecretStr
 
 from mgl.integrations.client import Client, describe_found
 
-__all__ = ["MglChatHistory", "MglRetriever"]
-
 SPEAKERS: Final = {"human": "user", "ai": "assistant"}
 
 

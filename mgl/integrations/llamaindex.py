@@ -13,8 +13,6 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from mgl.integrations.client import Client, describe_found
 
-__all__ = ["MglRetriever"]
-
 
 class MglRetriever(BaseRetriever):
     """Finds turns of a conversation, or nodes of a document, with their passages as metadata.

@@ -18,8 +18,6 @@ from mgl.errors import UsageError
 from mgl.integrations.client import Client
 from mgl.peers.wire import NotServed
 
-__all__ = ["Memory"]
-
 Results = dict[str, list[dict[str, Any]]]
 Filters = Mapping[str, str]
 """``{"user_id": ...}``: whose memories are meant."""

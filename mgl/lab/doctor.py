@@ -43,8 +43,6 @@ from mgl.serving.served import choose_served, match_profile
 if TYPE_CHECKING:
     from mgl.serving.records import ServerRecord
 
-__all__ = ["examine"]
-
 _ENGINES: dict[EngineName, tuple[str, ...]] = {
     "openvino": ("openvino-genai",),
     "transformers": ("torch", "transformers", "outlines"),

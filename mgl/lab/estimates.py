@@ -16,8 +16,6 @@ from mgl.memories.graph import Estimate
 from mgl.store import Store
 from mgl.types import Conversation, Source
 
-__all__ = ["describe_estimate", "estimate_from_past"]
-
 PAST: Final = 5
 
 

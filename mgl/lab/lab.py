@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from mgl.training.data import Pair
     from mgl.training.from_log import LogRows
 
-__all__ = ["Lab"]
-
 ResultT = TypeVar("ResultT")
 
 READS: Final = "mindgraph"  # the memory of a document, unless another is named

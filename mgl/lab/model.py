@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from mgl.llm.base import Engine
     from mgl.models.profiles import EngineName, ModelProfile
 
-__all__ = ["TIMEOUT_S", "ModelChoice", "NoModel", "defer", "find_context"]
-
 # Seconds for one call: a CPU shares its cores among the calls in flight, and cannot hang.
 TIMEOUT_S: Final[Mapping[EngineName, float]] = {
     "openvino": 7200.0,

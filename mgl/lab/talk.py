@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from mgl.observer import Observer
     from mgl.store import Store
 
-__all__ = ["UNKEPT", "AnswerKeeper", "Talk", "as_question", "make_awaitable"]
-
 NEW_SESSION: Final = timedelta(hours=1)
 UNKEPT: Final = "the answer was not stored: turns were deleted while the model was answering"
 

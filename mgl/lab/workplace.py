@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from mgl.retrieval.shifts import ShiftDetector
     from mgl.store.calls import Pace, StoreCallLog
 
-__all__ = ["DATABASE", "OwnModels", "Workplace", "Workplaces"]
-
 DATABASE = "mgl.sqlite"
 
 ResultT = TypeVar("ResultT")

@@ -31,18 +31,6 @@ from mgl.retrieval.shifts import ShiftDetector
 from mgl.store import MemoryRecord, Store
 from mgl.types import Answer, Conversation, Document, Question, Source
 
-__all__ = [
-    "LogMemory",
-    "Memory",
-    "MemoryKind",
-    "PresetConfig",
-    "SourceMemory",
-    "Tools",
-    "check_question",
-    "check_text",
-    "memory_id",
-]
-
 ToolT = TypeVar("ToolT")
 ConfigT = TypeVar("ConfigT", bound=BaseModel)
 EditT = TypeVar("EditT")

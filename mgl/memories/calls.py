@@ -26,28 +26,6 @@ from mgl.llm.prompting import available_tokens, reader_messages, shorten
 from mgl.prompt import Prompt, one_line
 from mgl.types import AnswerForm, Question
 
-__all__ = [
-    "ANSWER_TOKENS",
-    "CLAIM",
-    "CLAIM_WITHOUT_QUESTION",
-    "LONG_PASSAGE_ANSWER",
-    "OPEN_QUESTION",
-    "PASSAGE_ANSWER",
-    "PASSAGE_CHOICE",
-    "SUPPORTED",
-    "Claim",
-    "Note",
-    "PassageAnswer",
-    "answer_field",
-    "answer_from_passages",
-    "check_room",
-    "extract_claim",
-    "find_support",
-    "list_options",
-    "number_passages",
-    "summarize",
-]
-
 ANSWER_TOKENS: Final[Mapping[AnswerForm, int]] = {"short": 256, "long": 1024}
 
 PASSAGE_ANSWER = Prompt(

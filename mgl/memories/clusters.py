@@ -9,8 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-__all__ = ["LEIDEN_SEED", "find_clusters"]
-
 LEIDEN_SEED: Final = 0
 """MindGraph §4.2 fixes the seed; its value is ours."""
 

@@ -24,15 +24,6 @@ from mgl.store.deletion import Gone, Redaction, Rewritten
 from mgl.text.groups import format_span
 from mgl.types import Turn
 
-__all__ = [
-    "Forgotten",
-    "Redactor",
-    "delete",
-    "find_turn_numbers",
-    "is_before",
-    "plan_deletion",
-]
-
 EditT = TypeVar("EditT")
 StateT = TypeVar("StateT")
 SeenT = TypeVar("SeenT", contravariant=True)

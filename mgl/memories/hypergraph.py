@@ -14,8 +14,6 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import Any
 
-__all__ = ["make_hypergraph"]
-
 
 def make_hypergraph(
     vertices: Mapping[str, Mapping[str, Any]],

@@ -31,18 +31,6 @@ from mgl.store.records import EditOutcome
 from mgl.store.turns import is_same
 from mgl.types import Conversation, Source, Span, Turn
 
-__all__ = [
-    "APPEND",
-    "FORGET",
-    "FORGOTTEN",
-    "Draft",
-    "Failed",
-    "Log",
-    "Vocabulary",
-    "count_failures",
-    "find_read_again",
-]
-
 EditT = TypeVar("EditT")
 StateT = TypeVar("StateT")
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from mgl.memories.base import MemoryKind
 
-__all__ = ["configure", "describe_options", "read_settings"]
-
 
 def read_settings(pairs: Iterable[str]) -> dict[str, Any]:
     """Options by name, the last of a name. UsageError for a pair without a name or a ``=``."""

@@ -20,8 +20,6 @@ from pydantic import BaseModel
 from mgl.errors import ContextOverflow, EngineError, EngineTimeout, ReplyInvalid
 from mgl.llm.base import LLM, Message, Sampling
 
-__all__ = ["FAILURES", "Proposal", "propose", "recover"]
-
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
 
 _REASONS: Final[dict[type[EngineError], str]] = {

@@ -19,18 +19,6 @@ from mgl.memories.view import GraphView
 from mgl.store.records import EditRecord, MemoryRecord
 from mgl.types import Answer, Citation, Document, Usage
 
-__all__ = [
-    "AskResult",
-    "BuildResult",
-    "MemorySummary",
-    "Stats",
-    "answer_json",
-    "call_json",
-    "citation_json",
-    "edit_json",
-    "usage_json",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Stats:

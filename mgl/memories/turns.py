@@ -32,31 +32,6 @@ from mgl.text.groups import format_turn
 from mgl.text.support import find_repeated
 from mgl.types import Answer, Citation, Conversation, Question, Turn
 
-__all__ = [
-    "REMEMBERED",
-    "REPLY",
-    "TURN_ANSWER",
-    "UNMENTIONED",
-    "AnswerStream",
-    "Line",
-    "Say",
-    "Shown",
-    "Voice",
-    "answer_from_lines",
-    "ask_lines",
-    "cite_shown",
-    "cite_turn",
-    "find_form",
-    "format_statement",
-    "is_suggestion",
-    "order_for_reply",
-    "read_answer",
-    "reply_by",
-    "reply_to_turn",
-    "request_answer",
-    "show_turns",
-]
-
 MOST_CITED: Final = 10
 SOMEBODY: Final = "somebody"  # who speaks, where that is not known
 TOKEN_CHARS: Final = 4

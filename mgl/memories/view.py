@@ -16,8 +16,6 @@ from dataclasses import dataclass, replace
 
 from mgl.types import Answer, Document, Span
 
-__all__ = ["GraphView", "ViewEdge", "ViewNode"]
-
 
 @dataclass(frozen=True, slots=True)
 class ViewNode:

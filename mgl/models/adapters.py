@@ -29,28 +29,6 @@ from mgl.errors import ResourceError, UsageError, describe_fault
 from mgl.models.files import compute_sha256, hold_lock
 from mgl.models.shipped import data_dirs, require_space, suggest
 
-__all__ = [
-    "ADAPTERS",
-    "CAUSAL",
-    "Adapter",
-    "AdapterKind",
-    "Manifest",
-    "check_base",
-    "check_name",
-    "check_tokenizer",
-    "find_adapter",
-    "hash_base",
-    "hash_question",
-    "list_adapters",
-    "list_trained_on",
-    "merge_causal",
-    "merge_encoder",
-    "open_lora",
-    "read_lora",
-    "remove_adapter",
-    "write_adapter",
-]
-
 ADAPTERS: Final = "adapters"
 MANIFEST: Final = "manifest.json"
 RECORD: Final = "record.md"

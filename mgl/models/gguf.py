@@ -22,8 +22,6 @@ from mgl.models.shipped import require_space
 if TYPE_CHECKING:
     from gguf import GGUFReader
 
-__all__ = ["LOADABLE", "make_loadable", "merge_gguf", "read_tokens"]
-
 LOADABLE: Final = frozenset({"F16", "F32", "Q4_0", "Q4_1", "Q4_K", "Q6_K", "Q8_0"})
 """Types of tensors that OpenVINO reads; those of other types are written as Q8_0."""
 

@@ -27,8 +27,6 @@ from mgl.peers.wire import (
     write_events,
 )
 
-__all__ = ["REPLY_TOKENS", "Completer", "Said", "stream_reply"]
-
 REPLY_TOKENS: Final = 2048
 """The budget of a reply where a request names none."""
 

@@ -22,8 +22,6 @@ from typing import Final
 
 from mgl.errors import ResourceError, UsageError
 
-__all__ = ["PEERS", "Installed", "Peer", "find_installed", "find_python", "install", "lock_hash"]
-
 LOCKS: Final = Path(__file__).parent / "locks"
 _MARK: Final = "installed.json"
 

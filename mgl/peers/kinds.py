@@ -13,19 +13,6 @@ from mgl.errors import UsageError
 from mgl.peers.memory import PeerConfig, PeerMemory, Unit
 from mgl.types import Conversation
 
-__all__ = [
-    "Graphiti",
-    "GraphitiConfig",
-    "LangMem",
-    "LangMemConfig",
-    "LightRag",
-    "LightRagConfig",
-    "Mem0",
-    "Mem0Config",
-    "Rlms",
-    "RlmsConfig",
-]
-
 
 class LightRagConfig(PeerConfig):
     """Chunks are HGMem's; ``chunks`` of them are read beside ``k`` entities and relations. The

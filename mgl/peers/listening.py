@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.responses import StreamingResponse
 
-__all__ = ["HOST", "OWN_NAMES", "Listener", "check_key", "follow", "read_key", "stream_events"]
-
 HOST: Final = "127.0.0.1"
 OWN_NAMES: Final = frozenset({HOST, "localhost", "::1"})
 KEEP_ALIVE_S: Final = 75

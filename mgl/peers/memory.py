@@ -36,8 +36,6 @@ from mgl.peers.proxy import Proxy
 from mgl.store import EditRecord
 from mgl.types import Answer, Conversation, Question, Span
 
-__all__ = ["Found", "PeerConfig", "PeerMemory", "Unit"]
-
 LONG_AGO: Final = "2024-01-01T00:00:00+00:00"
 """What time it is for a peer that reads a source without times."""
 

@@ -19,8 +19,6 @@ from typing import Any, Final
 
 from mgl.errors import EngineRejected
 
-__all__ = ["PeerProcess"]
-
 HOST: Final = Path(__file__).parent / "host.py"
 ADAPTERS: Final = Path(__file__).parent / "adapters"
 END_S: Final = 5.0

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-__all__ = ["REPLY_TOKENS", "Proxy"]
-
 _NEVER_RETRY: Final = {"x-should-retry": "false"}  # the client has done all that helps
 _ELSEWHERE: Final = {
     "/v1/responses": "use the Chat Completions API: in LangChain use_responses_api=False, in "

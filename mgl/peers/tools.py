@@ -15,8 +15,6 @@ from mgl.llm.base import Message, Reply, Request, Tool, ToolCall
 from mgl.llm.replies import clean
 from mgl.prompt import Prompt
 
-__all__ = ["as_schema", "read_calls"]
-
 MOST_CALLS: Final = 8
 
 TOOLS = Prompt(

@@ -32,27 +32,6 @@ from mgl.llm.base import Message, Reply, Request, Sampling, Tool, ToolCall
 from mgl.llm.engines.wire import WireCall, write_calls
 from mgl.llm.schemas import inline_schema
 
-__all__ = [
-    "AccessDenied",
-    "ChatRequest",
-    "EmbeddingRequest",
-    "NotServed",
-    "OverLimit",
-    "Refused",
-    "cut_at_stop",
-    "encode_event",
-    "read_body",
-    "read_request",
-    "read_shape",
-    "write_completion",
-    "write_embeddings",
-    "write_error",
-    "write_event",
-    "write_events",
-    "write_model",
-    "write_models",
-]
-
 ANY_OBJECT: Final[Mapping[str, Any]] = {"type": "object"}
 """The schema of ``response_format`` json_object."""
 

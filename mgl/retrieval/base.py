@@ -12,8 +12,6 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Embedder", "EmbeddingTask", "Hit", "Ids", "Reranker"]
-
 Ids = Collection[int] | NDArray[np.int64]
 
 EmbeddingTask = Literal["query", "passage"]

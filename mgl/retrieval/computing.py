@@ -13,16 +13,6 @@ from pathlib import Path
 from mgl.errors import EngineUnavailable, MglError, ResourceError, UsageError, install_hint
 from mgl.models.profiles import FloatName
 
-__all__ = [
-    "choose_device",
-    "choose_dtype",
-    "has_gpu",
-    "load_model",
-    "require_package",
-    "run_model",
-    "to_utf8",
-]
-
 
 def require_package(module: str) -> None:
     """Raise UsageError unless a module of ``mgl[retrieval]`` is installed; load nothing."""

@@ -22,14 +22,6 @@ from mgl.models.profiles import FloatName
 from mgl.retrieval.base import Embedder, EmbeddingTask
 from mgl.retrieval.computing import choose_device, choose_dtype, load_model, run_model, to_utf8
 
-__all__ = [
-    "CachedEmbedder",
-    "DeferredEmbedder",
-    "SentenceEmbedder",
-    "VectorCache",
-    "unit_vectors",
-]
-
 
 def unit_vectors(raw: ArrayLike, *, count: int, dims: int, model_id: str) -> NDArray[np.float32]:
     """Truncate ``count`` vectors to ``dims`` numbers and scale them to unit length.

@@ -27,15 +27,6 @@ from mgl.retrieval.base import EmbeddingTask
 from mgl.retrieval.computing import run_model, to_utf8
 from mgl.retrieval.embedders import unit_vectors
 
-__all__ = [
-    "Encoder",
-    "EncoderEmbedder",
-    "InteractionJudge",
-    "encoder_judge",
-    "is_encoder",
-    "match_tokens",
-]
-
 FAMILY: Final = ("bert", "mpnet", "xlm-roberta")
 BATCH: Final = 32
 

@@ -10,8 +10,6 @@ from mgl.retrieval.lexical import all_stems, stems
 from mgl.text import sentence_spans
 from mgl.types import Document, Span
 
-__all__ = ["find_evidence"]
-
 RUN_CHARS: Final = 300
 """The characters of a run of several sentences, at most."""
 LENGTH_COST: Final = 0.002

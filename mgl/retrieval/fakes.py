@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from mgl.retrieval.base import EmbeddingTask
 from mgl.retrieval.lexical import stems
 
-__all__ = ["WordEmbedder", "WordReranker"]
-
 _FLOOR = 1e-3  # so that a text without words has a direction
 
 

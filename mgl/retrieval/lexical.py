@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from mgl.store import Store
     from mgl.store.caches import StemRow
 
-__all__ = ["LexicalIndex", "all_stems", "stems"]
-
 _K1: Final = 1.5
 _B: Final = 0.75
 

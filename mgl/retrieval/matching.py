@@ -29,15 +29,6 @@ from mgl.retrieval.models import RetrievalModel, Source, find_model
 if TYPE_CHECKING:
     from mgl.retrieval.embedders import VectorCache
 
-__all__ = [
-    "Matching",
-    "TokenEncoder",
-    "TokenMatcher",
-    "TokenVectors",
-    "greedy_matching",
-    "open_matcher",
-]
-
 _UNBOUNDED: Final = 1_000_000  # tokenizers without a limit report far more
 _PREFIXED: Final = ("roberta", "gpt2")  # their first word is another token without a space
 

@@ -25,8 +25,6 @@ from mgl.models.hub import is_complete_model
 from mgl.models.profiles import Embedding, FloatName, ModelProfile, Reranking, load_profiles
 from mgl.retrieval.encoders import is_encoder
 
-__all__ = ["RetrievalModel", "Source", "find_model"]
-
 _FOLDER_TOKENS = 8192  # context of a model without a profile
 
 Wanted = Literal["embed", "rerank"]

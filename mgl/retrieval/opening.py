@@ -50,15 +50,6 @@ from mgl.retrieval.servers import ServerEmbedder, ServerReranker
 if TYPE_CHECKING:
     from mgl.llm.base import LLM
 
-__all__ = [
-    "DEFAULT_EMBEDDER",
-    "DEFAULT_RERANKER",
-    "SIMILARITY",
-    "YES_NO",
-    "open_embedder",
-    "open_reranker",
-]
-
 DEFAULT_EMBEDDER: Final = "all-minilm-l6-v2"
 """all-mpnet-base-v2 costs about five times as much; it finds 0.775 of LoCoMo's evidence, this one
 0.750 (development conversations)."""

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from mgl.retrieval.base import Embedder
 from mgl.retrieval.lexical import LexicalIndex
 
-__all__ = ["PassageIndex", "standardize"]
-
 ROUNDING = 1e-6  # of float32, in which scores are computed
 
 

@@ -15,16 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from mgl.retrieval.base import Embedder, Hit, Ids
 
-__all__ = [
-    "best",
-    "fuse_hits",
-    "likeness",
-    "nearest",
-    "places_of",
-    "reciprocal_rank_fusion",
-    "scale",
-]
-
 
 def reciprocal_rank_fusion(rankings: Sequence[ArrayLike], *, k: int = 60) -> NDArray[np.float64]:
     """Fuse several score lists over the same n items; higher is better, before and after.

@@ -27,21 +27,6 @@ from mgl.retrieval.base import Embedder
 from mgl.retrieval.computing import choose_device, choose_dtype, load_model, run_model, to_utf8
 from mgl.retrieval.ranking import likeness
 
-__all__ = [
-    "FITTED",
-    "HELPS",
-    "PAIR",
-    "ContextReranker",
-    "IdentityReranker",
-    "Judge",
-    "LocalReranker",
-    "SimilarityReranker",
-    "YesNoReranker",
-    "check_probabilities",
-    "cross_encoder",
-    "qwen3_reranker",
-]
-
 
 class IdentityReranker:
     """Keeps the order of the texts: scores fall from 1 for the first to 1/n for the last."""

@@ -26,8 +26,6 @@ from mgl.retrieval.computing import to_utf8
 from mgl.retrieval.embedders import unit_vectors
 from mgl.retrieval.rerankers import check_probabilities
 
-__all__ = ["ServerEmbedder", "ServerReranker"]
-
 _BATCH = 64
 _IN_FLIGHT = 4
 _ANSWER_S = 600.0

@@ -20,8 +20,6 @@ from mgl.models.adapters import HEAD, find_adapter, merge_encoder
 from mgl.retrieval.encoders import Encoder
 from mgl.retrieval.models import Source, find_model
 
-__all__ = ["ShiftDetector", "open_detector", "pair_lines"]
-
 BEFORE: Final = 2
 AFTER: Final = 2
 """Lines that are read before a place and from it on."""

@@ -35,18 +35,6 @@ from mgl.types import Question, Turn
 if TYPE_CHECKING:
     from mgl.store import Store
 
-__all__ = [
-    "AROUND",
-    "SPEAKER_WEIGHT",
-    "TurnIndex",
-    "add_words",
-    "find_speakers",
-    "is_named",
-    "remove_names",
-    "weigh_in_context",
-    "with_previous",
-]
-
 AROUND: Final = 2
 SPEAKER_WEIGHT: Final = 1.4
 TEMPERATURE: Final = 10.0

@@ -26,8 +26,6 @@ from mgl.retrieval.ranking import best, fuse_hits, places_of
 if TYPE_CHECKING:
     from mgl.store import Store
 
-__all__ = ["HybridIndex", "VectorIndex"]
-
 Query = str | NDArray[np.float32]
 """A text, or its vector by ``embedder.embed([text], task="query")[0]``."""
 

@@ -20,8 +20,6 @@ from itertools import pairwise
 
 from mgl.types import Section
 
-__all__ = ["Heading", "markdown_headings", "sections", "text_headings"]
-
 _LABEL_CHARACTERS = 100
 _LINE_CHARACTERS = 100
 _CONTENTS_CHARACTERS = 200  # a heading with less below it, that comes again later, is a listing

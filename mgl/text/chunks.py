@@ -18,20 +18,6 @@ from mgl.errors import UsageError
 from mgl.text.sentences import paragraph_starts, sentence_spans
 from mgl.types import Chunk, Document
 
-__all__ = [
-    "CONTRADICTION",
-    "FRAGMENT",
-    "Counter",
-    "Piece",
-    "chunk_document",
-    "count_pieces",
-    "divide",
-    "label_ranges",
-    "refine",
-    "runs",
-    "window_document",
-]
-
 Counter = Callable[[Sequence[str]], Awaitable[list[int]]]
 
 FRAGMENT = 0

@@ -26,18 +26,6 @@ from mgl.text.gathering import Gathering
 from mgl.text.reading import read_bytes
 from mgl.types import Conversation, Turn
 
-__all__ = [
-    "looks_like_chatgpt",
-    "looks_like_locomo",
-    "parse_conversations",
-    "parse_time",
-    "read_chat_log",
-    "read_chatgpt",
-    "read_conversations",
-    "read_json",
-    "read_locomo",
-]
-
 _MILLISECONDS_FROM = 2e10
 _SHAPE_HINT = 'write one turn a line: {"speaker": "Ann", "text": "Hi.", "time": "2023-05-08T13:56"}'
 

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 
 from mgl.errors import InputError, UsageError
 
-__all__ = ["Decoded", "decode"]
-
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF16_LE, "utf-16"),

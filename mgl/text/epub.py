@@ -22,8 +22,6 @@ from mgl.text.chapters import Heading, sections
 from mgl.text.markup import decode_page, extract
 from mgl.types import Document
 
-__all__ = ["MAX_UNPACKED_BYTES", "is_epub", "read_epub"]
-
 MAX_UNPACKED_BYTES = 128 * 1024 * 1024
 _AGAIN = "it is damaged or truncated: download it again"
 _PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml", "text/x-oeb1-document")

@@ -31,8 +31,6 @@ from math import inf
 
 from mgl.types import Conversation, Turn
 
-__all__ = ["MAX_NOTES", "Gathering"]
-
 MAX_NOTES = 100
 """Notes kept per conversation; a last one counts the rest."""
 

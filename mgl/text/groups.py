@@ -16,14 +16,6 @@ from mgl.text.chunks import CONTRADICTION, Counter, chunk_document, runs
 from mgl.text.sentences import numbered_sentences
 from mgl.types import Chunk, Conversation, Document, Span, Turn
 
-__all__ = [
-    "format_span",
-    "format_turn",
-    "mark_days",
-    "show_span",
-    "turn_groups",
-]
-
 
 def format_turn(turn: Turn) -> str:
     """Write a turn on one line, with the day on which it was said."""

@@ -18,8 +18,6 @@ from mgl.text.chapters import Heading, sections
 from mgl.text.encoding import Decoded, decode
 from mgl.types import Document
 
-__all__ = ["decode_page", "extract", "read_html"]
-
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _HIDDEN = frozenset(
     "head script style template noscript svg math iframe rp rt".split()  # rt is said, not read

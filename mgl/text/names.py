@@ -22,16 +22,6 @@ from functools import lru_cache
 from itertools import chain
 from typing import Final
 
-__all__ = [
-    "WORD",
-    "GrowingNames",
-    "GrowingNouns",
-    "Name",
-    "find_mentioned",
-    "find_names",
-    "find_nouns",
-]
-
 WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _TITLES = frozenset(
     "mr mrs miss ms mister dr sir lady lord king queen prince princess count countess baron "

@@ -18,8 +18,6 @@ from mgl.types import Document, Section
 if TYPE_CHECKING:
     from pypdf import PdfReader
 
-__all__ = ["read_pdf"]
-
 _DECRYPT = "remove the password, for instance: qpdf --decrypt --password=… IN OUT"
 _MEND = "it is damaged or truncated: download it again, or repair it: qpdf IN OUT"
 _UNUSABLE = re.compile("[\0\ud800-\udfff]")

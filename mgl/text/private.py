@@ -26,8 +26,6 @@ from itertools import chain
 
 from mgl.errors import UsageError, install_hint
 
-__all__ = ["find_private"]
-
 _EMAIL = re.compile(r"[\w.+-]{1,64}@(?:[\w-]{1,63}\.){1,8}[^\W\d_]{2,24}\b")
 _CARD = re.compile(
     r"(?<![\w-])(?:[2-6]\d{12,18}"

@@ -17,13 +17,6 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
 
-__all__ = [
-    "ELLIPSIS",
-    "Folded",
-    "Located",
-    "locate",
-]
-
 ELLIPSIS = "…"
 _DASHES = "\\-\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
 _QUOTES = "\"'‘’‚‛“”„‟«»‹›`´′″ʼ＂＇"

@@ -20,16 +20,6 @@ from mgl.text.chapters import markdown_headings, sections, text_headings
 from mgl.text.encoding import decode
 from mgl.types import Document
 
-__all__ = [
-    "MAX_BYTES",
-    "parse_document",
-    "read_bytes",
-    "read_document",
-    "read_markdown",
-    "read_text",
-    "strip_gutenberg",
-]
-
 MAX_BYTES = 256 * 1024 * 1024
 
 

@@ -17,8 +17,6 @@ import re
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
 
-__all__ = ["numbered_sentences", "paragraph_starts", "sentence_spans"]
-
 _BLANK_LINE = r"(?>\r\n|[\n\r\x85\u2028])[^\S\r\n]*(?>\r\n|[\n\r\x85\u2028])"
 _VISIBLE = re.compile(r"\S")
 _PARAGRAPH = re.compile(rf"{_BLANK_LINE}|[\f\u2029]")

@@ -16,8 +16,6 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
-__all__ = ["find_echoes", "find_repeated", "find_unsaid", "stem_words"]
-
 _WORD: Final = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")
 _OPENS: Final = re.compile(r"(?:^|[.!?:;\"“”‘(\[]|\n)\s*$")
 _MONTH: Final = (

@@ -34,8 +34,6 @@ from mgl.text.timewords import (
     is_part,
 )
 
-__all__ = ["Days", "TimeMention", "shift", "stretch", "time_mentions"]
-
 _DAY: Final = timedelta(days=1)
 _AHEAD: Final = timedelta(days=31)
 _ANY_DAY: Final = date(2000, 1, 1)

@@ -12,18 +12,6 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = [
-    "DAYS_AWAY",
-    "EXPRESSION",
-    "MONTHS",
-    "PARTS",
-    "WEEKDAYS",
-    "YEAR",
-    "count_units",
-    "find_name",
-    "is_part",
-]
-
 MONTHS: Final = (
     "january february march april may june july august september october november december".split()
 )

@@ -21,8 +21,6 @@ from mgl.text.groups import format_turn
 from mgl.training.hindsight import Asked
 from mgl.types import Question, Turn
 
-__all__ = ["MOST_TURNS", "write_answer", "write_passage_answer"]
-
 MOST_TURNS: Final = 10
 _PASSAGES: Final = 4
 

@@ -30,8 +30,6 @@ from mgl.training.records import Base, Trained, keep_training
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["best_threshold", "make_boundary", "score_boundaries", "train_boundary"]
-
 STEEPNESS: Final = 5.0
 """By how much a cosine lower by 1 raises the log-odds of a boundary before the first step."""
 

@@ -33,8 +33,6 @@ from mgl.training.records import Trained, keep_training
 from mgl.training.rewards import TERMS, reward_term
 from mgl.training.tokens import Tokens, load_causal, take_rows
 
-__all__ = ["LINEAR", "CausalKind", "make_causal"]
-
 CausalKind = Literal["yes-no", "builder"]
 
 LINEAR: Final = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")

@@ -16,8 +16,6 @@ from mgl.retrieval.shifts import ShiftDetector
 from mgl.training.boundary import best_threshold, score_boundaries
 from mgl.training.data import Dialogue
 
-__all__ = ["PAPER", "RERANKED", "compare_boundaries", "judge_change"]
-
 RERANKED: Final = ("gam", "paper=gam")
 PAPER: Final = ("paper.meaning=rerank", "paper.anchoring=summary")
 """The readings of GAM that a reranker changes: that of its preset small, and the paper's with its

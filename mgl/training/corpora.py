@@ -33,8 +33,6 @@ from mgl.training.data import MOST_NEGATIVES, Dialogue, Example, Pair, Row
 from mgl.training.hindsight import Evidence, write_edits
 from mgl.types import Conversation, Document, Turn
 
-__all__ = ["CORPORA", "collect"]
-
 MOST_ANSWER: Final = 160  # characters
 
 Reader = Callable[[Path, Collection[str]], Iterable[Row]]

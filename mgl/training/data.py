@@ -24,22 +24,6 @@ from pydantic import TypeAdapter, ValidationError
 from mgl.errors import InputError, describe_fault
 from mgl.llm.calls import content_hash
 
-__all__ = [
-    "DEVELOPMENT",
-    "WRITTEN",
-    "Dialogue",
-    "Example",
-    "Pair",
-    "Preference",
-    "Row",
-    "describe_rows",
-    "find_development",
-    "hash_rows",
-    "read_rows",
-    "split",
-    "write_rows",
-]
-
 DEVELOPMENT: Final = 10
 """One source of so many is kept for development."""
 

@@ -14,8 +14,6 @@ from mgl.training.fitting import explain_import
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["LoraEncoder", "average"]
-
 LAYERS: Final = r".*encoder.*\.(query|key|value|dense)"
 """The linear layers of a BERT encoder, without its pooler."""
 

@@ -23,8 +23,6 @@ from mgl.observer import Observer
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Epoch", "Fitted", "Settings", "Task", "autocast", "explain_import", "fit"]
-
 WARM_UP: Final = 0.1
 EVERY: Final = 20
 """Steps between two checkpoints."""

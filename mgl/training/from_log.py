@@ -31,8 +31,6 @@ from mgl.llm.schemas import print_reply
 from mgl.store import MemoryRecord, Store
 from mgl.training.data import Example, Preference
 
-__all__ = ["OWN_LICENCE", "PLAIN", "RIGHT", "LogRows", "read_memory", "read_run"]
-
 RIGHT: Final = 0.5
 """An answer is right from this score on."""
 

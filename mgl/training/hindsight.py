@@ -28,8 +28,6 @@ from mgl.memories.mindgraph.state import EMPTY, VOCABULARY, Edit, Graph
 from mgl.text import chunk_document
 from mgl.types import Document, Question
 
-__all__ = ["BLOCK_TOKENS", "Asked", "Evidence", "write_edits"]
-
 BLOCK_TOKENS: Final = 400
 """Tokens of a block, at four characters each: no model's tokenizer is asked."""
 

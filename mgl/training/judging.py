@@ -12,8 +12,6 @@ import numpy as np
 from mgl.llm.base import LLM, Message
 from mgl.observer import Observer
 
-__all__ = ["ask_judge", "compare_judges", "score_judge"]
-
 BINS: Final = 10
 _RESAMPLES: Final = 2000
 

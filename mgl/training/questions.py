@@ -27,8 +27,6 @@ from mgl.text.chunks import Counter, window_document
 from mgl.training.data import MOST_NEGATIVES, WRITTEN, Pair
 from mgl.types import Document, Source
 
-__all__ = ["Text", "ask_about", "keep_found", "list_texts", "write_questions"]
-
 FOUND: Final = 5
 """A question is kept if its text is among so many that its words find."""
 

@@ -14,8 +14,6 @@ from mgl.training.data import Example, Preference, split
 from mgl.training.fitting import Settings
 from mgl.training.records import Base
 
-__all__ = ["CausalBase", "Method", "Plan", "Recipe"]
-
 Method = Literal["sft", "dpo", "grpo"]
 Row = Example | Preference
 

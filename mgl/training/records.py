@@ -19,8 +19,6 @@ from mgl.models.files import compute_sha256
 from mgl.training.data import WRITTEN, Pair, Row
 from mgl.training.fitting import Fitted, Settings
 
-__all__ = ["Base", "Trained", "keep_training"]
-
 
 @dataclass(frozen=True, slots=True)
 class Base:

@@ -33,8 +33,6 @@ from mgl.training.retriever import (
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["RerankerTask", "fit_sigmoid", "make_reranker"]
-
 CANDIDATES: Final = 30
 _PARTS: Final = 4
 

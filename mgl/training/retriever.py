@@ -32,8 +32,6 @@ from mgl.training.records import Base, Trained, keep_training
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["RetrieverTask", "make_retriever", "train_retriever"]
-
 SCALE: Final = 20.0
 FEWEST: Final = 8
 """Rows that make a batch."""

@@ -16,8 +16,6 @@ from typing import Any, Final
 
 from mgl.training.tokens import lay_out
 
-__all__ = ["TERMS", "reward_term", "score_reply"]
-
 TERMS: Final = ("reward", "answer", "valid", "support", "brevity")
 """What is logged of each answer; the first is what is learnt from."""
 

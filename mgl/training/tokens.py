@@ -20,8 +20,6 @@ from mgl.observer import Observer
 from mgl.training.data import Example, Preference
 from mgl.training.fitting import explain_import
 
-__all__ = ["Tokens", "lay_out", "load_causal", "take_rows", "tokenize"]
-
 
 @dataclass(frozen=True, slots=True)
 class Tokens:

@@ -49,17 +49,6 @@ from mgl.llm.constraints import max_chars
 from mgl.prompt import Prompt
 from mgl.text import sentence_spans
 
-__all__ = [
-    "JUDGES",
-    "JUDGING",
-    "NEITHER",
-    "SEED_STEP",
-    "TEMPERATURE",
-    "Judge",
-    "prefer",
-    "resampled_judging",
-]
-
 JUDGING: Final = Sampling(max_tokens=400)
 REASON_CHARS: Final = 300
 

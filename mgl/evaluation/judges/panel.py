@@ -30,8 +30,6 @@ from mgl.evaluation.records import LABELLED, PEOPLE, Record, item_to_json
 from mgl.llm.base import Sampling
 from mgl.types import Question
 
-__all__ = ["Seat", "read_labelled", "seat_panel"]
-
 
 @dataclass(frozen=True, slots=True)
 class Seat:

@@ -9,25 +9,6 @@ from __future__ import annotations
 
 from mgl.prompt import Prompt
 
-__all__ = [
-    "ABSTENTION",
-    "BETTER",
-    "CLOSER",
-    "COMPREHENSIVENESS",
-    "CORRECTNESS",
-    "DIVERSITY",
-    "ENTAILMENT",
-    "EVALUATION_AS_JSON",
-    "FILM",
-    "KNOWLEDGE_UPDATE",
-    "MINDGRAPH",
-    "PREFERENCE",
-    "REMEMBERED",
-    "SUPPORT",
-    "TALK",
-    "TEMPORAL",
-]
-
 MINDGRAPH = Prompt(
     "mindgraph.judge",
     source="MindGraph D.4",

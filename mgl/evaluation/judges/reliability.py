@@ -35,16 +35,6 @@ from mgl.evaluation.statistics import (
     wilson_interval,
 )
 
-__all__ = [
-    "Agreement",
-    "LengthBias",
-    "PositionBias",
-    "agreement",
-    "length_bias",
-    "position_bias",
-    "repeat_agreement",
-]
-
 Verdicts = Sequence[float | None]
 
 

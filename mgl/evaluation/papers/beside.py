@@ -26,8 +26,6 @@ from mgl.evaluation.runs.manifest import Method as RunMethod
 from mgl.evaluation.statistics import Interval
 from mgl.memories.options import configure
 
-__all__ = ["Beside", "Rows", "put_beside"]
-
 _STAGED: Final[Mapping[str, Unit]] = {
     "stage_input_tokens": "tokens",
     "stage_output_tokens": "tokens",

@@ -29,17 +29,6 @@ from mgl.evaluation.runs.manifest import MANIFEST, Manifest, Method
 from mgl.models import shipped
 from mgl.store.calls import Pace
 
-__all__ = [
-    "Cost",
-    "Estimator",
-    "PastRun",
-    "Rates",
-    "Size",
-    "add_costs",
-    "load_rates",
-    "read_past_runs",
-]
-
 Amount = tuple[float, float, float]
 """Calls, tokens in and tokens out."""
 

@@ -9,8 +9,6 @@ from mgl.errors import InputError
 from mgl.evaluation.records import RunLog
 from mgl.evaluation.runs.folder import RECORDS
 
-__all__ = ["average_chunks"]
-
 
 def average_chunks(folder: Path, method: str = "hgmem") -> int:
     """How many chunks a method read a question on average in a run, rounded; at least 1.

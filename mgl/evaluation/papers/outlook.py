@@ -20,8 +20,6 @@ from mgl.evaluation.runs.plan import is_generated, list_methods
 from mgl.evaluation.runs.units import OpenModel
 from mgl.memories.options import read_settings
 
-__all__ = ["Outlook", "Outlooks", "build_arguments"]
-
 
 @dataclass(frozen=True)
 class Outlook:

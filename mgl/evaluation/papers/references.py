@@ -27,8 +27,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from mgl.errors import InputError
 from mgl.models import shipped
 
-__all__ = ["EMPTY", "Cell", "Group", "Paper", "Strict", "Table", "load_references"]
-
 EMPTY: Final = "_"
 _NUMBER: Final = re.compile(
     r"(?P<text>~?(?P<value>[+-]?\d+(?:\.\d+)?)(?:×10\^(?P<power>\d+)|(?P<k>[kK]))?%?)"

@@ -22,8 +22,6 @@ from mgl.evaluation.judges.judging import JUDGES
 from mgl.evaluation.papers.references import Strict
 from mgl.models import shipped
 
-__all__ = ["Entry", "Method", "Run", "Suite", "find_entry", "load_suites"]
-
 _LABEL: Final = r"^[a-z0-9][a-z0-9-]*$"
 
 

@@ -14,8 +14,6 @@ from typing import Final
 from mgl.evaluation.report.frame import Figure
 from mgl.evaluation.statistics import Interval
 
-__all__ = ["NONE", "Cell", "Table", "figure_cell", "interval_cell", "number"]
-
 NONE: Final = "–"
 
 

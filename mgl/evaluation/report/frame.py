@@ -37,8 +37,6 @@ from mgl.evaluation.statistics import (
     resample_interval,
 )
 
-__all__ = ["CATEGORY", "Figure", "Frame", "Metric", "count_tools"]
-
 CATEGORY: Final = "category"
 """Names a benchmark's own category of an item among its labels."""
 

@@ -31,8 +31,6 @@ from mgl.evaluation.report.runs import Group
 from mgl.evaluation.scorers.registry import SCORERS
 from mgl.evaluation.statistics import Interval, wilson_interval
 
-__all__ = ["judge_table", "list_doubts"]
-
 _NEAR: Final = 0.05  # of 1, within which graded verdicts (of 100) count as the same
 _ENOUGH: Final = 10  # verdicts that are all the same, from which on that is remarked
 

@@ -30,8 +30,6 @@ from mgl.evaluation.report.runs import Series
 from mgl.evaluation.report.tables import Comparison
 from mgl.evaluation.statistics import Interval
 
-__all__ = ["Plot", "draw_plots"]
-
 COLOURS: Final = "#2a6fb5 #b5530d #2b7a4b #7b4db8 #b8325c #0d7a86 #7c6a00 #56616d".split()
 MARKS: Final = "osD^vPX*"
 STYLE: Final = {

@@ -20,8 +20,6 @@ from mgl.evaluation.report.frame import Frame
 from mgl.evaluation.report.runs import Group
 from mgl.types import Conversation, Source, Span
 
-__all__ = ["Question", "Said", "list_questions"]
-
 _MOST: Final = 300
 _READ: Final = 10
 _RIGHT: Final = 0.5

@@ -43,8 +43,6 @@ from mgl.evaluation.report.tables import (
 from mgl.evaluation.statistics import FEWEST_SOURCES, Interval
 from mgl.web.escape import asset, html_text
 
-__all__ = ["Chapter", "make_report", "render_page", "to_csv"]
-
 
 @dataclass(frozen=True, slots=True)
 class Chapter:

@@ -22,8 +22,6 @@ from mgl.evaluation.runs.due import list_keys
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import Manifest, Method
 
-__all__ = ["Group", "Series", "StoredRun", "group_runs", "read_run"]
-
 
 @dataclass(frozen=True)
 class StoredRun:

@@ -23,19 +23,6 @@ from mgl.evaluation.report.frame import CATEGORY, Frame, Metric
 from mgl.evaluation.report.runs import Group, Series, StoredRun
 from mgl.evaluation.statistics import Paired, correct_holm
 
-__all__ = [
-    "Comparison",
-    "beside_tables",
-    "compare_methods",
-    "cost_tables",
-    "counts_table",
-    "difference_table",
-    "failure_table",
-    "part_tables",
-    "provenance_tables",
-    "score_tables",
-]
-
 LEVEL: Final = 0.05
 _COLUMNS: Final = 4  # metrics in one table
 

@@ -18,8 +18,6 @@ from mgl.evaluation.records import Key, PairKey, Record, RunLog
 from mgl.evaluation.runs.manifest import Manifest
 from mgl.evaluation.scorers.bertscore import bertscores_among
 
-__all__ = ["due_answers", "due_bertscores", "due_pairs", "due_verdicts", "list_keys"]
-
 
 def list_keys(manifest: Manifest) -> list[Key]:
     """List every answer of a run, in the order of methods and items."""

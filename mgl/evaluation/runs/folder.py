@@ -22,8 +22,6 @@ from mgl.evaluation.records import Record, RunLog, scratch_path
 from mgl.evaluation.runs.manifest import MANIFEST
 from mgl.models.files import hold_lock
 
-__all__ = ["PACKED", "RECORDS", "RunFolder", "Summary", "Tally", "summarize", "tally"]
-
 RECORDS: Final = "records.jsonl"
 PACKED: Final = "calls.sqlite"
 _LOCK: Final = ".lock"

@@ -17,8 +17,6 @@ from mgl.errors import UsageError
 from mgl.evaluation.runs.manifest import Method
 from mgl.models.adapters import Adapter, find_adapter, hash_question, list_adapters
 
-__all__ = ["check_leaks", "find_adapters"]
-
 _NAMED = 5
 
 

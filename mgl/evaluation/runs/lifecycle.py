@@ -45,17 +45,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "TOLERANCE",
-    "Difference",
-    "PackingStore",
-    "Replay",
-    "replay_run",
-    "resume_run",
-    "start_run",
-    "verify_run",
-]
-
 TOLERANCE: Final = 1e-4
 """How far a BERTScore may be off on another machine, which rounds in another order."""
 

@@ -19,18 +19,6 @@ from mgl.evaluation.judges.panel import Seat, seat_panel
 from mgl.evaluation.records import replace_file
 from mgl.llm.engines.recorded import ModelFacts
 
-__all__ = [
-    "MANIFEST",
-    "Arguments",
-    "DatasetFacts",
-    "ExecutorName",
-    "JudgedBy",
-    "Manifest",
-    "Method",
-    "Session",
-    "utc_now",
-]
-
 MANIFEST = "manifest.json"
 
 ExecutorName = Literal["local", "ray"]

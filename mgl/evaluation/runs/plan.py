@@ -42,8 +42,6 @@ from mgl.memories.options import configure, read_settings
 from mgl.models.adapters import Adapter
 from mgl.models.shipped import home
 
-__all__ = ["Plan", "is_generated", "list_methods", "plan_run", "reopen_plan", "take_items"]
-
 
 @dataclass(frozen=True)
 class Plan:

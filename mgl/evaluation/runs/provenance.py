@@ -21,8 +21,6 @@ import psutil
 import mgl
 from mgl.prompt import Prompt, hashes
 
-__all__ = ["describe_code", "describe_machine", "find_prompts", "installed_packages"]
-
 _GIT = ("git", "status", "--porcelain=v2", "--branch")
 _GIT_SECONDS = 30.0
 

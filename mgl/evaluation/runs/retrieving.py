@@ -35,16 +35,6 @@ from mgl.observer import Observer
 from mgl.store import Store
 from mgl.types import Source
 
-__all__ = [
-    "RETRIEVING",
-    "WITHOUT_MODEL",
-    "OpenTools",
-    "Recalls",
-    "compare_recall",
-    "measure_recall",
-    "retrieve_evidence",
-]
-
 OpenTools = Callable[[Client, MemoryKind, Store], Tools]
 
 RETRIEVING: Final = ("turns", "naive-rag", "passages", "gam", "mnemis")

@@ -54,8 +54,6 @@ from mgl.llm.concurrency import for_each
 from mgl.memories.base import MemoryKind
 from mgl.observer import SILENT, Observer
 
-__all__ = ["Execution", "Runner"]
-
 SHOWN = 8
 """Builds report their own progress if there are no more than these."""
 

@@ -43,22 +43,6 @@ from mgl.retrieval.matching import TokenMatcher
 from mgl.store import EditRecord, Store
 from mgl.types import Answer, Conversation, Document, Question, Source, Span, Usage
 
-__all__ = [
-    "Ask",
-    "Build",
-    "Executor",
-    "LocalExecutor",
-    "OpenExecutor",
-    "OpenModel",
-    "Workplace",
-    "execute_here",
-    "flush",
-    "list_calls",
-    "list_retrieved",
-    "remove_store",
-    "source_as_read",
-]
-
 ResultT = TypeVar("ResultT")
 REPEAT_SEED: Final = 10_000
 """How far the seeds of a repeat are from those of the one before."""

@@ -19,8 +19,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from mgl.retrieval.matching import TokenMatcher
 
-__all__ = ["BERTSCORE", "bertscore_names", "bertscores", "bertscores_among"]
-
 _PREFIX: Final = "bertscore_"
 
 BERTSCORE: Final = "BERTScore without idf and rescaling, by the model, revision and layer named"

@@ -33,8 +33,6 @@ from typing import Final, Literal
 from mgl.evaluation.scorers.words import multiset_f1
 from mgl.text import sentence_spans
 
-__all__ = ["Step", "cascade"]
-
 Step = Literal["exact", "number", "containment", "first_sentence", "key_phrase"]
 _ORDER: Final[tuple[Step, ...]] = (
     "exact",

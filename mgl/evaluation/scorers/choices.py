@@ -31,16 +31,6 @@ from string import ascii_uppercase
 from mgl.benchmarks.base import Item
 from mgl.evaluation.scorers.words import squad_words
 
-__all__ = [
-    "declines",
-    "find_label",
-    "find_letter",
-    "find_verdict",
-    "gold_label",
-    "gold_letter",
-    "letter_longbench",
-]
-
 _TAGS = (
     re.compile(r"<answer>(.*?)</answer>", re.IGNORECASE | re.DOTALL),
     re.compile(r"\\boxed\{(?:\\text\{)?([^{}]*)\}"),

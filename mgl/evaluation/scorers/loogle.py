@@ -23,8 +23,6 @@ from typing import Literal
 from mgl.errors import UsageError
 from mgl.evaluation.scorers.words import nltk_tools
 
-__all__ = ["bleu", "meteor", "meteor_stems", "rouge_recall", "wordnet"]
-
 
 def bleu(prediction: str, gold: str, n: Literal[1, 4]) -> float:
     """Precision of n words in a row times the brevity penalty, 0 to 1."""

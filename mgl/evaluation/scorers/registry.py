@@ -53,17 +53,6 @@ from mgl.evaluation.scorers.words import (
 from mgl.evaluation.statistics import Interval, mean_interval, resample_interval
 from mgl.text.support import find_unsaid, stem_words
 
-__all__ = [
-    "AGGREGATES",
-    "SCORERS",
-    "Aggregate",
-    "Scored",
-    "Scorer",
-    "Units",
-    "find_scorers",
-    "score_answer",
-]
-
 _DENIALS: Final = re.compile(r"\b(?:not|never|no|instead|[a-z]+n['’]t)\b")
 CUTOFFS: Final = (5, 10, 20, 30, 50)
 

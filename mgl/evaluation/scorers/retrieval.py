@@ -20,8 +20,6 @@ from itertools import pairwise
 from math import log2
 from typing import Final, NamedTuple
 
-__all__ = ["Ranked", "evidence_recall", "is_ranked", "rank_evidence", "session_of"]
-
 _NUMBER: Final = re.compile(r"\d+")
 
 

@@ -30,18 +30,6 @@ from typing import Any
 
 from mgl.errors import UsageError, install_hint
 
-__all__ = [
-    "amem_f1",
-    "bleu1",
-    "exact_match",
-    "f1",
-    "f1_squad",
-    "locomo_f1",
-    "multiset_f1",
-    "nltk_tools",
-    "squad_words",
-]
-
 
 def f1(common: int, said: int, wanted: int) -> float:
     """F1 of ``common`` words among ``said`` and ``wanted``, 0 to 1; 0 if none is common."""

@@ -25,8 +25,6 @@ from mgl.memories.propose import FAILURES, Proposal, propose
 from mgl.store import EditRecord
 from mgl.types import Chunk, Document
 
-__all__ = ["Estimate", "GraphBuilder", "build_messages"]
-
 STAGE: Final = "extract"
 REPLY_TOKENS: Final = 1024
 # Beyond the seeds of the client's own repairs, and warm, since greedy decoding repeats itself.

@@ -6,8 +6,6 @@ from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-__all__ = ["GraphConfig"]
-
 OVERLAP_TOKENS: Final = 50
 
 

@@ -27,15 +27,6 @@ from mgl.text import numbered_sentences, sentence_spans
 from mgl.text.groups import mark_days
 from mgl.types import Chunk, Document, Span
 
-__all__ = [
-    "ENTITY_TYPES",
-    "UNKNOWN",
-    "Extraction",
-    "Passage",
-    "Rows",
-    "extraction_schema",
-]
-
 ENTITY_TYPES: Final = ("person", "group", "place", "object", "event", "concept")
 """What an entity may be; the paper prints none."""
 

@@ -23,8 +23,6 @@ from mgl.retrieval.base import Embedder
 from mgl.retrieval.vectors import VectorIndex
 from mgl.types import Chunk
 
-__all__ = ["GraphIndex", "KeyedVectors", "relation_text"]
-
 Key = TypeVar("Key", bound=Hashable)
 
 

@@ -29,8 +29,6 @@ from mgl.text import window_document
 from mgl.text.groups import show_span
 from mgl.types import Answer, Chunk, Question, Source
 
-__all__ = ["DocumentGraph", "find_graph_before"]
-
 
 class DocumentGraph(SourceMemory[GraphConfig]):
     """Reads a document into a graph of entities and relationships, which hgmem reads."""

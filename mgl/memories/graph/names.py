@@ -14,8 +14,6 @@ import re
 import unicodedata
 from typing import Final
 
-__all__ = ["NAME_CHARS", "PRONOUNS", "clean_name", "entity_key", "mentions"]
-
 NAME_CHARS: Final = 80
 """A name that is longer is no name."""
 

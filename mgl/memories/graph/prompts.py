@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from mgl.prompt import Prompt
 
-__all__ = ["EXTRACT"]
-
 EXTRACT = Prompt(
     "graph.extract",
     source="ours",

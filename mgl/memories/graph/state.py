@@ -28,15 +28,6 @@ from mgl.memories.log import find_read_again
 from mgl.store import EditRecord
 from mgl.types import Span
 
-__all__ = [
-    "Entity",
-    "EntityGraph",
-    "Mention",
-    "Relation",
-    "fold",
-    "relation_id",
-]
-
 DESCRIPTION_CHARS: Final = 2000
 """So long a joined description may be; prompts show its first ``entity_tokens``."""
 

@@ -16,8 +16,6 @@ from mgl.memories.graph.edits import Rows
 from mgl.prompt import one_line
 from mgl.text.names import find_names, find_nouns
 
-__all__ = ["NAME", "NOUN", "find_terms", "put_terms"]
-
 NAME: Final = "name"
 NOUN: Final = "noun"
 """The types of entities of which no more is known."""

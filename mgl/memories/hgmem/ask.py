@@ -29,6 +29,7 @@ from mgl.memories.hgmem.delimiters import (
     parse_subquery,
 )
 from mgl.memories.hgmem.evidence import Inquiry
+from mgl.memories.hgmem.printed import CONCERNS, EVOLVE, MERGE, SUBQUERY
 from mgl.memories.hgmem.proposals import (
     Concern,
     Concerns,
@@ -42,8 +43,6 @@ from mgl.memories.hgmem.proposals import (
 from mgl.memories.hgmem.state import Case, Memory, Retrieve
 from mgl.memories.propose import Proposal, propose
 from mgl.prompt import Prompt, one_line
-
-__all__ = ["PaperAsker", "show_memory"]
 
 LANGUAGE = "English"
 NONE = "<None>"
@@ -77,14 +76,14 @@ class PaperAsker:
         if update:
             prompt = prompts.REPLACE_JSON if released else prompts.EVOLVE_JSON
         schema = evolution_schema(points, update=update, replace=released)
-        printed = prompts.EVOLVE, partial(parse_evolution, points=points)
+        printed = EVOLVE, partial(parse_evolution, points=points)
         return await self._ask("evolve", Evolution, values, printed, (prompt, schema))
 
     async def merges(self, memory: Memory) -> Proposal[Merges]:
         """Fig. 5: which points become one; the memory has two at least."""
         points = len(memory.points)
         values = {"main_query": self._query, "memory": show_memory(memory)}
-        printed = prompts.MERGE, partial(parse_merges, points=points)
+        printed = MERGE, partial(parse_merges, points=points)
         for_json = prompts.MERGE_JSON, merges_schema(points)
         return await self._ask("merge", Merges, values, printed, for_json)
 
@@ -92,7 +91,7 @@ class PaperAsker:
         """Fig. 6: whether the memory is sufficient, and what is to be found out if not."""
         points, most = len(memory.points), self._config.concerns
         values = {"num_concerns": str(most), "query": self._query, "memory": show_memory(memory)}
-        printed = prompts.CONCERNS, partial(parse_concerns, points=points)
+        printed = CONCERNS, partial(parse_concerns, points=points)
         for_json = prompts.CONCERNS_JSON, concerns_schema(cases, points, most)
         return await self._ask("concerns", Concerns, values, printed, for_json)
 
@@ -106,7 +105,7 @@ class PaperAsker:
             "concern": concern.concern,
             "history_subqueries": "\n".join(history) or NONE,
         }
-        printed, for_json = (prompts.SUBQUERY, parse_subquery), (prompts.SUBQUERY_JSON, FollowUp)
+        printed, for_json = (SUBQUERY, parse_subquery), (prompts.SUBQUERY_JSON, FollowUp)
         said = await self._ask("subquery", FollowUp, values, printed, for_json)
         if said.reply is not None:
             said.reply.subquery = one_line(said.reply.subquery)

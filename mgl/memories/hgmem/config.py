@@ -14,8 +14,6 @@ from mgl.llm.base import Sampling
 from mgl.memories.base import PresetConfig
 from mgl.memories.graph.config import GraphConfig
 
-__all__ = ["HgMemConfig"]
-
 _ATTEMPT = 1000
 
 

@@ -21,15 +21,6 @@ from pydantic import BaseModel, ValidationError
 
 from mgl.memories.hgmem.proposals import Concerns, Evolution, FollowUp, Merges
 
-__all__ = [
-    "MARKS",
-    "MalformedReply",
-    "parse_concerns",
-    "parse_evolution",
-    "parse_merges",
-    "parse_subquery",
-]
-
 NONE: Final = "<None>"
 TUPLE, OBJECT, RECORD, DONE = "<|>", "<&>", "##", "<|COMPLETE|>"
 MARKS: Final[Mapping[str, str]] = {

@@ -18,8 +18,6 @@ from mgl.memories.hgmem.state import Memory, Retrieve
 from mgl.retrieval.ranking import nearest
 from mgl.types import Chunk, Question
 
-__all__ = ["Evidence", "Inquiry", "neighbourhood"]
-
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:

@@ -31,8 +31,6 @@ from mgl.memories.hgmem.state import (
 from mgl.memories.log import Draft
 from mgl.prompt import one_line
 
-__all__ = ["Evolver"]
-
 
 @dataclass(frozen=True, slots=True)
 class Evolver:

@@ -25,6 +25,7 @@ from mgl.memories.hgmem.ask import PaperAsker, show_memory
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.evidence import Evidence, neighbourhood
 from mgl.memories.hgmem.evolve import Evolver
+from mgl.memories.hgmem.printed import CONCERNS, EVOLVE, MERGE, SUBQUERY
 from mgl.memories.hgmem.proposals import Concern, Concerns
 from mgl.memories.hgmem.small import SmallAsker
 from mgl.memories.hgmem.state import (
@@ -46,8 +47,6 @@ from mgl.observer import Observer
 from mgl.prompt import Prompt, one_line
 from mgl.store import EditRecord
 from mgl.types import Question
-
-__all__ = ["Loop", "has_failed", "is_finished", "writing_prompts"]
 
 Asker = PaperAsker | SmallAsker
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
@@ -72,8 +71,8 @@ def writing_prompts(config: HgMemConfig, question: Question) -> tuple[Prompt, ..
         return (SYSTEM, CLAIM, SUPPORTED, prompts.SUFFICIENT, prompts.FOLLOW_UP, answer)
     asked = [answer]
     if config.format == "delimiters":
-        asked.append(prompts.EVOLVE)
-        merge, judging = prompts.MERGE, [prompts.CONCERNS, prompts.SUBQUERY]
+        asked.append(EVOLVE)
+        merge, judging = MERGE, [CONCERNS, SUBQUERY]
     else:
         asked.append(prompts.INSERT_JSON)
         if config.update:

@@ -26,8 +26,6 @@ from mgl.memories.view import GraphView
 from mgl.prompt import Prompt
 from mgl.types import Answer, Citation, Question, Source
 
-__all__ = ["HgMem"]
-
 
 class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
     """Retrieves over several steps and keeps what a question needs as a hypergraph.

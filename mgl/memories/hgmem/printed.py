@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from mgl.prompt import Prompt
 
-__all__ = ["CONCERNS", "EVOLVE", "MERGE", "SUBQUERY"]
-
 EVOLVE = Prompt(
     "hgmem.evolve",
     source="HGMem Fig. 4",

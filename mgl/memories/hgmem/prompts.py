@@ -9,24 +9,6 @@ from __future__ import annotations
 from mgl.memories.hgmem.printed import CONCERNS, EVOLVE, MERGE, SUBQUERY
 from mgl.prompt import Prompt
 
-__all__ = [
-    "ANSWER",
-    "CHOICE_ANSWER",
-    "CONCERNS",
-    "CONCERNS_JSON",
-    "EVOLVE",
-    "EVOLVE_JSON",
-    "FOLLOW_UP",
-    "INSERT_JSON",
-    "LONG_ANSWER",
-    "MERGE",
-    "MERGE_JSON",
-    "REPLACE_JSON",
-    "SUBQUERY",
-    "SUBQUERY_JSON",
-    "SUFFICIENT",
-]
-
 
 def _for_json(printed: Prompt, name: str, what: str, *changes: tuple[str, str, str]) -> Prompt:
     """A printed prompt with the passages from one text up to another put in other words."""

@@ -34,8 +34,6 @@ from mgl.memories.hgmem.state import Case, Memory, Point, Retrieve
 from mgl.memories.propose import Proposal
 from mgl.prompt import one_line
 
-__all__ = ["SmallAsker"]
-
 SUPPORTED: Final = 0.75
 ENOUGH: Final = 0.9
 ALIKE: Final = 0.5

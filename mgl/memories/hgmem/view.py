@@ -31,8 +31,6 @@ from mgl.memories.view import ViewEdge, ViewNode
 from mgl.store import EditRecord
 from mgl.types import Chunk, Span
 
-__all__ = ["LogView", "trace_log"]
-
 LABEL_CHARACTERS = 40
 _CASES = {"1": "sufficient", "2.1": "local investigation", "2.2": "global exploration"}
 

@@ -21,8 +21,6 @@ from mgl.retrieval.passages import PassageIndex, standardize
 from mgl.text.names import Name, find_mentioned
 from mgl.types import Chunk
 
-__all__ = ["BlockFinder"]
-
 HOP_WEIGHT = 4.0
 
 

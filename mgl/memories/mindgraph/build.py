@@ -33,8 +33,6 @@ from mgl.prompt import Prompt
 from mgl.text.groups import show_span
 from mgl.types import Question
 
-__all__ = ["BlockReader", "build_prompt", "plan_reply", "question_text", "writing_prompts"]
-
 LEAST_EDITS: Final = 8
 """The fewest edits a reply may hold, however short the chunk."""
 MOST_TOLD: Final = 10

@@ -9,8 +9,6 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["MindGraphConfig"]
-
 PAPER_CHUNK_TOKENS = 8192
 SMALL_CHUNK_TOKENS = 300
 LEAST_CHUNK_TOKENS = 16

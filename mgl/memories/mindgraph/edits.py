@@ -43,8 +43,6 @@ from mgl.text import locate, numbered_sentences, sentence_spans
 from mgl.text.groups import mark_days
 from mgl.types import Chunk, Document, Span
 
-__all__ = ["EDIT_TOKENS", "Block", "Unfit", "dispose", "operations_schema"]
-
 CONTENT_CHARS: Final = 400
 QUOTE_CHARS: Final = 600
 QUOTE_FLOOR: Final = 0.9

@@ -40,8 +40,6 @@ from mgl.prompt import Prompt
 from mgl.text import chunk_document
 from mgl.types import Answer, Chunk, Question, Source
 
-__all__ = ["MindGraph"]
-
 LABEL_CHARACTERS = 40
 
 

@@ -9,20 +9,6 @@ from __future__ import annotations
 
 from mgl.prompt import Prompt
 
-__all__ = [
-    "ACTIONS",
-    "ANSWER",
-    "BUILD",
-    "BUILD_BY_SENTENCE",
-    "LOOKUP_SOURCE",
-    "NO_QUESTION",
-    "REPAIR_EDITS",
-    "REPORT",
-    "SEVERAL_QUESTIONS",
-    "SUBGRAPH_SUMMARY",
-    "TOO_LARGE",
-]
-
 BUILD = Prompt(
     "mindgraph.build",
     source="MindGraph D.1",

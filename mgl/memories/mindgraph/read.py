@@ -30,8 +30,6 @@ from mgl.memories.mindgraph.state import Graph, Node, serialise
 from mgl.memories.mindgraph.tools import NATIVE_TOOLS, GraphTools, cite_nodes
 from mgl.types import Answer, Confidence, Question
 
-__all__ = ["GraphReader", "graph_stats"]
-
 MAX_CITED = 20
 DROPPED = "(this result was dropped to make room)"
 RESULT = "Result of "

@@ -47,19 +47,6 @@ from mgl.text.groups import show_span
 from mgl.text.names import Name, find_mentioned, find_names
 from mgl.types import Answer, Chunk, Citation, Document, Question, Span
 
-__all__ = [
-    "ClaimReader",
-    "ClaimWriter",
-    "FoundClaim",
-    "Ground",
-    "answer_from_claims",
-    "cost_of_part",
-    "find_claims",
-    "small_writing_prompts",
-    "split_question",
-    "split_questions",
-]
-
 BLOCKS_READ = 4
 GROUNDS = 2  # sentences that a claim is checked against
 PROMPT_TOKENS, TOKEN_CHARS = 80, 4  # of a call beside what it reads; of a token, about

@@ -30,19 +30,6 @@ from mgl.memories.propose import propose
 from mgl.text.groups import show_span
 from mgl.types import Citation, Document, Span
 
-__all__ = [
-    "MAX_FINDINGS",
-    "MIN_FINDINGS",
-    "NATIVE_TOOLS",
-    "REPORT_TOKENS",
-    "GraphTools",
-    "Report",
-    "Subgraph",
-    "cite_nodes",
-    "partition",
-    "passage_around",
-]
-
 MIN_FINDINGS, MAX_FINDINGS = 5, 10
 REPORT_TOKENS = 2048
 NO_REPORT = (ContextOverflow, ReplyInvalid)

@@ -36,6 +36,7 @@ SOURCES = {
     "COMPREHENSIVENESS": "HGMem Fig. 8",
     "DIVERSITY": "HGMem Fig. 9",
 }
+HELD = {name: one for name, one in vars(prompts).items() if isinstance(one, Prompt)}
 HEADING = "-Anticipated Output Format-#####\n"
 
 
@@ -70,9 +71,8 @@ def _words(text: str) -> str:
 
 
 def test_every_prompt_says_where_it_comes_from_and_what_it_is_given() -> None:
-    assert set(prompts.__all__) == PINNED.keys() | PINNED_OURS.keys()
-    for name in prompts.__all__:
-        prompt: Prompt = getattr(prompts, name)
+    assert HELD.keys() == PINNED.keys() | PINNED_OURS.keys()
+    for name, prompt in HELD.items():
         assert prompt.source == SOURCES.get(name, prompt.source)
         assert name in SOURCES or prompt.source.startswith("ours")
         assert set(re.findall(r"\{([a-z_]+)\}", prompt.text)) == set(prompt.variables)
@@ -81,4 +81,4 @@ def test_every_prompt_says_where_it_comes_from_and_what_it_is_given() -> None:
 def test_every_prompt_is_one_that_a_judge_asks_with() -> None:
     asked = {prompt.name for judge in JUDGES.values() for prompt in judge.prompts}
     asked |= {prompts.BETTER.name, prompts.CLOSER.name}
-    assert asked == {getattr(prompts, name).name for name in prompts.__all__}
+    assert asked == {prompt.name for prompt in HELD.values()}
