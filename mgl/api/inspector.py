@@ -30,8 +30,15 @@ __all__ = ["FOLDER", "INSPECTOR", "list_routes"]
 
 FOLDER: Final = "/inspect/"
 
-_PAGES: Final = {"": "list", "memory": "memory"}
-"""The pages by their addresses: each a frame, and a script of the same name that fills it."""
+_PAGES: Final = {
+    "": ("list", "list"),
+    "memory": ("memory", "memory"),
+    "runs": ("list", "runs"),
+    "run": ("list", "run"),
+    "trainings": ("list", "trainings"),
+    "training": ("list", "training"),
+}
+"""The pages by their addresses: each a frame, and the script that fills it."""
 _TYPES: Final = {".js": "text/javascript", ".css": "text/css"}
 _HEADERS: Final = {
     "Content-Security-Policy": (
@@ -54,6 +61,14 @@ class TopicIn(BaseModel):
     keywords: list[str] | None = None
     frozen: bool | None = None
     unlink: list[str] = []
+
+
+class RunsQuery(BaseModel):
+    """The runs to report, by their names in the listing."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: list[str] = Field(min_length=1, max_length=20)
 
 
 async def _page(call: Call) -> Any:
@@ -107,6 +122,23 @@ async def _edit(call: Call) -> Any:
     return {"topic": what.topic}
 
 
+async def _runs(call: Call) -> Any:
+    return make_visible({"runs": await asyncio.to_thread(call.runs.list_all)})
+
+
+async def _report(call: Call) -> Any:
+    names = call.query.name
+    return make_visible({"chapters": await asyncio.to_thread(call.runs.report, names)})
+
+
+async def _trainings(call: Call) -> Any:
+    return make_visible({"trainings": await asyncio.to_thread(call.runs.list_trainings)})
+
+
+async def _training(call: Call) -> Any:
+    return make_visible(await asyncio.to_thread(call.runs.training, call.path["name"]))
+
+
 INSPECTOR: Final = (
     Endpoint("GET", "/api/memories/{memory}/page", _page, "Show all that its page shows."),
     Endpoint("GET", "/api/memories/{memory}/log", _log, "List its edits, in order."),
@@ -119,6 +151,16 @@ INSPECTOR: Final = (
         "Correct, freeze or unlink a topic of a conversation.",
         body=TopicIn,
     ),
+    Endpoint("GET", "/api/runs", _runs, "List the evaluations, the newest first."),
+    Endpoint(
+        "GET",
+        "/api/runs/report",
+        _report,
+        "Report evaluations: tables, and the questions one by one.",
+        query=RunsQuery,
+    ),
+    Endpoint("GET", "/api/trainings", _trainings, "List the adapters with their measures."),
+    Endpoint("GET", "/api/trainings/{name}", _training, "Show how an adapter was trained."),
 )
 
 
@@ -133,7 +175,7 @@ def list_routes() -> Sequence[Route]:
     async def serve(request: Request) -> Response:
         name = request.path_params.get("name", "")
         if name in _PAGES:
-            return Response(_frame(_PAGES[name]), media_type="text/html", headers=_HEADERS)
+            return Response(_frame(*_PAGES[name]), media_type="text/html", headers=_HEADERS)
         if name not in names:
             raise NotServed("this is not served here", hint=f"see {FOLDER}")
         kind = _TYPES[name[name.rindex(".") :]]
@@ -146,11 +188,10 @@ def list_routes() -> Sequence[Route]:
     return [Route("/", go), Route(FOLDER, serve), Route(f"{FOLDER}{{name}}", serve)]
 
 
-def _frame(name: str) -> str:
-    return Template(asset(f"{name}.html")).substitute(
-        head=(
-            "<title>mgl</title>\n"
-            '<link rel="stylesheet" href="palette.css">\n<link rel="stylesheet" href="page.css">'
-        ),
-        scripts=f'<script type="module" src="{name}.js"></script>',
+def _frame(frame: str, script: str) -> str:
+    styles = ("palette.css", "page.css", *(("list.css",) if frame == "list" else ()))
+    links = "\n".join(f'<link rel="stylesheet" href="{each}">' for each in styles)
+    return Template(asset(f"{frame}.html")).substitute(
+        head=f"<title>mgl</title>\n{links}",
+        scripts=f'<script type="module" src="{script}.js"></script>',
     )

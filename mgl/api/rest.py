@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from mgl.api.jobs import Jobs
 from mgl.api.memories import Memories
 from mgl.api.relay import hearing
+from mgl.api.runs import Runs
 from mgl.errors import MglError
 from mgl.peers.listening import follow
 from mgl.peers.wire import read_shape, write_error
@@ -98,6 +99,7 @@ class Call:
 
     memories: Memories
     jobs: Jobs
+    runs: Runs
     path: Mapping[str, str]
     query: Any
     body: Any
@@ -119,7 +121,9 @@ class Endpoint:
     status: int = 200
     events: bool = False
 
-    def read(self, memories: Memories, jobs: Jobs, request: Request, body: bytes) -> Call:
+    def read(
+        self, memories: Memories, jobs: Jobs, runs: Runs, request: Request, body: bytes
+    ) -> Call:
         """Read a request; Refused with what is wrong in it."""
         query = None
         if self.query is not None:
@@ -131,7 +135,7 @@ class Endpoint:
         read: Any = body
         if self.body is not None and issubclass(self.body, BaseModel):
             read = read_shape(self.body, body, "the body")
-        return Call(memories, jobs, request.path_params, query, read)
+        return Call(memories, jobs, runs, request.path_params, query, read)
 
 
 async def _list(call: Call) -> Any:

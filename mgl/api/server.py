@@ -28,6 +28,7 @@ from mgl.api.limits import MOST_BYTES, RATE, Bucket, read_limited
 from mgl.api.memories import Memories
 from mgl.api.openapi import describe
 from mgl.api.rest import ENDPOINTS, Endpoint, follow_work
+from mgl.api.runs import Runs
 from mgl.errors import MglError, UsageError
 from mgl.lab import Lab
 from mgl.llm.progress import Listener as Hearing
@@ -81,13 +82,14 @@ class Tenant:
     memories: Memories
     chat: Chat
     jobs: Jobs
+    runs: Runs
 
 
 class Server(Listener):
     """Serves the memories of a home's tenants, from ``async with`` to its end.
 
     ``rate`` is how many requests a minute a tenant may make, 0 for any number; ``most_bytes`` is
-    the largest body.
+    the largest body. The owner may look at the evaluations in the folder ``runs``.
     """
 
     def __init__(
@@ -100,6 +102,7 @@ class Server(Listener):
         port: int = 0,
         rate: int = RATE,
         most_bytes: int = MOST_BYTES,
+        runs: Path | None = None,
     ) -> None:
         super().__init__(host=host, port=port, most=MOST_CONNECTIONS)
         self._home = home
@@ -108,6 +111,7 @@ class Server(Listener):
         self._rate = Bucket(rate)
         self._wrong = Bucket(WRONG_KEYS)
         self._most_bytes = most_bytes
+        self._runs = Runs(runs, home)
         self._tenants: dict[str, Tenant] = {}
         self._opening = asyncio.Lock()
         self._mcp: list[BaseRoute] = []
@@ -147,7 +151,8 @@ class Server(Listener):
                 memories = Memories(lab)
                 chat = await asyncio.to_thread(lambda: Chat(memories, lab.profile))
                 jobs = Jobs.open(folder / JOBS, lab)
-                known = self._tenants[name] = Tenant(memories, chat, jobs)
+                runs = self._runs if name == OWNER else Runs()
+                known = self._tenants[name] = Tenant(memories, chat, jobs, runs)
             return known
 
     async def admit(self, headers: Any) -> Tenant:
@@ -201,7 +206,7 @@ class Server(Listener):
 
             tenant = tenant_of(request)
             body = b"" if endpoint.body is None else await self.read_body(request)
-            call = endpoint.read(tenant.memories, tenant.jobs, request, body)
+            call = endpoint.read(tenant.memories, tenant.jobs, tenant.runs, request, body)
             wants_events = "text/event-stream" in request.headers.get("accept", "")
             if endpoint.events and endpoint.method == "POST" and wants_events:
                 return await stream_events(follow_work(endpoint.do(call)))

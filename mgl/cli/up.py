@@ -43,6 +43,9 @@ def up(
     rate: Annotated[
         int, typer.Option("--rate", metavar="N", min=0, help="Requests a minute, 0 for any number.")
     ] = RATE,
+    runs: Annotated[
+        Path, typer.Option("--runs", metavar="DIR", help="Where the inspector finds evaluations.")
+    ] = Path("runs"),
     detach: Annotated[
         bool, typer.Option("--detach", help="Leave it running, and return when it is ready.")
     ] = False,
@@ -75,7 +78,7 @@ def up(
         _print_keys(f"http://{HOST}:{port}", keys, tenant or ())
         say(f"stop it with `mgl up --stop --port {port}`; its log is {log}")
     else:
-        asyncio.run(_serve(choice, home, keys, host, port, rate, tenant or ()))
+        asyncio.run(_serve(choice, home, keys, host, port, rate, runs, tenant or ()))
 
 
 async def _serve(
@@ -85,6 +88,7 @@ async def _serve(
     host: str,
     port: int,
     rate: int,
+    runs: Path,
     tenants: Sequence[str],
 ) -> None:
     from mgl.api.keys import OWNER
@@ -95,7 +99,7 @@ async def _serve(
     def open_lab(folder: Path) -> Lab:
         return Lab.open(choice, home=home, memories=folder, observer=Relay())
 
-    async with Server(home, keys, open_lab, host=host, port=port, rate=rate) as server:
+    async with Server(home, keys, open_lab, host=host, port=port, rate=rate, runs=runs) as server:
         served = await server.open_tenant(OWNER)
         _print_keys(server.root, keys, tenants)
         say(f"models: {', '.join(served.chat.models)}; Ctrl-C ends it")

@@ -7,17 +7,21 @@ adapter = keep(name, "retriever", trained, rows, settings, home(), base=model)
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from mgl.models.adapters import Adapter, AdapterKind, hash_question, write_adapter
+from mgl.models.adapters import RECORD, Adapter, AdapterKind, hash_question, write_adapter
 from mgl.models.files import compute_sha256
 from mgl.training.data import WRITTEN, Pair, Row
-from mgl.training.fitting import Fitted, Settings
+from mgl.training.fitting import Epoch, Fitted, Settings
+
+_CHANGED: Final = "What changed most, first for the better:"
+_EPOCH: Final = re.compile(r"^\| \d+ \| (-?[\d.]+) \| (-?[\d.]+) \|( kept)?$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +114,32 @@ def _describe(name: str, manifest: Mapping[str, Any], trained: Trained) -> str:
             "",
             *(f"- {key}: {value}" for key, value in manifest["metrics"].items()),
             "",
-            *(["What changed most, first for the better:", ""] if trained.examples else []),
-            *(f"- {example}" for example in trained.examples),
+            *([_CHANGED, ""] if trained.examples else []),
+            *(f"- {' '.join(example.split())}" for example in trained.examples),
             "",
         ]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """How a training went: its ``epochs``, the place of the one that was kept (None if the
+    first weights were), and what changed on the development rows, a line each."""
+
+    epochs: Sequence[Epoch]
+    best: int | None
+    examples: Sequence[str]
+
+
+def read_course(adapter: Adapter) -> Course:
+    """Read an adapter's page back; one that is missing or another's has no epochs."""
+    path = adapter.folder / RECORD
+    page = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    rows = _EPOCH.findall(page)
+    kept = [at for at, row in enumerate(rows) if row[2]]
+    changed = page.partition(_CHANGED)[2].splitlines()
+    return Course(
+        [Epoch(float(loss), float(metric)) for loss, metric, _ in rows],
+        kept[0] if kept else None,
+        [line.removeprefix("- ") for line in changed if line.startswith("- ")],
     )

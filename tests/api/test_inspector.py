@@ -27,6 +27,8 @@ async def test_the_frame_is_open_and_all_data_want_the_key(serve: Serve) -> None
         for name, kind in (
             ("", "text/html"),
             ("memory", "text/html"),
+            ("runs", "text/html"),
+            ("training", "text/html"),
             ("list.js", "text/javascript"),
             ("page.css", "text/css"),
         ):
@@ -40,7 +42,7 @@ async def test_the_frame_is_open_and_all_data_want_the_key(serve: Serve) -> None
         for name in ("../escape.py", "..%2fescape.py", "%2e%2e/page.py", "memory.html", "x.js"):
             assert (await http.get(f"/inspect/{name}")).status_code in (401, 404), name
         for each in INSPECTOR:
-            path = each.path.format(memory="diary", key="k")
+            path = each.path.format(memory="diary", key="k", name="n")
             assert (await http.request(each.method, path)).status_code == 401
         elsewhere = await http.get("/inspect/", headers={"Host": "evil.example"})
         assert elsewhere.status_code == 401
@@ -93,7 +95,7 @@ async def test_a_reader_finds_asks_and_corrects_a_memory(
 def _read(root: str, key: str, browser: str, folder: Path) -> None:
     with open_tab(browser, folder) as tab:
         _enter(tab, root, key)
-        tab.run("document.querySelector('td a').click()")
+        tab.run("document.querySelector('tbody a').click()")
         tab.wait("location.pathname.endsWith('memory') && document.documentElement.dataset.ready")
         assert ATTACK in tab.run("document.querySelector('#text').textContent")
         assert tab.run("document.title") == "diary · mgl"
@@ -113,7 +115,7 @@ def _enter(tab: Tab, root: str, key: str) -> None:
     tab.call("Page.navigate", url=f"{root}/inspect/#key=wrong")
     assert "key is not right" in tab.wait("document.querySelector('.wrong')?.textContent")
     tab.show(f"{root}/inspect/#key={key}")
-    assert tab.wait("document.querySelector('td a')?.textContent") == "diary"
+    assert tab.wait("document.querySelector('tbody a')?.textContent") == "diary"
     assert key not in tab.run("location.href")
     assert "3 turns" in tab.run("document.querySelector('tbody').textContent")
 

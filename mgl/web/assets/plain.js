@@ -1,0 +1,80 @@
+// What the pages beside a memory's have in common: the ways between them, tables, the search.
+
+import { byId, draw, make, many, number } from "./dom.js";
+import { fetchJson } from "./source.js";
+
+const PLACES = [["./", "Memories"], ["runs", "Evaluations"], ["trainings", "Trainings"]];
+
+/** Fetch what a page shows, and show it; `here` is the place that it is, or belongs to. */
+export async function openPage(here, title, path, show) {
+  const way = ([href, name]) => make("a", { href, "aria-current": href === here && "page" }, name);
+  byId("ways").append(...PLACES.map(way));
+  byId("title").textContent = title;
+  document.title = `${title} · mgl`;
+  byId("list").replaceChildren(make("p", { class: "note" }, "Loading…"));
+  try {
+    byId("list").replaceChildren(...show(await fetchJson(path)));
+  } catch (error) {
+    byId("list").replaceChildren(make("p", { class: "wrong", role: "alert" }, error.message));
+  }
+  document.documentElement.dataset.ready = "true";
+}
+
+/** A table whose rows are cards on a narrow screen; a cell is a list of what stands in it. */
+export function table(heads, rows) {
+  const head = make("tr", {}, ...heads.map((name) => make("th", { scope: "col" }, name)));
+  const row = ([first, ...cells]) =>
+    make(
+      "tr",
+      {},
+      make("th", { scope: "row", dir: "auto" }, ...first),
+      ...cells.map((cell, index) => make("td", { "data-name": heads[index + 1] }, make("div", { dir: "auto" }, ...cell))),
+    );
+  return make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows.map(row)));
+}
+
+/** A table of all that has the words that are searched for. */
+export function searchTable(all, noun, heads, row, empty) {
+  const search = make("input", { id: "search", type: "search", placeholder: "Search", "aria-label": "Search", autocomplete: "off" });
+  const total = make("output", { for: "search" });
+  const place = make("div");
+  const fill = () => {
+    const query = search.value.trim().toLowerCase();
+    const found = all.filter((each) => JSON.stringify(each).toLowerCase().includes(query));
+    total.textContent = query ? `${number.format(found.length)} of ${number.format(all.length)}` : many(all.length, noun);
+    place.replaceChildren(
+      found.length ? table(heads, found.map(row)) : make("p", { class: "note" }, all.length ? "None fits." : empty),
+    );
+  };
+  search.addEventListener("input", fill);
+  fill();
+  return [make("p", { class: "line" }, search, " ", total), place];
+}
+
+const UNITS = [["year", 31556952], ["month", 2629746], ["week", 604800], ["day", 86400], ["hour", 3600], ["minute", 60]];
+const ago = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+
+export function age(time) {
+  const seconds = (Date.parse(time) - Date.now()) / 1000;
+  const [unit, length] = UNITS.find(([, each]) => Math.abs(seconds) >= each) ?? ["minute", 60];
+  return make("time", { datetime: time, title: new Date(time).toLocaleString() }, ago.format(Math.round(seconds / length), unit));
+}
+
+export const percent = (value) => (value === null ? "–" : (100 * value).toFixed(1));
+
+/** An interval of a share, with its mean, on a line from 0 to 1. */
+export function span([low, mean, high]) {
+  const line = (name, d) => draw("path", { class: name, d });
+  return draw(
+    "svg",
+    { class: "span", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" },
+    line("whole", "M0 5H100M0 1V9M100 1V9"),
+    line("reach", `M${100 * low} 5H${100 * high}`),
+    line("mean", `M${100 * mean} 0V10`),
+  );
+}
+
+export function facts(pairs) {
+  const row = ([name, value]) => make("div", {}, make("dt", {}, name), make("dd", { dir: "auto" }, value));
+  return make("dl", {}, ...pairs.filter(([, value]) => value !== "").map(row));
+}

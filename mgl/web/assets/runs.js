@@ -1,0 +1,34 @@
+// All evaluations in the server's folder, the newest first; those that are ticked share a report.
+
+import { button, make, many, number } from "./dom.js";
+import { age, openPage, percent, searchTable } from "./plain.js";
+
+const COLUMNS = ["Run", "Benchmark", "Scores", "Answers", "Begun", "Model"];
+const NONE = "There is no run in the folder: `mgl eval run BENCHMARK` writes one to ./runs, `mgl up --runs DIR` names another.";
+const address = (names) => `run?${new URLSearchParams(names.map((name) => ["name", name]))}`;
+const ticked = new Set();
+
+function row(each) {
+  if (each.fault) return [[each.name], ["–"], [make("span", { class: "wrong" }, each.fault)], ["–"], ["–"], ["–"]];
+  const tick = make("input", { type: "checkbox", checked: ticked.has(each.name), "aria-label": `Compare ${each.name}` });
+  tick.addEventListener("change", () => {
+    if (tick.checked) ticked.add(each.name);
+    else ticked.delete(each.name);
+    compare.disabled = !ticked.size;
+  });
+  const name = make("a", { href: address([each.name]) }, each.name);
+  const begun = each.methods.filter(({ answers }) => answers);
+  const scores = begun.map(({ label, score }) => make("span", { class: "score" }, make("b", {}, percent(score)), ` ${label}`));
+  if (begun.length < each.methods.length) scores.push(make("small", {}, `${each.methods.length - begun.length} of ${many(each.methods.length, "method")} not begun`));
+  const counted = `${number.format(each.answers)} of ${number.format(each.of)}${each.ended ? "" : ", not finished"}`;
+  const headline = make("small", {}, `${each.headline.replaceAll("_", " ")}, %`);
+  return [[tick, " ", name], [each.benchmark], [headline, ...scores], [counted], [age(each.started)], [make("span", { class: "model" }, each.models.join(", "))]];
+}
+
+const compare = button("Compare those ticked", () => location.assign(address([...ticked])), { disabled: true });
+
+await openPage("runs", "Evaluations", "/api/runs", ({ runs }) => {
+  const [line, place] = searchTable(runs, "run", COLUMNS, row, NONE);
+  line.append(compare);
+  return [line, place];
+});
