@@ -74,7 +74,11 @@ class RunsQuery(BaseModel):
 async def _page(call: Call) -> Any:
     record = await call.memories.find(call.path["memory"])
     lab = call.memories.lab
-    return make_visible(await asyncio.to_thread(lambda: page_data(lab.view(record.id))))
+
+    def do() -> Any:
+        return make_visible(page_data(lab.view(record.id), lab.place(record.id)))
+
+    return await asyncio.to_thread(do)
 
 
 async def _log(call: Call) -> Any:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from mgl.retrieval.base import Embedder, Reranker
     from mgl.training.data import Pair
     from mgl.training.from_log import LogRows
+    from mgl.web.layout import Place
 
 ResultT = TypeVar("ResultT")
 
@@ -407,6 +408,12 @@ class Lab:
         """Load a memory as exporters draw it, with its answers."""
         record = self.find(source)
         return self._open_stored(record).view(self.answers(record.id))
+
+    def place(self, source: str) -> Place:
+        """What places the nodes of a memory's graph; a large graph's places are kept."""
+        from mgl.web.layout import keep_positions
+
+        return keep_positions(self._store, self.find(source).id)
 
     def stats(self, source: str) -> Stats:
         """Count a memory's nodes, edges and edits."""

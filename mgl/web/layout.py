@@ -15,7 +15,9 @@ Linderman et al., "Fast interpolation-based t-SNE", 2019.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import json
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,11 +25,15 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from mgl.store import Store
+
     Points = NDArray[np.float64]
 
-__all__ = ["LIMIT", "positions"]
+__all__ = ["LARGE", "LIMIT", "Place", "keep_positions", "positions"]
 
 LIMIT: Final = 1200
+LARGE: Final = 200
+"""Nodes from which on placing takes half a second and more."""
 
 _SEED: Final = 20
 _STEPS: Final = 250
@@ -40,12 +46,36 @@ _PIVOTS: Final = 20
 _GRID: Final = 160
 
 
+Place = Callable[[int, Sequence[tuple[int, int]]], list[tuple[float, float]]]
+
+
 def positions(count: int, edges: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
     """Place ``count`` nodes; ``edges`` are pairs of node numbers.
 
     Direction, repeated edges and loops make no difference.
     """
-    return _place(count, tuple(sorted({(min(a, b), max(a, b)) for a, b in edges if a != b})))
+    return _place(count, _straighten(edges))
+
+
+def keep_positions(store: Store, memory_id: str) -> Place:
+    """Place nodes as ``positions`` does; of a memory's last large graph the store keeps them."""
+
+    def place(count: int, edges: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
+        if count < LARGE:
+            return positions(count, edges)
+        key = f"positions of {memory_id}"
+        graph = hashlib.sha256(repr((count, _straighten(edges))).encode()).hexdigest()
+        if (kept := store.report(key)) is not None and (held := json.loads(kept))["graph"] == graph:
+            return [(x, y) for x, y in held["positions"]]
+        found = positions(count, edges)
+        store.put_report(key, memory_id, json.dumps({"graph": graph, "positions": found}))
+        return found
+
+    return place
+
+
+def _straighten(edges: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    return tuple(sorted({(min(a, b), max(a, b)) for a, b in edges if a != b}))
 
 
 @lru_cache(maxsize=16)

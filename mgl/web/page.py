@@ -33,7 +33,7 @@ from mgl.web.arrange import (
     optional_fields,
 )
 from mgl.web.escape import asset, html_text, make_visible, script_json
-from mgl.web.layout import positions
+from mgl.web.layout import Place, positions
 from mgl.web.passages import Mark, cut_text, section_label
 
 __all__ = ["bundle", "page_data", "to_html"]
@@ -45,7 +45,7 @@ _IMPORT: Final = re.compile(r'^import (?:[^;"]*from )?"\./([a-z]+\.js)";\n', re.
 _EXPORT: Final = re.compile(r"^export (?=(?:async )?(?:const|let|function|class)\b)", re.MULTILINE)
 
 
-def to_html(view: GraphView, edits: Sequence[EditRecord] = ()) -> str:
+def to_html(view: GraphView, edits: Sequence[EditRecord] = (), *, place: Place = positions) -> str:
     """Make the page as one file, to be written as UTF-8, with the log of edits where it is given.
 
     The same view gives the same page. Quotes of more than 4,000 characters are shortened in the
@@ -54,7 +54,7 @@ def to_html(view: GraphView, edits: Sequence[EditRecord] = ()) -> str:
     script = bundle(_MAIN)
     style = "".join(asset(name) for name in _STYLES)
     log = {"edits": [edit_json(each, view.document) for each in edits]}
-    data = make_visible({"page": page_data(view), "log": log})
+    data = make_visible({"page": page_data(view, place), "log": log})
     return Template(asset("memory.html")).substitute(
         head=(
             f'<meta http-equiv="Content-Security-Policy" content="{_policy(script, style)}">\n'
@@ -95,15 +95,15 @@ def _policy(script: str, style: str) -> str:
     )
 
 
-def page_data(view: GraphView) -> dict[str, Any]:
-    """Gather what the page shows of a memory, as JSON values."""
+def page_data(view: GraphView, place: Place = positions) -> dict[str, Any]:
+    """Gather what the page shows of a memory, as JSON values; ``place`` says where nodes are."""
     view = drop_unseen(arrange(view))
     kinds = choose_looks(node.kind for node in view.nodes)
     document = view.document
-    place = {node.id: index for index, node in enumerate(view.nodes)}
+    number = {node.id: index for index, node in enumerate(view.nodes)}
     kind = {look.kind: index for index, look in enumerate(kinds)}
     drawn, held = _split(view)
-    points = _points(view, drawn)
+    points = _points(view, drawn, place)
     return {
         "memory_id": view.memory_id,
         "memory": view.memory,
@@ -136,8 +136,8 @@ def page_data(view: GraphView) -> dict[str, Any]:
         "edges": [
             {
                 "id": edge.id,
-                "source": place[edge.source],
-                "target": place[edge.target],
+                "source": number[edge.source],
+                "target": number[edge.target],
                 "relation": edge.relation,
                 "step": edge.step,
                 **optional_fields(edge),
@@ -145,7 +145,9 @@ def page_data(view: GraphView) -> dict[str, Any]:
             }
             for edge in drawn
         ],
-        "holds": [[place[edge.source], place[edge.target], edge.step, edge.gone] for edge in held],
+        "holds": [
+            [number[edge.source], number[edge.target], edge.step, edge.gone] for edge in held
+        ],
         "text": cut_text(document, _marks(view, kinds, drawn)),
     }
 
@@ -158,11 +160,13 @@ def _split(view: GraphView) -> tuple[list[ViewEdge], list[ViewEdge]]:
     return [edge for edge in view.edges if edge.id not in ways], held
 
 
-def _points(view: GraphView, edges: Sequence[ViewEdge]) -> dict[str, dict[str, float]]:
+def _points(
+    view: GraphView, edges: Sequence[ViewEdge], place: Place
+) -> dict[str, dict[str, float]]:
     """Place the nodes that are drawn: all but categories."""
-    place = {node.id: index for index, node in enumerate(n for n in view.nodes if not n.layer)}
-    points = positions(len(place), [(place[edge.source], place[edge.target]) for edge in edges])
-    return {each: {"x": x, "y": y} for each, (x, y) in zip(place, points, strict=True)}
+    number = {node.id: index for index, node in enumerate(n for n in view.nodes if not n.layer)}
+    points = place(len(number), [(number[edge.source], number[edge.target]) for edge in edges])
+    return {each: {"x": x, "y": y} for each, (x, y) in zip(number, points, strict=True)}
 
 
 def _passage(document: Document, span: Span) -> dict[str, Any]:

@@ -21,8 +21,10 @@ import numpy as np
 from tab import Tab, open_tab
 
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
+from mgl.store import MemoryRecord, Store
 from mgl.types import Document
 from mgl.web.export import to_html
+from mgl.web.layout import keep_positions
 
 KINDS = ("entity", "event", "claim", "concept")
 FRAMES = 120
@@ -96,6 +98,18 @@ def make_view(count: int) -> GraphView:
     return GraphView("made", "made", "none", document, (), 100, nodes, tuple(edges))
 
 
+def make_again(view: GraphView) -> float:
+    """Seconds that making the page takes once the store knows the places of its nodes."""
+    with TemporaryDirectory() as folder, Store.open(Path(folder) / "store.sqlite") as store:
+        store.put_document(view.document)
+        store.put_memory(MemoryRecord("made", "made", view.document.id, (), "none", {}, 0, 0))
+        place = keep_positions(store, "made")
+        to_html(view, place=place)
+        began = time.monotonic()
+        to_html(view, place=place)
+        return time.monotonic() - began
+
+
 def measure(tab: Tab) -> None:
     print(f"{'':16} {'frame p50':>10} {'p95':>7} {'drawing p50':>12} {'p95':>7}")
     for name, move in MOVES.items():
@@ -116,6 +130,7 @@ def main() -> None:
     began = time.monotonic()
     page = to_html(view)
     made = time.monotonic() - began
+    again = make_again(view)
     with TemporaryDirectory() as folder:
         path = (given.out or Path(folder)) / "graph.html"
         path.write_text(page, encoding="utf-8")
@@ -123,9 +138,9 @@ def main() -> None:
         with open_tab(given.chromium, Path(folder)) as tab:
             began = time.monotonic()
             tab.show(path.absolute().as_uri())
-            print(f"made in {made:.1f} s, opened in {time.monotonic() - began:.1f} s")
-            again = tab.run(REPAINT)
-            print(f"all drawn anew in {again:.0f} ms")
+            print(f"made in {made:.1f} s, again with its places kept in {again:.1f} s")
+            print(f"opened in {time.monotonic() - began:.1f} s")
+            print(f"all drawn anew in {tab.run(REPAINT):.0f} ms")
             measure(tab)
             if given.out:
                 tab.take_picture(given.out / "graph.png")

@@ -12,9 +12,9 @@ from mgl.web.export import to_html
 
 pytestmark = pytest.mark.browser
 
-READ = """(() => {
-    const { width, height } = document.querySelector("#graph");
-    const all = document.querySelector("#graph").getContext("2d").getImageData(0, 0, width, height);
+READ = """((id) => {
+    const { width, height } = document.querySelector(id);
+    const all = document.querySelector(id).getContext("2d").getImageData(0, 0, width, height);
     let [sum, count] = [0, 0];
     for (let at = 3; at < all.data.length; at += 4) {
         if (all.data[at] < 40) continue;
@@ -22,7 +22,8 @@ READ = """(() => {
         count += 1;
     }
     return [sum / count, count];
-})()"""
+})"""
+PICTURE, HAND = f"{READ}('#far')", f"{READ}('#graph')"
 POINT = """(type, x, y) => {
     const graph = document.querySelector("#graph");
     const { left, top } = graph.getBoundingClientRect();
@@ -39,17 +40,39 @@ def test_a_large_graph_moves_with_the_hand(chromium: str, tmp_path: Path) -> Non
         tab.show(path.as_uri())
         tab.run(FRAME)
         assert tab.run("document.querySelector('#stage').dataset.shown") == "2100"
-        middle, drawn = tab.run(READ)
+        middle, drawn = tab.run(PICTURE)
         assert drawn > 5000
         tab.run(f"({POINT})('pointerdown', 9, 9), ({POINT})('pointermove', 49, 9)")
         tab.run(FRAME)
-        moved, _ = tab.run(READ)
+        moved, _ = tab.run(PICTURE)
         assert abs(moved - middle - 40) < 8
         tab.run(f"({POINT})('pointerup', 49, 9)")
-        tab.wait(f"({READ})[1] > 5000")
-        assert abs(tab.run(READ)[0] - middle - 40) < 12
+        tab.wait(f"{PICTURE}[1] > 5000")
+        assert abs(tab.run(PICTURE)[0] - middle - 40) < 12
         tab.run("document.querySelector('#detail a').click()")
         tab.run(FRAME)
-        faint = tab.run(READ)[1]
-        assert faint > 0
+        assert tab.run(PICTURE)[1] > 5000
+        assert 50 < tab.run(HAND)[1] < tab.run(PICTURE)[1]
         assert tab.run("document.querySelector('#detail h2').textContent").startswith("Person ")
+
+
+def test_pointing_at_a_node_draws_it_alone(chromium: str, tmp_path: Path) -> None:
+    """All else stays as it is drawn, and is only seen fainter."""
+    path = tmp_path / "page.html"
+    path.write_text(to_html(make_view(2100)), encoding="utf-8")
+    with open_tab(chromium, tmp_path) as tab:
+        tab.show(path.as_uri())
+        tab.run(FRAME)
+        assert tab.run("getComputedStyle(document.querySelector('#far')).opacity") == "1"
+        tab.run("document.querySelector('#far').getContext('2d').fillRect(0, 0, 3, 3)")
+        tab.run("document.querySelector('#graph').focus()")
+        tab.press("ArrowRight", 39)
+        tab.run(FRAME)
+        assert float(tab.run("getComputedStyle(document.querySelector('#far')).opacity")) < 0.5
+        assert tab.run(HAND)[1] > 50
+        corner = "document.querySelector('#far').getContext('2d').getImageData(1, 1, 1, 1).data[3]"
+        assert tab.run(corner) == 255
+        tab.run("document.querySelector('#graph').blur()")
+        tab.run(FRAME)
+        assert tab.run("getComputedStyle(document.querySelector('#far')).opacity") == "1"
+        assert tab.run(f"{HAND}[1]") == 0

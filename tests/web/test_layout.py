@@ -1,11 +1,16 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mgl.web.layout import LIMIT, positions
+from mgl.store import MemoryRecord, Store
+from mgl.types import Document
+from mgl.web import layout
+from mgl.web.layout import LARGE, LIMIT, keep_positions, positions
 
 
 @st.composite
@@ -47,3 +52,28 @@ def test_a_part_too_large_for_distances_is_drawn_all_the_same() -> None:
     middle = [sum(axis) / count for axis in zip(*places, strict=True)]
     distances = [math.dist(place, middle) for place in places]
     assert distances[0] < max(distances) / 10
+
+
+def test_a_large_graph_is_placed_once_and_anew_when_it_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, document = tmp_path / "store.sqlite", Document.from_text("a.txt", "x")
+    ring = [(index, (index + 1) % LARGE) for index in range(LARGE)]
+    placed: list[int] = []
+
+    def count_placing(count: int, edges: list[tuple[int, int]]) -> list[tuple[float, float]]:
+        placed.append(count)
+        return positions(count, edges)
+
+    monkeypatch.setattr(layout, "positions", count_placing)
+    with Store.open(path) as store:
+        store.put_document(document)
+        store.put_memory(MemoryRecord("m", "toy", document.id, (), "model", {}, 0, 0))
+        first = keep_positions(store, "m")(LARGE, ring)
+    with Store.open(path) as store:
+        place = keep_positions(store, "m")
+        assert place(LARGE, ring[::-1]) == first == positions(LARGE, ring)
+        assert placed == [LARGE]
+        place(LARGE, ring[:-1])
+        place(LARGE - 1, [])
+        assert placed == [LARGE, LARGE, LARGE - 1]

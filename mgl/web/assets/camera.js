@@ -1,7 +1,7 @@
 // Where things are on the stage. Places come with the data; the camera moves and zooms.
 
 import { byId } from "./dom.js";
-import { data, drawable, hyperedges, shown } from "./state.js";
+import { data, drawable, hyperedges, shown, state } from "./state.js";
 
 export const stage = byId("stage");
 export const canvas = byId("graph");
@@ -82,22 +82,31 @@ function bounds() {
   return [left, top, left + stage.clientWidth + 120, top + stage.clientHeight + 120];
 }
 
-/** The nodes that are shown and in sight. */
-export function nodesInSight() {
-  const [left, top, right, bottom] = bounds();
-  return drawable.filter((node) => {
-    const [x, y] = at(node);
-    return x >= left && x <= right && y >= top && y <= bottom && shown(node);
-  });
+/** Of a large graph, what is in sight is found once for a place of the camera and a filter: its nodes stay. */
+function keepSight(seek) {
+  let [kept, key] = [null, []];
+  return () => {
+    const box = bounds();
+    const now = [...box, camera.zoom, state.step, state.hidden, state.section];
+    if (!isLarge || now.some((each, index) => each !== key[index])) [kept, key] = [seek(box), now];
+    return kept;
+  };
 }
 
-export function edgesInSight() {
-  const [left, top, right, bottom] = bounds();
-  return data.edges.filter((edge) => {
+/** The nodes that are shown and in sight. */
+export const nodesInSight = keepSight(([left, top, right, bottom]) =>
+  drawable.filter((node) => {
+    const [x, y] = at(node);
+    return x >= left && x <= right && y >= top && y <= bottom && shown(node);
+  }),
+);
+
+export const edgesInSight = keepSight(([left, top, right, bottom]) =>
+  data.edges.filter((edge) => {
     const [ax, ay] = at(edge.from);
     const [bx, by] = at(edge.to);
     const aside = (ax < left && bx < left) || (ax > right && bx > right);
     const beyond = (ay < top && by < top) || (ay > bottom && by > bottom);
     return !aside && !beyond && shown(edge);
-  });
-}
+  }),
+);

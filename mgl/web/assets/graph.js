@@ -124,7 +124,6 @@ export function paint() {
   const near = around(hand);
   if (isLarge) paintLarge(hand, near);
   else paintAll(near, (each) => Boolean(hand && !near.has(each)) || !matches(each));
-  stage.dataset.shown = drawable.filter(shown).length;
 }
 
 function clear() {
@@ -148,23 +147,29 @@ function paintAll(near, faint) {
 }
 
 const kept = document.createElement("canvas");
+const far = byId("far");
 let keptAt = null;
+let farAt = null;
 let rest = null;
 
-/** Put the kept picture where the camera is, and what is in hand and beside it over it. */
+/** Put the kept picture where the camera is; what is in hand and beside it is a layer of its own. */
 function paintLarge(hand, near) {
   if (!keptAt) {
     paintAll(new Set(), (each) => !matches(each));
     [kept.width, kept.height] = [canvas.width, canvas.height];
     kept.getContext("2d").drawImage(canvas, 0, 0);
     keptAt = { ...camera };
+    farAt = null;
   }
   clear();
-  const grown = camera.zoom / keptAt.zoom;
-  const place = (now, then) => (now - then * grown) * devicePixelRatio;
-  pen.globalAlpha = hand ? colours.dim : 1;
-  pen.drawImage(kept, place(camera.x, keptAt.x), place(camera.y, keptAt.y), kept.width * grown, kept.height * grown);
-  pen.globalAlpha = 1;
+  if (!isAt(farAt)) {
+    const grown = camera.zoom / keptAt.zoom;
+    const place = (now, then) => (now - then * grown) * devicePixelRatio;
+    [far.width, far.height] = [canvas.width, canvas.height];
+    far.getContext("2d").drawImage(kept, place(camera.x, keptAt.x), place(camera.y, keptAt.y), kept.width * grown, kept.height * grown);
+    farAt = { ...camera };
+  }
+  far.classList.toggle("dim", Boolean(hand));
   if (hand) {
     aim();
     const nodes = [...near].filter((each) => each.node && !each.layer && shown(each));
@@ -175,12 +180,14 @@ function paintLarge(hand, near) {
     drawNames(pen, placeNames(nodes, edges, near), colours, bright);
   }
   clearTimeout(rest);
-  if (["x", "y", "zoom"].every((name) => camera[name] === keptAt[name])) return;
+  if (isAt(keptAt)) return;
   rest = setTimeout(() => {
     keptAt = null;
     redraw();
   }, REST);
 }
+
+const isAt = (place) => ["x", "y", "zoom"].every((name) => camera[name] === place?.[name]);
 
 function paintArea(node, faint) {
   const inside = [node, ...tied(node)];
@@ -309,6 +316,7 @@ function distance(edge, x, y) {
 onChange((before, origin) => {
   const what = ["step", "hidden", "section", "query", "cited"];
   if (what.some((name) => state[name] !== before[name])) keptAt = null;
+  if (origin !== "hover") stage.dataset.shown = drawable.filter(shown).length;
   if (state.selected && state.selected !== before.selected && origin !== "graph") reveal(state.selected);
   redraw();
 });

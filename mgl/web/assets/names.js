@@ -33,6 +33,13 @@ class Taken {
     }
   }
 
+  isFree(box) {
+    for (const key of this.#keys(box)) {
+      for (const other of this.cells.get(key) ?? []) if (overlap(box, other)) return false;
+    }
+    return true;
+  }
+
   under(box) {
     const found = new Set();
     for (const key of this.#keys(box)) {
@@ -97,16 +104,20 @@ function placeName(node, scale, always, taken) {
   const inside = ([, , , [left, , right]]) =>
     left + camera.x > 2 && right + camera.x < stage.clientWidth - 2;
   const fitting = spots.filter(inside);
-  const covered = ([, , , box]) => taken.under(box);
-  const least = (one, other) => covered(one).length - covered(other).length;
-  const legible = (spot) => !covered(spot).some((box) => box.name);
   const spot =
-    fitting.find((each) => !covered(each).length) ??
-    (node.radius > 11.5 ? fitting.filter(legible).sort(least)[0] : null) ??
+    fitting.find(([, , , box]) => taken.isFree(box)) ??
+    (node.radius > 11.5 ? leastCovering(fitting, taken) : null) ??
     (always ? (fitting[0] ?? spots[0]) : null);
   if (!spot) return null;
   const [align, textX, textY, box] = spot;
   return { element: node, text: node.name, align, x: textX, y: textY, box };
+}
+
+/** The spot that covers the fewest nodes, and no name, if there is one. */
+function leastCovering(spots, taken) {
+  const counted = spots.map((spot) => [spot, taken.under(spot[3])]);
+  const legible = counted.filter(([, covered]) => !covered.some((box) => box.name));
+  return legible.sort(([, one], [, other]) => one.length - other.length)[0]?.[0];
 }
 
 /** Relations are named at the element in hand: all that fit, its own in any case. */
@@ -116,7 +127,7 @@ function placeRelation(edge, always, taken) {
   const text = shorten(edge.relation, 40);
   const half = ruler.measureText(text).width / 2;
   const box = [x - half, y - 7, x + half, y + 7];
-  if (!always && taken.under(box).length) return null;
+  if (!always && !taken.isFree(box)) return null;
   return { element: edge, text, align: "center", x, y: y + 4, box };
 }
 

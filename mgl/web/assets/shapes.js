@@ -18,9 +18,15 @@ const OUTLINES = {
   star: [corners(10, UP).map(([x, y], index) => (index % 2 ? [x * 0.5, y * 0.5] : [x, y])), 1.4],
 };
 
+const SEEN = 2.2; // pixels of a radius, below which all shapes look alike
+
 /** Add the outline of a shape to a path of a canvas; all shapes of one radius look equally large. */
 export function trace(path, shape, x, y, radius) {
   const known = OUTLINES[shape];
+  if (radius < SEEN) {
+    path.rect(x - radius, y - radius, 2 * radius, 2 * radius);
+    return;
+  }
   if (!known) {
     path.moveTo(x + radius, y);
     path.arc(x, y, radius, 0, 2 * Math.PI);

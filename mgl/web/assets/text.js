@@ -141,12 +141,17 @@ function paintStrip() {
   pen.scale(devicePixelRatio, devicePixelRatio);
   const style = getComputedStyle(document.documentElement);
   for (let index = 0; index < 8; index++) ticks.set(index, style.getPropertyValue(`--k${index}`));
-  for (const node of drawable.filter(shown)) {
-    const place = (offset) => (offset / Math.max(1, data.length)) * high;
-    pen.globalAlpha = node === state.selected ? 1 : 0.6;
-    pen.fillStyle = node === state.selected ? style.getPropertyValue("--ink") : ticks.get(node.look.colour);
+  const place = (offset) => (offset / Math.max(1, data.length)) * high;
+  const tick = (node, colour) => {
+    pen.fillStyle = colour;
     pen.fillRect(2, place(node.start), wide - 4, Math.max(1.5, place(node.end) - place(node.start)));
-  }
+  };
+  const nodes = drawable.filter(shown);
+  const rows = new Map(nodes.map((node) => [`${node.look.colour} ${Math.round(place(node.start))} ${Math.round(place(node.end))}`, node]));
+  pen.globalAlpha = 0.6;
+  for (const node of rows.values()) tick(node, ticks.get(node.look.colour));
+  pen.globalAlpha = 1;
+  if (nodes.includes(state.selected)) tick(state.selected, style.getPropertyValue("--ink"));
 }
 strip.addEventListener("click", (event) => {
   const box = strip.getBoundingClientRect();
