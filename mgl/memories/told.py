@@ -5,7 +5,8 @@
 A small model that is offered "you have not told me" takes it for nearly every question, and one
 that is not offered it invents. So it is asked for an answer, and the answer is checked: by code,
 for names and numbers that the person's statements lack, and by one Yes or No of the model, which is
-shown the statements that the answer repeats and nothing else. Those are what is cited.
+shown the statements, the question and the answer. What is cited are the statements that the answer
+repeats.
 
 What an assistant said is no statement of the person's. Prompts ours.
 """
@@ -22,7 +23,7 @@ from mgl.llm.base import LLM, Sampling
 from mgl.llm.prompting import fit_texts, reader_messages
 from mgl.memories.turns import cite_turn, find_form, format_statement, is_suggestion
 from mgl.prompt import Prompt, one_line
-from mgl.text.support import find_repeated, find_unsaid, stem_words
+from mgl.text.support import DATE, find_repeated, find_unsaid, stem_words
 from mgl.types import Answer, Conversation, Question, Turn
 
 __all__ = [
@@ -37,7 +38,7 @@ __all__ = [
 UNTOLD: Final = "You have not told me."
 ANSWER_TOKENS: Final = 60
 MOST_STATEMENTS: Final = 12
-LEAST_SUPPORT: Final = 0.45
+LEAST_SUPPORT: Final = 0.5
 
 STATED = Prompt(
     "replying.stated",
@@ -54,12 +55,16 @@ lines differ, the latest holds.""",
 CONFIRMED = Prompt(
     "replying.confirmed",
     source="ours",
-    text="""{statements}
-{person} asks: "{question}"
-Does what {person} said answer the question? Reply Yes or No.""",
-    variables=("person", "statements", "question"),
+    text="""What {person} said, in order:
+{statements}
+
+Question: {question}
+Proposed answer: {answer}
+Do the lines above say this? Reply Yes or No.""",
+    variables=("person", "statements", "question", "answer"),
 )
-"""The proposed answer is not shown: with it the model confirms nearly everything."""
+"""Without the answer, or with the statements alone that it repeats, the model's Yes tells less
+(docs/measurements.md)."""
 
 _ASKS: Final = re.compile(
     r"\?\s*$|^(?:and |so |but )?(?:what|which|who|whom|whose|when|where|why|how|do|does|did|is|are"
@@ -78,6 +83,10 @@ _HELP: Final = re.compile(
     r"|\bwhat (?:can|could|shall|would) (?:I|we)\b|\bcan (?:I|we)\b",
     re.IGNORECASE,
 )
+_WHEN: Final = re.compile(
+    r"\bwhen\b|\b(?:date|day|month|year|time|long|since|ago)s?\b", re.IGNORECASE
+)
+_LAST_DATE: Final = re.compile(rf",?(?: on)? ({DATE.pattern})\.?$")
 _DEFINITE: Final = re.compile(r"\b(?:the|this|that|his|her|their) ([^\W\d_]+)", re.IGNORECASE)
 
 
@@ -128,9 +137,8 @@ async def answer_from_statements(
     """
     places = sorted(numbers)
     turns = [conversation.turns[number] for number in places]
-    is_theirs = bool(_OWN.search(question.text)) or _names_known(
-        question.text, " ".join(turn.text for turn in turns)
-    )
+    told = " ".join(turn.text for turn in turns)
+    is_theirs = bool(_OWN.search(question.text)) or _names_known(question.text, told)
     untold = Answer(question.text, UNTOLD, "low", ()) if is_theirs else None
     if not turns:
         return untold
@@ -146,17 +154,27 @@ async def answer_from_statements(
     )
     sampling = Sampling(max_tokens=max(ANSWER_TOKENS, find_form(question).tokens))
     reply = await llm.complete(reader_messages(prompt), sampling=sampling, stage="answer")
-    said = one_line(reply.text)
+    said = _address(one_line(reply.text), question, told)
     used = find_repeated(said, asked, [turn.text for turn in turns])
     if not used or find_unsaid(said, prompt):
         return untold
-    shown = "\n".join(lines[place] for place in used)
-    check = CONFIRMED.render(question=asked, person=person, statements=shown)
+    check = CONFIRMED.render(
+        person=person, statements="\n".join(lines), question=asked, answer=said
+    )
     with suppress(ReplyInvalid):  # a server that gives no log-probabilities: the words decide
         if await llm.probability_of_yes(reader_messages(check), stage="check") < LEAST_SUPPORT:
             return untold
     cited = tuple(cite_turn(conversation, places[place]) for place in used)
     return Answer(question.text, said, "medium", cited)
+
+
+def _address(said: str, question: Question, told: str) -> str:
+    """Say "your" of the user, and leave out the day of a statement where no time is asked for."""
+    said = re.sub(r"\b([Tt])he user's\b", lambda found: "Your" if found[1] == "T" else "your", said)
+    last = _LAST_DATE.search(said)
+    if last is None or last[1] in told or _WHEN.search(question.text):
+        return said
+    return f"{said[: last.start()]}."
 
 
 def _capital(text: str) -> str:

@@ -22,7 +22,7 @@ _MONTH: Final = (
     r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|"
     r"Sep(?:t|tember)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)\b\.?"
 )
-_DATE: Final = re.compile(
+DATE: Final = re.compile(
     rf"\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH}(?:,? \d{{4}}\b)?"
     rf"|\b{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}}\b)?|\b(?:19|20)\d\d\b"
 )
@@ -50,7 +50,7 @@ def find_unsaid(text: str, source: str, *, with_dates: bool = False) -> list[str
     """List the names and numbers of a text that its source lacks, in order; those of whole dates
     only if asked for."""
     known = set(stem_words(source))
-    undated = text if with_dates else _DATE.sub(" ", text)
+    undated = text if with_dates else DATE.sub(" ", text)
     is_short = len(_WORD.findall(undated)) <= FEW
     found: dict[str, None] = {}
     for match in _WORD.finditer(undated):
