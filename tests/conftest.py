@@ -21,11 +21,15 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from platformdirs import user_data_path
+from typer.testing import CliRunner, Result
 
+from mgl.cli.app import app
 from mgl.errors import ResourceUnreachable
 from mgl.models.fetch import fetch_weights, find_weights
 from mgl.models.profiles import DEFAULT_PROFILE, load_profile
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
+from mgl.store import Store
+from tests.cli.server import Server, serving
 
 QUICK_EXAMPLES = 20
 
@@ -107,6 +111,29 @@ def _loopback_only(connect: Callable[..., Any]) -> Callable[..., Any]:
         return connect(self, address)
 
     return guarded
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "mgl.sqlite") as opened:
+        yield opened
+
+
+@pytest.fixture
+def mgl() -> Callable[..., Result]:
+    """The command line in this process: ``mgl("list", "--json")``."""
+
+    def run(*arguments: object) -> Result:
+        return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+    return run
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A model server on this machine, as the command line's tests have it."""
+    with serving() as running:
+        yield running
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -12,6 +11,8 @@ import time
 from pathlib import Path
 
 import httpx
+
+from tests.serving.conftest import free_port
 
 CLIENTS = 4
 ACKNOWLEDGED = 60
@@ -51,12 +52,6 @@ def connect(port: int) -> httpx.Client:
         trust_env=False,
         timeout=30,
     )
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
 
 
 def test_no_acknowledged_turn_is_lost_when_it_is_killed(mgl_home: Path) -> None:

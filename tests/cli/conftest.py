@@ -1,25 +1,18 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from mgl.cli.app import app
-from tests.cli.server import Server, serving, story
+from tests.cli.server import story
+from tests.evaluation.trial import plugin, trial
+
+__all__ = ["plugin", "trial"]
 
 Mgl = Callable[..., Result]
-
-
-@pytest.fixture
-def mgl() -> Mgl:
-    """The command line in this process: ``mgl("list", "--json")``."""
-
-    def run(*arguments: object) -> Result:
-        return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-    return run
+"""The fixture ``mgl``."""
 
 
 @pytest.fixture
@@ -27,9 +20,3 @@ def book(tmp_path: Path) -> Path:
     path = tmp_path / "book.txt"
     path.write_text(story(20))
     return path
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with serving() as running:
-        yield running

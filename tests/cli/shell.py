@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from tests.serving import conftest as serving
 
 
 def run_shell(*arguments: object) -> str:
@@ -20,8 +21,6 @@ def run_shell(*arguments: object) -> str:
 @contextmanager
 def free_port(command: str) -> Iterator[int]:
     """A free port, on which nothing that the command detached runs any more in the end."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        number = int(taken.getsockname()[1])
+    number = serving.free_port()
     yield number
     run_shell(command, "--stop", "--port", number)

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Mgl
-from tests.evaluation.trial import Trial, plugin, rows, trial
-
-__all__ = ["plugin", "trial"]
+from tests.evaluation.trial import Trial, rows
 
 
 @pytest.mark.usefixtures("plugin")

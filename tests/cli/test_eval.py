@@ -19,10 +19,9 @@ from tests.cli.conftest import Mgl
 from tests.cli.server import Server
 from tests.cli.test_interrupted import hear_ctrl_c
 from tests.evaluation.small_data import WRITERS
-from tests.evaluation.trial import plugin, result, rows, write_data
+from tests.evaluation.trial import result, rows, write_data
 from tests.retrieval import tiny
 
-__all__ = ["plugin"]
 pytestmark = pytest.mark.usefixtures("plugin")
 
 SERVED = "qwen2.5-7b-instruct"

@@ -14,9 +14,8 @@ from mgl.evaluation.papers.suites import load_suites
 from mgl.evaluation.runs.manifest import Manifest
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
-from tests.evaluation.trial import plugin, rows, write_data
+from tests.evaluation.trial import rows, write_data
 
-__all__ = ["plugin"]
 pytestmark = pytest.mark.usefixtures("plugin", "paper")
 
 SERVED = "qwen2.5-7b-instruct"

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Mgl, mgl, server
 from tests.evaluation.trial import plugin, write_data
 
-__all__ = ["Mgl", "mgl", "plugin", "server"]
+__all__ = ["plugin"]
 
 SERVED = "qwen2.5-7b-instruct"
 

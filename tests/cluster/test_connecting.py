@@ -15,7 +15,8 @@ from mgl.cluster.actors import hash_code
 from mgl.cluster.executor import _check_machines, _Sharded, connect
 from mgl.errors import ResourceError, UsageError
 from mgl.observer import SilentObserver
-from tests.cluster.conftest import Mgl, arguments
+from tests.cli.conftest import Mgl
+from tests.cluster.conftest import arguments
 
 
 @pytest.mark.usefixtures("plugin")

@@ -27,8 +27,9 @@ from mgl.models import shipped
 from mgl.observer import SilentObserver
 from mgl.store import Store
 from mgl.store.calls import RUN
+from tests.cli.conftest import Mgl
 from tests.cli.server import Server, serving
-from tests.cluster.conftest import SERVED, Mgl, arguments
+from tests.cluster.conftest import SERVED, arguments
 from tests.evaluation.trial import TINY, result, rows
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("plugin", "ray")]

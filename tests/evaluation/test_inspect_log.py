@@ -11,9 +11,7 @@ import pytest
 from mgl.errors import InputError
 from mgl.evaluation.inspect_log import write_inspect_logs
 from mgl.evaluation.runs.folder import RunFolder
-from tests.evaluation.trial import MODEL, Trial, plugin, write_data
-
-__all__ = ["plugin"]
+from tests.evaluation.trial import MODEL, Trial, write_data
 
 
 @pytest.mark.usefixtures("plugin")

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
@@ -15,33 +14,13 @@ from mgl.lab import Lab
 from mgl.lab.model import ModelChoice, NoModel
 from mgl.lab.workplace import Workplace
 from mgl.llm.fakes import SchemaEngine
-from mgl.observer import SilentObserver
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.types import Question
-from tests.cli.server import Server, serving, story
+from tests.cli.server import Server, story
+from tests.memories.graph.conftest import Hearing
 
 SERVED = "qwen2.5-7b-instruct"
 QUESTION = "How many met?"
-
-
-class Hearing(SilentObserver):
-    """Remembers what it heard."""
-
-    def __init__(self) -> None:
-        self.steps: list[tuple[str, int, int]] = []
-        self.notes: list[str] = []
-
-    def progress(self, stage: str, done: int, total: int) -> None:
-        self.steps.append((stage, done, total))
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with serving() as running:
-        yield running
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from mgl.memories.turns import UNMENTIONED
 from mgl.store import Store
 from mgl.store.deletion import Redaction
 from mgl.types import Answer, Conversation, Question, Turn
-from tests.cli.server import Server, serving
-from tests.lab.test_lab import Hearing
+from tests.cli.server import Server
+from tests.memories.graph.conftest import Hearing
 
 pytestmark = pytest.mark.usefixtures("embeds_words")
 
@@ -30,12 +30,6 @@ SERVED = "qwen2.5-7b-instruct"
 MORNING = datetime(2023, 5, 8, 9, 0)
 FIRST = ("I have got the job", "Wonderful, bye", "My horse is ill", "Oh no")
 SECOND = ("The horse is well again", "I am glad")
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with serving() as running:
-        yield running
 
 
 @pytest.fixture

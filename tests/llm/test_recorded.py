@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from mgl.errors import (
@@ -38,11 +36,6 @@ FACTS = ModelFacts(
 
 def replaying(store: Store) -> Client:
     return Client(RecordedEngine(store, FACTS), RecordedCalls(store), REPLAYING)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store.open(tmp_path / "mgl.sqlite")
 
 
 async def test_a_completion_is_replayed(store: Store) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -19,12 +17,6 @@ TURNS = [
     Turn("2", "Bo", "My horse is ill.", datetime(2023, 5, 9, 9)),
 ]
 TALK = Conversation.from_turns("talk", TURNS)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "mgl.sqlite") as opened:
-        yield opened
 
 
 def test_a_kind_that_says_nothing_has_its_log_cut_where_it_lost_something(store: Store) -> None:

@@ -11,11 +11,8 @@ from pathlib import Path
 import pytest
 
 from mgl.evaluation.records import RunLog
-from tests.cli.conftest import server
 from tests.cli.server import Server
 from tests.evaluation.small_data import WRITERS
-
-__all__ = ["server"]
 
 RUN = """
 import sys

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -35,12 +34,6 @@ TALK = Conversation.from_turns(
     ],
 )
 QUESTION = Question("Who sold the boat?")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "mgl.sqlite") as opened:
-        yield opened
 
 
 @pytest.fixture(autouse=True)

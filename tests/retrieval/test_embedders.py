@@ -1,9 +1,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -48,12 +47,6 @@ def test_a_vector_without_direction_is_refused(row: list[float]) -> None:
 def test_a_wrong_number_or_length_of_vectors_is_refused(raw: object) -> None:
     with pytest.raises(EngineRejected):
         unit_vectors(raw, count=2, dims=2, model_id="m")  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "mgl.sqlite") as opened:
-        yield opened
 
 
 TEXTS = st.lists(st.lists(st.sampled_from("ann met bo lost ring \ud800".split())).map(" ".join))

@@ -15,18 +15,12 @@ from mgl.errors import EngineUnavailable
 from mgl.lab import doctor
 from mgl.serving import records
 from mgl.serving.records import ServerRecord, find_server, server_at
-from tests.cli.server import Server, serving, story
+from tests.cli.server import Server, story
 from tests.llm.server import Answered, chat, models
 from tests.llm.server import serving as serving_routes
 from tests.serving.test_records import record_of
 
 MODEL = "qwen2.5-7b-instruct"
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with serving() as running:
-        yield running
 
 
 @pytest.fixture

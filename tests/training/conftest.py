@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from mgl.store import Store
 from tests.training import tiny
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "mgl.sqlite") as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -21,10 +21,9 @@ from mgl.training.comparing import judge_change
 from mgl.training.data import split, write_rows
 from mgl.training.fitting import Settings
 from mgl.types import Turn
-from tests.cli.conftest import Mgl, mgl
+from tests.cli.conftest import Mgl
 from tests.training import tiny
 
-__all__ = ["mgl"]
 pytestmark = tiny.MARKS
 
 QUICK = Settings(epochs=4, batch=16, rate=1e-2, rank=4, max_tokens=48)

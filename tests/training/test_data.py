@@ -23,10 +23,8 @@ from mgl.training.data import (
 )
 from mgl.training.fitting import Fitted, Settings
 from mgl.training.records import Base, Trained, keep_training
-from tests.cli.conftest import Mgl, mgl
+from tests.cli.conftest import Mgl
 from tests.evaluation.small_data import WRITERS
-
-__all__ = ["mgl"]
 
 PARAGRAPHS = [["Ann", ["Ann met Bo.", " They left."]], ["Bo", ["Bo sold a ring."]], ["Cy", ["."]]]
 HOTPOT = {

@@ -26,9 +26,7 @@ from mgl.store import Store
 from mgl.training.data import Example, Preference, read_rows
 from mgl.training.from_log import OWN_LICENCE, read_memory, read_run
 from mgl.types import Document, Question
-from tests.cli.conftest import Mgl, mgl
-
-__all__ = ["mgl"]
+from tests.cli.conftest import Mgl
 
 SCHEMA = {"type": "object"}
 GOOD, BAD, LATER = ({"op": name} for name in ("good", "bad", "later"))

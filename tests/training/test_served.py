@@ -10,10 +10,8 @@ import pytest
 from mgl.llm.base import Message, Request
 from mgl.training.data import Example, write_rows
 from mgl.training.tokens import tokenize
-from tests.cli.conftest import Mgl, mgl
+from tests.cli.conftest import Mgl
 from tests.training.tiny_causal import examples
-
-__all__ = ["mgl"]
 
 PROMPTS = (
     (("user", "Is Oslo in Norway? Reply Yes or No."),),

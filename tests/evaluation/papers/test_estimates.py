@@ -18,9 +18,7 @@ from mgl.evaluation.papers.estimates import (
 from mgl.evaluation.papers.suites import load_suites
 from mgl.evaluation.runs.manifest import Method
 from mgl.store.calls import Pace
-from tests.evaluation.trial import SMALL, Trial, plugin, rows, write_data
-
-__all__ = ["plugin"]
+from tests.evaluation.trial import SMALL, Trial, rows, write_data
 
 GAM = Method("gam", "gam", "m", {}, {"k": 5})
 RATES = load_rates()

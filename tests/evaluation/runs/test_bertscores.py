@@ -18,10 +18,9 @@ from mgl.evaluation.runs.manifest import Manifest
 from mgl.evaluation.scorers.bertscore import bertscore_names, bertscores
 from mgl.retrieval.matching import Matching, TokenMatcher, open_matcher
 from mgl.retrieval.models import Source
-from tests.evaluation.trial import SLOW, Trial, plugin, rows, trial, write_data
+from tests.evaluation.trial import SLOW, Trial, rows, write_data
 from tests.retrieval import tiny
 
-__all__ = ["plugin", "trial"]
 pytestmark = [
     pytest.mark.retrieval,
     pytest.mark.usefixtures("plugin"),

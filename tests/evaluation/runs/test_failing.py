@@ -21,13 +21,10 @@ from tests.evaluation.trial import (
     SMALL,
     Trial,
     builds,
-    plugin,
     rows,
-    trial,
     write_data,
 )
 
-__all__ = ["plugin", "trial"]
 pytestmark = pytest.mark.usefixtures("plugin")
 
 

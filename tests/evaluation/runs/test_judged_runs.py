@@ -26,16 +26,13 @@ from tests.evaluation.trial import (
     Knowing,
     Trial,
     capital,
-    plugin,
     result,
     rows,
-    trial,
     write_data,
 )
 
 NIGHTLY = pytest.mark.slow
 
-__all__ = ["plugin", "trial"]
 pytestmark = pytest.mark.usefixtures("plugin", "judges")
 
 PANEL: dict[str, Any] = {"judges": (OTHER, f"kind={MODEL}"), "judge_repeats": 2}

@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from mgl.evaluation.runs.manifest import Manifest
-from tests.evaluation.trial import Trial, plugin, result, rows, trial, write_data
-
-__all__ = ["plugin", "trial"]
+from tests.evaluation.trial import Trial, result, rows, write_data
 
 
 def running(plugin: Path, home: Path, data: Path, out: Path) -> subprocess.Popen[str]:

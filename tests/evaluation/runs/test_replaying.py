@@ -18,13 +18,10 @@ from tests.evaluation.trial import (
     SLOW,
     SMALL,
     Trial,
-    plugin,
     result,
-    trial,
     write_data,
 )
 
-__all__ = ["plugin", "trial"]
 pytestmark = pytest.mark.usefixtures("plugin")
 
 

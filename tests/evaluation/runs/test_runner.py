@@ -32,14 +32,11 @@ from tests.evaluation.trial import (
     Trial,
     builds,
     capital,
-    plugin,
     result,
     rows,
-    trial,
     write_data,
 )
 
-__all__ = ["plugin", "trial"]
 LIFECYCLE = "mgl.evaluation.runs.lifecycle"
 pytestmark = pytest.mark.usefixtures("plugin")
 

@@ -12,9 +12,8 @@ import pytest
 from mgl.errors import InputError
 from mgl.evaluation.runs.lifecycle import Difference, verify_run
 from mgl.evaluation.runs.manifest import Manifest
-from tests.evaluation.trial import Trial, plugin, write_data
+from tests.evaluation.trial import Trial, write_data
 
-__all__ = ["plugin"]
 pytestmark = pytest.mark.usefixtures("plugin")
 
 

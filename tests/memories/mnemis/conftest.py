@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from mgl.llm.client import Client
@@ -15,12 +12,6 @@ from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
 from mgl.types import Source
 from tests.memories.mnemis.engine import ONCE, TALK, Model, Open, in_pairs
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "mgl.sqlite") as opened:
-        yield opened
 
 
 @pytest.fixture
