@@ -91,8 +91,7 @@ def reproduce(
             return
         from mgl.evaluation.papers import suites
         from mgl.evaluation.papers.estimates import add_costs
-        from mgl.evaluation.papers.fairness import average_chunks
-        from mgl.evaluation.papers.outlook import build_arguments
+        from mgl.evaluation.papers.outlook import average_chunks, build_arguments
 
         suite, asked, only = suites.find_entry(entry)
         if asked.not_made is not None:

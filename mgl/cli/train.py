@@ -12,6 +12,7 @@ from mgl.cli.compare import Rows, compare
 from mgl.cli.options import (
     AsJson,
     ModelChoice,
+    Seed,
     choose_model,
     open_lab,
     split_list,
@@ -74,7 +75,6 @@ Epochs = Annotated[
     int, typer.Option("--epochs", metavar="N", min=1, help="Most passes over the rows.")
 ]
 Rate = Annotated[float, typer.Option("--rate", metavar="X", help="Highest learning rate.")]
-Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Random seed.")]
 Base = Annotated[str, typer.Option("--base", metavar="PROFILE", help="Encoder to adapt.")]
 LargeBase = Annotated[
     str | None, typer.Option("--base", metavar="PROFILE", help="Language model to adapt.")
@@ -149,9 +149,22 @@ def data(
         say(f"wrote {out}")
 
 
-@app.command("retriever")
+_RESUMES = "If interrupted, run the same command again: it resumes, and ends with the same weights."
+
+
+@app.command(
+    "reranker",
+    help=f"Train an encoder that judges whether a text answers a question.\n\n"
+    f"Commands use it with --reranker NAME. {_RESUMES}",
+)
+@app.command(
+    "retriever",
+    help=f"Train an embedder that finds evidence.\n\n"
+    f"Commands use it with --embedder NAME. {_RESUMES}",
+)
 @with_options(choice=choose_model, omit=("embedder", "reranker", "adapter"))
-def retriever(
+def retrieval_model(
+    context: typer.Context,
     name: Name,
     rows: Rows = None,
     on: On = None,
@@ -164,50 +177,16 @@ def retriever(
     choice: ModelChoice,
     as_json: AsJson = False,
 ) -> None:
-    """Train an embedder that finds evidence.
-
-    Commands use it with --embedder NAME. If interrupted, run the same command again: it resumes,
-    and ends with the same weights.
-    """
-    from mgl.models.shipped import home
-    from mgl.training.fitting import Settings
-    from mgl.training.retriever import make_retriever
-
-    settings = Settings(epochs=epochs, rate=rate, seed=seed)
-    with open_observer() as observer:
-        learnt = _collect(name, rows, on, questions, choice, observer)
-        adapter = make_retriever(name, learnt, base, settings, home(), observer)
-    _print(adapter, as_json)
-
-
-@app.command("reranker")
-@with_options(choice=choose_model, omit=("embedder", "reranker", "adapter"))
-def reranker(
-    name: Name,
-    rows: Rows = None,
-    on: On = None,
-    questions: Questions = None,
-    base: Base = "all-minilm-l6-v2",
-    epochs: Epochs = 3,
-    rate: Rate = 5e-4,
-    seed: Seed = 0,
-    *,
-    choice: ModelChoice,
-    as_json: AsJson = False,
-) -> None:
-    """Train an encoder that judges whether a text answers a question.
-
-    Commands use it with --reranker NAME. If interrupted, run the same command again: it resumes,
-    and ends with the same weights.
-    """
     from mgl.models.shipped import home
     from mgl.training.fitting import Settings
     from mgl.training.reranker import make_reranker
+    from mgl.training.retriever import make_retriever
 
+    make = make_retriever if context.info_name == "retriever" else make_reranker
     settings = Settings(epochs=epochs, rate=rate, seed=seed)
     with open_observer() as observer:
         learnt = _collect(name, rows, on, questions, choice, observer)
-        adapter = make_reranker(name, learnt, base, settings, home(), observer)
+        adapter = make(name, learnt, base, settings, home(), observer)
     _print(adapter, as_json)
 
 

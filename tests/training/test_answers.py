@@ -20,8 +20,7 @@ from mgl.memories.turns import (
     cite_shown,
     show_turns,
 )
-from mgl.training.answers import write_answer, write_passage_answer
-from mgl.training.corpora import collect
+from mgl.training.corpora import collect, write_answer, write_passage_answer
 from mgl.training.data import Example
 from mgl.types import Conversation, Question, Turn
 

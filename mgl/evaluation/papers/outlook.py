@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 
 from mgl import registry
 from mgl.benchmarks.base import Item
@@ -15,6 +16,8 @@ from mgl.errors import InputError, MglError
 from mgl.evaluation.judges.judging import JUDGES
 from mgl.evaluation.papers.estimates import Cost, Estimator, Size
 from mgl.evaluation.papers.suites import Run
+from mgl.evaluation.records import RunLog
+from mgl.evaluation.runs.folder import RECORDS
 from mgl.evaluation.runs.manifest import Arguments, Method
 from mgl.evaluation.runs.plan import is_generated, list_methods
 from mgl.evaluation.runs.units import OpenModel
@@ -172,3 +175,24 @@ def build_arguments(
 def smaller_limit(run: Run, limit: int | None) -> int | None:
     """Return the smaller of the run's own limit and a given one, if there is any."""
     return min((one for one in (limit, run.limit) if one is not None), default=None)
+
+
+def average_chunks(folder: Path, method: str = "hgmem") -> int:
+    """How many chunks a method read a question on average in a run, rounded; at least 1.
+
+    HGMem's rule of fairness: a one-step baseline reads as many as HGMem does on average. Of HGMem
+    these are the chunks that its answering call read. InputError for a run without
+    answers of that method.
+    """
+    answers = RunLog(folder / RECORDS).answers.values()
+    read = [
+        len(one.retrieved)
+        for one in answers
+        if one.method.partition("@")[0] == method and not one.failed
+    ]
+    if not read:
+        raise InputError(
+            f"{folder} has no answers of {method}",
+            hint="name the folder of a finished run with it: `mgl eval run … --memory hgmem`",
+        )
+    return max(1, round(fmean(read)))

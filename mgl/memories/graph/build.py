@@ -10,8 +10,10 @@ the log keeps its rows, and what it says has the place in the graph that it woul
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations, pairwise
 from typing import Final
 
 from mgl.llm.base import Message, Sampling
@@ -20,9 +22,10 @@ from mgl.memories.base import Tools
 from mgl.memories.graph.config import GraphConfig
 from mgl.memories.graph.edits import ENTITY_TYPES, Extraction, Passage, Rows, extraction_schema
 from mgl.memories.graph.prompts import EXTRACT
-from mgl.memories.graph.terms import find_terms, put_terms
 from mgl.memories.propose import FAILURES, Proposal, propose
+from mgl.prompt import one_line
 from mgl.store import EditRecord
+from mgl.text.names import find_names, find_nouns
 from mgl.types import Chunk, Document
 
 STAGE: Final = "extract"
@@ -187,3 +190,47 @@ class GraphBuilder:
 
     def _append(self, step: int, rows: Sequence[EditRecord]) -> None:
         self.tools.store.append_edits(self.memory_id, step, rows)
+
+
+# Without a model: names and nouns are entities, and a sentence, which is what is said of them,
+# relates those it has. A 1.5B model that is asked names the subject of each sentence anew, and
+# invents what it says of it.
+
+NAME: Final = "name"
+NOUN: Final = "noun"
+"""The types of entities of which no more is known."""
+
+Terms = Sequence[tuple[int, str, str]]
+"""Where each term of a text begins, its name and its type, in the order of the text."""
+
+
+def find_terms(text: str) -> Terms:
+    """The names of a text, and its nouns outside of them."""
+    names = find_names(text)
+    inside = {place for found in names for start, end in found.spans for place in range(start, end)}
+    places = [(start, found.name, NAME) for found in names for start, _ in found.spans]
+    places += [
+        (start, found.name, NOUN)
+        for found in find_nouns(text)
+        for start, _ in found.spans
+        if start not in inside
+    ]
+    return sorted(places)
+
+
+def put_terms(rows: Rows, terms: Terms) -> None:
+    """Add the terms that begin in each sentence of a passage, and their relations.
+
+    Names are related to the other names of their sentence, and every term to the one before it.
+    """
+    text = rows.passage.document.text
+    for number, (start, end) in enumerate(rows.passage.sentences, 1):
+        said = {"src": number, "description": one_line(text[start:end])}
+        first, last = (bisect_left(terms, (place, "", "")) for place in (start, end))
+        found = list(dict.fromkeys((name, kind) for _, name, kind in terms[first:last]))
+        for name, kind in found:
+            rows.entity({**said, "name": name, "type": kind})
+        names = [name for name, kind in found if kind == NAME]
+        neighbours = pairwise(name for name, _ in found)
+        for one, other in dict.fromkeys((*combinations(names, 2), *neighbours)):
+            rows.relation({**said, "source": one, "target": other})

@@ -15,7 +15,7 @@ class GraphConfig(BaseModel):
     A method that uses the graph extends it with fields of its own, and leaves these and their
     defaults as they are: all that agree on them share one graph. ``extraction`` says who finds
     entities and relations: the ``model``, chunk by chunk, or code, which knows ``terms`` alone
-    (``mgl.memories.graph.terms``).
+    (``mgl.memories.graph.build``).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

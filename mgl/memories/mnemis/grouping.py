@@ -222,7 +222,7 @@ def _split(nodes: Sequence[Node], most: int) -> list[Sequence[Node]]:
 async def form_by_likeness(
     tools: Tools, draft: EditDraft, forming: Forming, config: MnemisConfig
 ) -> None:
-    """Do what ``categorise.form_by_model`` does. Raises UsageError if scipy is missing, too."""
+    """Do what ``form_by_model`` does. Raises UsageError if scipy is missing, too."""
     nodes = forming.nodes
     existing = [each for each in forming.existing if not each.is_promotion]
     homes, groups = await asyncio.to_thread(_compare, tools, draft.state, nodes, existing)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mgl.errors import InputError
-from mgl.evaluation.papers.fairness import average_chunks
+from mgl.evaluation.papers.outlook import average_chunks
 from mgl.evaluation.papers.suites import load_suites
 from mgl.evaluation.records import Record, RunLog
 

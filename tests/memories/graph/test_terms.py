@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mgl.llm.fakes import ScriptedEngine
-from mgl.memories.graph.terms import NAME, NOUN
+from mgl.memories.graph.build import NAME, NOUN
 from tests.memories.graph.conftest import TALE, Open
 
 NO_CALLS = ScriptedEngine([])
