@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+from mgl.errors import EngineRejected
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.calls import CallLog
 from mgl.llm.client import Client
@@ -69,6 +70,29 @@ def answered(prompt: str) -> str:
 def nothing(prompt: str) -> Completion:
     del prompt
     return Completion("", "stop", TokenUsage(1, 0))
+
+
+def silent(model: Model, *words: str) -> Model:
+    """A model that says nothing where a prompt has one of these words."""
+    return lambda asked: nothing(asked) if any(w in asked for w in words) else model(asked)
+
+
+def only_answering(prompt: str) -> str | Completion:
+    """A model that says nothing until it is asked for an answer from memories."""
+    return answered(prompt) if '"memories"' in prompt else nothing(prompt)
+
+
+def killed(model: Model, after: int) -> tuple[Model, list[str]]:
+    """A model that is killed after so many calls, and what it was asked before."""
+    seen: list[str] = []
+
+    def reply(prompt: str) -> str | Completion:
+        if len(seen) == after:
+            raise EngineRejected("killed", hint="start again")
+        seen.append(prompt)
+        return model(prompt)
+
+    return reply, seen
 
 
 def prompts(engine: ScriptedEngine) -> list[str]:

@@ -7,11 +7,10 @@ from math import log
 import pytest
 
 from mgl.baselines.arigraph import AriGraph, AriGraphConfig, Triplet, _search, _weigh
-from mgl.llm.base import Completion
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
 from mgl.types import Conversation, Question, Turn
-from tests.baselines.asking import answered, asking, nothing, prompts, said
+from tests.baselines.asking import answered, asking, prompts, said, silent
 
 SESSIONS = ["Carl lost the ring", "The ring lies in Rome", "Dora found a coin", "Fog is on the sea"]
 TALK = Conversation.from_turns(
@@ -67,10 +66,7 @@ def test_a_session_weighs_by_its_share_of_triplets_found() -> None:
 
 
 async def test_a_session_that_gave_none_is_marked_and_can_be_found(store: Store) -> None:
-    def silent(prompt: str) -> str | Completion:
-        return nothing(prompt) if "as triplets" in prompt else writing(prompt)
-
-    mine, _ = asking(store, silent)
+    mine, _ = asking(store, silent(writing, "as triplets"))
     answer = await AriGraph(mine, TALK, (), AriGraphConfig()).answer(Question("Dora found a coin"))
     assert answer.marks == ("observations_unread",)
     assert "t2" in answer.retrieved

@@ -9,7 +9,15 @@ from mgl.baselines.como_rag import ComoRag, ComoRagConfig, Node, find_groups, wi
 from mgl.errors import EngineRejected
 from mgl.store import Store
 from mgl.types import Conversation, Question, Turn
-from tests.baselines.asking import QUESTION, answered, asking, nothing, prompts, said
+from tests.baselines.asking import (
+    QUESTION,
+    answered,
+    asking,
+    killed,
+    nothing,
+    prompts,
+    said,
+)
 
 FILLER = "so people say who live around here"
 LINES = [
@@ -147,14 +155,7 @@ async def test_options_and_a_silent_model(store: Store) -> None:
 
 async def test_one_that_was_killed_goes_on_and_asks_nothing_twice(store: Store) -> None:
     whole = Model(["Carl"], [])
-    seen: list[str] = []
-
-    def dying(prompt: str) -> str:
-        if len(seen) == 10:
-            raise EngineRejected("killed", hint="start again")
-        seen.append(prompt)
-        return whole(prompt)
-
+    dying, seen = killed(whole, 10)
     mine, _ = asking(store, dying)
     with pytest.raises(EngineRejected):
         await ComoRag(mine, TALK, (), CONFIG).build()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mgl.baselines.deep_rag import DeepRag, DeepRagConfig
-from mgl.llm.base import Completion
 from mgl.store import Store
 from mgl.types import Question
 from tests.baselines.asking import (
@@ -13,9 +12,9 @@ from tests.baselines.asking import (
     Model,
     answered,
     asking,
-    nothing,
     prompts,
     said,
+    silent,
 )
 
 CONFIG = DeepRagConfig(chunk_tokens=40, overlap_tokens=10, k=1)
@@ -70,10 +69,7 @@ async def test_steps_end_and_the_first_cannot_be_the_end(store: Store) -> None:
 
 
 async def test_a_conversation_is_cited_and_a_silent_model_ends_the_chain(store: Store) -> None:
-    def silent(prompt: str) -> str | Completion:
-        return nothing(prompt) if '"decision"' in prompt else answered(prompt)
-
-    mine, _ = asking(store, silent)
+    mine, _ = asking(store, silent(answered, '"decision"'))
     none = await DeepRag(mine, TALK, (), CONFIG).answer(QUESTION)
     assert none.citations == ()
     mine, _ = asking(store, deciding(("retrieve", "Who lost the ring?", "-"), ("final", "-", "-")))

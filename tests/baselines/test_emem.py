@@ -13,12 +13,11 @@ import pytest
 from mgl.baselines import emem
 from mgl.baselines.emem import EMem, EMemConfig, Statement, rank_statements, weigh_arguments
 from mgl.errors import EngineRejected
-from mgl.llm.base import Completion
 from mgl.memories.deletion import delete
 from mgl.store import Store
 from mgl.store.deletion import Redaction
 from mgl.types import Conversation, Question, Turn
-from tests.baselines.asking import answered, asking, nothing, prompts, said
+from tests.baselines.asking import answered, asking, killed, prompts, said, silent
 
 LINES = ["Hello", "Carl lost the ring", "It was old", "Rome made the ring", "Dora likes fog"]
 TALK = Conversation.from_turns(
@@ -156,14 +155,7 @@ def test_statements_rank_by_a_walk_over_arguments_and_sessions() -> None:
 
 @pytest.mark.parametrize("last", [1, 3, 4])
 async def test_one_that_was_killed_goes_on_and_asks_nothing_twice(store: Store, last: int) -> None:
-    seen: list[str] = []
-
-    def dying(prompt: str) -> str:
-        if len(seen) == last:
-            raise EngineRejected("killed", hint="start again")
-        seen.append(prompt)
-        return remembering()(prompt)
-
+    dying, seen = killed(remembering(), last)
     with suppress(EngineRejected):
         await EMem(asking(store, dying)[0], TALK).build()
     assert len(seen) == last
@@ -175,7 +167,7 @@ async def test_one_that_was_killed_goes_on_and_asks_nothing_twice(store: Store, 
 
 
 @pytest.mark.parametrize(
-    ("silent", "outcomes", "marks"),
+    ("words", "outcomes", "marks"),
     [
         ("as statements", {"rejected", "applied"}, ("sessions_unread",)),
         ("What kind of event", {"applied", "repaired"}, ()),
@@ -184,12 +176,9 @@ async def test_one_that_was_killed_goes_on_and_asks_nothing_twice(store: Store, 
     ],
 )
 async def test_calls_that_give_nothing(
-    store: Store, silent: str, outcomes: set[str], marks: tuple[str, ...]
+    store: Store, words: str, outcomes: set[str], marks: tuple[str, ...]
 ) -> None:
-    def model(prompt: str) -> str | Completion:
-        return nothing(prompt) if silent in prompt else remembering()(prompt)
-
-    mine, _ = asking(store, model)
+    mine, _ = asking(store, silent(remembering(), words))
     memory = EMem(mine, TALK)
     answer = await memory.answer(QUESTION)
     assert answer.marks == marks

@@ -6,7 +6,6 @@ import re
 from itertools import count
 
 from mgl.baselines.general_agentic_memory import GeneralAgenticMemory, GeneralAgenticMemoryConfig
-from mgl.llm.base import Completion
 from mgl.store import Store
 from tests.baselines.asking import (
     BOOK,
@@ -15,9 +14,9 @@ from tests.baselines.asking import (
     Model,
     answered,
     asking,
-    nothing,
     prompts,
     said,
+    silent,
 )
 
 CONFIG = GeneralAgenticMemoryConfig(page_tokens=100, k=1)
@@ -80,11 +79,7 @@ async def test_it_ends_after_three_rounds_and_reads_pages_that_are_named(store: 
 
 
 async def test_a_session_is_a_page_and_failures_fall_back(store: Store) -> None:
-    def silent(prompt: str) -> str | Completion:
-        asked = ("one paragraph", "Plan how", "Is that enough")
-        return nothing(prompt) if any(w in prompt for w in asked) else researching()(prompt)
-
-    mine, _ = asking(store, silent)
+    mine, _ = asking(store, silent(researching(), "one paragraph", "Plan how", "Is that enough"))
     memory = GeneralAgenticMemory(mine, TALK, (), CONFIG)
     answer = await memory.answer(QUESTION)
     rows = store.edits(memory.id)

@@ -19,13 +19,12 @@ from mgl.baselines.graphrag import (
     rank_relations,
 )
 from mgl.errors import EngineRejected
-from mgl.llm.base import Completion
 from mgl.memories.deletion import delete
 from mgl.memories.graph.state import Entity, EntityGraph, Mention, Relation, fold
 from mgl.store import Store
 from mgl.store.deletion import Redaction
 from mgl.types import Conversation, Document, Question, Span, Turn
-from tests.baselines.asking import answered, asking, nothing, prompts, said
+from tests.baselines.asking import answered, asking, killed, prompts, said, silent
 
 BOOK = Document.from_text(
     "book.txt",
@@ -231,14 +230,7 @@ async def test_a_community_that_is_too_long_has_its_parts_reports(
 
 @pytest.mark.parametrize("last", [1, 3, 5])
 async def test_one_that_was_killed_goes_on_and_asks_nothing_twice(store: Store, last: int) -> None:
-    seen: list[str] = []
-
-    def dying(prompt: str) -> str:
-        if len(seen) == last:
-            raise EngineRejected("killed", hint="start again")
-        seen.append(prompt)
-        return reporting(prompt)
-
+    dying, seen = killed(reporting, last)
     with suppress(EngineRejected):
         await GraphRag(asking(store, dying)[0], BOOK, (), CONFIG).build()
     assert len(seen) == last
@@ -251,7 +243,7 @@ async def test_one_that_was_killed_goes_on_and_asks_nothing_twice(store: Store, 
 
 
 @pytest.mark.parametrize(
-    ("silent", "marks", "reports"),
+    ("words", "marks", "reports"),
     [
         ("List the entities", ("chunks_unread",), 0),
         ("still missing", ("chunks_unread",), 2),
@@ -259,12 +251,9 @@ async def test_one_that_was_killed_goes_on_and_asks_nothing_twice(store: Store, 
     ],
 )
 async def test_calls_that_give_nothing_leave_marks(
-    store: Store, silent: str, marks: tuple[str, ...], reports: int
+    store: Store, words: str, marks: tuple[str, ...], reports: int
 ) -> None:
-    def model(prompt: str) -> str | Completion:
-        return nothing(prompt) if silent in prompt else reporting(prompt)
-
-    mine, _ = asking(store, model)
+    mine, _ = asking(store, silent(reporting, words))
     answer = await GraphRag(mine, BOOK, (), CONFIG).answer(Question("Who met Ann?"))
     assert answer.marks == marks
     assert answer.trace[0].startswith(f"nearest of {reports} reports")

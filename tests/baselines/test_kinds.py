@@ -4,32 +4,15 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from mgl import registry
-from mgl.baselines import (
-    a_mem,
-    arigraph,
-    chain_of_agents,
-    como_rag,
-    deep_rag,
-    emem,
-    general_agentic_memory,
-    graphrag,
-    hipporag,
-    memgpt,
-    memory_bank,
-    memoryos,
-    nemori,
-    premem,
-    read_agent,
-    rlm,
-    sliding_summary,
-)
+from mgl import baselines, registry
 from mgl.errors import ContextOverflow, EngineRejected, InputError, ReplyInvalid
 from mgl.lab.model import NoModel
 from mgl.llm.client import Client
@@ -46,6 +29,7 @@ from tests.baselines.asking import (
     TALK,
     answered,
     asking,
+    killed,
     nothing,
     prompts,
     said,
@@ -116,25 +100,8 @@ NAMES = ["chain-of-agents", "direct", "naive-rag", "read-agent", "sliding-summar
 
 
 def test_prompts_are_pinned() -> None:
-    modules = (
-        a_mem,
-        arigraph,
-        chain_of_agents,
-        como_rag,
-        deep_rag,
-        emem,
-        general_agentic_memory,
-        graphrag,
-        hipporag,
-        memgpt,
-        memory_bank,
-        memoryos,
-        nemori,
-        premem,
-        read_agent,
-        rlm,
-        sliding_summary,
-    )
+    names = (module.name for module in iter_modules(baselines.__path__))
+    modules = [import_module(f"mgl.baselines.{name}") for name in names if name != "sandboxed"]
     prompts = [each for room in modules for each in vars(room).values() if isinstance(each, Prompt)]
     hashes = {prompt.name: prompt.hash[:16] for prompt in prompts}
     assert {name: hashes[name] for name in PINNED} == PINNED
@@ -216,14 +183,7 @@ async def test_questions_share_what_was_read(store: Store, name: str) -> None:
 async def test_one_that_was_killed_goes_on_and_asks_nothing_twice(
     store: Store, tmp_path: Path, name: str, last: int
 ) -> None:
-    seen: list[str] = []
-
-    def dying(prompt: str) -> str:
-        if len(seen) == last:
-            raise EngineRejected("killed", hint="start again")
-        seen.append(prompt)
-        return working(prompt)
-
+    dying, seen = killed(working, last)
     with suppress(EngineRejected):
         await make_small(asking(store, dying)[0], name).answer(QUESTION)
     mine, engine = asking(store, working)

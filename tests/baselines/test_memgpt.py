@@ -8,14 +8,13 @@ from datetime import datetime
 from typing import Any
 
 from mgl.baselines.memgpt import BLOCK_CHARS, MOST_FUNCTIONS, MemGPT, _edit
-from mgl.llm.base import Completion
 from mgl.memories.deletion import delete
 from mgl.retrieval.embedders import CachedEmbedder
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
 from mgl.store.deletion import Redaction
 from mgl.types import Conversation, Question, Turn
-from tests.baselines.asking import Model, answered, asking, nothing, prompts, said
+from tests.baselines.asking import Model, answered, asking, only_answering, prompts, said
 
 LINES = [
     ["I keep bees on the roof", "Since when", "Since spring"],
@@ -145,10 +144,7 @@ async def test_ten_functions_are_called_at_most(store: Store) -> None:
 
 
 async def test_a_model_that_edits_and_calls_nothing(store: Store) -> None:
-    def silent(prompt: str) -> str | Completion:
-        return answered(prompt) if '"memories"' in prompt else nothing(prompt)
-
-    mine, engine = asking(store, silent)
+    mine, engine = asking(store, only_answering)
     answer = await MemGPT(mine, TALK).answer(QUESTION)
     assert answer.marks == ("sessions_missing", "search_failed")
     assert answer.retrieved == ()

@@ -11,7 +11,7 @@ from mgl.baselines import memory_bank
 from mgl.baselines.memory_bank import MemoryBank, MemoryBankConfig, Piece
 from mgl.store import Store
 from mgl.types import Conversation, Question, Span, Turn
-from tests.baselines.asking import answered, asking, nothing, prompts, said
+from tests.baselines.asking import answered, asking, prompts, said, silent
 
 LINES = [
     ["I keep bees on the roof", "Since when", "Since spring"],
@@ -95,9 +95,6 @@ async def test_a_piece_of_t_days_ago_is_remembered_with_exp_of_minus_t(store: St
 
 
 async def test_a_day_without_a_summary_is_marked(store: Store) -> None:
-    def silent(prompt: str) -> object:
-        return nothing(prompt) if "Summarize" in prompt else noting(prompt)
-
-    mine, _ = asking(store, silent)  # type: ignore[arg-type]
+    mine, _ = asking(store, silent(noting, "Summarize"))
     answer = await MemoryBank(mine, TALK).answer(Question("Who swarmed?"))
     assert answer.marks == ("days_missing",)

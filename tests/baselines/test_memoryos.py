@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from mgl.baselines.memoryos import MemoryOS, _overlap, _place, _score, _State
-from mgl.llm.base import Completion
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import EditRecord, Store
 from mgl.types import Conversation, Question, Turn
-from tests.baselines.asking import answered, asking, nothing, prompts, said
+from tests.baselines.asking import answered, asking, only_answering, prompts, said
 
 
 def talk(*lines: tuple[str, str, str]) -> Conversation:
@@ -102,10 +101,7 @@ async def test_keywords_and_cosines_decide_where_a_theme_belongs() -> None:
 
 
 async def test_a_silent_model_leaves_pages_that_can_be_found(store: Store) -> None:
-    def silent(prompt: str) -> str | Completion:
-        return answered(prompt) if '"memories"' in prompt else nothing(prompt)
-
-    mine, _ = asking(store, silent)
+    mine, _ = asking(store, only_answering)
     memory = MemoryOS(mine, TALK)
     answer = await memory.answer(Question("Three hives"))
     assert "t4" in answer.retrieved

@@ -6,12 +6,11 @@ import re
 from datetime import datetime, timedelta
 
 from mgl.baselines.nemori import Nemori, NemoriConfig
-from mgl.llm.base import Completion
 from mgl.memories.deletion import delete
 from mgl.store import Store
 from mgl.store.deletion import Redaction
 from mgl.types import Conversation, Question, Turn
-from tests.baselines.asking import answered, asking, nothing, prompts, said
+from tests.baselines.asking import answered, asking, only_answering, prompts, said
 
 START = datetime(2023, 5, 8, 9)
 
@@ -135,10 +134,7 @@ async def test_a_batch_goes_with_a_turn_of_it_and_those_before_stay(store: Store
 
 
 async def test_a_silent_model_leaves_a_session_as_an_episode(store: Store) -> None:
-    def silent(prompt: str) -> str | Completion:
-        return answered(prompt) if '"memories"' in prompt else nothing(prompt)
-
-    mine, _ = asking(store, silent)
+    mine, _ = asking(store, only_answering)
     memory = Nemori(mine, TALK)
     answer = await memory.answer(QUESTION)
     assert [len(each.turns) for each in memory._load().episodes] == [20, 1]

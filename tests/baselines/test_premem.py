@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from mgl.baselines.premem import PreMem, _silhouette, pair_clusters, split_clusters
-from mgl.llm.base import Completion
 from mgl.memories.deletion import delete
 from mgl.store import Store
 from mgl.store.deletion import Redaction
 from mgl.types import Conversation, Question, Turn
-from tests.baselines.asking import answered, asking, nothing, prompts, said
+from tests.baselines.asking import answered, asking, nothing, prompts, said, silent
 
 SESSIONS = [
     ["Ann keeps bees", "Ann breeds bees", "Bo drinks tea", "Bo brews tea"],
@@ -133,10 +132,7 @@ async def test_a_session_goes_with_a_turn_of_it_and_those_before_stay(store: Sto
 
 
 async def test_a_pair_without_a_reply_stays_open(store: Store) -> None:
-    def silent(prompt: str) -> str | Completion:
-        return nothing(prompt) if '"inferences"' in prompt else remembering(prompt)
-
-    mine, _ = asking(store, silent)
+    mine, _ = asking(store, silent(remembering, '"inferences"'))
     memory = PreMem(mine, TALK)
     answer = await memory.answer(QUESTION)
     assert answer.marks == ("inferences_missing",)

@@ -19,9 +19,9 @@ from tests.baselines.asking import (
     Model,
     answered,
     asking,
-    nothing,
     prompts,
     said,
+    silent,
 )
 
 SMALL = ReadAgentConfig(page_tokens=256, least_tokens=60, gist_tokens=20)
@@ -144,11 +144,7 @@ async def test_gists_that_do_not_fit_are_cut(store: Store) -> None:
 
 
 async def test_what_the_model_does_not_say_is_marked(store: Store) -> None:
-    def tired(prompt: str) -> str | Completion:
-        silent = ("Shorten", '"pause"', "what you remember")
-        return nothing(prompt) if any(word in prompt for word in silent) else answered(prompt)
-
-    mine, _ = asking(store, tired)
+    mine, _ = asking(store, silent(answered, "Shorten", '"pause"', "what you remember"))
     method = ReadAgent(mine, BOOK, (), SMALL)
     answer = await method.answer(QUESTION)
     assert answer.marks == ("gists_missing", "look_up_failed")

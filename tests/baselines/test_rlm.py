@@ -20,6 +20,7 @@ from tests.baselines.asking import (
     Model,
     answered,
     asking,
+    killed,
     nothing,
     prompts,
 )
@@ -79,15 +80,8 @@ async def test_code_reads_asks_and_ends_with_a_variable(store: Store) -> None:
 @pytest.mark.parametrize("last", [1, 2, 3])
 async def test_one_that_was_killed_goes_on_and_asks_nothing_twice(store: Store, last: int) -> None:
     ask = block("import random\nprint(llm_query(f'Tell of {random.random()}'))")
-    seen: list[str] = []
-
-    def dying(prompt: str) -> str | Completion:
-        if len(seen) == last:
-            raise EngineRejected("killed", hint="start again")
-        seen.append(prompt)
-        return model(prompt)
-
     model = writing(ask, ask, "FINAL(Carl)")
+    dying, seen = killed(model, last)
     with pytest.raises(EngineRejected):
         await Rlm(asking(store, dying)[0], BOOK, (), CONFIG).answer(QUESTION)
     mine, engine = asking(store, model)

@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 from mgl.baselines.sliding_summary import NOTHING, SlidingSummary, SlidingSummaryConfig
-from mgl.llm.base import Completion
 from mgl.store import Store
 from mgl.text import chunk_document
-from tests.baselines.asking import (
-    BOOK,
-    QUESTION,
-    answered,
-    asking,
-    nothing,
-    prompts,
-    said,
-)
+from tests.baselines.asking import BOOK, QUESTION, answered, asking, prompts, said, silent
 
 SMALL = SlidingSummaryConfig(chunk_tokens=200, summary_tokens=40)
 
@@ -51,10 +42,7 @@ async def test_the_summary_is_rewritten_for_each_chunk_and_then_read(store: Stor
 
 
 async def test_a_chunk_that_gives_none_leaves_the_summary(store: Store) -> None:
-    def tired(prompt: str) -> str | Completion:
-        return nothing(prompt) if "In part 5 " in prompt else writing(prompt)
-
-    mine, engine = asking(store, tired)
+    mine, engine = asking(store, silent(writing, "In part 5 "))
     answer = await SlidingSummary(mine, BOOK, (), SMALL).answer(QUESTION)
     chunks = await chunk_document(BOOK, 200, mine.llm.count_tokens)
     lost = sum("In part 5 " in chunk.text for chunk in chunks)
