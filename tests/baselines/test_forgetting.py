@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
@@ -15,6 +14,7 @@ from mgl.store import Store
 from mgl.store.deletion import Redaction
 from mgl.types import Conversation, Turn
 from tests.baselines.asking import QUESTION, answered, asking, said
+from tests.leftovers import left
 
 LOST = "Carl lost the ring"
 TOWN = "They went to town together."
@@ -31,6 +31,7 @@ TALK = Conversation.from_turns(
         for n in range(16)
     ],
 )
+
 PAGES = ReadAgentConfig(page_tokens=256, least_tokens=1, look_ups=0)
 
 
@@ -47,11 +48,6 @@ def tells(prompt: str) -> bool:
     return LOST in prompt or "jewellery" in prompt
 
 
-def held(store: Store, words: Iterable[str]) -> list[str]:
-    files = [file.read_bytes() for file in store.path.parent.glob(f"{store.path.name}*")]
-    return [word for word in words if any(word.encode() in file for file in files)]
-
-
 async def test_a_gist_goes_and_those_of_other_pages_stay(store: Store) -> None:
     mine, _ = asking(store, noting)
     method = ReadAgent(mine, TALK, (), PAGES)
@@ -59,13 +55,13 @@ async def test_a_gist_goes_and_those_of_other_pages_stay(store: Store) -> None:
     before = [row.payload["text"] for row in store.edits(method.id) if row.op == "gist"]
     assert before.count("Somebody misses jewellery.") == 1 < len(before)
     assert delete(store, TALK.id, Redaction(frozenset({GONE})))
-    assert held(store, [LOST, "jewellery"]) == []
+    assert left(store.path, [LOST, "jewellery"]) == []
     after = [row.payload["text"] for row in store.edits(method.id) if row.op == "gist"]
     assert after == before[: before.index("Somebody misses jewellery.")]
     await ReadAgent(mine, TALK, (), PAGES).answer(QUESTION)
     made = [row.payload["text"] for row in store.edits(method.id) if row.op == "gist"]
     assert made == [TOWN] * len(before)
-    assert held(store, [LOST, "jewellery"]) == []
+    assert left(store.path, [LOST, "jewellery"]) == []
 
 
 async def test_chunks_lose_their_vectors(store: Store) -> None:

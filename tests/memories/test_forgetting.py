@@ -23,7 +23,7 @@ from mgl.memories.base import SourceMemory, Tools
 from mgl.memories.gam import Gam, GamConfig
 from mgl.memories.mnemis import Mnemis, MnemisConfig
 from mgl.memories.talk import TalkMemory, to_plain
-from mgl.observer import SilentObserver
+from mgl.observer import SILENT
 from mgl.prompt import words_of
 from mgl.retrieval.embedders import CachedEmbedder
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
@@ -65,13 +65,8 @@ def _say(reply: object) -> Completion:
 
 
 def memories(store: Store, engine: Engine) -> list[SourceMemory]:
-    tools = Tools(
-        llm=Client(engine, store.call_log()),
-        store=store,
-        observer=SilentObserver(),
-        embedder=CachedEmbedder(WordEmbedder(64), store),
-        reranker=WordReranker(),
-    )
+    llm = Client(engine, store.call_log())
+    tools = Tools(llm, store, SILENT, CachedEmbedder(WordEmbedder(64), store), WordReranker())
     gam = GamConfig(partition="session", indicators="rules")
     mnemis = MnemisConfig(hierarchy="incremental", compression=2)
     talk = Conversation(TALK.id, TALK.name, tuple(store.turns(TALK.id)))

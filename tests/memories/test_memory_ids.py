@@ -23,7 +23,7 @@ from mgl.llm.fakes import SchemaEngine
 from mgl.memories.base import Memory, Tools
 from mgl.memories.graph.prompts import EXTRACT
 from mgl.memories.mindgraph.prompts import BUILD
-from mgl.observer import SilentObserver
+from mgl.observer import SILENT
 from mgl.prompt import Prompt
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
@@ -139,13 +139,8 @@ def _mark(prompt: Prompt) -> str:
 def making(tmp_path: Path) -> Iterator[tuple[Make, Listening]]:
     engine = Listening()
     with Store.open(tmp_path / "mgl.sqlite") as store:
-        tools = Tools(
-            Client(engine, store.call_log()),
-            store,
-            SilentObserver(),
-            WordEmbedder(),
-            WordReranker(),
-        )
+        llm = Client(engine, store.call_log())
+        tools = Tools(llm, store, SILENT, WordEmbedder(), WordReranker())
 
         def make(name: str, config: dict[str, Any], source: Source, questions: int) -> Memory:
             kind = registry.load("memory", name)

@@ -13,7 +13,7 @@ from mgl.llm.fakes import SchemaEngine
 from mgl.memories.base import Tools
 from mgl.memories.gam import Gam, GamConfig
 from mgl.memories.gam.state import EMPTY, Edit, State, apply
-from mgl.observer import SilentObserver
+from mgl.observer import SILENT
 from mgl.retrieval.base import Reranker
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
@@ -39,13 +39,8 @@ def memory_of(store: Store) -> Open:
         reranker: Reranker | None = None,
         **config: object,
     ) -> Gam:
-        tools = Tools(
-            llm=Client(engine or SchemaEngine(), at.call_log()),
-            store=at,
-            observer=SilentObserver(),
-            embedder=WordEmbedder(),
-            reranker=reranker or WordReranker(),
-        )
+        llm = Client(engine or SchemaEngine(), at.call_log())
+        tools = Tools(llm, at, SILENT, WordEmbedder(), reranker or WordReranker())
         return Gam(tools, conversation, (), GamConfig.model_validate(config))
 
     return make

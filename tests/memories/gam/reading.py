@@ -108,12 +108,13 @@ async def reading_of(
     **config: object,
 ) -> Reading:
     said = turns or spoken(state.turns)
+    llm = Client(ScriptedEngine([]), MemoryCallLog())
     tools = Tools(
-        llm=Client(ScriptedEngine([]), MemoryCallLog()),
-        store=Store.open(Path(":memory:")),
-        observer=SILENT,
-        embedder=embedder or Likened(likeness or {}),
-        reranker=judging or Judging(chances or {}),
+        llm,
+        Store.open(Path(":memory:")),
+        SILENT,
+        embedder or Likened(likeness or {}),
+        judging or Judging(chances or {}),
     )
     options = GamConfig.model_validate({"indicators": "rules", **config})
     return await Reader(tools, state, said, options, Search(tools, "test", options)).read(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,25 +16,12 @@ from mgl.memories.gam.state import VOCABULARY, Forget, State
 from mgl.store import Store
 from mgl.store.deletion import MASK
 from mgl.types import Conversation, Question, Turn
+from tests.leftovers import left
 from tests.memories.gam.test_memory import DAY, always, engine, talk
 
 Open = Callable[..., Gam]
 GONE = "xylophone marmalade quixotic zeppelin"
 HELD = talk(["a b c", GONE, "d e f"], ["g h i", "j k l"])
-
-
-def left(path: Path, texts: Iterable[str]) -> list[str]:
-    """Those texts that the database's files have, as they are or as JSON escapes them."""
-    files = [file.read_bytes() for file in path.parent.glob(f"{path.name}*")]
-    return [
-        text
-        for text in texts
-        if any(
-            form in file
-            for file in files
-            for form in (text.encode(), json.dumps(text)[1:-1].encode())
-        )
-    ]
 
 
 def check(memory: Gam, store: Store) -> None:

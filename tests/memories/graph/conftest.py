@@ -88,12 +88,8 @@ def graph_of(store: Store, hearing: Hearing) -> Open:
     def make(
         text: str, engine: Engine, *, embedder: WordEmbedder | None = None, **config: object
     ) -> DocumentGraph:
-        tools = Tools(
-            llm=Client(engine, store.call_log(), Policy(max_retries=0, repair_attempts=0)),
-            store=store,
-            observer=hearing,
-            embedder=embedder or WordEmbedder(),
-        )
+        llm = Client(engine, store.call_log(), Policy(max_retries=0, repair_attempts=0))
+        tools = Tools(llm, store, hearing, embedder or WordEmbedder())
         small = {"chunk_tokens": 24, "overlap_tokens": 6, **config}
         document = Document.from_text("tale.txt", text)
         return DocumentGraph(tools, document, (), GraphConfig.model_validate(small))

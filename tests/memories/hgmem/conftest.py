@@ -10,7 +10,7 @@ from mgl.llm.base import Engine
 from mgl.llm.client import Client
 from mgl.memories.base import Tools
 from mgl.memories.hgmem import HgMem, HgMemConfig
-from mgl.observer import SilentObserver
+from mgl.observer import SILENT
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
 from mgl.types import Document, Question
@@ -32,12 +32,8 @@ def memory_for(store: Store) -> Ask:
         store: Store = own,
         **config: object,
     ) -> HgMem:
-        tools = Tools(
-            llm=Client(engine, store.call_log()),
-            store=store,
-            observer=SilentObserver(),
-            embedder=WordEmbedder(512),
-        )
+        llm = Client(engine, store.call_log())
+        tools = Tools(llm, store, SILENT, WordEmbedder(512))
         questions = [] if question is None else [Question(question)]
         options = {**SMALL_CHUNKS, "floor": -1.0, **config}
         return HgMem(tools, document, questions, HgMemConfig.model_validate(options))

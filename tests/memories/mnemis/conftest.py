@@ -7,7 +7,7 @@ import pytest
 from mgl.llm.client import Client
 from mgl.memories.base import Tools
 from mgl.memories.mnemis import Mnemis, MnemisConfig
-from mgl.observer import SilentObserver
+from mgl.observer import SILENT
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
 from mgl.types import Source
@@ -19,13 +19,8 @@ def memory_of(store: Store) -> Open:
     """``memory_of(source, engine, **config)``: a memory of terms over the test's store."""
 
     def make(source: Source = TALK, engine: Model | None = None, **config: object) -> Mnemis:
-        tools = Tools(
-            llm=Client(engine or Model(in_pairs), store.call_log(), ONCE),
-            store=store,
-            observer=SilentObserver(),
-            embedder=WordEmbedder(256),
-            reranker=WordReranker(),
-        )
+        llm = Client(engine or Model(in_pairs), store.call_log(), ONCE)
+        tools = Tools(llm, store, SILENT, WordEmbedder(256), WordReranker())
         options = {"extraction": "terms", **config}
         return Mnemis(tools, source, (), MnemisConfig.model_validate(options))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import count
@@ -28,12 +28,13 @@ from mgl.memories.mnemis.edits import (
     replay,
 )
 from mgl.memories.mnemis.state import Category, Entity, Episode, Fact, Mention, State
-from mgl.observer import SilentObserver
+from mgl.observer import SILENT
 from mgl.retrieval.embedders import CachedEmbedder
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
 from mgl.store.deletion import MASK
 from mgl.types import Conversation, Question, Span, Turn
+from tests.leftovers import left
 from tests.memories.mnemis.engine import (
     LABELS,
     Model,
@@ -77,13 +78,8 @@ Open = Callable[..., Mnemis]
 
 
 def tools(store: Store) -> Tools:
-    return Tools(
-        llm=Client(Reader(), store.call_log()),
-        store=store,
-        observer=SilentObserver(),
-        embedder=WordEmbedder(64),
-        reranker=WordReranker(),
-    )
+    llm = Client(Reader(), store.call_log())
+    return Tools(llm, store, SILENT, WordEmbedder(64), WordReranker())
 
 
 @pytest.fixture
@@ -103,12 +99,6 @@ def talk(*said: str, speakers: str = "Ann Bo") -> Conversation:
             for n, text in enumerate(said)
         ],
     )
-
-
-def held(store: Store, words: Iterable[str]) -> list[str]:
-    """Those words that the database's files have."""
-    files = [file.read_bytes() for file in store.path.parent.glob(f"{store.path.name}*")]
-    return [word for word in words if any(word.encode() in file for file in files)]
 
 
 def check(memory: Mnemis, store: Store) -> None:
@@ -159,11 +149,11 @@ async def test_what_one_episode_says_goes_and_what_others_say_stays(
     await memory.build()
     await memory.answer(Question("Was Zanzibar hot?"))
     before = memory.state
-    assert held(store, ["Zanzibar", "Quentin"]) == ["Zanzibar", "Quentin"]
+    assert left(store.path, ["Zanzibar", "Quentin"]) == ["Zanzibar", "Quentin"]
     gone = await memory.forget(["t2"])
     state = memory.state
     check(memory, store)
-    assert held(store, ["Zanzibar", "Quentin", "hot"]) == []
+    assert left(store.path, ["Zanzibar", "Quentin", "hot"]) == []
     assert gone.turns == ("t2",)
     facts = {each for each in gone.removed if each in before.facts}
     entities = {before.entities[each].name for each in {*gone.removed} - facts}
@@ -178,7 +168,7 @@ async def test_what_one_episode_says_goes_and_what_others_say_stays(
     check(memory, store)
     below = {child for each in memory.state.layer(1) for child in each.children}  # type: ignore[union-attr]
     assert below == set(memory.state.entities)
-    assert held(store, ["Zanzibar", "Quentin"]) == []
+    assert left(store.path, ["Zanzibar", "Quentin"]) == []
 
 
 async def test_a_name_that_only_the_deleted_episode_gives_goes(
@@ -191,7 +181,7 @@ async def test_a_name_that_only_the_deleted_episode_gives_goes(
     assert list(memory.state.entities["e2"].names) == ["Melanie", "Mel"]
     await memory.forget(["t0"])
     assert list(memory.state.entities["e2"].names) == ["Mel"]
-    assert held(store, ["Melanie"]) == []
+    assert left(store.path, ["Melanie"]) == []
     check(memory, store)
 
 
@@ -224,10 +214,10 @@ async def test_a_fact_that_another_episode_repeats_is_what_that_one_says(
     await memory.forget(["t0"])
     fact = memory.state.facts["f1"]
     assert (fact.text, fact.episodes) == ("Ann: Cy is at home in Rome.", (1,))
-    assert held(store, ["gladly", "inhabits"]) == []
+    assert left(store.path, ["gladly", "inhabits"]) == []
     await memory.forget(["t1"])
     assert memory.state.facts == {}
-    assert held(store, ["at home"]) == []
+    assert left(store.path, ["at home"]) == []
     check(memory, store)
 
 
@@ -255,11 +245,11 @@ async def test_a_repeated_fact_goes_in_its_own_words_too(
     )
     told = "Cy, gone bankrupt, lives in Rome."
     embedder = WordEmbedder(64).model_id
-    assert held(store, ["bankrupt"]) == ["bankrupt"]
+    assert left(store.path, ["bankrupt"]) == ["bankrupt"]
     assert [vector is None for vector in store.vectors(embedder, [told])] == [False]
     assert store.find_call(row.call_key or "") is not None
     await memory.forget(["t1"])
-    assert held(store, ["bankrupt"]) == []
+    assert left(store.path, ["bankrupt"]) == []
     assert store.vectors(embedder, [told]) == [None]
     assert store.find_call(row.call_key or "") is None
     assert memory.state.facts["f1"].text == "Cy gladly lives in Rome."
@@ -316,7 +306,7 @@ async def test_after_any_mix_of_turns_builds_and_deletions(
                     ids = draw.sample(there, draw.randint(1, min(3, len(there))))
                     gone.update(said[each][1] for each in ids)
                     await memory.forget(ids)
-                    assert held(store, gone) == []
+                    assert left(store.path, gone) == []
                     check(memory, store)
                 case "b":
                     await memory.build()
@@ -334,13 +324,13 @@ async def test_after_any_mix_of_turns_builds_and_deletions(
         await memory.build()
         check(memory, store)
         assert memory.state.stale == frozenset()
-        assert held(store, gone) == []
-        left = [turn for turn in memory.conversation.turns if set(turn.text) != {MASK}]
-        fresh = memory_of(Conversation.from_turns("fresh", left), at=store, **config)
+        assert left(store.path, gone) == []
+        kept = [turn for turn in memory.conversation.turns if set(turn.text) != {MASK}]
+        fresh = memory_of(Conversation.from_turns("fresh", kept), at=store, **config)
         await fresh.build()
         found, known = names_of(fresh.state), names_of(memory.state)
         assert found <= known
-        said_once = {name for name in known - found if sum(name in t.line for t in left) == 1}
+        said_once = {name for name in known - found if sum(name in t.line for t in kept) == 1}
         assert known - found <= (said_once if extraction == "terms" else set())
 
 
