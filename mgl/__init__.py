@@ -18,16 +18,7 @@ if TYPE_CHECKING:
     from mgl.errors import MglError
     from mgl.lab import Lab, ModelChoice
     from mgl.memories.results import AskResult, BuildResult
-    from mgl.types import (
-        Answer,
-        Citation,
-        Conversation,
-        Document,
-        Question,
-        Span,
-        Turn,
-        Usage,
-    )
+    from mgl.types import Answer, Citation, Conversation, Document, Question, Span, Turn, Usage
 
 __all__ = [
     "Answer",

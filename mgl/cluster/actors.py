@@ -26,13 +26,7 @@ import mgl
 from mgl.errors import MglError, UsageError
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.records import BuildRecord, Record, VerdictRecord
-from mgl.evaluation.runs.units import (
-    Ask,
-    Build,
-    LocalExecutor,
-    execute_here,
-    remove_store,
-)
+from mgl.evaluation.runs.units import Ask, Build, LocalExecutor, execute_here, remove_store
 from mgl.lab.model import ModelChoice
 from mgl.lab.workplace import Workplace
 from mgl.llm.engines.recorded import ModelFacts

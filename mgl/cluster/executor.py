@@ -21,14 +21,7 @@ from mgl.cluster.actors import Home, Worker, hash_code
 from mgl.errors import EngineUnavailable, MglError, ResourceError, UsageError, install_hint
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.records import BuildRecord, Record, VerdictRecord
-from mgl.evaluation.runs.units import (
-    Ask,
-    Build,
-    Executor,
-    OpenExecutor,
-    Workplace,
-    remove_store,
-)
+from mgl.evaluation.runs.units import Ask, Build, Executor, OpenExecutor, Workplace, remove_store
 from mgl.lab.model import ModelChoice
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.observer import Observer

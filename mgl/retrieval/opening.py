@@ -22,18 +22,8 @@ from mgl.errors import UsageError
 from mgl.models.adapters import HEAD
 from mgl.retrieval.base import Embedder, Reranker
 from mgl.retrieval.computing import has_gpu, require_package
-from mgl.retrieval.embedders import (
-    CachedEmbedder,
-    DeferredEmbedder,
-    SentenceEmbedder,
-    VectorCache,
-)
-from mgl.retrieval.encoders import (
-    EncoderEmbedder,
-    InteractionJudge,
-    encoder_judge,
-    is_encoder,
-)
+from mgl.retrieval.embedders import CachedEmbedder, DeferredEmbedder, SentenceEmbedder, VectorCache
+from mgl.retrieval.encoders import EncoderEmbedder, InteractionJudge, encoder_judge, is_encoder
 from mgl.retrieval.models import RetrievalModel, Source, find_model
 from mgl.retrieval.rerankers import (
     ContextReranker,

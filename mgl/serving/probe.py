@@ -28,16 +28,7 @@ from mgl.llm.capabilities import (
     load_capabilities,
     save_capabilities,
 )
-from mgl.llm.engines.formats import (
-    CHOICE,
-    EBNF,
-    FORMATS,
-    GBNF,
-    JSON,
-    LARK,
-    RESPONSE_FORMAT,
-    Format,
-)
+from mgl.llm.engines.formats import CHOICE, EBNF, FORMATS, GBNF, JSON, LARK, RESPONSE_FORMAT, Format
 from mgl.llm.engines.server import Http, Kind, Server, identify, read_metrics
 from mgl.llm.engines.wire import read_completion, write_body, write_tools
 from mgl.llm.replies import strip_thinking

@@ -16,15 +16,7 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Protocol
 
-from mgl.llm.base import (
-    Completion,
-    Message,
-    Request,
-    Sampling,
-    TokenUsage,
-    Tool,
-    ToolCall,
-)
+from mgl.llm.base import Completion, Message, Request, Sampling, TokenUsage, Tool, ToolCall
 from mgl.llm.calls import CallRecord, Lineage, content_hash, request_json
 from mgl.store import records
 from mgl.store.file import DatabaseFile

@@ -11,15 +11,7 @@ from mgl.llm.base import Completion
 from mgl.llm.calls import MemoryCallLog
 from mgl.store import Store
 from mgl.text import chunk_document
-from tests.baselines.asking import (
-    BOOK,
-    QUESTION,
-    answered,
-    asking,
-    nothing,
-    prompts,
-    said,
-)
+from tests.baselines.asking import BOOK, QUESTION, answered, asking, nothing, prompts, said
 
 SMALL = ChainOfAgentsConfig(chunk_tokens=200, note_tokens=40)
 

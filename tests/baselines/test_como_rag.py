@@ -9,15 +9,7 @@ from mgl.baselines.como_rag import ComoRag, ComoRagConfig, Node, find_groups, wi
 from mgl.errors import EngineRejected
 from mgl.store import Store
 from mgl.types import Conversation, Question, Turn
-from tests.baselines.asking import (
-    QUESTION,
-    answered,
-    asking,
-    killed,
-    nothing,
-    prompts,
-    said,
-)
+from tests.baselines.asking import QUESTION, answered, asking, killed, nothing, prompts, said
 
 FILLER = "so people say who live around here"
 LINES = [

@@ -10,14 +10,7 @@ from mgl.errors import ContextOverflow
 from mgl.llm.calls import MemoryCallLog
 from mgl.store import Store
 from mgl.text import window_document
-from tests.baselines.asking import (
-    BOOK,
-    QUESTION,
-    TALK,
-    answered,
-    asking,
-    prompts,
-)
+from tests.baselines.asking import BOOK, QUESTION, TALK, answered, asking, prompts
 
 
 async def test_the_best_chunks_are_read_in_the_order_of_the_text(store: Store) -> None:

@@ -14,14 +14,7 @@ from mgl.errors import (
     EngineUnavailable,
     ReplyInvalid,
 )
-from mgl.llm.base import (
-    Completion,
-    Message,
-    Request,
-    Sampling,
-    TokenUsage,
-    Tool,
-)
+from mgl.llm.base import Completion, Message, Request, Sampling, TokenUsage, Tool
 from mgl.llm.calls import CallRecord, MemoryCallLog, call_key
 from mgl.llm.client import Client, Policy
 from mgl.llm.fakes import SchemaEngine, Scripted, ScriptedEngine

@@ -12,14 +12,7 @@ from pydantic import BaseModel, ValidationError, create_model
 from mgl.llm.base import Message
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
-from mgl.llm.constraints import (
-    disjoint,
-    index_set,
-    max_chars,
-    one_of,
-    part_of,
-    several,
-)
+from mgl.llm.constraints import disjoint, index_set, max_chars, one_of, part_of, several
 from mgl.llm.fakes import ScriptedEngine
 from mgl.llm.grammar import to_regex
 from mgl.llm.replies import REPAIR, validate

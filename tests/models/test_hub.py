@@ -16,14 +16,7 @@ import pytest
 from mgl.errors import ResourceError, ResourceUnreachable
 from mgl.models.fetch import fetch_weights, find_weights
 from mgl.models.profiles import HubSource, ModelProfile
-from tests.models.packing import (
-    COMMIT,
-    CONTENT,
-    FILENAME,
-    PROFILE,
-    REPO,
-    SERVED,
-)
+from tests.models.packing import COMMIT, CONTENT, FILENAME, PROFILE, REPO, SERVED
 
 pytestmark = pytest.mark.usefixtures("index")
 

@@ -12,13 +12,7 @@ from mgl.errors import UsageError
 from mgl.llm.base import Request
 from mgl.memories.base import Tools
 from mgl.peers.environments import find_installed
-from mgl.peers.kinds import (
-    Graphiti,
-    LangMem,
-    LangMemConfig,
-    Rlms,
-    RlmsConfig,
-)
+from mgl.peers.kinds import Graphiti, LangMem, LangMemConfig, Rlms, RlmsConfig
 from mgl.peers.memory import PeerMemory
 from mgl.store import Store
 from mgl.types import Conversation, Document, Question, Turn

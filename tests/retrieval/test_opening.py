@@ -13,10 +13,7 @@ from mgl.llm.fakes import ScriptedEngine
 from mgl.models.profiles import load_profile
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.retrieval.models import Source, find_model
-from mgl.retrieval.opening import (
-    open_embedder,
-    open_reranker,
-)
+from mgl.retrieval.opening import open_embedder, open_reranker
 from mgl.store import Store
 from tests.llm.server import Server, models, serving
 

@@ -10,11 +10,7 @@ from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
 from mgl.retrieval.fakes import WordEmbedder
-from mgl.retrieval.rerankers import (
-    IdentityReranker,
-    SimilarityReranker,
-    YesNoReranker,
-)
+from mgl.retrieval.rerankers import IdentityReranker, SimilarityReranker, YesNoReranker
 
 QUERY = "Who lost the ring?"
 TEXTS = ["Ann met Bo.", "The ring was lost.", "Rings are lost where sailors are."]

@@ -19,15 +19,7 @@ from mgl.llm.base import Completion, Request
 from mgl.observer import SilentObserver
 from mgl.prompt import Prompt
 from mgl.types import Document
-from tests.scripts.judging import (
-    Judge,
-    asked_of,
-    axis_of,
-    client,
-    dataset,
-    item,
-    label,
-)
+from tests.scripts.judging import Judge, asked_of, axis_of, client, dataset, item, label
 
 LOW: dict[str, Any] = {"longbench_tokens": 10, "narrativeqa_words": 10, "loogle_tokens": 10}
 LONG = "Ann went out and it rained on the hills of the north. " * 4

@@ -5,10 +5,7 @@ import pytest
 from boundaries import boundary_scores, valleys
 from hypothesis import given
 from hypothesis import strategies as st
-from measuring import (
-    answer_lines,
-    answer_row,
-)
+from measuring import answer_lines, answer_row
 
 from mgl.benchmarks.base import Item
 from mgl.errors import EngineTimeout, EngineUnavailable

@@ -17,11 +17,7 @@ from mgl.llm.base import Message, Request, Sampling
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.capabilities import Endpoint
 from mgl.llm.client import Client, Policy
-from mgl.llm.constraints import (
-    max_chars,
-    one_of,
-    part_of,
-)
+from mgl.llm.constraints import max_chars, one_of, part_of
 from mgl.llm.engines import open_engine
 from mgl.llm.engines.openai import OpenAIEngine
 from mgl.memories.base import Tools

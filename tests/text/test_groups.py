@@ -12,11 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.errors import UsageError
-from mgl.text.groups import (
-    format_span,
-    show_span,
-    turn_groups,
-)
+from mgl.text.groups import format_span, show_span, turn_groups
 from mgl.types import Conversation, Span, Turn
 
 MAY = datetime(2023, 5, 8, 9)

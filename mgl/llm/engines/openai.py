@@ -23,13 +23,7 @@ from mgl.errors import EngineError, EngineFailed, EngineRejected, UsageError
 from mgl.llm.base import Completion, Request
 from mgl.llm.capabilities import Endpoint
 from mgl.llm.engines.formats import UNPROBED, Format, Formats, shape_of
-from mgl.llm.engines.server import (
-    PROBE_SECONDS,
-    Http,
-    Server,
-    identify,
-    require_adapter,
-)
+from mgl.llm.engines.server import PROBE_SECONDS, Http, Server, identify, require_adapter
 from mgl.llm.engines.wire import (
     ConstraintRefused,
     ServerFailed,

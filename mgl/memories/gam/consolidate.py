@@ -27,16 +27,7 @@ from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.cues import mark_events
 from mgl.memories.gam.prompts import RELATION, SUMMARY, Reply
 from mgl.memories.gam.search import Search, WordSpread, find_words, search_text
-from mgl.memories.gam.state import (
-    Check,
-    Consolidate,
-    Edit,
-    Link,
-    Relation,
-    Rewrite,
-    State,
-    Topic,
-)
+from mgl.memories.gam.state import Check, Consolidate, Edit, Link, Relation, Rewrite, State, Topic
 from mgl.memories.log import Draft
 from mgl.memories.propose import Proposal, propose
 from mgl.memories.told import find_assistants

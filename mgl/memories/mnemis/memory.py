@@ -41,12 +41,7 @@ from mgl.memories.mnemis.edits import (
     Restore,
     turns_below,
 )
-from mgl.memories.mnemis.entities import (
-    count_together,
-    describe_entities,
-    find_names,
-    match_names,
-)
+from mgl.memories.mnemis.entities import count_together, describe_entities, find_names, match_names
 from mgl.memories.mnemis.facts import FactMatcher, find_facts
 from mgl.memories.mnemis.forgetting import MnemisRedactor
 from mgl.memories.mnemis.hierarchy import (

@@ -15,14 +15,7 @@ from itertools import islice, pairwise
 from typing import Final
 
 from mgl.memories.graph.names import clean_name
-from mgl.memories.mnemis.edits import (
-    AddEntity,
-    AddFact,
-    Describe,
-    EditDraft,
-    Repeat,
-    has_mention,
-)
+from mgl.memories.mnemis.edits import AddEntity, AddFact, Describe, EditDraft, Repeat, has_mention
 from mgl.memories.mnemis.facts import parse_moment
 from mgl.memories.mnemis.reading import Passage, Sentence, clip
 from mgl.memories.mnemis.state import Entity, Episode, Mention, State, key_of

@@ -7,11 +7,7 @@ from shutil import rmtree
 
 import pytest
 
-from mgl.errors import (
-    EngineError,
-    EngineUnavailable,
-    EngineUnusable,
-)
+from mgl.errors import EngineError, EngineUnavailable, EngineUnusable
 from mgl.evaluation.runs.manifest import Manifest
 from tests.evaluation.trial import (
     GONE,

@@ -13,14 +13,7 @@ from mgl.evaluation.runs.folder import PACKED
 from mgl.evaluation.runs.lifecycle import PackingStore, Replay
 from mgl.evaluation.runs.manifest import Manifest
 from mgl.store import Store
-from tests.evaluation.trial import (
-    REFUSED,
-    SLOW,
-    SMALL,
-    Trial,
-    result,
-    write_data,
-)
+from tests.evaluation.trial import REFUSED, SLOW, SMALL, Trial, result, write_data
 
 pytestmark = pytest.mark.usefixtures("plugin")
 

@@ -9,12 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mgl.errors import (
-    EngineUnavailable,
-    InputError,
-    ResourceError,
-    UsageError,
-)
+from mgl.errors import EngineUnavailable, InputError, ResourceError, UsageError
 from mgl.evaluation.runs.lifecycle import resume_run
 from mgl.evaluation.runs.manifest import Manifest
 from mgl.evaluation.runs.plan import reopen_plan

@@ -10,13 +10,7 @@ import pytest
 from mgl.benchmarks.base import Item
 from mgl.errors import UsageError
 from mgl.evaluation.records import Record
-from mgl.evaluation.scorers.registry import (
-    AGGREGATES,
-    SCORERS,
-    Scored,
-    find_scorers,
-    score_answer,
-)
+from mgl.evaluation.scorers.registry import AGGREGATES, SCORERS, Scored, find_scorers, score_answer
 from mgl.evaluation.scorers.words import nltk_tools
 from mgl.evaluation.statistics import Interval
 from mgl.types import Question

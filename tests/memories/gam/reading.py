@@ -17,15 +17,7 @@ from mgl.memories.base import Tools
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.reading import Reader, Reading
 from mgl.memories.gam.search import Search
-from mgl.memories.gam.state import (
-    Append,
-    Consolidate,
-    Edit,
-    Link,
-    Marks,
-    State,
-    Topic,
-)
+from mgl.memories.gam.state import Append, Consolidate, Edit, Link, Marks, State, Topic
 from mgl.observer import SILENT
 from mgl.retrieval.base import Embedder, EmbeddingTask, Reranker
 from mgl.store import Store

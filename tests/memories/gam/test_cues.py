@@ -15,13 +15,7 @@ from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import Scripted, ScriptedEngine
 from mgl.memories.gam.config import GamConfig
-from mgl.memories.gam.cues import (
-    Implied,
-    find_implied,
-    mark_by_rules,
-    mark_events,
-    matches_time,
-)
+from mgl.memories.gam.cues import Implied, find_implied, mark_by_rules, mark_events, matches_time
 from mgl.memories.gam.state import Marks
 from mgl.text.times import TimeMention, time_mentions
 from mgl.types import Question, Turn

@@ -14,13 +14,7 @@ from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.evidence import Inquiry
 from mgl.memories.hgmem.evolve import Evolver
-from mgl.memories.hgmem.proposals import (
-    Evolution,
-    Merge,
-    Merges,
-    NewPoint,
-    PointUpdate,
-)
+from mgl.memories.hgmem.proposals import Evolution, Merge, Merges, NewPoint, PointUpdate
 from mgl.memories.hgmem.state import EMPTY, VOCABULARY, Memory, Retrieve
 from mgl.memories.log import Draft
 from mgl.types import Chunk, Question, Span

@@ -11,14 +11,7 @@ from mgl.errors import EngineUnavailable, ReplyInvalid, UsageError
 from mgl.llm.base import Request
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.hgmem import HgMem
-from mgl.memories.hgmem.state import (
-    Judge,
-    Respond,
-    Retrieve,
-    Stop,
-    StopReason,
-    Subquery,
-)
+from mgl.memories.hgmem.state import Judge, Respond, Retrieve, Stop, StopReason, Subquery
 from mgl.store import Store
 from mgl.types import Document, Question
 from tests.memories.hgmem.conftest import Ask

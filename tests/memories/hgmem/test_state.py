@@ -8,16 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from mgl.memories.hgmem.state import (
-    EMPTY,
-    AddVertex,
-    Edit,
-    Insert,
-    Merge,
-    Update,
-    Vertex,
-    apply,
-)
+from mgl.memories.hgmem.state import EMPTY, AddVertex, Edit, Insert, Merge, Update, Vertex, apply
 from mgl.memories.hypergraph import make_hypergraph
 from tests.memories.hgmem.graphs import logs, memory_of
 

@@ -35,13 +35,7 @@ from mgl.store import Store
 from mgl.store.deletion import MASK
 from mgl.types import Conversation, Question, Span, Turn
 from tests.leftovers import left
-from tests.memories.mnemis.engine import (
-    LABELS,
-    Model,
-    everything,
-    in_pairs,
-    stated,
-)
+from tests.memories.mnemis.engine import LABELS, Model, everything, in_pairs, stated
 
 DAY = datetime(2023, 5, 8, 9, 0)
 PLACES = ("Rome", "Detroit", "Lisbon", "Osaka", "Quito")

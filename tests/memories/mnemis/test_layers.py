@@ -7,12 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.memories.graph.names import entity_key
-from mgl.memories.mnemis.layers import (
-    Group,
-    find_left_over,
-    find_violations,
-    repair_groups,
-)
+from mgl.memories.mnemis.layers import Group, find_left_over, find_violations, repair_groups
 
 NAMES = ("Poodle", "Beagle", "Oak", "user", "Pine")
 

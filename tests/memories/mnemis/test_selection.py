@@ -17,14 +17,7 @@ from mgl.memories.mnemis import selection
 from mgl.memories.mnemis.edits import PutCategory, replay
 from mgl.memories.mnemis.selection import LayerCount, Selection, select
 from mgl.memories.mnemis.state import Category, State
-from tests.memories.mnemis.engine import (
-    OFFERED,
-    Model,
-    Select,
-    build_hierarchy,
-    state_of,
-    tools_of,
-)
+from tests.memories.mnemis.engine import OFFERED, Model, Select, build_hierarchy, state_of, tools_of
 from tests.memories.mnemis.test_hierarchy import ANIMALS, NAMES, Careless, config
 
 Tree = Mapping[str, tuple[int, tuple[str, ...]]]
