@@ -56,7 +56,6 @@ _ROOM_FOR_MEMORIES = 500_000_000
 def examine(
     model: str | None = None,
     *,
-    home: Path | None = None,
     models: Path | None = None,
     base_url: str | None = None,
 ) -> Iterator[Check]:
@@ -70,7 +69,7 @@ def examine(
     key = os.environ.get("MGL_API_KEY")
     yield _check_python()
     yield _check_packages()
-    own = yield from _check_servers(model, base_url, home)
+    own = yield from _check_servers(model, base_url)
     if own is not None and base_url is None:
         model, base_url = own.model, own.base_url
     if own is not None:
@@ -85,12 +84,12 @@ def examine(
             yield Check("server", True, f"{base_url} serves {', '.join(served) or 'no model'}")
     profile: ModelProfile | None
     try:
-        profiles = load_profiles(models, home=home)
+        profiles = load_profiles(models)
         if served and model not in profiles:
             profile = match_profile(served, profiles.values()) if model is None else None
             names = profile.served_names if profile else [model or choose_served(served)]
         else:
-            profile = load_profile(model or DEFAULT_PROFILE, models, home=home)
+            profile = load_profile(model or DEFAULT_PROFILE, models)
             names = profile.served_names
         found = find_model(served, names) if served else ""
     except MglError as error:
@@ -104,7 +103,7 @@ def examine(
     yield _check_engine(own_engine)
     loaded = None
     try:
-        folder = shipped.home(home)
+        folder = shipped.home()
     except ResourceError as error:
         yield _from_error("home", error)
     else:
@@ -125,13 +124,13 @@ async def _list_served(base_url: str, key: str | None) -> Mapping[str, Any]:
 
 
 def _check_servers(
-    model: str | None, base_url: str | None, home: Path | None
+    model: str | None, base_url: str | None
 ) -> Generator[Check, None, ServerRecord | None]:
     """Check the servers that mgl runs, and return the one to use."""
     from mgl.serving.records import find_leftovers, find_server, server_at
 
     try:
-        folder = shipped.home(home)
+        folder = shipped.home()
     except ResourceError:
         return None  # reported by the check of the home folder
     for leftover in find_leftovers(folder):

@@ -209,9 +209,5 @@ class LLM(Protocol):
     async def count_tokens(self, texts: Sequence[str]) -> list[int]: ...
 
     async def count_prompt_tokens(
-        self,
-        messages: Sequence[Message],
-        schema: type[BaseModel] | None = None,
-        *,
-        tools: Sequence[Tool] = (),
+        self, messages: Sequence[Message], schema: type[BaseModel] | None = None
     ) -> int: ...

@@ -138,13 +138,9 @@ class Client:
         return await self._retries().run(lambda: self._engine.count_tokens(texts))
 
     async def count_prompt_tokens(
-        self,
-        messages: Sequence[Message],
-        schema: type[BaseModel] | None = None,
-        *,
-        tools: Sequence[Tool] = (),
+        self, messages: Sequence[Message], schema: type[BaseModel] | None = None
     ) -> int:
-        request = Request(tuple(messages), self._describe(schema), tuple(tools))
+        request = Request(tuple(messages), self._describe(schema))
         return await self._retries().run(lambda: self._engine.count_prompt_tokens(request))
 
     async def complete(

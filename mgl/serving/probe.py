@@ -24,7 +24,6 @@ from mgl.llm.base import Completion, Message, Request, Sampling, Tool
 from mgl.llm.capabilities import (
     Capabilities,
     Finding,
-    Verdict,
     load_capabilities,
     save_capabilities,
 )
@@ -263,12 +262,8 @@ def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-async def _run_trial(
-    name: str,
-    ask: Callable[[], Awaitable[tuple[bool, str]]],
-    otherwise: Verdict = "ignored",
-) -> Finding:
-    """Run a trial; ``otherwise`` is the verdict if it was answered without success."""
+async def _run_trial(name: str, ask: Callable[[], Awaitable[tuple[bool, str]]]) -> Finding:
+    """Run a trial; one that was answered without success was ``ignored``."""
     try:
         good, said = await ask()
     except (EngineTimeout, EngineUnavailable) as error:
@@ -276,7 +271,7 @@ async def _run_trial(
     except EngineError as error:
         said = error.message.partition("): ")[2] or error.message
         return Finding(name, "refused", _shorten(said))
-    return Finding(name, "honoured" if good else otherwise, _shorten(said))
+    return Finding(name, "honoured" if good else "ignored", _shorten(said))
 
 
 def _is_object_with_word(text: str) -> bool:

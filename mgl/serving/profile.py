@@ -121,15 +121,11 @@ def choose_model(
 _SHIPPED = Shipped("serving", "serving profile", "mgl serve", ServingProfile.model_validate)
 
 
-def load_serving_profile(
-    name: str, override: Path | None = None, *, home: Path | None = None
-) -> ServingProfile:
+def load_serving_profile(name: str, *, home: Path | None = None) -> ServingProfile:
     """Load the serving profile of that name; places and errors as in ``load_profile``."""
-    return load(name, _SHIPPED, override, home=home)
+    return load(name, _SHIPPED, home=home)
 
 
-def load_serving_profiles(
-    override: Path | None = None, *, home: Path | None = None
-) -> dict[str, ServingProfile]:
+def load_serving_profiles() -> dict[str, ServingProfile]:
     """Load every serving profile, by name in sorted order; errors as in ``load_profile``."""
-    return load_all(_SHIPPED, override, home=home)
+    return load_all(_SHIPPED)
