@@ -1,7 +1,7 @@
 """What all tests share: a home of their own, no network, and the few real things they may ask for.
 
 Real weights, data and servers come in by fixtures, which skip with their reason where the thing
-is not to be had. A test without the marker ``weights``, ``bigweights`` or ``server`` reaches
+is not to be had. A test without the marker ``weights`` or ``server`` reaches
 127.0.0.1 and nothing else.
 
 By default each property is tried with at most QUICK_EXAMPLES and tests marked ``slow`` are left
@@ -26,7 +26,7 @@ from typer.testing import CliRunner, Result
 from mgl.cli.app import app
 from mgl.errors import ResourceUnreachable
 from mgl.models.fetch import fetch_weights, find_weights
-from mgl.models.profiles import DEFAULT_PROFILE, load_profile
+from mgl.models.profiles import load_profile
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
 from tests.cli.server import Server, serving
@@ -96,7 +96,7 @@ def mgl_home(
 
 @pytest.fixture(autouse=True)
 def _no_network(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if any(request.node.get_closest_marker(name) for name in ("weights", "bigweights", "server")):
+    if any(request.node.get_closest_marker(name) for name in ("weights", "server")):
         return
     monkeypatch.setattr(socket.socket, "connect", _loopback_only(socket.socket.connect))
     monkeypatch.setattr(socket.socket, "connect_ex", _loopback_only(socket.socket.connect_ex))
@@ -177,17 +177,6 @@ def minilm_weights(pytestconfig: pytest.Config) -> Path:
         return fetch_weights(profile, _weights_cache(pytestconfig))
     except ResourceUnreachable as error:
         pytest.skip(f"weights of all-minilm-l6-v2: {error}")
-
-
-@pytest.fixture(scope="session")
-def default_weights(pytestconfig: pytest.Config) -> Path:
-    """The GGUF of the default profile where it is on this machine; it is never fetched here."""
-    found = _on_this_machine(DEFAULT_PROFILE)
-    if found is None:
-        found = find_weights(load_profile(DEFAULT_PROFILE), _weights_cache(pytestconfig))
-    if found is None:
-        pytest.skip(f"no weights: `mgl models get {DEFAULT_PROFILE}` fetches them")
-    return found
 
 
 @pytest.fixture

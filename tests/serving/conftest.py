@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,6 @@ from mgl.serving import records
 from mgl.serving.plan import LaunchPlan
 
 FAKE = Path(__file__).with_name("fake_vllm.py")
-Planner = Callable[..., LaunchPlan]
 
 
 def free_port() -> int:

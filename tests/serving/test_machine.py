@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -90,15 +89,6 @@ def test_versions_are_compared_as_numbers(version: str, numbers: tuple[int, ...]
 
 
 DENSE = Path(machine.__file__).with_name("dense.py")
-
-
-def run_dense(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-P", str(DENSE), *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def test_unpacking_runs_where_mgl_is_not() -> None:

@@ -161,7 +161,6 @@ def mention(begin: date, until: date) -> TimeMention:
     return TimeMention("then", 0, 4, begin, until)
 
 
-NEVER = Implied(False, (), frozenset())
 ANY_TIME = Implied(True, (), frozenset())
 
 
