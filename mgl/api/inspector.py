@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from mgl.api.memories import grows
 from mgl.api.rest import Call, Endpoint
 from mgl.memories.results import call_json, edit_json
 from mgl.peers.wire import NotServed
@@ -75,10 +76,15 @@ async def _page(call: Call) -> Any:
     record = await call.memories.find(call.path["memory"])
     lab = call.memories.lab
 
-    def do() -> Any:
-        return make_visible(page_data(lab.view(record.id), lab.place(record.id)))
+    def do() -> dict[str, Any]:
+        page = page_data(lab.view(record.id), lab.place(record.id))
+        if grows(record.kind):
+            talk = lab.transcript(record.id)
+            spans = [(turn.id, talk.line_span(number)) for number, turn in enumerate(talk.turns)]
+            page["turns"] = [[turn, span.start, span.end] for turn, span in spans]
+        return page
 
-    return await asyncio.to_thread(do)
+    return make_visible(await asyncio.to_thread(do))
 
 
 async def _log(call: Call) -> Any:

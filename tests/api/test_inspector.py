@@ -68,7 +68,7 @@ async def test_an_edit_leads_to_the_call_that_proposed_it(serve: Serve) -> None:
         assert (memory["calls"], memory["edits"]) == (len(calls), len(edits))
 
 
-async def tell(served: Served, name: str = "diary") -> None:
+async def tell(served: Served, name: str = "diary", memory: str = "gam") -> None:
     """Tell two sessions, so that the first is a topic, and wait for it."""
     turns = [
         {"speaker": "Ann", "text": text, "time": f"2024-05-{day:02}T10:00", "session": str(day)}
@@ -76,7 +76,7 @@ async def tell(served: Served, name: str = "diary") -> None:
     ]
     async with client(served) as http:
         lines = "\n".join(map(json.dumps, turns))
-        await http.post(f"/api/conversations/{name}/file", content=lines)
+        await http.post(f"/api/conversations/{name}/file", params={"memory": memory}, content=lines)
     memories = (await served.open_tenant(OWNER)).memories
     await memories.work(name, None, lambda talk: talk.settle())
 
@@ -137,3 +137,35 @@ def _correct(tab: Tab) -> None:
     log = tab.run("document.querySelector('#log-rows').textContent")
     assert "Star is a horse." in log
     assert "freeze" in log
+
+
+@pytest.mark.browser
+async def test_a_reader_forgets_the_turn_that_a_node_stands_on(
+    serve: Serve,
+    chromium: str,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    async with serve() as served:
+        await tell(served, memory="mnemis")
+        address = f"{served.root}/inspect/memory?id=diary#key={served.key}"
+        await asyncio.to_thread(_forget, address, chromium, tmp_path)
+        async with client(served) as http:
+            page = (await http.get("/api/memories/diary/page")).text
+        assert HORSE not in page
+        assert "I painted" in page
+
+
+def _forget(address: str, browser: str, folder: Path) -> None:
+    first = (
+        f"[...document.querySelectorAll('#text mark')].find((e) => {HORSE!r}.includes(e.innerText))"
+    )
+    with open_tab(browser, folder) as tab:
+        tab.show(address)
+        tab.run(f"{first}.click()")
+        assert tab.run("document.querySelector('.by-hand').textContent") == "Forget this turn…"
+        tab.run("document.querySelector('.by-hand button').click()")
+        said = tab.wait("document.querySelector('.by-hand p')?.textContent")
+        assert said == "1 turn and what was made of it are deleted for good."
+        tab.run("window.asItWas = true")
+        tab.run("document.querySelector('.by-hand button').click()")
+        tab.wait("!window.asItWas && document.documentElement.dataset.ready")

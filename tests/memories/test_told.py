@@ -92,8 +92,16 @@ async def test_an_answer_is_read_off_the_persons_statements_with_their_days_and_
     ("question", "reply", "said"),
     [
         ("Where do I live?", "The user's home is Porto, 1 June 2026.", "Your home is Porto."),
-        ("When did I move?", "You moved to Porto on 1 June 2026.", "You moved to Porto on 1 June 2026."),
-        ("Where is my exam?", "Your exam in Porto is on 4 July.", "Your exam in Porto is on 4 July."),
+        (
+            "When did I move?",
+            "You moved to Porto on 1 June 2026.",
+            "You moved to Porto on 1 June 2026.",
+        ),
+        (
+            "Where is my exam?",
+            "Your exam in Porto is on 4 July.",
+            "Your exam in Porto is on 4 July.",
+        ),
     ],
 )
 async def test_an_answer_speaks_to_the_person_and_leaves_out_the_day_on_which_they_said_it(

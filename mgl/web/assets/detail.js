@@ -82,7 +82,7 @@ function nodePanel(node) {
 
 function edgePanel(edge) {
   return [
-    make("div", {}, quotation(edge), facts(edge)),
+    make("div", {}, quotation(edge), facts(edge), ...handEdits(edge)),
     make("div", {}, make("h3", {}, "From"), link(edge.from), make("h3", {}, "To"), link(edge.to), ...sharing(edge)),
   ];
 }

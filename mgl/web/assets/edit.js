@@ -1,18 +1,21 @@
-// Corrections by hand. Each is an edit in the log of the memory; only GAM's topics take them.
+// Corrections by hand: GAM's topics are edited; of any conversation, what a node stands on is forgotten.
 
 import { button, make, many } from "./dom.js";
-import { api, fetchJson, live } from "./source.js";
+import { api, fetchJson } from "./source.js";
 import { data } from "./state.js";
 
 const post = (what, body) => fetchJson(api("memories", data.memory_id, what), body);
 
-/** What can be done with a node, if anything. */
-export function handEdits(node) {
-  if (!live || data.memory !== "gam" || node.look.name !== "topic") return [];
+/** What can be done with an element, if anything. */
+export function handEdits(element) {
+  if (!data.turns || element.layer) return [];
   const place = make("div", { class: "by-hand" });
-  const edit = button("Edit…", () => act(place, () => editTopic(place, node)));
-  const forget = button("Forget…", () => act(place, () => forgetTopic(place, node)));
-  place.append(edit, forget);
+  const isTopic = data.memory === "gam" && element.look?.name === "topic";
+  const under = data.turns.filter(([, start, end]) => start < element.end && element.start < end);
+  const what = isTopic ? { topics: [element.id] } : { turns: under.map(([id]) => id) };
+  const name = isTopic ? "Forget…" : `Forget ${under.length > 1 ? "these turns" : "this turn"}…`;
+  if (isTopic) place.append(button("Edit…", () => act(place, () => editTopic(place, element))));
+  if (under.length) place.append(button(name, () => act(place, () => forget(place, what))));
   return [place];
 }
 
@@ -57,12 +60,13 @@ async function editTopic(place, node) {
 }
 
 /** Say what would go, and delete it for good when that is confirmed. */
-async function forgetTopic(place, node) {
-  const plan = await post("forget", { topics: [node.id], dry_run: true });
-  const said = `${many(plan.turns.length, "turn")} and what was made of them are deleted for good.`;
+async function forget(place, what) {
+  const plan = await post("forget", { ...what, dry_run: true });
+  const made = plan.turns.length > 1 ? "them are" : "it are";
+  const said = `${many(plan.turns.length, "turn")} and what was made of ${made} deleted for good.`;
   const sure = button("Delete", () =>
     act(place, async () => {
-      await post("forget", { topics: [node.id] });
+      await post("forget", what);
       location.hash = "";
       location.reload();
     }),
