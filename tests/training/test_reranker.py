@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +15,7 @@ from mgl.models.adapters import Adapter, find_adapter, write_adapter
 from mgl.observer import SILENT
 from mgl.retrieval.encoders import match_tokens
 from mgl.retrieval.opening import open_embedder, open_reranker
-from mgl.training.data import split, write_rows
+from mgl.training.data import split
 from mgl.training.encoder import LoraEncoder
 from mgl.training.fitting import Settings
 from mgl.training.records import Base
@@ -83,27 +78,6 @@ def test_openvino_gives_the_chances_that_torch_gave(
     expected = 1 / (1 + np.exp(-(head["slope"] * scores + head["offset"])))
     assert served == pytest.approx(expected, abs=0.01)
     assert np.ptp(served) > 0.02
-
-
-def test_kill_9_and_the_same_command_again_end_with_the_same_adapter(
-    base: Path, mgl_home: Path, tmp_path: Path
-) -> None:
-    rows = tmp_path / "rows.jsonl"
-    write_rows(tiny.pairs(), rows)
-    command = [sys.executable, "-m", "mgl", "train", "reranker", "killed", "--rows", str(rows)]
-    command += ["--base", str(base), "--epochs", "6", "--rate", "0.005"]
-    checkpoint = mgl_home / "training" / "killed" / "checkpoint.pt"
-    process = subprocess.Popen(command, env=os.environ, stderr=subprocess.DEVNULL)
-    while process.poll() is None and not checkpoint.is_file():
-        time.sleep(0.001)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-    settings = Settings(epochs=6, rate=0.005)
-    killed, whole = (
-        make_reranker(name, tiny.pairs(), str(base), settings, mgl_home, SILENT)
-        for name in ("killed", "whole")
-    )
-    assert killed.manifest == whole.manifest
 
 
 def test_its_base_reranks_untrained(base: Path, mgl_home: Path) -> None:
