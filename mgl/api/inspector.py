@@ -141,12 +141,12 @@ async def _report(call: Call) -> Any:
     return make_visible({"chapters": await asyncio.to_thread(call.runs.report, names)})
 
 
-async def _trainings(call: Call) -> Any:
+async def _list_trainings(call: Call) -> Any:
     return make_visible({"trainings": await asyncio.to_thread(call.runs.list_trainings)})
 
 
-async def _training(call: Call) -> Any:
-    return make_visible(await asyncio.to_thread(call.runs.training, call.path["name"]))
+async def _show_training(call: Call) -> Any:
+    return make_visible(await asyncio.to_thread(call.runs.show_training, call.path["name"]))
 
 
 INSPECTOR: Final = (
@@ -169,8 +169,8 @@ INSPECTOR: Final = (
         "Report evaluations: tables, and the questions one by one.",
         query=RunsQuery,
     ),
-    Endpoint("GET", "/api/trainings", _trainings, "List the adapters with their measures."),
-    Endpoint("GET", "/api/trainings/{name}", _training, "Show how an adapter was trained."),
+    Endpoint("GET", "/api/trainings", _list_trainings, "List the adapters with their measures."),
+    Endpoint("GET", "/api/trainings/{name}", _show_training, "Show how an adapter was trained."),
 )
 
 

@@ -59,18 +59,22 @@ class Runs:
         return _report(tuple((path, _stamp(path)) for path in paths))
 
     def list_trainings(self) -> list[dict[str, Any]]:
-        """List the adapters, those of the home and those that ship."""
+        """List what is not finished, then the adapters of the home and those that ship."""
         from mgl.models.adapters import list_adapters
+        from mgl.training.records import list_unfinished
 
-        found = []
-        for name in () if self._home is None else list_adapters(self._home):
+        if self._home is None:
+            return []
+        fault = "not finished: the command that began it goes on with it"
+        found = [{"name": name, "fault": fault} for name in list_unfinished(self._home)]
+        for name in list_adapters(self._home):
             try:
-                found.append(self.training(name))
+                found.append(self.show_training(name))
             except MglError as error:
                 found.append({"name": name, "fault": str(error)})
         return found
 
-    def training(self, name: str) -> dict[str, Any]:
+    def show_training(self, name: str) -> dict[str, Any]:
         """Say how an adapter was trained, and what was measured; NotServed if there is none."""
         from mgl.models.adapters import find_adapter, list_adapters
         from mgl.training.records import read_course
@@ -209,5 +213,6 @@ def _said_json(said: Said) -> dict[str, Any]:
         "scores": {**{name: [value, ""] for name, value in record.scores.items()}, **verdicts},
         "read": said.read,
         "read_in_all": len(record.retrieved),
+        "trace": record.trace,
         "cited": [str(each["quote"])[:_QUOTE] for each in record.citations],
     }

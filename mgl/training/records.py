@@ -20,6 +20,7 @@ from mgl.models.files import compute_sha256
 from mgl.training.data import WRITTEN, Pair, Row
 from mgl.training.fitting import Epoch, Fitted, Settings
 
+WORK: Final = "training"
 _CHANGED: Final = "What changed most, first for the better:"
 _EPOCH: Final = re.compile(r"^\| \d+ \| (-?[\d.]+) \| (-?[\d.]+) \|( kept)?$", re.MULTILINE)
 
@@ -70,7 +71,7 @@ def keep_training(
     to a text; all others count as learnt from it. ``recipe`` are further settings. Errors as of
     ``train`` and ``write_adapter``.
     """
-    work = home / "training" / name
+    work = home / WORK / name
     work.mkdir(parents=True, exist_ok=True)
     trained = train(work)
     labelled = [row for row in rows if row.corpus != WRITTEN]
@@ -90,6 +91,11 @@ def keep_training(
     adapter = write_adapter(name, home, manifest, trained.files, page)
     shutil.rmtree(work)
     return adapter
+
+
+def list_unfinished(home: Path) -> list[str]:
+    """List the trainings that are under way, or were interrupted."""
+    return sorted(path.name for path in (home / WORK).glob("*/"))
 
 
 def _describe(name: str, manifest: Mapping[str, Any], trained: Trained) -> str:

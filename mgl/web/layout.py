@@ -54,7 +54,7 @@ def positions(count: int, edges: Sequence[tuple[int, int]]) -> list[tuple[float,
 
     Direction, repeated edges and loops make no difference.
     """
-    return _place(count, _straighten(edges))
+    return _place(count, _normalise(edges))
 
 
 def keep_positions(store: Store, memory_id: str) -> Place:
@@ -64,7 +64,7 @@ def keep_positions(store: Store, memory_id: str) -> Place:
         if count < LARGE:
             return positions(count, edges)
         key = f"positions of {memory_id}"
-        graph = hashlib.sha256(repr((count, _straighten(edges))).encode()).hexdigest()
+        graph = hashlib.sha256(repr((count, _normalise(edges))).encode()).hexdigest()
         if (kept := store.report(key)) is not None and (held := json.loads(kept))["graph"] == graph:
             return [(x, y) for x, y in held["positions"]]
         found = positions(count, edges)
@@ -74,7 +74,7 @@ def keep_positions(store: Store, memory_id: str) -> Place:
     return place
 
 
-def _straighten(edges: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+def _normalise(edges: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     return tuple(sorted({(min(a, b), max(a, b)) for a, b in edges if a != b}))
 
 

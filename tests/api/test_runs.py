@@ -63,6 +63,13 @@ def test_a_training_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     assert read_course(find_adapter("bare", tmp_path)).epochs == []
 
 
+def test_a_training_that_was_interrupted_is_listed_as_such(tmp_path: Path) -> None:
+    (tmp_path / "training" / "begun").mkdir(parents=True)
+    first, *rest = Runs(None, tmp_path).list_trainings()
+    assert (first["name"], "not finished" in first["fault"]) == ("begun", True)
+    assert all("fault" not in each for each in rest)
+
+
 def test_runs_are_listed_with_their_scores_or_their_fault(runs: Path) -> None:
     listed = {each["name"]: each for each in Runs(runs).list_all()}
     assert set(listed) == {"first", "some/second", "damaged"}
@@ -104,7 +111,7 @@ def test_no_name_leads_out_of_the_folder(runs: Path, tmp_path: Path) -> None:
         with pytest.raises(NotServed):
             shown.report([name])
         with pytest.raises(NotServed):
-            shown.training(name)
+            shown.show_training(name)
 
 
 async def test_only_the_owner_sees_them(serve: Serve, runs: Path, mgl_home: Path) -> None:

@@ -35,6 +35,9 @@ function passages(title, some, more = 0) {
   return [make("details", {}, make("summary", {}, title), make("ul", { class: "passages" }, ...some.map(row)), ...rest)];
 }
 
+const folded = (title, some, row) =>
+  some.length ? [make("details", {}, make("summary", {}, `${title} (${some.length})`), ...some.map((each) => row(each)))] : [];
+
 function answerCard(said) {
   const scores = Object.entries(said.scores).map(([name, [value, why]]) => `${name.replaceAll("_", " ")} ${percent(value)}${why ? ` (${why})` : ""}`);
   return make(
@@ -44,7 +47,8 @@ function answerCard(said) {
     make("p", { dir: "auto" }, said.reason || said.answer || make("i", {}, "empty")),
     note(scores.join(" · ")),
     ...passages(`Read (${said.read_in_all})`, said.read, said.read_in_all - said.read.length),
-    ...(said.cited.length ? [make("details", {}, make("summary", {}, `Cited (${said.cited.length})`), ...said.cited.map((quote) => make("blockquote", { dir: "auto" }, quote)))] : []),
+    ...folded("Cited", said.cited, (quote) => make("blockquote", { dir: "auto" }, quote)),
+    ...folded("Steps", said.trace, note),
   );
 }
 
