@@ -158,6 +158,14 @@ def _read(address: str, browser: str, folder: Path, axe: str, dark: bool) -> Non
         tab.show(address, size=(390, 844) if dark else (1440, 900), dark=dark)
         _follow(tab, "Evaluations")
         _check(tab, axe)
+        tab.run("document.querySelector('#search').focus()")
+        for sign in "SOME":
+            tab.press(sign)
+        shown = "[...document.querySelectorAll('tbody tr')].filter((e) => e.offsetHeight).length"
+        assert tab.run(shown) == 1
+        assert tab.run("document.querySelector('output').textContent") == "1 of 3"
+        tab.run("document.querySelector('#search').value = ''")
+        tab.run("document.querySelector('#search').dispatchEvent(new Event('input'))")
         _follow(tab, "first")
         assert tab.run("document.querySelector('h2').textContent") == "locomo"
         tab.run("document.querySelector('.questions summary').focus()")

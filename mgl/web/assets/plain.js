@@ -33,22 +33,22 @@ export function table(heads, rows) {
   return make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows.map(row)));
 }
 
-/** A table of all that has the words that are searched for. */
+/** A table of which the rows are shown that have what is searched for. */
 export function searchTable(all, noun, heads, row, empty) {
+  if (!all.length) return [make("p", { class: "note" }, empty)];
   const search = make("input", { id: "search", type: "search", placeholder: "Search", "aria-label": "Search", autocomplete: "off" });
   const total = make("output", { for: "search" });
-  const place = make("div");
-  const fill = () => {
+  const found = table(heads, all.map(row));
+  const rows = [...found.querySelectorAll("tbody tr")];
+  const look = () => {
     const query = search.value.trim().toLowerCase();
-    const found = all.filter((each) => JSON.stringify(each).toLowerCase().includes(query));
-    total.textContent = query ? `${number.format(found.length)} of ${number.format(all.length)}` : many(all.length, noun);
-    place.replaceChildren(
-      found.length ? table(heads, found.map(row)) : make("p", { class: "note" }, all.length ? "None fits." : empty),
-    );
+    for (const each of rows) each.hidden = !each.textContent.toLowerCase().includes(query);
+    const count = rows.filter((each) => !each.hidden).length;
+    total.textContent = query ? `${number.format(count)} of ${number.format(all.length)}` : many(all.length, noun);
   };
-  search.addEventListener("input", fill);
-  fill();
-  return [make("p", { class: "line" }, search, " ", total), place];
+  search.addEventListener("input", look);
+  look();
+  return [make("p", { class: "line" }, search, " ", total), found];
 }
 
 const UNITS = [["year", 31556952], ["month", 2629746], ["week", 604800], ["day", 86400], ["hour", 3600], ["minute", 60]];

@@ -10,7 +10,7 @@ const ticked = new Set();
 
 function row(each) {
   if (each.fault) return [[each.name], ["–"], [make("span", { class: "wrong" }, each.fault)], ["–"], ["–"], ["–"]];
-  const tick = make("input", { type: "checkbox", checked: ticked.has(each.name), "aria-label": `Compare ${each.name}` });
+  const tick = make("input", { type: "checkbox", "aria-label": `Compare ${each.name}` });
   tick.addEventListener("change", () => {
     if (tick.checked) ticked.add(each.name);
     else ticked.delete(each.name);
@@ -28,7 +28,7 @@ function row(each) {
 const compare = button("Compare those ticked", () => location.assign(address([...ticked])), { disabled: true });
 
 await openPage("runs", "Evaluations", "/api/runs", ({ runs }) => {
-  const [line, place] = searchTable(runs, "run", COLUMNS, row, NONE);
-  line.append(compare);
-  return [line, place];
+  const [line, ...rest] = searchTable(runs, "run", COLUMNS, row, NONE);
+  if (runs.length) line.append(compare);
+  return [line, ...rest];
 });
