@@ -27,17 +27,28 @@ from mgl.memories.gam.boundaries import CONTEXT_TURNS, Trigger, find_cut, next_t
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.consolidate import Consolidator
 from mgl.memories.gam.control import choose, freeze_topic, rewrite_topic, unlink_topics
-from mgl.memories.gam.forgetting import GamRedactor, find_private_parts
 from mgl.memories.gam.prompts import BOUNDARIES, CUES, RELATION, SUMMARY
 from mgl.memories.gam.reading import Reader, Reading, find_judge
 from mgl.memories.gam.search import Search
-from mgl.memories.gam.state import VOCABULARY, Append, Edit, Forget, State, Topic, topic_number
+from mgl.memories.gam.state import (
+    VOCABULARY,
+    Append,
+    Consolidate,
+    Edit,
+    Forget,
+    Rewrite,
+    State,
+    Topic,
+    raw_text,
+    topic_number,
+)
 from mgl.memories.talk import Recall, TalkMemory, to_plain
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
 from mgl.retrieval.shifts import ShiftDetector
-from mgl.store.deletion import Gone
-from mgl.types import Answer, Conversation, Question, Source
+from mgl.retrieval.turns import remove_names
+from mgl.store.deletion import MASK, Gone, Redaction, mask_text
+from mgl.types import Answer, Conversation, Question, Source, Turn
 
 LABEL_CHARACTERS = 40
 
@@ -314,3 +325,71 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         if self._config.summaries != "prompt":
             return 0
         return sum(not state.topics[name].frozen for name in state.stale)
+
+
+# Forgetting
+
+
+def find_private_parts(turns: Mapping[int, Turn]) -> Redaction:
+    """What to mask of turns (``mgl.text.private``); one of which nothing is left is forgotten."""
+    from mgl.text.private import find_private
+
+    forgotten: set[int] = set()
+    parts: dict[int, tuple[tuple[int, int], ...]] = {}
+    for number, turn in turns.items():
+        ranges = tuple(find_private(turn.text))
+        left = mask_text(turn.text, ranges)
+        if left == turn.text:
+            continue
+        if left.replace(MASK, "").strip():
+            parts[number] = ranges
+        else:
+            forgotten.add(number)
+    return Redaction(frozenset(forgotten), parts)
+
+
+class GamRedactor:
+    """How a log of GAM loses its words (``mgl.memories.deletion``): a topic keeps its numbers.
+
+    Replayed, the rows lead to the state that the deletion, which names turns alone, leads to.
+    """
+
+    def __init__(self, gone: Gone, before: State) -> None:
+        self._gone = gone
+        self._before = before
+        self._dropped: set[str] = set()
+
+    def redact(self, edit: Edit) -> Edit | None:
+        """The edit without words; None for one that has nothing else."""
+        match edit:
+            case Consolidate(topic):
+                self._dropped.add(topic.summary)
+                known = topic.marks.items()
+                marks = {turn: mark for turn, mark in known if turn not in self._gone.turns}
+                return Consolidate(replace(topic, summary="", keywords=(), marks=marks))
+            case Rewrite(_, summary, _):
+                self._dropped.add(summary)
+                return None
+        return edit
+
+    def restore(self, left: Sequence[Edit], after: State) -> list[Edit]:
+        """The edit that says which turns were deleted and masked."""
+        del left
+        what = self._gone.what
+        stale = [
+            name
+            for name, topic in self._before.topics.items()
+            if topic.summary and name in after.topics and not after.topics[name].summary
+            if what.turns.isdisjoint(topic.turns)
+        ]
+        return [Forget(tuple(sorted(what.forgotten)), tuple(stale), tuple(sorted(what.masked)))]
+
+    def texts(self, state: State, turns: Sequence[Turn]) -> set[str]:
+        """Topics as they are and were searched, and deleted turns as they are asked about."""
+        topics = state.topics.values()
+        found = {form for topic in topics for form in (topic.summary, raw_text(topic, turns))}
+        names = list(dict.fromkeys(turn.speaker for turn in turns))
+        for count in range(1, len(names) + 1):  # a question is read without the names known by then
+            known = {*names[:count]} - {""}
+            found |= {remove_names(turns[number].text, known) for number in self._gone.turns}
+        return found | self._dropped if state is self._before else found

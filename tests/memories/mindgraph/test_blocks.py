@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mgl.memories.mindgraph.blocks import BlockFinder
+from mgl.memories.mindgraph.small import BlockFinder
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.text.names import find_names
 from mgl.types import Chunk, Document
