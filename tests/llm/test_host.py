@@ -202,6 +202,31 @@ async def test_it_is_listed_and_stopped(place: Place, mgl_home: Path) -> None:
     await engine.aclose()
 
 
+async def test_what_is_asked_of_a_host_that_is_ending_is_left_to_another(
+    mgl_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closing, let_go = asyncio.Event(), asyncio.Event()
+
+    async def close_slowly(engine: Scripted) -> None:
+        engine.closed = True
+        closing.set()
+        await let_go.wait()
+
+    async def run(*_: Any) -> Completion:
+        raise EngineUnusable("the engine is closed", hint="open another")
+
+    monkeypatch.setattr(Scripted, "aclose", close_slowly)
+    monkeypatch.setattr(Scripted, "run", run)
+    async with hosting(mgl_home, lambda engine: engine, 0.05) as place:
+        engine = await SharedEngine.open(place.model)
+        async with asyncio.timeout(10):
+            await closing.wait()
+            with pytest.raises(EngineUnavailable):  # which a client asks again
+                await engine.generate(HELLO)
+        let_go.set()
+        await engine.aclose()
+
+
 async def test_only_its_owner_can_reach_a_host_and_its_name_tells_models_apart(
     mgl_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -154,12 +154,14 @@ class Host:
         self._talks: set[asyncio.Task[Any]] = set()
         self._last = time.monotonic()
         self._stopping = asyncio.Event()
+        self._is_over = False
 
     async def serve(self, listener: socket.socket) -> None:
         """Serve until idle or stopped; the socket's file is gone then, and so is the model."""
         self._engine = asyncio.ensure_future(asyncio.to_thread(self._load))
         server = await asyncio.start_unix_server(self._talk, sock=listener, limit=LONGEST)
         await self._wait()
+        self._is_over = True
         server.close()
         with suppress(MglError):
             await (await self._engine).aclose()
@@ -199,7 +201,7 @@ class Host:
         self._clients.add(client)
         self._talks.add(task)
         try:
-            while line := await reader.readline():
+            while (line := await reader.readline()) and not self._is_over:  # or another serves it
                 self._last = time.monotonic()
                 self._take(client, json.loads(line))
         except (ConnectionError, ValueError):
