@@ -69,27 +69,18 @@ class Runs:
         found = [{"name": name, "fault": fault} for name in list_unfinished(self._home)]
         for name in list_adapters(self._home):
             try:
-                found.append(self.show_training(name))
+                found.append(_training_json(name, self._home))
             except MglError as error:
                 found.append({"name": name, "fault": str(error)})
         return found
 
     def show_training(self, name: str) -> dict[str, Any]:
         """Say how an adapter was trained, and what was measured; NotServed if there is none."""
-        from mgl.models.adapters import find_adapter, list_adapters
-        from mgl.training.records import read_course
+        from mgl.models.adapters import list_adapters
 
         if self._home is None or name not in list_adapters(self._home):
             raise NotServed(f"there is no adapter {name!r}", hint="list the trainings for names")
-        adapter = find_adapter(name, self._home)
-        lists = {"sources", "adapted_to", "questions"}
-        manifest = adapter.manifest.model_dump(mode="json")
-        return {
-            "name": name,
-            "identity": adapter.identity,
-            **{key: len(value) if key in lists else value for key, value in manifest.items()},
-            **asdict(read_course(adapter)),
-        }
+        return _training_json(name, self._home)
 
     def _find_folders(self) -> dict[str, Path]:
         from mgl.evaluation.runs.folder import RECORDS
@@ -105,6 +96,21 @@ class Runs:
                 if all(each.resolve().is_relative_to(root) for each in files):
                     found[path.parent.relative_to(root).as_posix()] = path.parent
         return found
+
+
+def _training_json(name: str, home: Path) -> dict[str, Any]:
+    from mgl.models.adapters import find_adapter
+    from mgl.training.records import read_course
+
+    adapter = find_adapter(name, home)
+    lists = {"sources", "adapted_to", "questions"}
+    manifest = adapter.manifest.model_dump(mode="json")
+    return {
+        "name": name,
+        "identity": adapter.identity,
+        **{key: len(value) if key in lists else value for key, value in manifest.items()},
+        **asdict(read_course(adapter)),
+    }
 
 
 def _stamp(folder: Path) -> tuple[Stamp, ...]:

@@ -64,7 +64,7 @@ Do the lines above say this? Reply Yes or No.""",
     variables=("person", "statements", "question", "answer"),
 )
 """Without the answer, or with the statements alone that it repeats, the model's Yes tells less
-(docs/measurements.md)."""
+(docs/measurements.md). It begins as ``STATED`` does, so that the engine has read most of it."""
 
 _ASKS: Final = re.compile(
     r"\?\s*$|^(?:and |so |but )?(?:what|which|who|whom|whose|when|where|why|how|do|does|did|is|are"
@@ -146,10 +146,11 @@ async def answer_from_statements(
     lines = [format_statement(turn, _capital(person)) for turn in turns]
     lines = await fit_texts(llm, lines, reserve=ANSWER_TOKENS)
     asked = one_line(question.text)
+    statements = "\n".join(lines)
     prompt = STATED.render(
         question=asked,
         person=person,
-        statements="\n".join(lines),
+        statements=statements,
         today=f"Today is {_day(question)}. " if question.asked_at else "",
     )
     sampling = Sampling(max_tokens=max(ANSWER_TOKENS, find_form(question).tokens))
@@ -158,9 +159,7 @@ async def answer_from_statements(
     used = find_repeated(said, asked, [turn.text for turn in turns])
     if not used or find_unsaid(said, prompt):
         return untold
-    check = CONFIRMED.render(
-        person=person, statements="\n".join(lines), question=asked, answer=said
-    )
+    check = CONFIRMED.render(person=person, statements=statements, question=asked, answer=said)
     with suppress(ReplyInvalid):  # a server that gives no log-probabilities: the words decide
         if await llm.probability_of_yes(reader_messages(check), stage="check") < LEAST_SUPPORT:
             return untold

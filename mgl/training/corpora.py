@@ -21,18 +21,22 @@ from mgl.benchmarks.base import Benchmark, Item
 from mgl.errors import UsageError
 from mgl.llm.calls import content_hash
 from mgl.llm.prompting import reader_messages
-from mgl.llm.schemas import json_schema, print_reply
-from mgl.memories.calls import PASSAGE_ANSWER, SUPPORTED, number_passages
-from mgl.memories.turns import UNMENTIONED, is_suggestion, request_answer
+from mgl.memories.calls import SUPPORTED
+from mgl.memories.turns import is_suggestion
 from mgl.models.shipped import suggest
 from mgl.prompt import one_line
 from mgl.retrieval import LexicalIndex
 from mgl.text import sentence_spans
-from mgl.text.groups import format_turn
 from mgl.text.names import find_names
 from mgl.training.data import MOST_NEGATIVES, Dialogue, Example, Pair, Row
-from mgl.training.hindsight import Asked, Evidence, write_edits
-from mgl.types import Conversation, Document, Question, Turn
+from mgl.training.hindsight import (
+    MOST_TURNS,
+    Evidence,
+    write_answer,
+    write_edits,
+    write_passage_answer,
+)
+from mgl.types import Conversation, Document, Turn
 
 MOST_ANSWER: Final = 160  # characters
 
@@ -369,39 +373,3 @@ CORPORA: Final[Mapping[str, tuple[str, Reader]]] = {
     "tiage-dev": ("tiage/dev.json", partial(_read_tiage, "tiage-dev")),
 }
 """Human labels that mgl reads: where each lies in the data folder, and its reader."""
-
-
-# What memories should have answered
-
-MOST_TURNS: Final = 10
-_PASSAGES: Final = 4
-
-
-def write_answer(
-    turns: Sequence[Turn], question: Question, answer: str | None, shown: Collection[int]
-) -> Asked:
-    """The request of a memory over ``MOST_TURNS`` turns, ``shown`` and those most like the question
-    by words, and its reply, which cites ``shown``; without an answer it says that nothing was
-    mentioned."""
-    places = _choose([turn.line for turn in turns], question.text, shown, MOST_TURNS)
-    prompt, schema = request_answer([format_turn(turns[place]) for place in places], question)
-    cited = [number for number, place in enumerate(places, 1) if place in shown and answer]
-    said = print_reply({"memories": cited, "answer": answer or UNMENTIONED})
-    described = json.dumps(json_schema(schema), ensure_ascii=False)
-    return Asked(prompt, said, described, not cited)
-
-
-def write_passage_answer(
-    passages: Sequence[str], question: str, answer: str, shown: Collection[int]
-) -> Asked:
-    """The request over four passages of a document, ``shown`` among them, and its answer."""
-    places = _choose(passages, question, shown, _PASSAGES)
-    body = number_passages([passages[place] for place in places])
-    return Asked(PASSAGE_ANSWER.render(passages=body, question=question), answer, "", False)
-
-
-def _choose(texts: Sequence[str], question: str, shown: Collection[int], count: int) -> list[int]:
-    """The places of some texts, in order: those of ``shown``, and the most like the question."""
-    scores = LexicalIndex.of(texts).scores(question)
-    ranked = sorted(range(len(texts)), key=lambda place: (place not in shown, -scores[place]))
-    return sorted(ranked[: max(count, len(shown))])

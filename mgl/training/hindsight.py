@@ -1,4 +1,5 @@
-"""What MindGraph should have written: edits made of the sentences that answer a question.
+"""What a model should have written, made of the texts that answer a question: MindGraph's edits,
+and the answers of memories.
 
     for ask in write_edits(document, "Who sold the ring?", evidence):
         ask.prompt, ask.completion, ask.schema
@@ -7,6 +8,8 @@ A document is read block by block as MindGraph reads it, with its own prompt, ci
 their numbers; the state before a block is what the edits of the earlier ones made. A sentence that
 answers becomes a node that says it in the text's own words; a block without one gets an empty list.
 Nodes alone: what relates them, nobody has labelled.
+
+An answer is asked for as memories ask: over what answers and the texts most like the question.
 """
 
 from __future__ import annotations
@@ -14,23 +17,31 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import shorten
 from typing import Any, Final
 
 from mgl.llm.schemas import json_schema, print_reply
+from mgl.memories.calls import PASSAGE_ANSWER, number_passages
 from mgl.memories.log import Draft
 from mgl.memories.mindgraph.build import build_prompt, plan_reply
 from mgl.memories.mindgraph.config import MindGraphConfig
 from mgl.memories.mindgraph.edits import CONTENT_CHARS, Block, dispose, operations_schema
 from mgl.memories.mindgraph.state import EMPTY, VOCABULARY, Edit, Graph
+from mgl.memories.turns import UNMENTIONED, request_answer
+from mgl.retrieval import LexicalIndex
 from mgl.text import chunk_document
-from mgl.types import Document, Question
+from mgl.text.groups import format_turn
+from mgl.types import Document, Question, Turn
 
 BLOCK_TOKENS: Final = 400
 """Tokens of a block, at four characters each: no model's tokenizer is asked."""
 
+MOST_TURNS: Final = 10
+"""Turns that an answer is asked for over."""
+
+_PASSAGES: Final = 4
 _CHARACTERS: Final = 4
 _ID_CHARACTERS: Final = 36
 
@@ -120,3 +131,33 @@ def _name_node(about: str, taken: set[str]) -> str:
 
 async def _count(texts: Sequence[str]) -> list[int]:
     return [-(-len(text) // _CHARACTERS) for text in texts]
+
+
+def write_answer(
+    turns: Sequence[Turn], question: Question, answer: str | None, shown: Collection[int]
+) -> Asked:
+    """The request of a memory over ``MOST_TURNS`` turns, ``shown`` and those most like the question
+    by words, and its reply, which cites ``shown``; without an answer it says that nothing was
+    mentioned."""
+    places = _choose([turn.line for turn in turns], question.text, shown, MOST_TURNS)
+    prompt, schema = request_answer([format_turn(turns[place]) for place in places], question)
+    cited = [number for number, place in enumerate(places, 1) if place in shown and answer]
+    said = print_reply({"memories": cited, "answer": answer or UNMENTIONED})
+    described = json.dumps(json_schema(schema), ensure_ascii=False)
+    return Asked(prompt, said, described, not cited)
+
+
+def write_passage_answer(
+    passages: Sequence[str], question: str, answer: str, shown: Collection[int]
+) -> Asked:
+    """The request over four passages of a document, ``shown`` among them, and its answer."""
+    places = _choose(passages, question, shown, _PASSAGES)
+    body = number_passages([passages[place] for place in places])
+    return Asked(PASSAGE_ANSWER.render(passages=body, question=question), answer, "", False)
+
+
+def _choose(texts: Sequence[str], question: str, shown: Collection[int], count: int) -> list[int]:
+    """The places of some texts, in order: those of ``shown``, and the most like the question."""
+    scores = LexicalIndex.of(texts).scores(question)
+    ranked = sorted(range(len(texts)), key=lambda place: (place not in shown, -scores[place]))
+    return sorted(ranked[: max(count, len(shown))])

@@ -14,8 +14,9 @@ from mgl.llm.grammar import to_regex
 from mgl.llm.schemas import compile_schema
 from mgl.memories.calls import answer_from_passages
 from mgl.memories.turns import TURN_ANSWER, UNMENTIONED, answer_from_lines, cite_shown, show_turns
-from mgl.training.corpora import collect, write_answer, write_passage_answer
+from mgl.training.corpora import collect
 from mgl.training.data import Example
+from mgl.training.hindsight import write_answer, write_passage_answer
 from mgl.types import Conversation, Question, Turn
 
 TALK = Conversation.from_turns(

@@ -207,10 +207,8 @@ class LogView:
         self._graph = graph
         self._chunks = chunks
         self._seen: defaultdict[int, list[int]] = defaultdict(list)
-        memory, begun = (
-            EMPTY,
-            max((row.chunk + 1 for row in rows if row.op == "restart"), default=0),
-        )
+        memory = EMPTY
+        begun = max((row.chunk + 1 for row in rows if row.op == "restart"), default=0)
         for row in rows:
             said = VOCABULARY.parse(row)
             if row.chunk < begun or said is None:

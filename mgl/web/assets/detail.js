@@ -1,6 +1,6 @@
 // The panel: one element in full, or, with none selected, all nodes as a list.
 
-import { byId, button, calm, fill, make, number, shorten } from "./dom.js";
+import { byId, button, calm, fill, make, number, pairList, shorten } from "./dom.js";
 import { handEdits } from "./edit.js";
 import { describe } from "./pointer.js";
 import { sign } from "./shapes.js";
@@ -35,11 +35,7 @@ function facts(element) {
     ["read at", data.steps > 1 ? `step ${element.step + 1} of ${data.steps}` : ""],
     ["gone at", element.gone === undefined ? "" : `step ${element.gone + 1} of ${data.steps}`],
   ];
-  const list = make("dl");
-  for (const [name, value] of rows) {
-    if (value) list.append(make("div", {}, make("dt", {}, name), make("dd", { dir: "auto" }, value)));
-  }
-  return list;
+  return pairList(rows.filter(([, value]) => value));
 }
 
 const quotation = (element) => make("blockquote", { dir: "auto", tabindex: 0 }, element.quote);

@@ -30,6 +30,12 @@ export function button(name, act, attributes = {}) {
   return made;
 }
 
+/** A list of names, each with its value. */
+export function pairList(pairs) {
+  const row = ([name, value]) => make("div", {}, make("dt", {}, name), make("dd", { dir: "auto" }, value));
+  return make("dl", {}, ...pairs.map(row));
+}
+
 export const number = new Intl.NumberFormat("en");
 
 const several = (noun) => (noun.endsWith("y") ? `${noun.slice(0, -1)}ies` : `${noun}s`);

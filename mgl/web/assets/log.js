@@ -1,6 +1,6 @@
 // The log as a feed: each edit, the call that proposed it, and what became of both.
 
-import { byId, button, fill, make, many, number, shorten } from "./dom.js";
+import { byId, button, fill, make, many, number, pairList, shorten } from "./dom.js";
 import { api, fetchJson, live, load } from "./source.js";
 import { data, findNode, onChange, select, state } from "./state.js";
 import { showRange } from "./text.js";
@@ -63,7 +63,7 @@ function editRow(edit) {
   ];
   return opening(head, () => [
     edit.reason ? make("p", { class: "reason" }, `${edit.outcome === "rejected" ? "Rejected" : "Repaired"}: ${edit.reason}`) : "",
-    pairs(given(edit.payload).map(([name, value]) => [name, say(value)])),
+    pairList(given(edit.payload).map(([name, value]) => [name, say(value)])),
     edit.quote ? make("blockquote", { dir: "auto", tabindex: 0 }, edit.quote) : "",
     make("div", { class: "acts" }, ...acts(edit)),
   ]);
@@ -112,16 +112,11 @@ function callPanel(call) {
   return make(
     "div",
     { class: "call" },
-    pairs(facts.filter(([, value]) => value)),
+    pairList(facts.filter(([, value]) => value)),
     ...call.messages.flatMap(message),
     make("h4", {}, "reply"),
     make("pre", { class: "reply", dir: "auto" }, call.reply ?? "None came back."),
   );
-}
-
-function pairs(some) {
-  const row = ([name, value]) => make("div", {}, make("dt", {}, name), make("dd", { dir: "auto" }, value));
-  return make("dl", {}, ...some.map(row));
 }
 
 onChange((before, origin) => {

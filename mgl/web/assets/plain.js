@@ -74,7 +74,5 @@ export function span([low, mean, high]) {
   );
 }
 
-export function facts(pairs) {
-  const row = ([name, value]) => make("div", {}, make("dt", {}, name), make("dd", { dir: "auto" }, value));
-  return make("dl", {}, ...pairs.filter(([, value]) => value !== "").map(row));
-}
+/** The row, of six cells, of what could not be read. */
+export const faultRow = ({ name, fault }) => [[name], ["–"], [make("span", { class: "wrong" }, fault)], ["–"], ["–"], ["–"]];

@@ -1,7 +1,7 @@
 // All evaluations in the server's folder, the newest first; those that are ticked share a report.
 
 import { button, make, many, number } from "./dom.js";
-import { age, openPage, percent, searchTable } from "./plain.js";
+import { age, faultRow, openPage, percent, searchTable } from "./plain.js";
 
 const COLUMNS = ["Run", "Benchmark", "Scores", "Answers", "Begun", "Model"];
 const NONE = "There is no run in the folder: `mgl eval run BENCHMARK` writes one to ./runs, `mgl up --runs DIR` names another.";
@@ -9,7 +9,7 @@ const address = (names) => `run?${new URLSearchParams(names.map((name) => ["name
 const ticked = new Set();
 
 function row(each) {
-  if (each.fault) return [[each.name], ["–"], [make("span", { class: "wrong" }, each.fault)], ["–"], ["–"], ["–"]];
+  if (each.fault) return faultRow(each);
   const tick = make("input", { type: "checkbox", "aria-label": `Compare ${each.name}` });
   tick.addEventListener("change", () => {
     if (tick.checked) ticked.add(each.name);

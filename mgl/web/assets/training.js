@@ -1,7 +1,7 @@
 // How an adapter was trained: its curves, what was measured before and after, and what changed.
 
-import { draw, make, many } from "./dom.js";
-import { facts, openPage, table } from "./plain.js";
+import { draw, make, many, pairList } from "./dom.js";
+import { openPage, table } from "./plain.js";
 
 const name = new URLSearchParams(location.search).get("name") ?? "";
 const [WIDE, HIGH, EDGE] = [320, 150, 26];
@@ -55,12 +55,12 @@ function show(training) {
   const about = [["kind", training.kind], ["of", training.base], ["licence of its data", training.licence], ["learnt from", learnt], ["adapted to", training.adapted_to ? many(training.adapted_to, "source") : ""], ["identity", training.identity]];
   const examples = training.examples.map((line) => make("li", { dir: "auto" }, line));
   return [
-    facts(about),
+    pairList(about.filter(([, value]) => value !== "")),
     ...part("How it went", curves(training)),
     ...part("Before and after, on rows that it was not trained on", measured(training)),
     ...part("What changed most, first for the better", examples.length ? [make("ol", { class: "passages" }, ...examples)] : []),
-    ...part("Rows by where they came from", Object.keys(training.rows).length ? [facts(pairs(training.rows))] : []),
-    ...part("Settings", Object.keys(training.settings).length ? [facts(pairs(training.settings))] : []),
+    ...part("Rows by where they came from", Object.keys(training.rows).length ? [pairList(pairs(training.rows))] : []),
+    ...part("Settings", Object.keys(training.settings).length ? [pairList(pairs(training.settings))] : []),
   ];
 }
 

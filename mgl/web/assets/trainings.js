@@ -1,13 +1,13 @@
 // All adapters, those of the home and those that ship, with what was measured of each.
 
 import { make, number } from "./dom.js";
-import { openPage, searchTable } from "./plain.js";
+import { faultRow, openPage, searchTable } from "./plain.js";
 
 const COLUMNS = ["Adapter", "Kind", "Of", "Rows", "Before → after", "Licence of its data"];
 const NONE = "Nothing was trained yet: `mgl train` makes adapters.";
 
 function row(each) {
-  if (each.fault) return [[each.name], ["–"], [make("span", { class: "wrong" }, each.fault)], ["–"], ["–"], ["–"]];
+  if (each.fault) return faultRow(each);
   const name = make("a", { href: `training?${new URLSearchParams({ name: each.name })}` }, each.name);
   const rows = Object.values(each.rows).reduce((sum, count) => sum + count, 0);
   const moved = Object.entries(each.metrics).filter(([metric]) => `${metric} before` in each.metrics);
