@@ -112,8 +112,9 @@ class Jobs:
         try:
             while True:
                 changed.clear()
-                yield job.model_dump()
-                if job.is_finished:
+                told = job.model_copy()  # the job may end before its listener asks for more
+                yield told.model_dump()
+                if told.is_finished:
                     return
                 await changed.wait()
         finally:

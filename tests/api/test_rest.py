@@ -13,10 +13,13 @@ from typing import Any
 import httpx
 import pytest
 
+from mgl.api.jobs import Jobs
 from mgl.api.openapi import describe
 from mgl.api.server import ALL
 from mgl.errors import EngineRejected
 from mgl.lab import Lab
+from mgl.llm.fakes import ScriptedEngine
+from mgl.types import Document
 from tests.api.conftest import Serve, Served
 from tests.cli.server import story
 
@@ -159,6 +162,24 @@ async def test_a_job_that_failed_says_why(
         assert (done["state"], done["error"]) == ("failed", said)
     async with serve() as served, client(served) as http:
         assert (await finish(http, done["id"]))["state"] == "failed"
+
+
+async def test_a_listener_hears_how_a_job_ended_however_late_it_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise EngineRejected("no such model", hint="choose another")
+
+    monkeypatch.setattr(Lab, "build", fail)
+    with Lab.open(engine=ScriptedEngine([])) as lab:
+        jobs = Jobs(tmp_path, lab)
+        job = await jobs.start(Document.from_text("b.txt", "P1 met P2."), "mindgraph")
+        late, prompt = jobs.follow(job.id), jobs.follow(job.id)
+        first = await anext(late)
+        ended = [state async for state in prompt][-1]
+        assert first["state"] == "waiting"
+        assert ended["state"] == "failed"
+        assert [state async for state in late] == [ended]
 
 
 @pytest.mark.parametrize("name", ["/etc/hostname", "../../keys.json", "keys.json", "."])
