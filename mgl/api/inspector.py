@@ -62,6 +62,7 @@ class TopicIn(BaseModel):
     keywords: list[str] | None = None
     frozen: bool | None = None
     unlink: list[str] = []
+    merge: str | None = None
 
 
 class RunsQuery(BaseModel):
@@ -127,6 +128,7 @@ async def _edit(call: Call) -> Any:
             keywords=what.keywords,
             frozen=what.frozen,
             unlink=what.unlink,
+            merge=what.merge,
         ),
     )
     return {"topic": what.topic}
@@ -158,7 +160,7 @@ INSPECTOR: Final = (
         "POST",
         "/api/memories/{memory}/edit",
         _edit,
-        "Correct, freeze or unlink a topic of a conversation.",
+        "Correct, merge, freeze or unlink a topic of a conversation.",
         body=TopicIn,
     ),
     Endpoint("GET", "/api/runs", _runs, "List the evaluations, the newest first."),

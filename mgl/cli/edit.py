@@ -1,4 +1,4 @@
-"""``mgl edit``: correct, freeze or unlink a topic of a conversation's memory."""
+"""``mgl edit``: correct, merge, freeze or unlink a topic of a conversation's memory."""
 
 from __future__ import annotations
 
@@ -29,12 +29,19 @@ def edit(
         list[str] | None,
         typer.Option("--unlink", metavar="TOPIC", help="Cut its links to this topic (repeatable)."),
     ] = None,
+    merge: Annotated[
+        str | None,
+        typer.Option(
+            "--merge", metavar="TOPIC", help="Take in this topic: its turns and links move."
+        ),
+    ] = None,
 ) -> None:
-    """Correct, freeze or unlink a topic of a conversation.
+    """Correct, merge, freeze or unlink a topic of a conversation.
 
-    A frozen topic is not rewritten, linked or forgotten. Only gam has topics. No model runs.
+    A frozen topic is not rewritten, merged, linked or forgotten. Only gam has topics. No model
+    runs.
     """
-    if summary is None and keywords is None and frozen is None and not unlink:
+    if not unlink and all(each is None for each in (summary, keywords, frozen, merge)):
         raise UsageError("no change is given", hint="`mgl edit --help` lists what can be changed")
     with open_lab() as lab:
         lab.look_at(source, memory="gam").edit(
@@ -43,5 +50,6 @@ def edit(
             keywords=None if keywords is None else keywords.split(","),
             frozen=frozen,
             unlink=unlink or (),
+            merge=merge,
         )
     typer.echo(f"{topic} was changed")

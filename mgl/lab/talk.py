@@ -288,8 +288,10 @@ class Talk:
         keywords: Sequence[str] | None = None,
         frozen: bool | None = None,
         unlink: Sequence[str] = (),
+        merge: str | None = None,
     ) -> None:
-        """Change a topic's summary or keywords, freeze it, cut its links to other topics.
+        """Change a topic's summary or keywords, freeze it, cut its links to other topics, or let it
+        take in another, ``merge``, as ``merge`` does.
 
         InputError for a topic that does not exist or is frozen; UsageError if the memory has none.
         """
@@ -298,7 +300,9 @@ class Talk:
         async def change() -> None:
             if frozen is False:
                 await memory.freeze(topic, frozen=False)
-            if summary is not None or keywords is not None:
+            if merge is not None:
+                await memory.merge(topic, merge, summary, keywords)
+            elif summary is not None or keywords is not None:
                 old = memory.export()["topics"].get(topic, {"summary": "", "keywords": ()})
                 text = old["summary"] if summary is None else summary
                 words = old["keywords"] if keywords is None else keywords
@@ -322,6 +326,13 @@ class Talk:
     def freeze(self, topic: str, frozen: bool = True) -> None:
         """Keep a topic from being rewritten, linked anew or forgotten, or release it."""
         self.edit(topic, frozen=frozen)
+
+    def merge(self, topic: str, other: str, *, summary: str | None = None) -> None:
+        """Let a topic take in another, which is then gone: its turns and links move.
+
+        Without a ``summary`` it is both, one after the other. InputError where one is frozen.
+        """
+        self.edit(topic, merge=other, summary=summary)
 
     def export(self) -> dict[str, Any]:
         """All that the memory holds, as plain JSON values."""

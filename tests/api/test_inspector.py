@@ -69,10 +69,15 @@ async def test_an_edit_leads_to_the_call_that_proposed_it(serve: Serve) -> None:
 
 
 async def tell(served: Served, name: str = "diary", memory: str = "gam") -> None:
-    """Tell two sessions, so that the first is a topic, and wait for it."""
+    """Tell three sessions, so that the first two are topics, and wait for them."""
     turns = [
         {"speaker": "Ann", "text": text, "time": f"2024-05-{day:02}T10:00", "session": str(day)}
-        for day, text in ((1, HORSE), (1, f"I painted {ATTACK} today"), (9, "It rains"))
+        for day, text in (
+            (1, HORSE),
+            (1, f"I painted {ATTACK} today"),
+            (9, "It rains"),
+            (20, "Snow"),
+        )
     ]
     async with client(served) as http:
         lines = "\n".join(map(json.dumps, turns))
@@ -117,7 +122,7 @@ def _enter(tab: Tab, root: str, key: str) -> None:
     tab.show(f"{root}/inspect/#key={key}")
     assert tab.wait("document.querySelector('tbody a')?.textContent") == "diary"
     assert key not in tab.run("location.href")
-    assert "3 turns" in tab.run("document.querySelector('tbody').textContent")
+    assert "4 turns" in tab.run("document.querySelector('tbody').textContent")
 
 
 def _correct(tab: Tab) -> None:
@@ -137,6 +142,17 @@ def _correct(tab: Tab) -> None:
     log = tab.run("document.querySelector('#log-rows').textContent")
     assert "Star is a horse." in log
     assert "freeze" in log
+    tab.run("document.querySelector('.by-hand button').click()")
+    tab.wait("!!document.querySelector('#merge')")
+    assert tab.run("document.querySelector('#merge').options.length") == 2
+    tab.run("document.querySelector('#frozen').checked = false")
+    tab.run("document.querySelector('#merge').value = 't2'")
+    tab.run("window.asItWas = true")
+    tab.run("document.querySelector('.by-hand form').requestSubmit()")
+    tab.wait("!window.asItWas && document.documentElement.dataset.ready")
+    assert "Star is a horse. " in tab.run("document.querySelector('#detail').textContent")
+    tab.run("document.querySelector('#views [value=timeline]').click()")
+    assert tab.run("document.querySelectorAll('#timeline a').length") == 1
 
 
 @pytest.mark.browser

@@ -292,6 +292,13 @@ def test_a_topic_is_corrected_and_unlinked(mgl: Mgl, diary: str) -> None:
     assert topic["frozen"]
     assert {"t1", "t2"} not in [{link["source"], link["target"]} for link in after["links"]]
     assert mgl("edit", diary, "t1", "--unlink", "t2").exit_code == 3
+    frozen = mgl("edit", diary, "t2", "--merge", "t1")
+    assert (frozen.exit_code, "--unfreeze" in frozen.stderr) == (3, True)
+    merged = mgl("edit", diary, "t1", "--unfreeze", "--merge", "t2")
+    assert (merged.exit_code, merged.stdout) == (0, "t1 was changed\n"), merged.stderr
+    topics = export(mgl, diary)["topics"]
+    assert "t2" not in topics
+    assert topics["t1"]["turns"] == topic["turns"] + after["topics"]["t2"]["turns"]
 
 
 @pytest.mark.parametrize(
@@ -306,6 +313,7 @@ def test_a_topic_is_corrected_and_unlinked(mgl: Mgl, diary: str) -> None:
         (("edit", "diary", "t1"), 2),
         (("edit", "diary", "t9", "--summary", "x"), 3),
         (("edit", "diary", "t1", "--summary", " "), 3),
+        (("edit", "diary", "t1", "--merge", "t9"), 3),
         (("show", "nobody"), 6),
         (("export", "nobody"), 6),
         (("export", "diary", "--output", "no/such/folder"), 5),

@@ -233,6 +233,8 @@ def test_reading_and_correcting_need_no_model(server: Server) -> None:
         with pytest.raises(UsageError):
             talk.flush()
         assert talk.stats().nodes == 1
+        with pytest.raises(InputError, match="take in itself"):
+            talk.merge("t1", "t1", summary="Both")
     assert len(server.seen) == asked
 
 

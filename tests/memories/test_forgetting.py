@@ -127,11 +127,14 @@ async def test_no_word_of_a_deleted_turn_is_left_and_what_is_left_is_whole(
         assert isinstance(mnemis, Mnemis)
         for _ in range(draw.randint(5, 14)):
             there = [turn for turn, word in own.items() if word not in gone]
-            match draw.choice("aaaaabfqk"):
+            match draw.choice("aaaaabfqkm"):
                 case "f" if there:
                     turns = draw.sample(there, draw.randint(1, min(3, len(there))))
                     gone |= {own[turn] for turn in turns}
                     await draw.choice([gam, mnemis]).forget(turns)
+                    check(store, gone)
+                case "m" if len(gam.state.topics) > 1:
+                    await gam.merge(*draw.sample([*gam.state.topics], 2))
                     check(store, gone)
                 case "b":
                     await draw.choice(kinds).build()

@@ -1,4 +1,4 @@
-"""What a user may change: correct a topic, freeze it, unlink two, choose what to forget.
+"""What a user may change: correct a topic, freeze it, unlink or merge two, choose what to forget.
 
 Source: GAM's ethics statement asks for control over what is kept. Functions look at the state and
 give the edit that was meant, or say with an InputError what is missing. A frozen topic is left
@@ -12,7 +12,7 @@ from datetime import datetime
 
 from mgl.errors import InputError
 from mgl.memories.deletion import find_turn_numbers, is_before
-from mgl.memories.gam.state import Freeze, Rewrite, State, Topic, Unlink, topic_number
+from mgl.memories.gam.state import Freeze, Merge, Rewrite, State, Topic, Unlink, topic_number
 from mgl.types import Turn
 
 _RELEASE = "release it first: `mgl edit NAME TOPIC --unfreeze`"
@@ -21,10 +21,31 @@ _RELEASE = "release it first: `mgl edit NAME TOPIC --unfreeze`"
 def rewrite_topic(state: State, name: str, summary: str, keywords: Sequence[str]) -> Rewrite:
     """Correct a topic."""
     _find_free(state, name)
-    if not summary.strip():
-        raise InputError(f"the summary of {name} would be empty", hint="say what it is about")
-    kept = tuple(keyword.strip() for keyword in keywords if keyword.strip())
-    return Rewrite(name, summary.strip(), kept)
+    return Rewrite(name, _tidy_summary(name, summary), _tidy_keywords(keywords))
+
+
+def merge_topics(
+    state: State,
+    name: str,
+    other: str,
+    summary: str | None = None,
+    keywords: Sequence[str] | None = None,
+) -> Merge:
+    """Let a topic take in another. Unless given, summary and keywords are those of both, in the
+    order in which they began; where one of the two waits for a summary, so does what is made."""
+    both = sorted((_find_free(state, name), _find_free(state, other)), key=lambda each: each.turns)
+    if name == other:
+        raise InputError(f"{name} cannot take in itself", hint="name another topic")
+    known = [] if summary is None and {name, other} & state.stale else both
+    if summary is None:
+        said = " ".join(each.summary for each in known if each.summary)
+    else:
+        said = _tidy_summary(name, summary)
+    if keywords is None:
+        keywords = list(dict.fromkeys(word for each in known for word in each.keywords))
+    turns = tuple(sorted(turn for each in both for turn in each.turns))
+    marks = {turn: mark for each in both for turn, mark in each.marks.items()}
+    return Merge(other, Topic(name, said, _tidy_keywords(keywords), turns, marks))
 
 
 def freeze_topic(state: State, name: str, frozen: bool) -> Freeze | None:
@@ -88,6 +109,16 @@ def choose(
     kept = {number for number in meant if number in owners and owners[number].frozen}
     gone |= meant - kept - state.forgotten
     return frozenset(gone), frozenset(owners[number].id for number in kept)
+
+
+def _tidy_summary(name: str, summary: str) -> str:
+    if not summary.strip():
+        raise InputError(f"the summary of {name} would be empty", hint="say what it is about")
+    return summary.strip()
+
+
+def _tidy_keywords(keywords: Sequence[str]) -> tuple[str, ...]:
+    return tuple(keyword.strip() for keyword in keywords if keyword.strip())
 
 
 def _find(state: State, name: str) -> Topic:

@@ -26,7 +26,13 @@ from mgl.memories.deletion import Forgotten
 from mgl.memories.gam.boundaries import CONTEXT_TURNS, Trigger, find_cut, next_trigger
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.consolidate import Consolidator
-from mgl.memories.gam.control import choose, freeze_topic, rewrite_topic, unlink_topics
+from mgl.memories.gam.control import (
+    choose,
+    freeze_topic,
+    merge_topics,
+    rewrite_topic,
+    unlink_topics,
+)
 from mgl.memories.gam.prompts import BOUNDARIES, CUES, RELATION, SUMMARY
 from mgl.memories.gam.reading import Reader, Reading, find_judge
 from mgl.memories.gam.search import Search
@@ -36,6 +42,7 @@ from mgl.memories.gam.state import (
     Consolidate,
     Edit,
     Forget,
+    Merge,
     Rewrite,
     State,
     Topic,
@@ -276,6 +283,20 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         async with self._writer() as log:
             log.change(lambda state: rewrite_topic(state, topic, summary, keywords))
 
+    async def merge(
+        self,
+        topic: str,
+        other: str,
+        summary: str | None = None,
+        keywords: Sequence[str] | None = None,
+    ) -> None:
+        """Let a topic take in another, which is then gone: turns and links go with it.
+
+        Unless given, summary and keywords are those of both. InputError as for ``rewrite``.
+        """
+        async with self._writer() as log:
+            log.change(lambda state: merge_topics(state, topic, other, summary, keywords))
+
     async def freeze(self, topic: str, frozen: bool = True) -> None:
         """Keep a topic from being rewritten, linked anew or forgotten, or release it."""
         async with self._writer() as log:
@@ -362,11 +383,14 @@ class GamRedactor:
     def redact(self, edit: Edit) -> Edit | None:
         """The edit without words; None for one that has nothing else."""
         match edit:
-            case Consolidate(topic):
-                self._dropped.add(topic.summary)
+            case Consolidate(topic) | Merge(topic=topic):
+                kept = (turn for turn in topic.turns if turn not in self._before.forgotten)
+                said = raw_text(replace(topic, turns=tuple(kept)), self._gone.before)
+                self._dropped |= {topic.summary, said}  # it was searched by either
                 known = topic.marks.items()
                 marks = {turn: mark for turn, mark in known if turn not in self._gone.turns}
-                return Consolidate(replace(topic, summary="", keywords=(), marks=marks))
+                topic = replace(topic, summary="", keywords=(), marks=marks)
+                return replace(edit, topic=topic)
             case Rewrite(_, summary, _):
                 self._dropped.add(summary)
                 return None

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, groupby
+from itertools import chain
 from math import prod
 
 import numpy as np
@@ -76,9 +76,9 @@ class Reading:
         """
         found = {name: state.topics[name].turns for name in self.topics if name in state.topics}
         events = sorted(self.events, key=lambda event: event.turn)
-        for name, group in groupby(events, key=lambda event: event.topic):
-            if name is not None and name in state.topics:
-                found[name] = tuple(event.turn for event in group)
+        for event in events:
+            if event.topic is not None and event.topic in state.topics:
+                found[event.topic] = (*found.get(event.topic, ()), event.turn)
         summaries = [
             (numbers, format_turn(Turn("", "Summary", topic.summary, turns[numbers[0]].time)))
             for name, numbers in found.items()

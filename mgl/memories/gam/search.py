@@ -159,7 +159,7 @@ class Search:
         """Index the topics that are new or were rewritten."""
         topics = self._state.topics
         names = topics.changes_since(self._indexed)
-        if names is None:  # a draft that was followed has become void
+        if names is None:  # one was merged away, or a draft that was followed has become void
             self._topics, self._keywords = VectorIndex(self._embedder), LexicalIndex()
             names = list(topics)
         changed = [topics[name] for name in names]
@@ -172,7 +172,10 @@ class Search:
     def _find_owners(self) -> dict[int, str]:
         """The topic that each turn belongs to; the buffer's have none."""
         topics = self._state.topics
-        for name in topics.changes_since(self._owned) or ():
+        changed = topics.changes_since(self._owned)
+        if changed is None:  # topics went
+            self._owners, changed = {}, list(topics)
+        for name in changed:
             self._owners.update(dict.fromkeys(topics[name].turns, name))
         self._owned = topics
         return self._owners

@@ -100,6 +100,18 @@ class Rewrite:
 
 
 @dataclass(frozen=True, slots=True)
+class Merge:
+    """A topic takes in the topic ``gone``, and is then ``topic``.
+
+    It keeps its id and gets the turns, marks and links of both; of several links to one topic, the
+    most confident stays. With an empty summary it waits for another, if one of the two did.
+    """
+
+    gone: str
+    topic: Topic
+
+
+@dataclass(frozen=True, slots=True)
 class Freeze:
     """A topic is frozen, or released."""
 
@@ -121,7 +133,7 @@ class Forget:
     masked: tuple[int, ...] = ()
 
 
-Edit = Append | Check | Consolidate | Link | Unlink | Rewrite | Freeze | Forget
+Edit = Append | Check | Consolidate | Link | Unlink | Rewrite | Merge | Freeze | Forget
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +215,8 @@ def apply(state: State, edit: Edit) -> State:
         case Rewrite(name, summary, keywords):
             state = replace(state, stale=state.stale - {name})
             return _with_topic(state, name, summary=summary, keywords=keywords)
+        case Merge():
+            return _merge(state, edit)
         case Freeze(name, frozen):
             return _with_topic(state, name, frozen=frozen)
         case Forget(turns, stale, masked):
@@ -213,7 +227,7 @@ def apply(state: State, edit: Edit) -> State:
 def find_turns(state: State, edit: Edit) -> tuple[int, ...]:
     """The turns that the words of an edit are made of; most edits have none."""
     match edit:
-        case Consolidate(topic):
+        case Consolidate(topic) | Merge(topic=topic):
             return topic.turns
         case Rewrite(name):
             return state.topics[name].turns
@@ -228,6 +242,7 @@ VOCABULARY: Final = Vocabulary[Edit, State](
         "link": Link,
         "unlink": Unlink,
         "rewrite": Rewrite,
+        "merge": Merge,
         "freeze": Freeze,
         FORGET: Forget,
     },
@@ -252,6 +267,31 @@ def _with_topic(state: State, name: str, **changes: object) -> State:
         raise ValueError(f"there is no topic {name}")
     topic = replace(state.topics[name], **changes)  # type: ignore[arg-type]
     return replace(state, topics=state.topics.put(name, topic))
+
+
+def _merge(state: State, edit: Merge) -> State:
+    gone, topic = edit.gone, edit.topic
+    old = [state.topics[name] for name in {gone, topic.id} if name in state.topics]
+    if len(old) < 2 or topic.turns != tuple(sorted(turn for each in old for turn in each.turns)):
+        raise ValueError(f"{topic.id} is not made of itself and {gone}")
+    topics = {name: each for name, each in state.topics.items() if name != gone}
+    best: dict[frozenset[str], Link] = {}
+    for link in state.links:
+        source, target = (topic.id if end == gone else end for end in (link.source, link.target))
+        ends = frozenset((source, target))
+        if len(ends) == 2 and (ends not in best or best[ends].confidence < link.confidence):
+            best[ends] = replace(link, source=source, target=target)
+    edges: dict[str, tuple[Link, ...]] = {}
+    for link in best.values():
+        for end in (link.source, link.target):
+            edges[end] = (*edges.get(end, ()), link)
+    waits = not topic.summary and not state.stale.isdisjoint((gone, topic.id))
+    return replace(
+        state,
+        topics=Table({**topics, topic.id: topic}),
+        edges=Table(edges),
+        stale=state.stale - {gone, topic.id} | ({topic.id} if waits else set()),
+    )
 
 
 def _drop_turns(state: State, gone: frozenset[int]) -> State:

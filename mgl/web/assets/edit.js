@@ -1,6 +1,6 @@
 // Corrections by hand: GAM's topics are edited; of any conversation, what a node stands on is forgotten.
 
-import { button, make, many } from "./dom.js";
+import { button, make, many, shorten } from "./dom.js";
 import { api, fetchJson } from "./source.js";
 import { data } from "./state.js";
 
@@ -33,6 +33,9 @@ async function editTopic(place, node) {
   const summary = make("textarea", { id: "summary", rows: 4 }, topic.summary);
   const keywords = make("input", { id: "keywords", value: topic.keywords.join(", ") });
   const frozen = make("input", { id: "frozen", type: "checkbox", checked: topic.frozen });
+  const others = data.nodes.filter(({ id }) => id !== node.id && held.topics[id] && !held.topics[id].frozen);
+  const option = ({ id, label }) => make("option", { value: id }, `${id} · ${shorten(label, 60)}`);
+  const other = make("select", { id: "merge" }, make("option", { value: "" }, "none"), ...others.map(option));
   const form = make(
     "form",
     {},
@@ -40,7 +43,9 @@ async function editTopic(place, node) {
     summary,
     make("label", { for: "keywords" }, "Keywords"),
     keywords,
-    make("label", {}, frozen, " Frozen: it is not rewritten, linked anew or forgotten"),
+    make("label", {}, frozen, " Frozen: it is not rewritten, merged, linked anew or forgotten"),
+    make("label", { for: "merge" }, "Merge another topic into this one"),
+    other,
     make("button", {}, "Save"),
   );
   form.addEventListener("submit", (event) => {
@@ -50,6 +55,7 @@ async function editTopic(place, node) {
     if (summary.value !== topic.summary) body.summary = summary.value;
     if (words.join() !== topic.keywords.join()) body.keywords = words;
     if (frozen.checked !== topic.frozen) body.frozen = frozen.checked;
+    if (other.value) body.merge = other.value;
     act(place, async () => {
       await post("edit", body);
       location.reload();
