@@ -3,13 +3,13 @@
 
     scripts/bench/sessions.py --model qwen2.5-coder-1.5b
 
-Four clients hold a conversation of 20 turns each with a `mgl up` that this starts: the openai
+Five clients hold a conversation of 20 turns each with a `mgl up` that this starts: the openai
 client, which sends its whole history as chat programs do; LangChain's ChatOpenAI and LlamaIndex's
-OpenAI, which send their last message alone; and the official MCP client, which tells with
-`remember` and asks with `ask_document`. In turn 2 each is told a fact, in turn 20 it is asked for
-it, and once more when the server has been stopped and started. It is right where the reply holds
-the word that answers; a line of JSON for each client says so. The home is a new folder, with the
-weights of MGL_HOME. Needs the extra ``dev``.
+OpenAI, which send their last message alone; and the official MCP client and MCP Inspector (by npx),
+which tell with `remember` and ask with `ask_document`. In turn 2 each is told a fact, in turn 20 it
+is asked for it, and once more when the server has been stopped and started. It is right where the
+reply holds the word that answers; a line of JSON for each client says so. The home is a new folder,
+with the weights of MGL_HOME. Needs the extra ``dev``.
 """
 
 from __future__ import annotations
@@ -56,6 +56,11 @@ SMALL_TALK = (
     "I have to return two books to the library.",
     "Tomorrow I want to go for a swim.",
     "It is getting dark early now.",
+)
+
+INSPECTOR = (
+    *("npx", "--yes", "-p", "node@22", "-p", "@modelcontextprotocol/inspector@2.12.0"),
+    "mcp-inspector",
 )
 
 Say = Callable[[str], str]
@@ -133,12 +138,30 @@ def open_llamaindex(url: str, name: str) -> Say:
     return say
 
 
+def open_inspector(url: str, name: str) -> Say:
+    server = ["--cli", f"{url}/mcp", "--transport", "http"]
+    key = ["--header", f"Authorization: Bearer {KEY}", "--format", "json", "--quiet"]
+
+    def call(tool: str, **arguments: str) -> Any:
+        method = ["--method", "tools/call", "--tool-name", tool]
+        given = ["--tool-args-json", json.dumps(arguments)]
+        command = [*INSPECTOR, *server, *key, *method, *given]
+        while True:  # it waits for a minute; the reply that comes later is in the log
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode == 0:
+                return json.loads(done.stdout)["result"]["structuredContent"]
+            if "Request timed out" not in done.stderr:
+                raise RuntimeError(done.stderr + done.stdout)
+
+    return tell_and_ask(call, name)
+
+
 def open_mcp(url: str, name: str) -> Say:
     import httpx2
     from mcp import Client
     from mcp.client.streamable_http import streamable_http_client
 
-    async def call(tool: str, **arguments: str) -> Any:
+    async def call_tool(tool: str, **arguments: str) -> Any:
         headers = {"Authorization": f"Bearer {KEY}"}
         async with (
             httpx2.AsyncClient(headers=headers, timeout=600) as http,
@@ -149,11 +172,16 @@ def open_mcp(url: str, name: str) -> Say:
                 raise RuntimeError(str(done.content))
             return done.structured_content
 
+    return tell_and_ask(lambda tool, **given: asyncio.run(call_tool(tool, **given)), name)
+
+
+def tell_and_ask(call: Callable[..., Any], name: str) -> Say:
+    """Say things by the tools of MCP: questions are asked, all else is remembered."""
+
     def say(text: str) -> str:
         if text.endswith("?"):
-            answer = asyncio.run(call("ask_document", document=name, question=text))
-            return str(answer["answer"])
-        return f"turn {asyncio.run(call('remember', text=text, conversation=name))['turn']}"
+            return str(call("ask_document", document=name, question=text)["answer"])
+        return f"turn {call('remember', text=text, conversation=name)['turn']}"
 
     return say
 
@@ -186,6 +214,13 @@ SESSIONS = (
         "What is the code of my bicycle lock?",
         "7342",
         open_mcp,
+    ),
+    Session(
+        "inspector",
+        "The spare key lies under the blue flowerpot.",
+        "Where does the spare key lie?",
+        "flowerpot",
+        open_inspector,
     ),
 )
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
+from mgl.llm.base import Completion, Request
 from mgl.types import Document
 from tests.api.conftest import Serve, Served
 from tests.cli.server import story
@@ -46,7 +49,10 @@ async def call(client: Client, tool: str, **arguments: Any) -> Any:
 
 async def test_what_is_remembered_is_recalled_and_forgotten(serve: Serve) -> None:
     async with serve() as served, connect(served) as client:
-        assert {tool.name for tool in (await client.list_tools()).tools} == TOOLS
+        tools = (await client.list_tools()).tools
+        assert {tool.name for tool in tools} == TOOLS
+        assert all(tool.description and "\n" not in tool.description for tool in tools)
+        assert client.server_info.version
         first = await call(client, "remember", text=HORSE)
         assert first == {"conversation": "notes", "turn": "1"}
         await call(client, "remember", text=ATTACK, speaker="mallory")
@@ -78,6 +84,30 @@ async def test_a_document_is_asked_and_its_nodes_are_read(serve: Serve) -> None:
         assert len(json.loads(every.contents[0].text)) == 6  # type: ignore[union-attr]
         with pytest.raises(Exception, match="there is no node"):
             await client.read_resource(f"mgl://memories/{memory}/nodes/p99")
+
+
+async def test_a_client_hears_that_a_slow_answer_is_still_being_made(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mgl.api.mcp.BEAT_S", 0.01)
+    heard = threading.Event()
+
+    async def hear(*_: float | str | None) -> None:
+        heard.set()
+
+    async with serve() as served, connect(served) as client:
+        reply = served.engine.generate
+
+        async def wait(request: Request) -> Completion:
+            assert await asyncio.to_thread(heard.wait, 30)
+            return await reply(request)
+
+        monkeypatch.setattr(served.engine, "generate", wait)
+        await call(client, "remember", text=HORSE)
+        asked = {"document": "notes", "question": "What is my horse called?"}
+        done = await client.call_tool("ask_document", asked, progress_callback=hear)
+        assert not done.is_error
+        assert heard.is_set()
 
 
 async def test_what_is_not_there_is_told_to_the_model(serve: Serve) -> None:
