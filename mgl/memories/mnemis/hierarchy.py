@@ -37,7 +37,7 @@ from mgl.memories.mnemis.edits import FAILED, Describe, DropHierarchy, EditDraft
 from mgl.memories.mnemis.entities import SUMMARY_CHARS, SUMMARY_TOKENS
 from mgl.memories.mnemis.layers import Forming, carry_out, is_first_person, is_speaker
 from mgl.memories.mnemis.prompts import DESCRIBE, DESCRIBE_SEVERAL
-from mgl.memories.mnemis.reading import StrictReply, in_batches
+from mgl.memories.mnemis.reading import StrictReply, clip, in_batches
 from mgl.memories.mnemis.state import Category, Node, State
 from mgl.memories.propose import Proposal, propose
 from mgl.prompt import one_line
@@ -132,8 +132,14 @@ async def describe_stale(tools: Tools, draft: EditDraft, config: MnemisConfig) -
 def count_stale_calls(state: State, config: MnemisConfig) -> int:
     """Return how many model calls ``describe_stale`` takes."""
     layers = (_find_stale(state, layer, config) for layer in range(1, state.top + 1))
-    asked = ([each for each in own if not each.is_promotion] for own in layers)
-    return sum(len(in_batches(own, TOGETHER)) for own in asked)
+    return sum(len(in_batches(_find_asked(own, config), TOGETHER)) for own in layers)
+
+
+def _find_asked(categories: Sequence[Category], config: MnemisConfig) -> list[Category]:
+    """Return those that a model describes."""
+    if config.describing == "children":
+        return []
+    return [category for category in categories if not category.is_promotion]
 
 
 def _find_stale(state: State, layer: int, config: MnemisConfig) -> list[Category]:
@@ -222,13 +228,14 @@ async def describe_categories(
 ) -> None:
     """Describe categories of one layer, ``together`` so many in a call.
 
-    A promotion is described as its child is, without a call. A category whose reply cannot be used
-    keeps what was said of it. Raises what ``propose`` raises.
+    A promotion is described as its child is, and where code describes, another category is by the
+    names of its children, without a call. A category whose reply cannot be used keeps what was said
+    of it. Raises what ``propose`` raises.
     """
     state, llm = draft.state, tools.llm
     proposals: dict[str, Proposal[Any]] = {}
     categories = [state.categories[identity] for identity in ids]
-    asked = [category for category in categories if not category.is_promotion]
+    asked = _find_asked(categories, config)
 
     async def work(some: Sequence[Category]) -> None:
         made = await _propose_descriptions(llm, state, some, config)
@@ -243,6 +250,10 @@ async def describe_categories(
             child = state.node(category.children[0])
             if child.summary or child.tags:
                 draft.put(Describe(category.id, child.summary, child.tags))
+            continue
+        if category.id not in proposals:
+            names = ", ".join(state.node(child).name for child in category.children)
+            draft.put(Describe(category.id, clip(names, SUMMARY_CHARS), ()))
             continue
         proposal = proposals[category.id]
         if proposal.reply is None:

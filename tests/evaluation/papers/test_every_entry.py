@@ -6,6 +6,8 @@ of a table go together.
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from mgl.evaluation.report.runs import read_run
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.lifecycle import start_run
 from mgl.evaluation.runs.manifest import Manifest
-from mgl.evaluation.runs.plan import plan_run
+from mgl.evaluation.runs.plan import Plan, plan_run
 from mgl.evaluation.runs.runner import Execution
 from mgl.retrieval.fakes import WordReranker
 from tests.evaluation.small_data import WRITERS
@@ -40,30 +42,60 @@ ITEMS = 2
 PEER = "peer:"  # needs an environment of its own; tests/peers runs one
 
 
-@pytest.mark.usefixtures("embeds_words")
-@pytest.mark.parametrize("run", RUNS.values())
-def test_a_run_of_a_suite_goes_from_its_data_to_its_scores(
-    run: Run,
-    tmp_path: Path,
-    mgl_home: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    ours = tuple(one for one in run.methods if not one.memory.startswith(PEER))
-    run = run.model_copy(update={"methods": ours})
+def mark_repeated() -> Iterator[Any]:
+    """The runs, those slow that differ from earlier ones in settings alone."""
+    seen: defaultdict[str, set[str]] = defaultdict(set)
+    for each in RUNS.values():
+        run: Run = each.values[0]
+        memories = {method.memory for method in run.methods}
+        marks = [pytest.mark.slow] if memories <= seen[run.benchmark] else []
+        seen[run.benchmark] |= memories
+        yield pytest.param(run, id=each.id, marks=marks)
+
+
+@pytest.fixture
+def trial(mgl_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trial:
+    monkeypatch.setattr("mgl.retrieval.opening.open_reranker", lambda *_a, **_o: WordReranker())
+    return Trial(mgl_home, tmp_path)
+
+
+def plan(run: Run, trial: Trial, folder: Path) -> Plan:
+    """Plan our own methods' part of a run, over small data."""
     needed = {"benchmark": {run.benchmark}, "memory": {one.memory for one in run.methods}}
     for kind, names in needed.items():
         if absent := names - set(registry.names(kind)):
             pytest.skip(f"not registered: {kind} {', '.join(sorted(absent))}")
-    monkeypatch.setattr("mgl.retrieval.opening.open_reranker", lambda *_a, **_o: WordReranker())
-    data = _data(run, tmp_path / "data")
+    data = _data(run, folder)
     if run.parameters:
         run = run.model_copy(update={"parameters": {"length": 512, "samples": ITEMS}})
-    trial = Trial(mgl_home, tmp_path)
-    arguments = build_arguments(run, data, (MODEL,), limit=ITEMS, judge=MODEL)
+    return plan_run(build_arguments(run, data, (MODEL,), limit=ITEMS, judge=MODEL), trial.open)
+
+
+def keep_ours(run: Run) -> Run:
+    ours = tuple(one for one in run.methods if not one.memory.startswith(PEER))
+    return run.model_copy(update={"methods": ours})
+
+
+@pytest.mark.usefixtures("embeds_words")
+@pytest.mark.parametrize("run", RUNS.values())
+def test_names_settings_data_and_scorers_of_a_run_go_together(
+    run: Run, trial: Trial, tmp_path: Path
+) -> None:
+    run = keep_ours(run)
+    planned = plan(run, trial, tmp_path / "data").manifest
+    assert [method.settings for method in planned.methods] == [one.settings for one in run.methods]
+    assert planned.headline == run.compared_by
+
+
+@pytest.mark.usefixtures("embeds_words")
+@pytest.mark.parametrize("run", [*mark_repeated()])
+def test_a_run_of_a_suite_goes_from_its_data_to_its_scores(
+    run: Run, trial: Trial, tmp_path: Path
+) -> None:
+    run = keep_ours(run)
     out = tmp_path / "run"
-    manifest = start_run(
-        plan_run(arguments, trial.open), out, Execution(trial.open, trial.observer)
-    )
+    planned = plan(run, trial, tmp_path / "data")
+    manifest = start_run(planned, out, Execution(trial.open, trial.observer))
 
     assert Manifest.read(out) == manifest
     records = RunFolder(out).log.answers

@@ -95,6 +95,15 @@ async def test_a_new_node_joins_the_category_that_it_is_likest_to_without_a_call
     check(grown, 2)
 
 
+async def test_a_category_is_described_by_its_children_without_a_call() -> None:
+    engine = namer()
+    _, state, _ = await built(ANIMALS, engine, describing="children")
+    assert set(engine.stages()) == {"name_category"}
+    cats = next(each for each in state.categories.values() if each.name == "Cat")
+    assert (cats.summary, cats.tags) == ("Cat 0, Cat 1, Cat 2, Cat 3", ())
+    assert all(each.summary for each in state.categories.values())
+
+
 def test_a_vector_goes_to_the_likest_group_unless_it_is_less_like_than_all_of_it() -> None:
     east, north = np.eye(2, dtype=np.float32)
     between = (east + north) / np.float32(np.sqrt(2))
