@@ -46,6 +46,7 @@ from mgl.memories.propose import Proposal, propose, recover
 from mgl.observer import Observer
 from mgl.prompt import Prompt, one_line
 from mgl.store import EditRecord
+from mgl.text.support import find_repeated
 from mgl.types import Question
 
 Asker = PaperAsker | SmallAsker
@@ -290,7 +291,7 @@ class Loop:
         """Answer from the memory as it is; False if no reply could be used.
 
         An empty memory is answered from the chunks nearest to the query, as many as a subquery
-        finds.
+        finds. Chunks that repeat the answer are cited; those that the model names, where none does.
         """
         llm, question, config = self._inquiry.llm, self._inquiry.question, self._config
         chunks, vertices = self._inquiry.chunks, draft.state.vertices.values()
@@ -304,7 +305,8 @@ class Loop:
         fitting = await take_leading(llm, texts, min(config.answer_chunk_tokens, room))
         best = best[: len(fitting)]
         read = sorted(best)
-        lines = [f"[{at}] {one_line(chunks[number].text)}" for at, number in enumerate(read, 1)]
+        texts = [one_line(chunks[number].text) for number in read]
+        lines = [f"[{at}] {text}" for at, text in enumerate(texts, 1)]
         asked = {"memory": points, "sources": "\n".join(lines), "query": question.text}
         if question.options:
             asked["options"] = list_options(question)
@@ -315,8 +317,12 @@ class Loop:
         if said.reply is None:
             draft.fail("answer", said.problem)
             return False
-        named = tuple(read[place - 1] for place in said.reply.sources if place <= len(read))
-        response = Respond(one_line(said.reply.answer), named, tuple(best))
+        answer = one_line(said.reply.answer)
+        named = [place - 1 for place in said.reply.sources if place <= len(read)]
+        telling = find_repeated(answer, "", [texts[place] for place in named])
+        repeated = {*find_repeated(answer, question.text, texts), *(named[at] for at in telling)}
+        cited = tuple(read[place] for place in sorted(repeated) or named)
+        response = Respond(answer, cited, tuple(best))
         draft.mark(response, call_key=said.call_key)
         return True
 

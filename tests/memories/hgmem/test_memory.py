@@ -177,6 +177,21 @@ async def test_a_model_that_remembers_nothing_answers_from_the_likest_chunks(
     assert "point by point.\n<None>\n" in prompt
 
 
+@pytest.mark.parametrize("sources", [[], [1], [2], [1, 2]])
+async def test_what_is_cited_repeats_the_answer_whatever_the_model_names(
+    memory_for: Ask, sources: list[int]
+) -> None:
+    teller = Teller(
+        evolve=[{"inserted": []}],
+        concerns=[case("2.2", "What?")],
+        answer=[{"sources": sources, "answer": "To Carter, as a slave of slaves."}],
+    )
+    memory = memory_for(teller.engine, chunks=2)
+    answer = await memory.answer(QUESTION)
+    assert len(answer.retrieved) == 2
+    assert any("slave of slaves" in citation.quote for citation in answer.citations)
+
+
 async def test_a_long_answer_is_asked_for_and_has_a_memory_of_its_own(
     memory_for: Ask, store: Store
 ) -> None:
