@@ -48,9 +48,9 @@ class TurnIn(_Shape):
 
 
 class TurnsIn(_Shape):
-    """Turns to add to a conversation, in order."""
+    """Turns to add to a conversation, in order; without any, it is there, and empty."""
 
-    turns: list[TurnIn] = Field(min_length=1, max_length=MOST_TURNS)
+    turns: list[TurnIn] = Field(max_length=MOST_TURNS)
     memory: TalkKind | None = None
 
 

@@ -3,33 +3,37 @@
 
     scripts/bench/sessions.py --model qwen2.5-coder-1.5b
 
-Five clients hold a conversation of 20 turns each with a `mgl up` that this starts: the openai
+Six clients hold a conversation of 20 turns each with a `mgl up` that this starts: the openai
 client, which sends its whole history as chat programs do; LangChain's ChatOpenAI and LlamaIndex's
-OpenAI, which send their last message alone; and the official MCP client and MCP Inspector (by npx),
-which tell with `remember` and ask with `ask_document`. In turn 2 each is told a fact, in turn 20 it
-is asked for it, and once more when the server has been stopped and started. It is right where the
-reply holds the word that answers; a line of JSON for each client says so. The home is a new folder,
-with the weights of MGL_HOME. Needs the extra ``dev``.
+OpenAI, which send their last message alone; the official MCP client and MCP Inspector (by npx),
+which tell with `remember` and ask with `ask_document`; and a person at the page in Chromium, who
+says all of it. In turn 2 each is told a fact, in turn 20 it is asked for it, and once more when the
+server has been stopped and started. It is right where the reply holds the word that answers; a line
+of JSON for each client says so. The home is a new folder, with the weights of MGL_HOME. Needs the
+extra ``dev``.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import atexit
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
+from tab import open_tab
 
 from mgl.models import shipped
 
@@ -175,6 +179,35 @@ def open_mcp(url: str, name: str) -> Say:
     return tell_and_ask(lambda tool, **given: asyncio.run(call_tool(tool, **given)), name)
 
 
+def open_page(url: str, name: str) -> Say:
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        raise RuntimeError("no Chromium on this machine")
+    closing = ExitStack()
+    atexit.register(closing.close)
+    folder = Path(closing.enter_context(tempfile.TemporaryDirectory()))
+    tab = closing.enter_context(open_tab(chromium, folder))
+    is_open = "location.pathname.endsWith('memory') && document.documentElement.dataset.ready"
+    tab.show(f"{url}/inspect/#key={KEY}")
+    tab.run(f"""
+        document.querySelector("#begin").value = {name!r};
+        document.querySelector(".begin").requestSubmit();
+    """)
+    tab.wait(is_open)
+
+    def say(text: str) -> str:
+        tab.run("window.asItWas = true; document.querySelector('#question').focus()")
+        tab.call("Input.insertText", text=text)
+        tab.run("document.querySelector('#say').click()")
+        failed = "document.querySelector('.failed')"
+        tab.wait(f"{failed} || (!window.asItWas && {is_open})", seconds=900)
+        if tab.run(f"!!{failed}"):
+            raise RuntimeError(tab.run(f"{failed}.textContent"))
+        return str(tab.run("document.querySelector('.asked[open] .answer').textContent"))
+
+    return say
+
+
 def tell_and_ask(call: Callable[..., Any], name: str) -> Say:
     """Say things by the tools of MCP: questions are asked, all else is remembered."""
 
@@ -221,6 +254,13 @@ SESSIONS = (
         "Where does the spare key lie?",
         "flowerpot",
         open_inspector,
+    ),
+    Session(
+        "page",
+        "My cousin Teo plays the oboe in Ghent.",
+        "Which instrument does my cousin Teo play?",
+        "oboe",
+        open_page,
     ),
 )
 

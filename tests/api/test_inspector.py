@@ -113,6 +113,8 @@ def _read(root: str, key: str, browser: str, folder: Path) -> None:
         assert tab.run("document.querySelector('.answer').textContent") == HORSE
         assert tab.run("[...CSS.highlights.get('passage')].join()") == HORSE
         _correct(tab)
+        _say(tab, "I sold the cart")
+        _begin(tab, f"{root}/inspect/")
 
 
 def _enter(tab: Tab, root: str, key: str) -> None:
@@ -123,6 +125,34 @@ def _enter(tab: Tab, root: str, key: str) -> None:
     assert tab.wait("document.querySelector('tbody a')?.textContent") == "diary"
     assert key not in tab.run("location.href")
     assert "4 turns" in tab.run("document.querySelector('tbody').textContent")
+
+
+def _say(tab: Tab, words: str) -> None:
+    """Say something, and see it and the reply above, and in the text."""
+    tab.run("window.asItWas = true")
+    tab.run(f"document.querySelector('#question').value = {words!r}")
+    tab.run("document.querySelector('#say').click()")
+    tab.wait("!window.asItWas && document.documentElement.dataset.ready")
+    reply = tab.run("document.querySelector('.asked[open] .answer').textContent")
+    assert tab.run("document.querySelector('.asked[open] h2').textContent") == words
+    noted = tab.run("document.querySelector('.asked[open] .ground').textContent")
+    assert "remembered as turn" in noted
+    assert tab.run("document.querySelector('#said').textContent") == reply
+    assert tab.run("document.activeElement.id") == "question"
+    text = tab.run("document.querySelector('#text').textContent")
+    assert text.index(words) < text.rindex(reply)
+    shown = tab.run("[...CSS.highlights.get('passage')].join()")
+    assert shown == f"assistant: {reply}"
+
+
+def _begin(tab: Tab, root: str) -> None:
+    """Begin a conversation from the list, where it stands from then on."""
+    tab.show(root)
+    tab.run("document.querySelector('#begin').value = 'trip ü?'")
+    tab.run("document.querySelector('.begin').requestSubmit()")
+    tab.wait("location.pathname.endsWith('memory') && document.documentElement.dataset.ready")
+    assert tab.run("document.querySelector('#title').textContent") == "trip ü?"
+    assert tab.run("!document.querySelector('#say').hidden")
 
 
 def _correct(tab: Tab) -> None:

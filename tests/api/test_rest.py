@@ -76,6 +76,17 @@ async def test_a_conversation_is_appended_to_searched_asked_and_forgotten(serve:
         assert shown["stats"]["chunks"] == 6
 
 
+async def test_a_conversation_may_begin_empty(serve: Serve) -> None:
+    async with serve() as served, client(served) as http:
+        for _ in range(2):
+            begun = await http.post("/api/conversations/diary/turns", json={"turns": []})
+            assert begun.json() == {"turns": []}
+        (memory,) = (await http.get("/api/memories")).json()["memories"]
+        assert (memory["document"], memory["turns"]) == ("diary", 0)
+        page = (await http.get("/api/memories/diary/page")).json()
+        assert (page["turns"], page["nodes"]) == ([], [])
+
+
 async def test_a_chat_log_is_taken_in_once(serve: Serve) -> None:
     lines = [
         json.dumps({"speaker": "Ann", "text": f"word {n}", "time": f"2023-05-08T10:{n:02}"})
@@ -208,7 +219,6 @@ async def test_a_name_is_never_read_as_a_path(
     ("method", "path", "body"),
     [
         ("POST", "/api/conversations/diary/turns", {}),
-        ("POST", "/api/conversations/diary/turns", {"turns": []}),
         ("POST", "/api/conversations/diary/turns", {"turns": [{"text": "a", "path": "/etc"}]}),
         ("POST", "/api/conversations/diary/turns", {"turns": [{"text": " "}]}),
         ("POST", f"/api/conversations/{'n' * 201}/turns", {"turns": [{"text": "a"}]}),

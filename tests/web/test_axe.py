@@ -18,7 +18,7 @@ pytestmark = pytest.mark.browser
 FIND = """axe.run().then(({ violations }) => violations.map(
     ({ id, nodes }) => [id, nodes.map(({ target }) => target.join(" "))]))"""
 OPENED = (
-    "",
+    "for (const each of document.querySelectorAll('#ask, #ask [hidden]')) each.hidden = false",
     "document.querySelector('#detail a').click()",
     "document.querySelector('#views [value=log]').click()",
     "document.querySelectorAll('#log-rows summary').forEach((each) => each.click())",

@@ -1,4 +1,4 @@
-// What was asked and answered, and the box to ask more.
+// What was asked and answered, and the box to ask more, or to say something that is remembered.
 
 import { byId, button, make, many, number } from "./dom.js";
 import { api, follow, live } from "./source.js";
@@ -7,10 +7,12 @@ import { showRange } from "./text.js";
 
 const asked = byId("asked");
 const QUOTE = 400;
+const SAID = "mgl-said";
 
 export function buildAnswers() {
+  const said = live && JSON.parse(sessionStorage.getItem(SAID));
   const answered = new Set(data.answers.map((answer) => answer.question));
-  asked.append(...data.answers.map((answer, index) => panel(answer, index === data.answers.length - 1)));
+  asked.append(...data.answers.map((answer, index) => panel(answer, !said && index === data.answers.length - 1)));
   for (const question of data.questions.filter((each) => !answered.has(each))) {
     asked.append(
       make(
@@ -23,6 +25,17 @@ export function buildAnswers() {
   }
   if (!asked.childElementCount && !live) asked.append(make("p", { class: "note" }, "No question was asked of this memory."));
   byId("ask").hidden = !live;
+  for (const id of ["say", "say-note"]) byId(id).hidden = !data.turns;
+  if (said) showSaid(said);
+}
+
+/** Show what was said before the page was opened anew, with its reply, there and in the text. */
+function showSaid(said) {
+  sessionStorage.removeItem(SAID);
+  asked.prepend(panel(said, true));
+  showRange(...data.turns.at(-1).slice(1));
+  byId("said").textContent = said.answer;
+  byId("question").focus();
 }
 
 /** An answer below its question; the answers that are open say what is cited. */
@@ -100,27 +113,47 @@ export function answered() {
 byId("ask").addEventListener("submit", async (event) => {
   event.preventDefault();
   const input = byId("question");
-  const question = input.value.trim();
-  const send = byId("send");
-  if (!question || send.disabled) return;
-  send.disabled = true;
-  const made = panel({ question }, true);
+  const words = input.value.trim();
+  const buttons = [byId("send"), byId("say")];
+  if (!words || buttons[0].disabled) return;
+  const act = event.submitter === byId("say") ? tellMemory : askMemory;
+  for (const each of buttons) each.disabled = true;
+  const made = panel({ question: words }, true);
   made.write("…");
   for (const each of asked.querySelectorAll(".asked[open]")) each.open = false;
   asked.prepend(made);
   try {
-    await follow(api("memories", data.memory_id, "ask"), { question }, ({ progress, result }) => {
-      if (progress?.answer) made.write(progress.answer);
-      else if (progress) byId("said").textContent = progress.note ?? `${progress.stage}: ${progress.done} of ${progress.total}`;
-      if (result) made.finish(result);
-    });
+    await act(words, made);
     input.value = "";
-    change(answered());
-    if (made.answer?.citations.length) open(made.answer.citations[0]);
-    byId("said").textContent = made.answer?.answer ?? "";
   } catch (error) {
     made.write(error.message);
     made.classList.add("failed");
   }
-  send.disabled = false;
+  for (const each of buttons) each.disabled = false;
 });
+
+async function askMemory(question, made) {
+  await follow(api("memories", data.memory_id, "ask"), { question }, ({ progress, result }) => {
+    if (progress?.answer) made.write(progress.answer);
+    else if (progress) byId("said").textContent = progress.note ?? `${progress.stage}: ${progress.done} of ${progress.total}`;
+    if (result) made.finish(result);
+  });
+  change(answered());
+  if (made.answer?.citations.length) open(made.answer.citations[0]);
+  byId("said").textContent = made.answer?.answer ?? "";
+}
+
+/** Say something to the memory, and open the page anew: all of it may have changed. */
+async function tellMemory(words, made) {
+  const messages = [{ role: "user", content: words }];
+  const request = { model: `mgl/${data.memory}`, user: data.memory_id, messages, stream: true };
+  const said = { question: words, answer: "", confidence: null, compaction_ratio: null, trace: [], paths: [] };
+  await follow("/v1/chat/completions", request, ({ choices: [{ delta }] }) => {
+    said.answer += delta.content ?? "";
+    made.write(said.answer || "…");
+    if (delta.turn) Object.assign(said, { citations: delta.citations, marks: [`remembered as turn ${delta.turn}`] });
+  });
+  sessionStorage.setItem(SAID, JSON.stringify(said));
+  location.hash = "";
+  location.reload();
+}

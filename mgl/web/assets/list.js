@@ -2,6 +2,7 @@
 
 import { make, many, number } from "./dom.js";
 import { age, openPage, searchTable } from "./plain.js";
+import { api, fetchJson } from "./source.js";
 
 function size({ turns, chunks, chunks_done: done, tokens, edits }) {
   const read = turns !== null ? many(turns, "turn") : chunks ? `${number.format(done)} of ${many(chunks, "chunk")}` : many(done, "step");
@@ -19,6 +20,23 @@ function row(each) {
   return [[name, ...asked], [each.memory], [size(each)], [age(each.created_at)], [cost(each)], [make("span", { class: "model" }, each.model)]];
 }
 
-const NONE = "There is no memory yet: `mgl ask FILE QUESTION` builds one, `mgl chat NAME` starts one.";
+const NONE = "There is no memory yet: `mgl ask FILE QUESTION` builds one; begin a conversation here, or with `mgl chat NAME`.";
 
-await openPage("./", "Memories", "/api/memories", ({ memories }) => searchTable(memories, "memory", COLUMNS, row, NONE));
+/** A new conversation is opened empty; one that is there, as it is. */
+function beginForm() {
+  const name = make("input", { id: "begin", required: true, pattern: "[^\\/]+", title: "without a slash", maxlength: 200, autocomplete: "off", placeholder: "Name" });
+  const wrong = make("span", { class: "wrong", role: "alert" });
+  const form = make("form", { class: "line begin" }, make("label", { for: "begin" }, "New conversation"), name, make("button", {}, "Begin"), wrong);
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    try {
+      await fetchJson(api("conversations", name.value.trim(), "turns"), { turns: [] });
+      location.assign(`memory?id=${encodeURIComponent(name.value.trim())}`);
+    } catch (error) {
+      wrong.textContent = error.message;
+    }
+  });
+  return form;
+}
+
+await openPage("./", "Memories", "/api/memories", ({ memories }) => [beginForm(), ...searchTable(memories, "memory", COLUMNS, row, NONE)]);
