@@ -15,7 +15,7 @@ import json
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -96,8 +96,9 @@ class Tab:
         tried = f"(() => {{ try {{ return ({script}); }} catch {{ return null; }} }})()"
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            if value := self.run(tried):
-                return value
+            with suppress(AssertionError):  # the page may be just leaving for another
+                if value := self.run(tried):
+                    return value
             time.sleep(0.05)
         said = self.run("document.body.innerText")
         raise AssertionError(f"never true: {script}; the page says {said[-700:]}")
