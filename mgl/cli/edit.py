@@ -6,13 +6,15 @@ from typing import Annotated
 
 import typer
 
-from mgl.cli.options import Memory, open_lab
+from mgl.cli.options import Memory, OfKind, open_lab
 from mgl.errors import UsageError
 
 
 def edit(
     source: Memory,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's id (`mgl show`).")],
+    topic: Annotated[
+        str, typer.Argument(metavar="TOPIC", help="The id of a topic, or entity (`mgl show`).")
+    ],
     summary: Annotated[
         str | None, typer.Option("--summary", metavar="TEXT", help="Replace the summary.")
     ] = None,
@@ -32,19 +34,20 @@ def edit(
     merge: Annotated[
         str | None,
         typer.Option(
-            "--merge", metavar="TOPIC", help="Take in this topic: its turns and links move."
+            "--merge", metavar="TOPIC", help="Take in this topic, or entity, which is then gone."
         ),
     ] = None,
+    memory: OfKind = None,
 ) -> None:
     """Correct, merge, freeze or unlink a topic of a conversation.
 
-    A frozen topic is not rewritten, merged, linked or forgotten. Only gam has topics. No model
-    runs.
+    A frozen topic is not rewritten, merged, linked or forgotten. Only gam has topics; of mnemis,
+    entities are merged. No model runs.
     """
     if not unlink and all(each is None for each in (summary, keywords, frozen, merge)):
         raise UsageError("no change is given", hint="`mgl edit --help` lists what can be changed")
     with open_lab() as lab:
-        lab.look_at(source, memory="gam").edit(
+        lab.look_at(source, memory=memory).edit(
             topic,
             summary=summary,
             keywords=None if keywords is None else keywords.split(","),

@@ -295,6 +295,13 @@ class Talk:
 
         InputError for a topic that does not exist or is frozen; UsageError if the memory has none.
         """
+        from mgl.memories.mnemis import Mnemis
+
+        entities = self.memory
+        is_all = not unlink and all(each is None for each in (summary, keywords, frozen))
+        if merge is not None and is_all and isinstance(entities, Mnemis):
+            self.run(lambda: entities.merge(topic, merge))
+            return
         memory = self._require_topics()
 
         async def change() -> None:
@@ -320,7 +327,7 @@ class Talk:
         if isinstance(self.memory, Gam):
             return self.memory
         raise UsageError(
-            "this memory has no topics", hint="only conversations remembered by gam have"
+            "this memory has no topics", hint="only gam has; of mnemis, entities are merged"
         )
 
     def freeze(self, topic: str, frozen: bool = True) -> None:
@@ -328,9 +335,10 @@ class Talk:
         self.edit(topic, frozen=frozen)
 
     def merge(self, topic: str, other: str, *, summary: str | None = None) -> None:
-        """Let a topic take in another, which is then gone: its turns and links move.
+        """Let a topic of GAM or an entity of Mnemis take in another, which is then gone.
 
-        Without a ``summary`` it is both, one after the other. InputError where one is frozen.
+        What belongs to that moves. Without a ``summary`` a topic has both, one after the other; an
+        entity is described again with the next build. InputError where a topic is frozen.
         """
         self.edit(topic, merge=other, summary=summary)
 

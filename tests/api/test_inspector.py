@@ -70,14 +70,15 @@ async def test_an_edit_leads_to_the_call_that_proposed_it(serve: Serve) -> None:
 
 async def tell(served: Served, name: str = "diary", memory: str = "gam") -> None:
     """Tell three sessions, so that the first two are topics, and wait for them."""
+    said = (
+        ("Ann", 1, HORSE),
+        ("Ann", 1, f"I painted {ATTACK} today"),
+        ("Ann", 9, "It rains"),
+        ("Bo", 20, "Snow"),
+    )
     turns = [
-        {"speaker": "Ann", "text": text, "time": f"2024-05-{day:02}T10:00", "session": str(day)}
-        for day, text in (
-            (1, HORSE),
-            (1, f"I painted {ATTACK} today"),
-            (9, "It rains"),
-            (20, "Snow"),
-        )
+        {"speaker": who, "text": text, "time": f"2024-05-{day:02}T10:00", "session": str(day)}
+        for who, day, text in said
     ]
     async with client(served) as http:
         lines = "\n".join(map(json.dumps, turns))
@@ -186,7 +187,7 @@ def _correct(tab: Tab) -> None:
 
 
 @pytest.mark.browser
-async def test_a_reader_forgets_the_turn_that_a_node_stands_on(
+async def test_a_reader_merges_entities_and_forgets_the_turn_that_one_stands_on(
     serve: Serve,
     chromium: str,  # noqa: F811
     tmp_path: Path,
@@ -208,7 +209,15 @@ def _forget(address: str, browser: str, folder: Path) -> None:
     with open_tab(browser, folder) as tab:
         tab.show(address)
         tab.run(f"{first}.click()")
-        assert tab.run("document.querySelector('.by-hand').textContent") == "Forget this turn…"
+        tools = "document.querySelector('.by-hand').textContent"
+        assert tab.run(tools) == "Merge…Forget this turn…"
+        tab.run("document.querySelector('.by-hand button').click()")
+        tab.run("document.querySelector('#merge').selectedIndex = 1")
+        tab.run("window.asItWas = true")
+        tab.run("document.querySelector('.by-hand form').requestSubmit()")
+        tab.wait("!window.asItWas && document.documentElement.dataset.ready")
+        tab.run(f"{first}.click()")
+        assert tab.run(tools) == "Forget this turn…"
         tab.run("document.querySelector('.by-hand button').click()")
         said = tab.wait("document.querySelector('.by-hand p')?.textContent")
         assert said == "1 turn and what was made of it are deleted for good."

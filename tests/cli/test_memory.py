@@ -170,6 +170,10 @@ def test_kinds_of_memory_that_share_a_conversation(
     for arguments in (("--topic", "t1"), ("--branch", "t1")):
         assert mgl("forget", trip, *arguments, "--yes").exit_code == 2
     assert mgl("edit", trip, "t1", "--freeze").exit_code == 2
+    assert mgl("edit", trip, "e1", "--merge", "e2", "--freeze").exit_code == 2
+    merged = mgl("edit", trip, "e1", "--merge", "e2")
+    assert merged.exit_code == 0, merged.stderr
+    assert "e2" not in export(mgl, trip)["entities"]
     gam = ("--memory", "gam", "--preset", "small")
     assert mgl("add", trip, log, *gam, *options).exit_code == 0
     for arguments in (

@@ -133,8 +133,13 @@ async def test_no_word_of_a_deleted_turn_is_left_and_what_is_left_is_whole(
                     gone |= {own[turn] for turn in turns}
                     await draw.choice([gam, mnemis]).forget(turns)
                     check(store, gone)
-                case "m" if len(gam.state.topics) > 1:
-                    await gam.merge(*draw.sample([*gam.state.topics], 2))
+                case "m":
+                    for memory, names in (
+                        (gam, [*gam.state.topics]),
+                        (mnemis, [*mnemis.state.entities]),
+                    ):
+                        if len(names) > 1:
+                            await memory.merge(*draw.sample(names, 2))
                     check(store, gone)
                 case "b":
                     await draw.choice(kinds).build()

@@ -129,6 +129,18 @@ class FinishHierarchy:
 
 
 @dataclass(frozen=True, slots=True)
+class Merge:
+    """Let an entity take in the entity ``gone``: names, mentions, facts and places in categories.
+
+    Facts between the two go. It waits for a description, if one of the two did. Where a deletion
+    has dropped one of them, the rest is done.
+    """
+
+    id: str
+    gone: str
+
+
+@dataclass(frozen=True, slots=True)
 class Restore:
     """Put an entity or a fact back as a deletion leaves it."""
 
@@ -162,6 +174,7 @@ Edit = (
     | Assign
     | DropHierarchy
     | FinishHierarchy
+    | Merge
     | Restore
     | Forget
 )
@@ -211,6 +224,8 @@ def apply(state: State, edit: Edit) -> State:
         case FinishHierarchy(entities=count, stopped=stopped):
             failures = state.failed_builds + 1 if stopped == FAILED else 0
             return replace(state, categorised=count, failed_builds=failures)
+        case Merge():
+            return _merge(state, edit)
         case Restore(node=node):
             return state.put(node)
         case Forget():
@@ -239,6 +254,38 @@ def _repeat(state: State, edit: Repeat) -> State:
         return state.put(entity)
     state = replace(state, lookups=state.lookups.add_name(edit.name, edit.id))
     return state.put(replace(entity, names=(*entity.names, edit.name)))
+
+
+def _merge(state: State, edit: Merge) -> State:
+    def move(identity: str) -> str:
+        return edit.id if identity == edit.gone else identity
+
+    entities = {name: each for name, each in state.entities.items() if name != edit.gone}
+    known, gone = entities.get(edit.id), state.entities.get(edit.gone)
+    if known and gone:
+        names = tuple(dict.fromkeys((*known.names, *gone.names)))
+        mentions = reduce(_add_mention, gone.mentions, known.mentions)
+        entities[edit.id] = replace(known, names=names, mentions=mentions)
+    facts = {
+        name: replace(fact, source=move(fact.source), target=move(fact.target))
+        for name, fact in state.facts.items()
+        if fact.ends != {edit.id, edit.gone}
+    }
+    categories = {
+        name: replace(each, children=tuple(dict.fromkeys(map(move, each.children))))
+        for name, each in state.categories.items()
+    }
+    before = {name: move(into) for name, into in state.merged.items()}
+    return replace(
+        state,
+        entities=Table(entities),
+        facts=Table(facts),
+        categories=Table(categories),
+        stale=frozenset(map(move, state.stale)),
+        categorised=state.categorised and state.categorised - 1,
+        merged=Table({**before, edit.gone: edit.id}),
+        lookups=Lookups.of(state.episodes, entities, facts),
+    )
 
 
 def _forget(state: State, edit: Forget) -> State:
@@ -349,6 +396,7 @@ VOCABULARY: Final = Vocabulary[Edit, State](
         "assign": Assign,
         "drop_hierarchy": DropHierarchy,
         "hierarchy": FinishHierarchy,
+        "merge": Merge,
         "restore": Restore,
         FORGET: Forget,
     },

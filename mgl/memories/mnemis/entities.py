@@ -20,10 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field, create_model
 
+from mgl.errors import InputError
 from mgl.llm.base import LLM
 from mgl.llm.constraints import max_chars, number, one_of
 from mgl.memories.graph.names import NAME_CHARS, PRONOUNS, clean_name, mentions
-from mgl.memories.mnemis.edits import AddEntity, Describe, EditDraft, Repeat, turns_of
+from mgl.memories.mnemis.edits import AddEntity, Describe, EditDraft, Merge, Repeat, turns_of
 from mgl.memories.mnemis.prompts import MORE_NAMES, NAMES, SAME_ENTITIES, SUMMARIES
 from mgl.memories.mnemis.reading import (
     BATCH,
@@ -420,6 +421,25 @@ async def describe_entities(reader: EpisodeReader, draft: EditDraft, ids: Sequen
                 span=reader.passage.span(said.src),
                 turns={*turns_of(draft.state, entity), *reader.episode.turns},
             )
+
+
+# By hand
+
+
+def merge_entities(draft: EditDraft, one: str, other: str) -> None:
+    """Let an entity take in another, with what is said of it. InputError for an unknown one."""
+    entities = draft.state.entities
+    for name in (one, other):
+        if name not in entities:
+            raise InputError(f"there is no entity {name!r}", hint="`mgl show` lists the entities")
+    if one == other:
+        raise InputError(f"{one} cannot take in itself", hint="name another entity")
+    both = entities[one], entities[other]
+    draft.put(Merge(one, other))
+    if one not in draft.state.stale:
+        summary = " ".join(each.summary for each in both if each.summary)
+        tags = dict.fromkeys(tag for each in both for tag in each.tags)
+        draft.put(Describe(one, summary, tuple(tags)))
 
 
 def _line(entity: Entity, most: int = SHOWN_CHARS) -> str:

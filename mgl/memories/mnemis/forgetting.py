@@ -56,6 +56,7 @@ class MnemisRedactor:
         """The edit without words: a category keeps its children, most others nothing."""
         match edit:
             case Describe(id=known, summary=summary, tags=tags):
+                known = self._before.merged.get(known, known)
                 node = self._before.entities.get(known) or self._before.categories.get(known)
                 if node is not None:
                     self._old_texts |= _embedded(replace(node, summary=summary, tags=tags))

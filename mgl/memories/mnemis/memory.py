@@ -41,7 +41,13 @@ from mgl.memories.mnemis.edits import (
     Restore,
     turns_below,
 )
-from mgl.memories.mnemis.entities import count_together, describe_entities, find_names, match_names
+from mgl.memories.mnemis.entities import (
+    count_together,
+    describe_entities,
+    find_names,
+    match_names,
+    merge_entities,
+)
 from mgl.memories.mnemis.facts import FactMatcher, find_facts
 from mgl.memories.mnemis.forgetting import MnemisRedactor
 from mgl.memories.mnemis.hierarchy import (
@@ -98,7 +104,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
     ) -> None:
         del questions  # it is built for whatever may be asked
         super().__init__(tools, source, (), config, identity=identity)
-        self._made_for: dict[int, Fate] = {}
+        self._made_for: tuple[dict[int, Fate], int] = {}, 0
         self._reset_caches()
 
     def _reset_caches(self) -> None:
@@ -222,9 +228,10 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         return EpisodeReader(*about, failures)
 
     def _check_deletions(self) -> None:
-        """Reset the caches if something was deleted since they were made."""
-        if self._made_for != self._log.fates:
-            self._made_for = dict(self._log.fates)
+        """Reset the caches if something was deleted or merged since they were made."""
+        now = dict(self._log.fates), len(self._log.state.merged)
+        if self._made_for != now:
+            self._made_for = now
             self._reset_caches()
 
     async def _renew_descriptions(self) -> bool:
@@ -274,7 +281,19 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
             return False
         return config.hierarchy == "incremental" or needs_rebuild(state)
 
-    # Deleting
+    # Control
+
+    async def merge(self, entity: str, other: str) -> None:
+        """Let an entity take in another, which is then gone; it has the descriptions of both.
+
+        InputError for one that does not exist.
+        """
+        async with self._writer() as log:
+            is_written = False
+            while not is_written:
+                draft = log.draft()
+                merge_entities(draft, entity, other)
+                is_written = log.write(draft)
 
     @classmethod
     def redactor(cls, config: Mapping[str, Any], gone: Gone, before: State) -> MnemisRedactor:

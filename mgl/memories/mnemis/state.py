@@ -187,7 +187,7 @@ class State:
     another. ``unread`` says for an episode how often its reading failed: 0 where it is yet to be
     read, None once it was. ``categorised`` is how many entities the hierarchy was last built or
     updated for, None after a deletion; ``failed_builds`` counts those since whose replies all
-    failed.
+    failed. ``merged`` says of entities that were merged away into which.
     """
 
     episodes: Table[int, Episode] = field(default_factory=Table)
@@ -199,6 +199,7 @@ class State:
     unread: Table[int, int | None] = field(default_factory=Table)
     categorised: int | None = 0
     failed_builds: int = 0
+    merged: Table[str, str] = field(default_factory=Table)
     lookups: Lookups = field(default_factory=Lookups, compare=False, repr=False)
 
     def facts_between(self, ends: frozenset[str]) -> list[Fact]:

@@ -1,8 +1,8 @@
-// Corrections by hand: GAM's topics are edited; of any conversation, what a node stands on is forgotten.
+// Corrections by hand: GAM's topics are edited, Mnemis' entities merged; of any conversation, what a node stands on is forgotten.
 
 import { button, make, many, shorten } from "./dom.js";
 import { api, fetchJson } from "./source.js";
-import { data } from "./state.js";
+import { data, drawable } from "./state.js";
 
 const post = (what, body) => fetchJson(api("memories", data.memory_id, what), body);
 
@@ -15,6 +15,7 @@ export function handEdits(element) {
   const what = isTopic ? { topics: [element.id] } : { turns: under.map(([id]) => id) };
   const name = isTopic ? "Forget…" : `Forget ${under.length > 1 ? "these turns" : "this turn"}…`;
   if (isTopic) place.append(button("Edit…", () => act(place, () => editTopic(place, element))));
+  if (data.memory === "mnemis" && element.node && listOthers(element).length) place.append(button("Merge…", () => mergeEntity(place, element)));
   if (under.length) place.append(button(name, () => act(place, () => forget(place, what))));
   return [place];
 }
@@ -33,9 +34,7 @@ async function editTopic(place, node) {
   const summary = make("textarea", { id: "summary", rows: 4 }, topic.summary);
   const keywords = make("input", { id: "keywords", value: topic.keywords.join(", ") });
   const frozen = make("input", { id: "frozen", type: "checkbox", checked: topic.frozen });
-  const others = data.nodes.filter(({ id }) => id !== node.id && held.topics[id] && !held.topics[id].frozen);
-  const option = ({ id, label }) => make("option", { value: id }, `${id} · ${shorten(label, 60)}`);
-  const other = make("select", { id: "merge" }, make("option", { value: "" }, "none"), ...others.map(option));
+  const other = choose(listOthers(node).filter(({ id }) => held.topics[id] && !held.topics[id].frozen));
   const form = make(
     "form",
     {},
@@ -56,14 +55,36 @@ async function editTopic(place, node) {
     if (words.join() !== topic.keywords.join()) body.keywords = words;
     if (frozen.checked !== topic.frozen) body.frozen = frozen.checked;
     if (other.value) body.merge = other.value;
-    act(place, async () => {
-      await post("edit", body);
-      location.reload();
-    });
+    save(place, body);
   });
   place.replaceChildren(form);
   summary.focus();
 }
+
+function mergeEntity(place, node) {
+  const other = choose(listOthers(node).sort((one, two) => one.label.localeCompare(two.label)));
+  const form = make("form", {}, make("label", { for: "merge" }, "Merge another entity into this one"), other, make("button", {}, "Save"));
+  other.required = true;
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    save(place, { topic: node.id, merge: other.value });
+  });
+  place.replaceChildren(form);
+  other.focus();
+}
+
+const listOthers = (node) => drawable.filter((each) => each !== node);
+
+function choose(nodes) {
+  const option = ({ id, label }) => make("option", { value: id }, `${shorten(label, 60)} (${id})`);
+  return make("select", { id: "merge" }, make("option", { value: "" }, "none"), ...nodes.map(option));
+}
+
+const save = (place, body) =>
+  act(place, async () => {
+    await post("edit", body);
+    location.reload();
+  });
 
 /** Say what would go, and delete it for good when that is confirmed. */
 async function forget(place, what) {

@@ -7,14 +7,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-import numpy as np
 import pytest
 
 from mgl.errors import InputError
 from mgl.memories.deletion import Forgotten
 from mgl.memories.gam import Gam
 from mgl.memories.gam.control import find_branch
-from mgl.memories.gam.state import VOCABULARY, Append, Consolidate, Link, State, Topic, raw_text
+from mgl.memories.gam.state import Append, Consolidate, Link, State, Topic
 from mgl.store import Store
 from mgl.types import Question, Turn
 from tests.memories.gam.conftest import replay
@@ -24,9 +23,9 @@ Open = Callable[..., Gam]
 THREE = talk(["a b c", "d e f"], ["g h i", "j k l"], ["m n o", "p q r"])
 
 
-async def built(memory_of: Open, **config: object) -> Gam:
+async def built(memory_of: Open) -> Gam:
     """Three topics of two turns each; t2 and t3 lead to all before them."""
-    memory = memory_of(THREE, engine(always([])), indicators="rules", partition="session", **config)
+    memory = memory_of(THREE, engine(always([])), indicators="rules", partition="session")
     await memory.build()
     await memory.flush()
     assert [topic.turns for topic in memory.state.topics.values()] == [(0, 1), (2, 3), (4, 5)]
@@ -115,33 +114,6 @@ async def test_a_topic_takes_in_another(memory_of: Open, store: Store) -> None:
     assert whole.marks.keys() == {*range(6)}
     assert not memory.state.links
     assert two.turns == (2, 3)
-
-
-async def test_what_was_merged_is_searched_linked_and_forgotten(
-    memory_of: Open, store: Store
-) -> None:
-    memory = await built(memory_of, anchoring="event")
-    assert (await memory.search(Question("a b c"), 1))[0].node_id == "D1:1"
-    first = memory.state.topics["t1"]
-    vectors = [first.summary, raw_text(first, THREE.turns)]
-    store.put_vectors("e", vectors, np.ones((2, 2), dtype=np.float32))
-    await memory.merge("t2", "t1")
-    await memory.merge("t3", "t2")
-    assert (await memory.search(Question("a b c"), 1))[0].node_id == "D1:1"
-    await memory.append(Turn("new", "Ann", "a b c", DAY + timedelta(9), "9"))
-    await memory.flush()
-    assert {(link.source, link.target) for link in memory.state.links} == {("t4", "t3")}
-
-    gone = await memory.forget(["D1:1"])
-    assert (gone.removed, gone.stale, gone.calls) == ((), ("t3",), 1)
-    assert store.vectors("e", vectors) == [None, None]
-    assert memory.state.topics["t3"].turns == (1, 2, 3, 4, 5)
-    await memory.merge("t4", "t3")
-    assert (memory.state.topics["t4"].summary, memory.state.stale) == ("", {"t4"})
-    await memory.build()
-    assert memory.state.topics["t4"].summary.startswith("Bo: d e f\n")
-    assert VOCABULARY.replay(store.edits(memory.id)) == memory.state
-    assert (await memory.forget(topics=["t4"])).removed == ("t4",)
 
 
 def test_a_branch_is_every_later_topic_that_leads_to_it() -> None:

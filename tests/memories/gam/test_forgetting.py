@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from mgl.llm.base import Request
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.gam import Gam
-from mgl.memories.gam.state import VOCABULARY, Forget, State
+from mgl.memories.gam.state import VOCABULARY, Forget, State, raw_text
 from mgl.store import Store
 from mgl.store.deletion import MASK
 from mgl.types import Conversation, Question, Turn
@@ -24,19 +29,21 @@ GONE = "xylophone marmalade quixotic zeppelin"
 HELD = talk(["a b c", GONE, "d e f"], ["g h i", "j k l"])
 
 
-def check(memory: Gam, store: Store) -> None:
-    """Every turn is forgotten, in the buffer or in exactly one topic, in order; the log alone
-    gives the state; and what is gone is gone."""
+def check(memory: Gam, store: Store, *, ordered: bool = True) -> None:
+    """Every turn is forgotten, in the buffer or in exactly one topic, in order unless topics
+    were merged; the log alone gives the state; and what is gone is gone."""
     state = memory.state
     held = [number for topic in state.topics.values() for number in topic.turns]
     gone = [number for number in state.forgotten if number < state.turns]
     assert sorted([*held, *state.buffer, *gone]) == list(range(state.turns))
-    assert held == sorted(held)
-    assert not held or not state.buffer or held[-1] < state.buffer[0]
+    assert held == sorted(held) or not ordered
+    assert not held or not state.buffer or max(held) < state.buffer[0]
     assert all(topic.turns for topic in state.topics.values())
     assert all(set(topic.marks) <= set(topic.turns) for topic in state.topics.values())
     names = state.topics.keys()
     assert all(link.source in names and link.target in names for link in state.links)
+    assert len({frozenset((link.source, link.target)) for link in state.links}) == len(state.links)
+    assert all(link.source != link.target for link in state.links)
     assert state.stale <= names
     assert VOCABULARY.replay(store.edits(memory.id)) == state
     turns = memory.conversation.turns
@@ -117,6 +124,65 @@ async def test_a_shortened_topic_is_summarised_anew_from_what_is_left(
     await memory.build()
     assert len(asked.requests) == calls + 1
     check(memory, store)
+
+
+async def test_merged_topics_are_searched_and_forgotten_as_one(
+    memory_of: Open, store: Store
+) -> None:
+    said = talk(["a b c", f"{GONE} was seen in the garden behind the house"], ["g h"], ["x y"])
+    alone = engine(always([]), relation="unrelated")
+    options = {"partition": "session", "indicators": "rules", "anchoring": "event", "anchors": 1}
+    memory = memory_of(said, alone, **options)
+    state = await topics_of(memory)
+    assert (len(state.topics), state.links) == (3, ())
+    first = state.topics["t1"]
+    forms = [first.summary, raw_text(first, said.turns)]
+    assert forms[0] != forms[1]
+    store.put_vectors("e", forms, np.ones((2, 2), dtype=np.float32))
+    asked = Question(f"Who saw a {GONE.split()[0]}?")
+    assert (await memory.read(asked)).anchors == ("t1",)
+    await memory.merge("t2", "t1")
+    assert (await memory.read(asked)).anchors == ("t2",)
+    assert left(store.path, [GONE]) == [GONE]
+
+    gone = await memory.forget(["D1:2"])
+    assert (gone.removed, gone.stale, gone.calls) == ((), ("t2",), 1)
+    check(memory, store, ordered=False)
+    assert left(store.path, [*GONE.split()]) == []
+    assert store.vectors("e", forms) == [None, None]
+    await memory.merge("t3", "t2")
+    assert (memory.state.topics["t3"].summary, memory.state.stale) == ("", {"t3"})
+    await memory.build()
+    assert memory.state.topics["t3"].summary == "Ann: a b c\nAnn: g h\nAnn: x y"
+    check(memory, store, ordered=False)
+
+
+@settings(
+    max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+async def test_merging_keeps_each_turn_in_one_topic(memory_of: Open, data: st.DataObject) -> None:
+    with TemporaryDirectory() as folder, Store.open(Path(folder) / "mgl.sqlite") as store:
+        said = talk(*(["a b", f"word{n}", "c d"] for n in range(4)))
+        memory = memory_of(
+            said, engine(always([])), at=store, partition="session", indicators="rules"
+        )
+        await topics_of(memory)
+        for step in range(5):
+            names = data.draw(st.permutations(sorted(memory.state.topics)))
+            held = [turn for turn in range(12) if turn not in memory.state.forgotten]
+            match data.draw(st.sampled_from("mmmfb")):
+                case "m" if len(names) > 1:
+                    both = {n for name in names[:2] for n in memory.state.topics[name].turns}
+                    await memory.merge(*names[:2])
+                    assert memory.state.topics[names[0]].turns == tuple(sorted(both))
+                case "f" if len(held) > 1:
+                    await memory.forget([said.turns[data.draw(st.sampled_from(held))].id])
+                case _:
+                    await memory.append(Turn(f"new{step}", "Bo", "a b", DAY + timedelta(9), "9"))
+                    await memory.build()
+                    assert memory.state.stale == frozenset()
+            check(memory, store, ordered=False)
 
 
 async def test_what_cannot_be_summarised_anew_is_not_asked_for_again(

@@ -10,10 +10,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import count
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mgl.errors import InputError
 from mgl.llm.client import Client
 from mgl.memories.base import Tools
 from mgl.memories.mnemis import Mnemis, MnemisConfig, facts
@@ -27,7 +29,7 @@ from mgl.memories.mnemis.edits import (
     apply,
     replay,
 )
-from mgl.memories.mnemis.state import Category, Entity, Episode, Fact, Mention, State
+from mgl.memories.mnemis.state import Category, Entity, Episode, Fact, Mention, State, node_text
 from mgl.observer import SILENT
 from mgl.retrieval.embedders import CachedEmbedder
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
@@ -176,6 +178,49 @@ async def test_a_name_that_only_the_deleted_episode_gives_goes(
     await memory.forget(["t0"])
     assert list(memory.state.entities["e2"].names) == ["Mel"]
     assert left(store.path, ["Melanie"]) == []
+    check(memory, store)
+
+
+@pytest.mark.parametrize("extraction", ["terms", "model"])
+async def test_an_entity_that_took_in_another_is_forgotten_with_its_turns(
+    memory_of: Open, store: Store, extraction: str
+) -> None:
+    memory = memory_of(talk(*SAID), extraction=extraction)
+    await memory.build()
+    asked = Question("Was Zanzibar hot?")
+    await memory.search(asked, 3)
+    ids = {entity.name: entity.id for entity in memory.state.entities.values()}
+    rome, other, quentin = ids["Rome"], ids["Zanzibar"], ids["Quentin"]
+    old = memory.state
+    moved = {each.id for each in old.facts.values() if other in each.ends}
+    form = node_text(old.entities[other])
+    store.put_vectors("e", [form], np.ones((1, 2), dtype=np.float32))
+    await memory.merge(rome, other)
+    check(memory, store)
+    assert store.edits(memory.id)[-2].payload == {"id": rome, "gone": other}
+    assert memory.state.categorised == len(memory.state.entities) == len(old.entities) - 1
+    made = memory.state.entities[rome]
+    assert (made.names, made.episodes) == (("Rome", "Zanzibar"), (0, 1, 2, 3))
+    assert moved
+    assert all(rome in memory.state.facts[each].ends for each in moved)
+    assert other not in {child for each in memory.state.layer(1) for child in each.children}  # type: ignore[union-attr]
+    index = await memory._update_index()
+    said = node_text(made)
+    assert index.search("entities", said, await index.embed(said), 1) == [rome]
+    await memory.build()
+    assert "Zanzibar" in memory.state.entities[rome].summary
+    with pytest.raises(InputError, match=f"no entity '{other}'"):
+        await memory.merge(rome, other)
+    with pytest.raises(InputError, match="cannot take in itself"):
+        await memory.merge(rome, rome)
+
+    await memory.forget(["t2"])
+    check(memory, store)
+    assert left(store.path, ["Zanzibar", "Quentin"]) == []
+    assert store.vectors("e", [form]) == [None]
+    assert memory.state.entities[rome].names == ("Rome",)
+    assert quentin not in memory.state.entities
+    await memory.build()
     check(memory, store)
 
 
