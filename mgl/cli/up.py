@@ -61,6 +61,7 @@ def up(
     from mgl.api.keys import Keys
     from mgl.api.server import check_host
     from mgl.models import shipped
+    from mgl.peers.listening import find_loop
 
     if stop:
         stopped = stop_detached("up", port)
@@ -78,7 +79,8 @@ def up(
         _print_keys(f"http://{HOST}:{port}", keys, tenant or ())
         say(f"stop it with `mgl up --stop --port {port}`; its log is {log}")
     else:
-        asyncio.run(_serve(choice, home, keys, host, port, rate, runs, tenant or ()))
+        with asyncio.Runner(loop_factory=find_loop()) as runner:
+            runner.run(_serve(choice, home, keys, host, port, rate, runs, tenant or ()))
 
 
 async def _serve(

@@ -2,12 +2,18 @@
 """What `mgl up` itself takes of a request, under load, and whether its memory stays flat.
 
     scripts/bench/load.py --seconds 60 --clients 64 --pace 1
+    scripts/bench/load.py --seconds 20 --clients 1 --pace 0 --turns 20 --only search
 
 A server in a process of its own, over an engine that answers at once and an embedder of hashed
 words, so that the time is mgl's: its door, its store, its retrieval. Each client has a conversation
 of its own, which begins with ``--turns`` turns (1,000 at most), and makes a request every
-``--pace`` seconds or so: 6 of 10 append, 2 search, 1 asks, 1 chats; 0 makes the next as soon as the
-last is answered. Prints errors, times, the server's processor time and its resident memory.
+``--pace`` seconds or so: 6 of 10 append, 2 search, 1 asks, 1 chats, or all are of one kind
+(``--only``); 0 makes the next as soon as the last is answered.
+
+Prints errors, the times that clients wait, the server's own share of them (from a request's headers
+read to its answer's last byte handed over, measured in the server: neither the client's work, which
+the same cores do, nor the time until the server reads), the server's processor time and its
+resident memory.
 """
 
 from __future__ import annotations
@@ -22,7 +28,7 @@ import tempfile
 import time
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import numpy as np
@@ -34,7 +40,12 @@ from mgl.api.server import Server
 from mgl.lab import Lab
 from mgl.lab.workplace import Workplace
 from mgl.llm.fakes import SchemaEngine
+from mgl.peers.listening import find_loop
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 KEY = "load"
 WORDS = "amber anchor basin candle cedar copper delta ember fern garden harbour island".split()
@@ -55,17 +66,45 @@ async def serve(home: Path) -> None:
             observer=Relay(),
         )
 
-    async with Server(home, Keys.open(home, KEY), open_lab, rate=0) as server:
+    async with Timed(home, Keys.open(home, KEY), open_lab, rate=0) as server:
         await server.open_tenant(OWNER)
         print(server.root, flush=True)
         await server.wait()
 
 
+class Timed(Server):
+    """A server that says in each answer how long it took, in milliseconds."""
+
+    def _make_app(self) -> Starlette:
+        app = super()._make_app()
+        app.add_middleware(Stopwatch)
+        return app
+
+
+class Stopwatch:
+    """Sets ``Server-Timing`` when the answer begins, which here is sent at once."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        start = time.perf_counter()
+
+        async def time_and_send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                took = f"all;dur={1000 * (time.perf_counter() - start):.3f}"
+                message["headers"].append((b"server-timing", took.encode()))
+            await send(message)
+
+        await self._app(scope, receive, time_and_send)
+
+
 class Load:
     """The clients, and what they measured."""
 
-    def __init__(self, root: str, seed: int, turns: int) -> None:
+    def __init__(self, root: str, seed: int, turns: int, mix: dict[str, int]) -> None:
         self.seconds: dict[str, list[float]] = defaultdict(list)
+        self.server_seconds: dict[str, list[float]] = defaultdict(list)
         self.errors: list[str] = []
         self._http = httpx.AsyncClient(
             base_url=root,
@@ -75,6 +114,7 @@ class Load:
         )
         self._seed = seed
         self._turns = turns
+        self._mix = mix
 
     async def begin(self, clients: int) -> None:
         """Begin each client's conversation, and make each kind of request once, unmeasured."""
@@ -89,6 +129,7 @@ class Load:
         for what in MIX:
             await self._do(what, "client-0", random.Random(self._seed))
         self.seconds.clear()
+        self.server_seconds.clear()
 
     async def run(self, clients: int, seconds: float, pace: float) -> None:
         end = time.monotonic() + seconds
@@ -100,7 +141,7 @@ class Load:
         await asyncio.sleep(draw.uniform(0, pace))
         while time.monotonic() < end:
             await asyncio.sleep(draw.uniform(0.5, 1.5) * pace)
-            await self._do(draw.choices([*MIX], [*MIX.values()])[0], name, draw)
+            await self._do(draw.choices([*self._mix], [*self._mix.values()])[0], name, draw)
 
     async def _do(self, what: str, name: str, draw: random.Random) -> None:
         text = _write_text(draw)
@@ -111,6 +152,8 @@ class Load:
             self.errors.append(f"{what}: {type(error).__name__}")
             return
         self.seconds[what].append(time.perf_counter() - start)
+        took = answer.headers["server-timing"].removeprefix("all;dur=")
+        self.server_seconds[what].append(float(took) / 1000)
         if answer.status_code >= 400:
             self.errors.append(f"{what}: {answer.status_code} {answer.text[:200]}")
 
@@ -143,6 +186,12 @@ def describe(seconds: list[float]) -> dict[str, float | int]:
     }
 
 
+def describe_kinds(seconds: dict[str, list[float]]) -> dict[str, Any]:
+    every = [each for times in seconds.values() for each in times]
+    kinds = sorted(seconds.items()) if len(seconds) > 1 else ()
+    return {"all": describe(every), **{what: describe(times) for what, times in kinds}}
+
+
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as home:
         server = subprocess.Popen(
@@ -150,7 +199,8 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         )
         try:
             assert server.stdout is not None
-            load = Load(server.stdout.readline().strip(), arguments.seed, arguments.turns)
+            mix = {arguments.only: 1} if arguments.only else MIX
+            load = Load(server.stdout.readline().strip(), arguments.seed, arguments.turns, mix)
             process = psutil.Process(server.pid)
             first = process.memory_info().rss
             seen: list[int] = []
@@ -175,7 +225,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         finally:
             server.terminate()
             server.wait()
-    every = [each for times in load.seconds.values() for each in times]
+    count = sum(map(len, load.seconds.values()))
     return {
         "clients": arguments.clients,
         "seconds": arguments.seconds,
@@ -184,10 +234,10 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         "load_average": psutil.getloadavg()[0],
         "errors": len(load.errors),
         "first_errors": load.errors[:3],
-        "all": describe(every),
-        **{what: describe(times) for what, times in sorted(load.seconds.items())},
+        "waited": describe_kinds(load.seconds),
+        "servers_share": describe_kinds(load.server_seconds),
         "cpu_ms_a_request": round(
-            1000 * (cpu.user + cpu.system - before.user - before.system) / len(every), 2
+            1000 * (cpu.user + cpu.system - before.user - before.system) / count, 2
         ),
         "resident_mb": [round(each / 1e6, 1) for each in (first, *seen)],
     }
@@ -199,11 +249,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--pace", type=float, default=1.0)
     parser.add_argument("--turns", type=int, default=1)
+    parser.add_argument("--only", choices=MIX)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.serve is not None:
-        asyncio.run(serve(arguments.serve))
+        with asyncio.Runner(loop_factory=find_loop()) as runner:
+            runner.run(serve(arguments.serve))
     else:
         print(json.dumps(measure(arguments), indent=2))
 
