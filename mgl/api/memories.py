@@ -75,13 +75,7 @@ class Memories:
         They are stored when this returns (``Talk.add``).
         """
         found = await self._find_talk(name, kind, is_new=True)
-
-        def do() -> list[str]:
-            added = found.talk.add(turns)
-            found.talk.settle_later()
-            return [turn.id for turn in added]
-
-        return await asyncio.to_thread(do)
+        return [turn.id for turn in await found.talk.aadd(turns)]
 
     async def take_in_file(
         self, name: str, content: bytes, conversation: str | None, kind: str | None = None
@@ -171,7 +165,7 @@ class Memories:
         """Find turns of a conversation, or nodes of a document, the best first: citations."""
         found = await self._find_any(source)
         if isinstance(found, _Open):
-            cited = await asyncio.to_thread(found.talk.search, query, limit)
+            cited = await found.talk.asearch(query, limit)
             return [citation_json(each) for each in cited]
         nodes = await self.nodes(found.id)
 

@@ -11,7 +11,6 @@ It belongs to its lab, and can be used until the lab is closed.
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -113,7 +112,7 @@ class Talk:
         self._client = client
         self._store = store
         self._portal = portal
-        self._adding = threading.Lock()
+        self._adding = asyncio.Lock()
 
     @property
     def id(self) -> str:
@@ -189,16 +188,33 @@ class Talk:
         turn, unless that is long past. Safe from several threads. InputError as of ``append``,
         after the turns before it were added.
         """
-        with self._adding:
-            return [self._add(turn) for turn in turns]
+        return self.run(lambda: self._add_all(turns))
 
-    def _add(self, turn: Turn) -> Turn:
+    async def aadd(self, turns: Sequence[Turn]) -> list[Turn]:
+        """Add turns as ``add`` does, and begin what they make due as ``settle_later`` does."""
+
+        async def add() -> list[Turn]:
+            added = await self._add_all(turns)
+            await self.memory.settle_later()
+            return added
+
+        return await self._await(add)
+
+    async def _add_all(self, turns: Sequence[Turn]) -> list[Turn]:
+        added = []
+        async with self._adding:
+            for turn in turns:
+                added.append(await self._add(turn))
+                await asyncio.sleep(0)  # so that others have their turn
+        return added
+
+    async def _add(self, turn: Turn) -> Turn:
         now = turn.time or datetime.now().astimezone()
         session = turn.session or self.choose_session(now)
         while True:
             filled = replace(turn, id=turn.id or self.choose_id(), time=now, session=session)
             try:
-                self.take_in([filled])
+                await self.memory.take_in([filled])
             except InputError:
                 if turn.id or not turn.text.strip():
                     raise
@@ -209,6 +225,11 @@ class Talk:
         """Find the turns that answer a question, the best first, without an answer."""
         asked = as_question(question, is_talk=True)
         return self.run(lambda: self.memory.search(asked, limit))
+
+    async def asearch(self, question: str | Question, limit: int = 10) -> tuple[Citation, ...]:
+        """Find turns as ``search`` does."""
+        asked = as_question(question, is_talk=True)
+        return await self._await(lambda: self.memory.search(asked, limit))
 
     def choose_id(self) -> str:
         """Choose an id for the next turn that neither a turn nor a reply (``ID+``) has."""
@@ -362,6 +383,13 @@ class Talk:
     def run(self, make: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
         """Run one of the memory's coroutines and return its result."""
         return self._portal.run(make)
+
+    async def _await(self, make: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
+        """Await one of the memory's coroutines; it goes on to its end if the caller is cancelled.
+
+        No thread waits for it, as one does with ``run``.
+        """
+        return await asyncio.shield(asyncio.wrap_future(self._portal.submit(make)))
 
     def _count(self, answer: Answer, usage: Usage) -> AskResult:
         return AskResult(answer, self.id, self.stats(), usage)

@@ -258,6 +258,7 @@ class Log(Generic[EditT, StateT]):
         self._ends: list[int] = []
         self._firsts: list[int] = []
         self._is_open = False
+        self._changes: tuple[int, int] | None = None
         self._catching_up = threading.Lock()
 
     def open(self, record: Callable[[], MemoryRecord]) -> None:
@@ -275,9 +276,13 @@ class Log(Generic[EditT, StateT]):
     def catch_up(self) -> None:
         """Apply what the log has and the state lacks; read the turns that are new."""
         with self._catching_up:
+            changes = self._store.count_changes()  # before they are read
+            if changes == self._changes:
+                return
             self._read_edits()
             if isinstance(self._source, Conversation):
                 self._read_turns()
+            self._changes = changes
 
     def _read_edits(self) -> None:
         steps = self._store.steps(self.identity)

@@ -19,7 +19,7 @@ import hashlib
 import math
 import threading
 from array import array
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Self
@@ -100,6 +100,11 @@ class LexicalIndex:
 
     def __contains__(self, identity: object) -> bool:
         return identity in self._current().slots
+
+    @property
+    def known(self) -> KeysView[int]:
+        """All ids, in any order; they grow with the index."""
+        return self._current().slots.keys()
 
     @property
     def ids(self) -> NDArray[np.int64]:

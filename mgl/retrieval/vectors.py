@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import KeysView, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +66,11 @@ class VectorIndex:
 
     def __contains__(self, identity: object) -> bool:
         return identity in self._current()
+
+    @property
+    def known(self) -> KeysView[int]:
+        """All ids, in any order; they grow with the index."""
+        return self._current().keys()
 
     @property
     def ids(self) -> NDArray[np.int64]:

@@ -65,6 +65,12 @@ class DatabaseFile:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def count_changes(self) -> tuple[int, int]:
+        """Numbers that are others after each change to the file, by this process or another."""
+        with self._read() as connection:
+            (others,) = connection.execute("PRAGMA data_version").fetchone()
+            return others, connection.total_changes
+
     @contextmanager
     def _read(self) -> Iterator[sqlite3.Connection]:
         with self._lock, _store_errors(self.path):

@@ -151,19 +151,23 @@ class Reader:
         }
         owners.update(dict.fromkeys(state.buffer))
         numbers = sorted(n for n in owners if not recent or n < recent[0])
-        factors = [self._find_factors(number, owners[number], implied) for number in numbers]
-        weights = np.array([prod(each.values()) for each in factors], dtype=np.float64)
+        fired = [self._find_fired(number, owners[number], implied) for number in numbers]
+        weights = self._weigh(fired)
         chances = await self._chances(question.text, numbers, weights)
-        events = [
-            Event(number, owners[number], likely, likely * weight, tuple(fired))
-            for number, likely, weight, fired in zip(
-                numbers, chances.tolist(), weights.tolist(), factors, strict=True
+        scores = chances * weights
+        best = np.argsort(-scores, kind="stable")[: config.k].tolist()
+        kept = tuple(
+            Event(
+                numbers[place],
+                owners[numbers[place]],
+                float(chances[place]),
+                float(scores[place]),
+                fired[place],
             )
-        ]
-        events.sort(key=lambda event: (-event.score, event.turn))
-        counts = Counter(name for event in events for name in event.fired)
-        kept = tuple(events[: config.k])
-        return Reading(kept, tuple(anchors), tuple(expanded), len(events), implied, counts)
+            for place in best
+        )
+        counts = Counter(chain.from_iterable(fired))
+        return Reading(kept, tuple(anchors), tuple(expanded), len(numbers), implied, counts)
 
     async def _anchors(self, question: str) -> list[str]:
         """The topics most like the question (Eq. 9), the best first."""
@@ -212,23 +216,30 @@ class Reader:
             gone=self._state.forgotten,
         )
 
-    def _find_factors(self, number: int, topic: str | None, implied: Implied) -> dict[str, float]:
-        """The β of the indicators that hold for an event."""
-        config, turn = self._config, self._turns[number]
-        if config.without == "mfr":
-            return {}
+    def _weigh(self, fired: Sequence[tuple[str, ...]]) -> Scores:
+        """The product of the β of the indicators that hold for each event."""
+        config = self._config
+        betas = {"time": config.beta_time, "role": config.beta_role, "conf": config.beta_conf}
+        products = {names: prod(betas[name] for name in names) for names in set(fired)}
+        return np.array([products[names] for names in fired], dtype=np.float64)
+
+    def _find_fired(self, number: int, topic: str | None, implied: Implied) -> tuple[str, ...]:
+        """The indicators that hold for an event."""
+        turn = self._turns[number]
+        if self._config.without == "mfr":
+            return ()
         if topic is None:
             marks = self._search.mark(number)
         else:
             marks = self._state.topics[topic].marks.get(number, Marks())
-        factors: dict[str, float] = {}
+        fired: tuple[str, ...] = ()
         if matches_time(marks, turn, implied):
-            factors["time"] = config.beta_time
+            fired += ("time",)
         if turn.speaker in implied.speakers:
-            factors["role"] = config.beta_role
+            fired += ("role",)
         if marks.consistent:
-            factors["conf"] = config.beta_conf
-        return factors
+            fired += ("conf",)
+        return fired
 
 
 def find_judge(tools: Tools, config: GamConfig) -> Reranker:

@@ -15,6 +15,7 @@ from math import log
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mgl.memories.base import Tools
 from mgl.memories.gam.config import GamConfig
@@ -29,6 +30,7 @@ from mgl.types import Turn
 
 EVENTS_A_TOPIC = 10  # that are looked at first, for each topic that is wanted
 StopWords = Literal["en", "english_plus"]
+Vector = NDArray[np.float32]
 
 
 def search_text(topic: Topic, turns: Sequence[Turn]) -> str:
@@ -60,6 +62,7 @@ class Search:
         self._owned: Table[str, Topic] = Table()
         self._owners: dict[int, str] = {}
         self._marks: dict[int, Marks] = {}
+        self._asked: tuple[str | None, Vector] = None, np.zeros(0, dtype=np.float32)
 
     def follow(self, state: State, turns: Sequence[Turn]) -> None:
         """Search what the memory, or a draft, holds now; rows are added when they are searched."""
@@ -91,8 +94,10 @@ class Search:
 
         def compare() -> Scores:
             self._add_lines()
-            return self._lines.scores(query, numbers).astype(np.float64)
+            return self._lines.scores(self._embed(query), numbers).astype(np.float64)
 
+        if self._asked[0] == query:  # nothing is left that takes long
+            return compare()
         return await asyncio.to_thread(compare)
 
     async def rank_by_events(self, query: str, k: int) -> list[str]:
@@ -100,7 +105,7 @@ class Search:
 
         def compare() -> list[str]:
             self._add_lines()
-            vector = self._embedder.embed([query], task="query")[0]
+            vector = self._embed(query)
             owners, count = self._find_owners(), EVENTS_A_TOPIC * k
             while True:
                 hits = self._lines.search(vector, count)
@@ -147,12 +152,20 @@ class Search:
 
         return await asyncio.to_thread(compare)
 
+    def _embed(self, query: str) -> Vector:
+        """The vector of a query; the last one is kept, since a reading compares it twice."""
+        asked, vector = self._asked
+        if asked != query:
+            vector = self._embedder.embed([query], task="query")[0]
+            self._asked = query, vector
+        return vector
+
     def _add_words(self) -> None:
-        missing = _find_missing(self._words, len(self._turns), ())
+        missing = _find_missing(self._words.known, len(self._turns), ())
         add_words(self._words, self._turns, missing, self._state.forgotten)
 
     def _add_lines(self) -> None:
-        missing = _find_missing(self._lines, len(self._turns), self._state.forgotten)
+        missing = _find_missing(self._lines.known, len(self._turns), self._state.forgotten)
         self._lines.extend({number: self._turns[number].line for number in missing})
 
     def _add_topics(self) -> None:
@@ -181,15 +194,13 @@ class Search:
         return self._owners
 
 
-def _find_missing(
-    index: LexicalIndex | VectorIndex, count: int, gone: Collection[int]
-) -> list[int]:
-    """The turns below ``count`` that an index lacks, in order; none that were deleted."""
-    last = takewhile(lambda number: number not in index, reversed(range(count)))
+def _find_missing(known: Collection[int], count: int, gone: Collection[int]) -> list[int]:
+    """The turns below ``count`` that are not known, in order; none that were deleted."""
+    last = takewhile(lambda number: number not in known, reversed(range(count)))
     missing = [number for number in last if number not in gone]
-    if len(index) + len(missing) + len(gone) == count:
+    if len(known) + len(missing) + len(gone) == count:
         return missing[::-1]
-    return sorted(set(range(count)).difference(gone, index.ids.tolist()))
+    return sorted(set(range(count)).difference(gone, known))
 
 
 class WordSpread:

@@ -221,7 +221,7 @@ async def test_a_step_written_while_the_log_is_read_is_taken_once(
     reader = memory_of(Conversation.named("t"))
     with Store.open(store.path) as other:
         await memory_of(Conversation.named("t"), at=other).append(said[0])
-        known_steps, talk = store.steps, reader.conversation.id
+        known_steps, talk = store.steps, Conversation.named("t").id
 
         def steps_then_another(memory_id: str) -> int:
             known, number = known_steps(memory_id), len(other.turns(talk))
