@@ -160,8 +160,9 @@ async def test_what_goes_wrong_is_said(serve: Serve) -> None:
         client = Client(**connect(served))
         with pytest.raises(NotServed, match="there is no memory 'diary'"):
             client.search("diary", "horse", 3)
+        client.add("diary", [])
         with pytest.raises(UsageError, match="gave 400"):
-            client.add("diary", [])
+            client.search("diary", "horse", 0)
         with pytest.raises(UsageError, match="key is not right"):
             Client(served.base_url, "wrong").turns("diary")
         # Without a key it is the home's, which the server has, too.
