@@ -11,8 +11,8 @@ of its own, which begins with ``--turns`` turns (1,000 at most), and makes a req
 (``--only``); 0 makes the next as soon as the last is answered.
 
 Prints errors, the times that clients wait, the server's own share of them (from a request's headers
-read to its answer's last byte handed over, measured in the server: neither the client's work, which
-the same cores do, nor the time until the server reads), the server's processor time and its
+read to its answer's first byte handed over, measured in the server: neither the client's work,
+which the same cores do, nor the time until the server reads), the server's processor time and its
 resident memory.
 """
 
