@@ -358,8 +358,8 @@ class Talk:
     def merge(self, topic: str, other: str, *, summary: str | None = None) -> None:
         """Let a topic of GAM or an entity of Mnemis take in another, which is then gone.
 
-        What belongs to that moves. Without a ``summary`` a topic has both, one after the other; an
-        entity is described again with the next build. InputError where a topic is frozen.
+        What belongs to that moves. Without a ``summary`` it has both, one after the other; where
+        one of the two waits for a description, so does it. InputError where a topic is frozen.
         """
         self.edit(topic, merge=other, summary=summary)
 
