@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import shutil
 import socket
+import subprocess
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -21,6 +23,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from platformdirs import user_data_path
+from tab import Tab, open_tab
 from typer.testing import CliRunner, Result
 
 from mgl.cli.app import app
@@ -177,6 +180,34 @@ def minilm_weights(pytestconfig: pytest.Config) -> Path:
         return fetch_weights(profile, _weights_cache(pytestconfig))
     except ResourceUnreachable as error:
         pytest.skip(f"weights of all-minilm-l6-v2: {error}")
+
+
+@pytest.fixture(scope="session")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
+    """A tab of the one browser that these tests share: starting one takes seconds."""
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        pytest.skip("no Chromium on this machine")
+    with open_tab(found, tmp_path_factory.mktemp("browser")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The script of axe, a checker of accessibility, as the lock in tests/web pins it."""
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("no npm on this machine")
+    folder = tmp_path_factory.mktemp("axe")
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(Path(__file__).parent / "web" / name, folder)
+    done = subprocess.run(
+        [npm, "ci", "--ignore-scripts"], cwd=folder, capture_output=True, timeout=120, check=False
+    )
+    if done.returncode:
+        pytest.skip("axe-core cannot be fetched from the registry of npm")
+    return (folder / "node_modules/axe-core/axe.min.js").read_text(encoding="utf-8")
 
 
 @pytest.fixture

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from pathlib import Path
 
 import httpx
 import pytest
-from tab import Tab, open_tab
+from tab import Tab
 
 from mgl.api.inspector import INSPECTOR
 from mgl.api.keys import OWNER
 from tests.api.conftest import Serve, Served
 from tests.api.test_rest import HORSE, client, finish
 from tests.cli.server import story
-from tests.web.conftest import chromium  # noqa: F401
+from tests.web.browser import led
 
 ATTACK = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
 
@@ -88,34 +87,29 @@ async def tell(served: Served, name: str = "diary", memory: str = "gam") -> None
 
 
 @pytest.mark.browser
-async def test_a_reader_finds_asks_and_corrects_a_memory(
-    serve: Serve,
-    chromium: str,  # noqa: F811
-    tmp_path: Path,
-) -> None:
+async def test_a_reader_finds_asks_and_corrects_a_memory(serve: Serve, tab: Tab) -> None:
     async with serve() as served:
         await tell(served)
-        await asyncio.to_thread(_read, served.root, served.key, chromium, tmp_path)
+        await asyncio.to_thread(_read, tab, served.root, served.key)
 
 
-def _read(root: str, key: str, browser: str, folder: Path) -> None:
-    with open_tab(browser, folder) as tab:
-        _enter(tab, root, key)
-        tab.run("document.querySelector('tbody a').click()")
-        tab.wait("location.pathname.endsWith('memory') && document.documentElement.dataset.ready")
-        assert ATTACK in tab.run("document.querySelector('#text').textContent")
-        assert tab.run("document.title") == "diary · mgl"
-        assert tab.run("document.querySelectorAll('#text img, #text script').length") == 0
-        tab.run("document.querySelector('#question').focus()")
-        for sign in "What is the horse called?":
-            tab.press(sign)
-        tab.press("Enter", 13)
-        assert tab.wait("document.querySelector('.chip')?.title") == HORSE
-        assert tab.run("document.querySelector('.answer').textContent") == HORSE
-        assert tab.run("[...CSS.highlights.get('passage')].join()") == HORSE
-        _correct(tab)
-        _say(tab, "I sold the cart")
-        _begin(tab, f"{root}/inspect/")
+def _read(tab: Tab, root: str, key: str) -> None:
+    _enter(tab, root, key)
+    tab.run("document.querySelector('tbody a').click()")
+    tab.wait("location.pathname.endsWith('memory') && document.documentElement.dataset.ready")
+    assert ATTACK in tab.run("document.querySelector('#text').textContent")
+    assert tab.run("document.title") == "diary · mgl"
+    assert tab.run("document.querySelectorAll('#text img, #text script').length") == 0
+    tab.run("document.querySelector('#question').focus()")
+    for sign in "What is the horse called?":
+        tab.press(sign)
+    tab.press("Enter", 13)
+    assert tab.wait("document.querySelector('.chip')?.title") == HORSE
+    assert tab.run("document.querySelector('.answer').textContent") == HORSE
+    assert tab.run("[...CSS.highlights.get('passage')].join()") == HORSE
+    _correct(tab)
+    _say(tab, "I sold the cart")
+    _begin(tab, f"{root}/inspect/")
 
 
 def _enter(tab: Tab, root: str, key: str) -> None:
@@ -130,10 +124,8 @@ def _enter(tab: Tab, root: str, key: str) -> None:
 
 def _say(tab: Tab, words: str) -> None:
     """Say something, and see it and the reply above, and in the text."""
-    tab.run("window.asItWas = true")
     tab.run(f"document.querySelector('#question').value = {words!r}")
-    tab.run("document.querySelector('#say').click()")
-    tab.wait("!window.asItWas && document.documentElement.dataset.ready")
+    led(tab, "document.querySelector('#say').click()")
     reply = tab.run("document.querySelector('.asked[open] .answer').textContent")
     assert tab.run("document.querySelector('.asked[open] h2').textContent") == words
     noted = tab.run("document.querySelector('.asked[open] .ground').textContent")
@@ -164,9 +156,7 @@ def _correct(tab: Tab) -> None:
     tab.wait("!!document.querySelector('#summary')")
     tab.run("document.querySelector('#summary').value = 'Star is a horse.'")
     tab.run("document.querySelector('#frozen').checked = true")
-    tab.run("window.asItWas = true")
-    tab.run("document.querySelector('.by-hand form').requestSubmit()")
-    tab.wait("!window.asItWas && document.documentElement.dataset.ready")
+    led(tab, "document.querySelector('.by-hand form').requestSubmit()")
     assert "Star is a horse." in tab.run("document.querySelector('#detail').textContent")
     tab.run("document.querySelector('#views [value=log]').click()")
     tab.wait("document.querySelectorAll('#log-rows details').length > 3")
@@ -178,9 +168,7 @@ def _correct(tab: Tab) -> None:
     assert tab.run("document.querySelector('#merge').options.length") == 2
     tab.run("document.querySelector('#frozen').checked = false")
     tab.run("document.querySelector('#merge').value = 't2'")
-    tab.run("window.asItWas = true")
-    tab.run("document.querySelector('.by-hand form').requestSubmit()")
-    tab.wait("!window.asItWas && document.documentElement.dataset.ready")
+    led(tab, "document.querySelector('.by-hand form').requestSubmit()")
     assert "Star is a horse. " in tab.run("document.querySelector('#detail').textContent")
     tab.run("document.querySelector('#views [value=timeline]').click()")
     assert tab.run("document.querySelectorAll('#timeline a').length") == 1
@@ -188,39 +176,32 @@ def _correct(tab: Tab) -> None:
 
 @pytest.mark.browser
 async def test_a_reader_merges_entities_and_forgets_the_turn_that_one_stands_on(
-    serve: Serve,
-    chromium: str,  # noqa: F811
-    tmp_path: Path,
+    serve: Serve, tab: Tab
 ) -> None:
     async with serve() as served:
         await tell(served, memory="mnemis")
         address = f"{served.root}/inspect/memory?id=diary#key={served.key}"
-        await asyncio.to_thread(_forget, address, chromium, tmp_path)
+        await asyncio.to_thread(_forget, tab, address)
         async with client(served) as http:
             page = (await http.get("/api/memories/diary/page")).text
         assert HORSE not in page
         assert "I painted" in page
 
 
-def _forget(address: str, browser: str, folder: Path) -> None:
+def _forget(tab: Tab, address: str) -> None:
     first = (
         f"[...document.querySelectorAll('#text mark')].find((e) => {HORSE!r}.includes(e.innerText))"
     )
-    with open_tab(browser, folder) as tab:
-        tab.show(address)
-        tab.run(f"{first}.click()")
-        tools = "document.querySelector('.by-hand').textContent"
-        assert tab.run(tools) == "Merge…Forget this turn…"
-        tab.run("document.querySelector('.by-hand button').click()")
-        tab.run("document.querySelector('#merge').selectedIndex = 1")
-        tab.run("window.asItWas = true")
-        tab.run("document.querySelector('.by-hand form').requestSubmit()")
-        tab.wait("!window.asItWas && document.documentElement.dataset.ready")
-        tab.run(f"{first}.click()")
-        assert tab.run(tools) == "Forget this turn…"
-        tab.run("document.querySelector('.by-hand button').click()")
-        said = tab.wait("document.querySelector('.by-hand p')?.textContent")
-        assert said == "1 turn and what was made of it are deleted for good."
-        tab.run("window.asItWas = true")
-        tab.run("document.querySelector('.by-hand button').click()")
-        tab.wait("!window.asItWas && document.documentElement.dataset.ready")
+    tab.show(address)
+    tab.run(f"{first}.click()")
+    tools = "document.querySelector('.by-hand').textContent"
+    assert tab.run(tools) == "Merge…Forget this turn…"
+    tab.run("document.querySelector('.by-hand button').click()")
+    tab.run("document.querySelector('#merge').selectedIndex = 1")
+    led(tab, "document.querySelector('.by-hand form').requestSubmit()")
+    tab.run(f"{first}.click()")
+    assert tab.run(tools) == "Forget this turn…"
+    tab.run("document.querySelector('.by-hand button').click()")
+    said = tab.wait("document.querySelector('.by-hand p')?.textContent")
+    assert said == "1 turn and what was made of it are deleted for good."
+    led(tab, "document.querySelector('.by-hand button').click()")

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tab import Tab, open_tab
+from tab import Tab
 
 from mgl.api.runs import Runs
 from mgl.models.adapters import find_adapter, write_adapter
@@ -19,8 +19,7 @@ from mgl.training.records import Base, Trained, keep_training, read_course
 from tests.api.conftest import Serve
 from tests.api.test_rest import client
 from tests.evaluation.report.test_report import EVIL, run
-from tests.web.conftest import chromium  # noqa: F401
-from tests.web.test_axe import FIND, axe  # noqa: F401
+from tests.web.test_axe import FIND
 
 
 @pytest.fixture
@@ -138,49 +137,42 @@ async def test_only_the_owner_sees_them(serve: Serve, runs: Path, mgl_home: Path
 @pytest.mark.browser
 @pytest.mark.parametrize("dark", [False, True])
 async def test_a_reader_goes_through_them_by_keyboard(
-    serve: Serve,
-    runs: Path,
-    mgl_home: Path,
-    chromium: str,  # noqa: F811
-    axe: str,  # noqa: F811
-    tmp_path: Path,
-    dark: bool,
+    serve: Serve, runs: Path, mgl_home: Path, tab: Tab, axe: str, dark: bool
 ) -> None:
     """From the memories to a question's answers and to a training; axe finds nothing on the way."""
     train(mgl_home)
     async with serve(runs=runs) as served:
         address = f"{served.root}/inspect/#key={served.key}"
-        await asyncio.to_thread(_read, address, chromium, tmp_path, axe, dark)
+        await asyncio.to_thread(_read, tab, address, axe, dark)
 
 
-def _read(address: str, browser: str, folder: Path, axe: str, dark: bool) -> None:  # noqa: F811
-    with open_tab(browser, folder) as tab:
-        tab.show(address, size=(390, 844) if dark else (1440, 900), dark=dark)
-        _follow(tab, "Evaluations")
-        _check(tab, axe)
-        tab.run("document.querySelector('#search').focus()")
-        for sign in "SOME":
-            tab.press(sign)
-        shown = "[...document.querySelectorAll('tbody tr')].filter((e) => e.offsetHeight).length"
-        assert tab.run(shown) == 1
-        assert tab.run("document.querySelector('output').textContent") == "1 of 3"
-        tab.run("document.querySelector('#search').value = ''")
-        tab.run("document.querySelector('#search').dispatchEvent(new Event('input'))")
-        _follow(tab, "first")
-        assert tab.run("document.querySelector('h2').textContent") == "locomo"
-        tab.run("document.querySelector('.questions summary').focus()")
-        tab.press("Enter", 13)
-        assert EVIL[:8] in tab.wait("document.querySelector('.cards')?.textContent")
-        assert "Gold answer" in tab.run("document.querySelector('.card').textContent")
-        assert tab.run("document.querySelectorAll('main script, main img').length") == 0
-        _check(tab, axe)
-        _follow(tab, "Trainings")
-        _check(tab, axe)
-        _follow(tab, "mine")
-        assert tab.run("document.querySelectorAll('.curve circle').length") == 4
-        assert "0.2500" in tab.run("document.querySelector('tbody').textContent")
-        assert tab.run("document.documentElement.scrollWidth <= innerWidth")
-        _check(tab, axe)
+def _read(tab: Tab, address: str, axe: str, dark: bool) -> None:
+    tab.show(address, size=(390, 844) if dark else (1440, 900), dark=dark)
+    _follow(tab, "Evaluations")
+    _check(tab, axe)
+    tab.run("document.querySelector('#search').focus()")
+    for sign in "SOME":
+        tab.press(sign)
+    shown = "[...document.querySelectorAll('tbody tr')].filter((e) => e.offsetHeight).length"
+    assert tab.run(shown) == 1
+    assert tab.run("document.querySelector('output').textContent") == "1 of 3"
+    tab.run("document.querySelector('#search').value = ''")
+    tab.run("document.querySelector('#search').dispatchEvent(new Event('input'))")
+    _follow(tab, "first")
+    assert tab.run("document.querySelector('h2').textContent") == "locomo"
+    tab.run("document.querySelector('.questions summary').focus()")
+    tab.press("Enter", 13)
+    assert EVIL[:8] in tab.wait("document.querySelector('.cards')?.textContent")
+    assert "Gold answer" in tab.run("document.querySelector('.card').textContent")
+    assert tab.run("document.querySelectorAll('main script, main img').length") == 0
+    _check(tab, axe)
+    _follow(tab, "Trainings")
+    _check(tab, axe)
+    _follow(tab, "mine")
+    assert tab.run("document.querySelectorAll('.curve circle').length") == 4
+    assert "0.2500" in tab.run("document.querySelector('tbody').textContent")
+    assert tab.run("document.documentElement.scrollWidth <= innerWidth")
+    _check(tab, axe)
 
 
 def _follow(tab: Tab, name: str) -> None:
@@ -194,7 +186,7 @@ def _follow(tab: Tab, name: str) -> None:
     tab.wait("!window.asItWas && document.documentElement.dataset.ready")
 
 
-def _check(tab: Tab, axe: str) -> None:  # noqa: F811
+def _check(tab: Tab, axe: str) -> None:
     tab.run(f"{axe}; 0")
     found: Any = tab.run(FIND)
     assert found == [], tab.run("location.href")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 
 import pytest
@@ -39,14 +38,6 @@ def people_and_things(document: Document, *, may: int) -> tuple[ViewNode, ...]:
             ("may", "May", may),
         )
     )
-
-
-@pytest.fixture(scope="session")
-def chromium() -> str:
-    for name in ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"):
-        if (found := shutil.which(name)) is not None:
-            return found
-    pytest.skip("no Chromium on this machine")
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tab import Tab
 
 from mgl.memories.view import GraphView
 from mgl.web.export import to_html
@@ -14,10 +15,10 @@ pytestmark = pytest.mark.browser
 
 
 def test_hyperedges_are_areas_that_come_and_go(
-    chromium: str, tmp_path: Path, hypergraph: GraphView
+    tab: Tab, tmp_path: Path, hypergraph: GraphView
 ) -> None:
     said = driven(
-        chromium,
+        tab,
         tmp_path,
         to_html(hypergraph),
         """
@@ -31,13 +32,13 @@ def test_hyperedges_are_areas_that_come_and_go(
         said.first = [size(first), one("#step-said").textContent];
         const places = first.get("p0");
         click(places[0]);
-        said.area = [title(), win.location.hash];
+        said.area = [title(), location.hash];
         said.joins = all("#detail li a").map((each) => each.textContent);
         said.gone = one("#detail dl").textContent.includes("step 2 of 2");
         said.label = one("#said").textContent;
         slide("1");
         said.closed = title();
-        win.location.hash = "#node=p0";
+        location.hash = "#node=p0";
         await rest(60);
         said.back = [title(), one("#step").value];
         slide("1");

@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from tab import Tab
 
 from mgl.memories.view import GraphView, ViewNode
 from mgl.store.records import EditRecord
@@ -19,9 +20,9 @@ pytestmark = pytest.mark.browser
 
 
 def test_a_node_named_in_the_address_is_open_with_its_passage(
-    chromium: str, tmp_path: Path, view: GraphView
+    tab: Tab, tmp_path: Path, view: GraphView
 ) -> None:
-    dom = dumped(chromium, tmp_path, to_html(view), "#node=n3")
+    dom = dumped(tab, tmp_path, to_html(view), "#node=n3")
     assert 'data-ready="true"' in dom
     assert re.search(r'<h2 dir="auto">The key is found</h2>', dom)
     quoted = re.search(r"<blockquote[^>]*>(.*?)</blockquote>", dom, re.S)
@@ -35,9 +36,9 @@ def test_a_node_named_in_the_address_is_open_with_its_passage(
     assert current.group(2).startswith("Ann found the key")
 
 
-def test_hostile_text_runs_nothing(chromium: str, tmp_path: Path, hostile: GraphView) -> None:
+def test_hostile_text_runs_nothing(tab: Tab, tmp_path: Path, hostile: GraphView) -> None:
     address = "#node=" + quote(visible(hostile.nodes[1].id), safe="")
-    dom = dumped(chromium, tmp_path, to_html(hostile), address)
+    dom = dumped(tab, tmp_path, to_html(hostile), address)
     assert 'data-ready="true"' in dom
     title = re.search(r"<title>(.*?)</title>", dom, re.S)
     assert title is not None
@@ -47,9 +48,9 @@ def test_hostile_text_runs_nothing(chromium: str, tmp_path: Path, hostile: Graph
     assert re.search(r'<h2 dir="auto">&lt;/title&gt;&lt;svg onload=1&gt;</h2>', dom)
 
 
-def test_clicks_keys_and_controls(chromium: str, tmp_path: Path, view: GraphView) -> None:
+def test_clicks_keys_and_controls(tab: Tab, tmp_path: Path, view: GraphView) -> None:
     said = driven(
-        chromium,
+        tab,
         tmp_path,
         to_html(view),
         """
@@ -57,7 +58,7 @@ def test_clicks_keys_and_controls(chromium: str, tmp_path: Path, view: GraphView
         const felt = feel();
         said.felt = [...felt.keys()].sort();
         click(felt.get("Ann")[0]);
-        said.clicked = [title(), win.location.hash];
+        said.clicked = [title(), location.hash];
         key(graph, "ArrowRight");
         said.heard = one("#said").textContent;
         key(graph, "Enter");
@@ -73,7 +74,7 @@ def test_clicks_keys_and_controls(chromium: str, tmp_path: Path, view: GraphView
         said.chip = [title(), inSight(one("mark.on"))];
         one("#detail ul a[data-ref=e2]").click();
         said.edge = [title(), one("#detail blockquote").textContent.slice(0, 9)];
-        key(page.body, "Escape");
+        key(document.body, "Escape");
         said.closed = all("#detail .index li").length;
         said.cited = all("#detail .index li.cited").map((each) => each.firstChild.textContent);
         const nodes = async () => (await rest(60), one("#stage").dataset.shown);
@@ -87,12 +88,12 @@ def test_clicks_keys_and_controls(chromium: str, tmp_path: Path, view: GraphView
         kinds[0].click();
         const places = one("#places");
         places.value = "1";
-        places.dispatchEvent(new win.Event("change"));
+        places.dispatchEvent(new Event("change"));
         said.places = [[...places.options].map((each) => each.label), await nodes()];
         places.value = "";
-        places.dispatchEvent(new win.Event("change"));
+        places.dispatchEvent(new Event("change"));
         one("#search").value = "KEY";
-        one("#search").dispatchEvent(new win.Event("input"));
+        one("#search").dispatchEvent(new Event("input"));
         said.found = [one("#found").textContent, all("#detail .index li").length];
         key(one("#search"), "Enter");
         said.jumped = title();
@@ -121,8 +122,8 @@ def test_clicks_keys_and_controls(chromium: str, tmp_path: Path, view: GraphView
     assert said["jumped"] == "The key is found"
 
 
-def test_what_was_asked_stands_above(chromium: str, tmp_path: Path, view: GraphView) -> None:
-    dom = dumped(chromium, tmp_path, to_html(view))
+def test_what_was_asked_stands_above(tab: Tab, tmp_path: Path, view: GraphView) -> None:
+    dom = dumped(tab, tmp_path, to_html(view))
     shown = re.sub(r"<[^>]*>", " ", dom.partition("<header>")[2].partition("</header>")[0])
     for words in (
         *view.questions,
@@ -141,7 +142,7 @@ def test_what_was_asked_stands_above(chromium: str, tmp_path: Path, view: GraphV
 
 
 def test_a_passage_that_no_node_stands_on_is_marked_by_its_characters(
-    chromium: str, tmp_path: Path
+    tab: Tab, tmp_path: Path
 ) -> None:
     """Also behind signs that take two units of a script's strings."""
     text = "👩 said: 👨‍👩‍👧 go.\n\nAnn 👩 went 👩 home 👩.\n"
@@ -151,23 +152,21 @@ def test_a_passage_that_no_node_stands_on_is_marked_by_its_characters(
     answer = Answer("Who?", "Ann.", None, (document.cite("turn 7", span),))
     nodes = (ViewNode("n", "entity", "She", "", document.span(0, 1), 0),)
     said = driven(
-        chromium,
+        tab,
         tmp_path,
         to_html(
             GraphView("m", "gam", "tiny", document, (), 1, nodes, (), (answer,)),
         ),
         """
         one(".chip").click();
-        const [range] = [...win.CSS.highlights.get("passage")];
+        const [range] = [...CSS.highlights.get("passage")];
         return [one(".chip").textContent, String(range)];
         """,
     )
     assert said == [f"1 turn 7 {start}–{span.end}", "went 👩 home"]
 
 
-def test_the_log_says_what_became_of_each_edit(
-    chromium: str, tmp_path: Path, view: GraphView
-) -> None:
+def test_the_log_says_what_became_of_each_edit(tab: Tab, tmp_path: Path, view: GraphView) -> None:
     spans = [node.span for node in view.nodes]
     edits = [
         EditRecord(0, "add_node", {"id": "n1", "label": "Ann"}, "applied", None, spans[1]),
@@ -175,7 +174,7 @@ def test_the_log_says_what_became_of_each_edit(
         *(EditRecord(2, "add_node", {"id": f"m{n}"}, "applied") for n in range(150)),
     ]
     said = driven(
-        chromium,
+        tab,
         tmp_path,
         to_html(view, edits),
         """
@@ -189,16 +188,16 @@ def test_the_log_says_what_became_of_each_edit(
         rows()[0].querySelector("summary").click();
         await rest(60);
         rows()[0].querySelector(".acts button:last-of-type").click();
-        said.node = win.location.hash;
+        said.node = location.hash;
         one("#log-which").value = "rejected";
-        one("#log-which").dispatchEvent(new win.Event("change"));
+        one("#log-which").dispatchEvent(new Event("change"));
         rows()[0].querySelector("summary").click();
         await rest(60);
         said.rejected = [rows().length, rows()[0].textContent];
         one("#log-which").value = "edits";
-        one("#log-which").dispatchEvent(new win.Event("change"));
+        one("#log-which").dispatchEvent(new Event("change"));
         one("#search").value = "m149";
-        one("#search").dispatchEvent(new win.Event("input"));
+        one("#search").dispatchEvent(new Event("input"));
         said.found = one("#log-count").textContent;
         return said;
         """,

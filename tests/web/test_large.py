@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 from frames import make_view
-from tab import open_tab
+from tab import Tab
 
 from mgl.web.export import to_html
+from tests.web.browser import shown
 
 pytestmark = pytest.mark.browser
 
@@ -33,46 +34,45 @@ POINT = """(type, x, y) => {
 FRAME = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
-def test_a_large_graph_moves_with_the_hand(chromium: str, tmp_path: Path) -> None:
-    path = tmp_path / "page.html"
-    path.write_text(to_html(make_view(2100)), encoding="utf-8")
-    with open_tab(chromium, tmp_path) as tab:
-        tab.show(path.as_uri())
-        tab.run(FRAME)
-        assert tab.run("document.querySelector('#stage').dataset.shown") == "2100"
-        middle, drawn = tab.run(PICTURE)
-        assert drawn > 5000
-        tab.run(f"({POINT})('pointerdown', 9, 9), ({POINT})('pointermove', 49, 9)")
-        tab.run(FRAME)
-        moved, _ = tab.run(PICTURE)
-        assert abs(moved - middle - 40) < 8
-        tab.run(f"({POINT})('pointerup', 49, 9)")
-        tab.wait(f"{PICTURE}[1] > 5000")
-        assert abs(tab.run(PICTURE)[0] - middle - 40) < 12
-        tab.run("document.querySelector('#detail a').click()")
-        tab.run(FRAME)
-        assert tab.run(PICTURE)[1] > 5000
-        assert 50 < tab.run(HAND)[1] < tab.run(PICTURE)[1]
-        assert tab.run("document.querySelector('#detail h2').textContent").startswith("Person ")
+@pytest.fixture(scope="module")
+def page() -> str:
+    return to_html(make_view(2100))
 
 
-def test_pointing_at_a_node_draws_it_alone(chromium: str, tmp_path: Path) -> None:
+def test_a_large_graph_moves_with_the_hand(tab: Tab, tmp_path: Path, page: str) -> None:
+    shown(tab, tmp_path, page)
+    tab.run(FRAME)
+    assert tab.run("document.querySelector('#stage').dataset.shown") == "2100"
+    middle, drawn = tab.run(PICTURE)
+    assert drawn > 5000
+    tab.run(f"({POINT})('pointerdown', 9, 9), ({POINT})('pointermove', 49, 9)")
+    tab.run(FRAME)
+    moved, _ = tab.run(PICTURE)
+    assert abs(moved - middle - 40) < 8
+    tab.run(f"({POINT})('pointerup', 49, 9)")
+    tab.wait(f"{PICTURE}[1] > 5000")
+    assert abs(tab.run(PICTURE)[0] - middle - 40) < 12
+    tab.run("document.querySelector('#detail a').click()")
+    tab.run(FRAME)
+    assert tab.run(PICTURE)[1] > 5000
+    assert 50 < tab.run(HAND)[1] < tab.run(PICTURE)[1]
+    assert tab.run("document.querySelector('#detail h2').textContent").startswith("Person ")
+
+
+def test_pointing_at_a_node_draws_it_alone(tab: Tab, tmp_path: Path, page: str) -> None:
     """All else stays as it is drawn, and is only seen fainter."""
-    path = tmp_path / "page.html"
-    path.write_text(to_html(make_view(2100)), encoding="utf-8")
-    with open_tab(chromium, tmp_path) as tab:
-        tab.show(path.as_uri())
-        tab.run(FRAME)
-        assert tab.run("getComputedStyle(document.querySelector('#far')).opacity") == "1"
-        tab.run("document.querySelector('#far').getContext('2d').fillRect(0, 0, 3, 3)")
-        tab.run("document.querySelector('#graph').focus()")
-        tab.press("ArrowRight", 39)
-        tab.run(FRAME)
-        assert float(tab.run("getComputedStyle(document.querySelector('#far')).opacity")) < 0.5
-        assert tab.run(HAND)[1] > 50
-        corner = "document.querySelector('#far').getContext('2d').getImageData(1, 1, 1, 1).data[3]"
-        assert tab.run(corner) == 255
-        tab.run("document.querySelector('#graph').blur()")
-        tab.run(FRAME)
-        assert tab.run("getComputedStyle(document.querySelector('#far')).opacity") == "1"
-        assert tab.run(f"{HAND}[1]") == 0
+    shown(tab, tmp_path, page)
+    tab.run(FRAME)
+    assert tab.run("getComputedStyle(document.querySelector('#far')).opacity") == "1"
+    tab.run("document.querySelector('#far').getContext('2d').fillRect(0, 0, 3, 3)")
+    tab.run("document.querySelector('#graph').focus()")
+    tab.press("ArrowRight", 39)
+    tab.run(FRAME)
+    assert float(tab.run("getComputedStyle(document.querySelector('#far')).opacity")) < 0.5
+    assert tab.run(HAND)[1] > 50
+    corner = "document.querySelector('#far').getContext('2d').getImageData(1, 1, 1, 1).data[3]"
+    assert tab.run(corner) == 255
+    tab.run("document.querySelector('#graph').blur()")
+    tab.run(FRAME)
+    assert tab.run("getComputedStyle(document.querySelector('#far')).opacity") == "1"
+    assert tab.run(f"{HAND}[1]") == 0

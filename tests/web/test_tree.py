@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tab import Tab
 
 from mgl.memories.view import GraphView
 from mgl.web.export import to_html
@@ -33,10 +34,10 @@ await rest(60);
 
 
 def test_the_tree_opens_selects_and_follows_the_steps(
-    chromium: str, tmp_path: Path, hierarchy: GraphView
+    tab: Tab, tmp_path: Path, hierarchy: GraphView
 ) -> None:
     said = driven(
-        chromium,
+        tab,
         tmp_path,
         to_html(replace(hierarchy, answers=())),
         TOOLS
@@ -47,18 +48,18 @@ def test_the_tree_opens_selects_and_follows_the_steps(
         said.note = one("#tree .note").textContent;
         said.top = row("The story").textContent.replace(/\\s+/g, " ").trim();
         await open(row("The story"));
-        said.opened = [rows(), title(), win.location.hash, on()];
+        said.opened = [rows(), title(), location.hash, on()];
         await open(row("Losses"));
         said.alone = [opened(), rows()];
         await open(row("People"));
         said.twice = rows().filter((each) => each === "Bo").length;
         await open(row("Bo"));
-        said.leaf = [title(), win.location.hash, on(), inSight(one("mark.on"))];
+        said.leaf = [title(), location.hash, on(), inSight(one("mark.on"))];
         said.links = all("#detail h3").map((each) => each.textContent);
         const story = row("The story");
         const name = story.querySelector("bdi");
         const once = { bubbles: true, cancelable: true, detail: 1 };
-        const pressed = () => name.dispatchEvent(new win.MouseEvent("click", once));
+        const pressed = () => name.dispatchEvent(new MouseEvent("click", once));
         pressed();
         await rest(60);
         said.named = [title(), story.parentElement.open];
@@ -107,10 +108,10 @@ def test_the_tree_opens_selects_and_follows_the_steps(
 
 
 def test_the_answer_in_sight_opens_its_paths(
-    chromium: str, tmp_path: Path, hierarchy: GraphView
+    tab: Tab, tmp_path: Path, hierarchy: GraphView
 ) -> None:
     said = driven(
-        chromium,
+        tab,
         tmp_path,
         to_html(hierarchy),
         TOOLS
@@ -120,10 +121,10 @@ def test_the_answer_in_sight_opens_its_paths(
         said.first = [opened(), reached()];
         await open(all("details.asked > summary")[0]);
         said.none = [opened(), reached()];
-        win.location.hash = "#node=key";
+        location.hash = "#node=key";
         await rest(60);
         said.found = [opened(), on()];
-        win.location.hash = "#node=ann";
+        location.hash = "#node=ann";
         await rest(60);
         said.moved = [opened(), on()];
         return said;
@@ -139,16 +140,16 @@ def test_the_answer_in_sight_opens_its_paths(
 
 @pytest.mark.parametrize("size", [(360, 740), (1000, 800), (1400, 900)])
 def test_a_tree_fits_the_window(
-    chromium: str, tmp_path: Path, hierarchy: GraphView, size: tuple[int, int]
+    tab: Tab, tmp_path: Path, hierarchy: GraphView, size: tuple[int, int]
 ) -> None:
     said = driven(
-        chromium,
+        tab,
         tmp_path,
         to_html(hierarchy),
         """
         await rest(200);
         const boxes = ["#tree", "#stage", "#text"].map((each) => one(each).getBoundingClientRect());
-        return { wide: page.documentElement.scrollWidth, high: boxes.map((box) => box.height) };
+        return { wide: document.documentElement.scrollWidth, high: boxes.map((box) => box.height) };
         """,
         size=size,
     )
