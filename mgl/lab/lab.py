@@ -24,9 +24,10 @@ from mgl import registry
 from mgl.errors import InputError, StoreError, UsageError
 from mgl.lab.estimates import describe_estimate, estimate_from_past
 from mgl.lab.model import ModelChoice, NoModel
-from mgl.lab.talk import UNKEPT, AnswerKeeper, Talk, as_question, make_awaitable
+from mgl.lab.talk import UNKEPT, AnswerKeeper, Talk, as_question
 from mgl.lab.workplace import DATABASE, OwnModels, Workplace
 from mgl.llm.calls import MemoryCallLog, content_hash
+from mgl.llm.concurrency import make_awaitable
 from mgl.memories.base import Memory, MemoryKind, Tools
 from mgl.memories.options import configure
 from mgl.memories.results import AskResult, BuildResult, MemorySummary, Stats

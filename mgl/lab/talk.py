@@ -16,13 +16,13 @@ from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from mgl.errors import InputError, UsageError
+from mgl.errors import InputError
 from mgl.llm.calls import Lineage, collect_lineages
 from mgl.llm.progress import listen
 from mgl.memories.results import AskResult, Stats
-from mgl.memories.talk import to_plain
+from mgl.memories.talk import Change, to_plain
 from mgl.memories.turns import AnswerStream, Say
 from mgl.types import Answer, Citation, Question, StageUsage, Turn, Usage
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from mgl.llm.client import Client
     from mgl.llm.concurrency import Portal
     from mgl.memories.deletion import Forgotten
-    from mgl.memories.gam import Gam
     from mgl.memories.talk import TalkMemory
     from mgl.observer import Observer
     from mgl.store import Store
@@ -40,20 +39,6 @@ NEW_SESSION: Final = timedelta(hours=1)
 UNKEPT: Final = "the answer was not stored: turns were deleted while the model was answering"
 
 ResultT = TypeVar("ResultT")
-P = ParamSpec("P")
-
-
-def make_awaitable(method: Callable[P, ResultT]) -> Callable[P, Coroutine[Any, Any, ResultT]]:
-    """Make the awaitable form of a method: it works in a thread while the caller's loop goes on.
-
-    A caller that is cancelled stops waiting; the work goes on to its end.
-    """
-
-    async def run(*arguments: P.args, **named: P.kwargs) -> ResultT:
-        return await asyncio.to_thread(method, *arguments, **named)
-
-    run.__doc__ = method.__doc__
-    return run
 
 
 def as_question(question: str | Question, *, is_talk: bool) -> Question:
@@ -282,15 +267,11 @@ class Talk:
         Adapters that were trained on the conversation are derived from it, too: which turn left
         what in their weights, nobody can say. UsageError for topics of a memory that has none.
         """
-        if not topics and branch_of is None:
-            found = self.run(lambda: self.memory.forget(turns, before=before, dry_run=dry_run))
-        else:
-            memory = self._require_topics()
-            found = self.run(
-                lambda: memory.forget(
-                    turns, topics, branch_of=branch_of, before=before, dry_run=dry_run
-                )
+        found = self.run(
+            lambda: self.memory.forget(
+                turns, topics=topics, branch_of=branch_of, before=before, dry_run=dry_run
             )
+        )
         if not found.turns:
             return found
         from mgl.models.adapters import list_trained_on, remove_adapter
@@ -316,40 +297,8 @@ class Talk:
 
         InputError for a topic that does not exist or is frozen; UsageError if the memory has none.
         """
-        from mgl.memories.mnemis import Mnemis
-
-        entities = self.memory
-        is_all = not unlink and all(each is None for each in (summary, keywords, frozen))
-        if merge is not None and is_all and isinstance(entities, Mnemis):
-            self.run(lambda: entities.merge(topic, merge))
-            return
-        memory = self._require_topics()
-
-        async def change() -> None:
-            if frozen is False:
-                await memory.freeze(topic, frozen=False)
-            if merge is not None:
-                await memory.merge(topic, merge, summary, keywords)
-            elif summary is not None or keywords is not None:
-                old = memory.export()["topics"].get(topic, {"summary": "", "keywords": ()})
-                text = old["summary"] if summary is None else summary
-                words = old["keywords"] if keywords is None else keywords
-                await memory.rewrite(topic, text, words)
-            for other in unlink:
-                await memory.unlink(topic, other)
-            if frozen:
-                await memory.freeze(topic)
-
-        self.run(change)
-
-    def _require_topics(self) -> Gam:
-        from mgl.memories.gam import Gam
-
-        if isinstance(self.memory, Gam):
-            return self.memory
-        raise UsageError(
-            "this memory has no topics", hint="only gam has; of mnemis, entities are merged"
-        )
+        change = Change(summary, keywords, frozen, unlink, merge)
+        self.run(lambda: self.memory.edit(topic, change))
 
     def freeze(self, topic: str, frozen: bool = True) -> None:
         """Keep a topic from being rewritten, linked anew or forgotten, or release it."""
@@ -366,11 +315,6 @@ class Talk:
     def export(self) -> dict[str, Any]:
         """All that the memory holds, as plain JSON values."""
         return self.memory.export()
-
-    aappend = make_awaitable(append)
-    aask = make_awaitable(ask)
-    areply = make_awaitable(reply)
-    asettle = make_awaitable(settle)
 
     def usage(self, seconds: float = 0.0) -> Usage:
         """Return what was used since the talk was opened; ``seconds`` is the caller's wall time."""

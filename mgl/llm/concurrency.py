@@ -1,4 +1,4 @@
-"""Calls in flight: shared, retried, done side by side, and run from synchronous code.
+"""Calls in flight: shared, retried, done side by side, run from synchronous code, and awaited.
 
 Nothing here bounds a call's time: ``mgl.llm.client`` sets the deadline.
 """
@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from concurrent.futures import Future, wait
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import Any, Final, Generic, ParamSpec, Self, TypeVar
 
 from mgl.errors import EngineError, EngineLost
 
@@ -23,6 +23,7 @@ _LONGEST_PAUSE_S: Final = 5.0
 
 Item = TypeVar("Item")
 ResultT = TypeVar("ResultT")
+P = ParamSpec("P")
 
 _log = logging.getLogger(__name__)
 
@@ -122,6 +123,19 @@ async def for_each(
         for one in workers:
             one.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
+
+
+def make_awaitable(method: Callable[P, ResultT]) -> Callable[P, Coroutine[Any, Any, ResultT]]:
+    """Make the awaitable form of a method: it works in a thread while the caller's loop goes on.
+
+    A caller that is cancelled stops waiting; the work goes on to its end.
+    """
+
+    async def run(*arguments: P.args, **named: P.kwargs) -> ResultT:
+        return await asyncio.to_thread(method, *arguments, **named)
+
+    run.__doc__ = method.__doc__
+    return run
 
 
 class Portal:

@@ -49,8 +49,6 @@ from mgl.memories.turns import (
 from mgl.store.deletion import Gone, Redaction
 from mgl.types import Answer, Citation, Conversation, Document, Question, Turn
 
-__all__ = ["Recall", "TalkMemory"]
-
 ConfigT = TypeVar("ConfigT", bound=BaseModel)
 EditT = TypeVar("EditT")
 StateT = TypeVar("StateT")
@@ -80,6 +78,22 @@ class Recall:
     def turns(self) -> frozenset[int]:
         """All turns that an answer from it is made of."""
         return self.made_of.union(*(numbers for numbers, _ in self.shown))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a person changes of a topic or an entity; what is None stays as it is.
+
+    It is ``frozen`` or released, loses its links to the topics ``unlink``, and takes in another,
+    ``merge``, which is then gone: what belongs to that moves. Unless given, ``summary`` and
+    ``keywords`` are then those of both; where one of the two waits for a description, so does it.
+    """
+
+    summary: str | None = None
+    keywords: Sequence[str] | None = None
+    frozen: bool | None = None
+    unlink: Sequence[str] = ()
+    merge: str | None = None
 
 
 class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, StateT]):
@@ -312,16 +326,21 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         self,
         turns: Collection[str] = (),
         *,
+        topics: Collection[str] = (),
+        branch_of: str | None = None,
         before: datetime | None = None,
         dry_run: bool = False,
     ) -> Forgotten:
-        """Delete turns (by their ids) and all that was said before a time, with what only they
-        support. A ``dry_run`` deletes nothing and says what would go.
+        """Delete turns (by their ids), topics, a topic with every later one that leads to it, and
+        all that was said before a time, with what only they support.
 
-        The words are gone from the store when this returns, for every memory of the conversation;
-        descriptions that lost a source are made again with the next turn or build. InputError for
-        a turn that is not there or was forgotten already.
+        A ``dry_run`` deletes nothing and says what would go. The words are gone from the store when
+        this returns, for every memory of the conversation; descriptions that lost a source are made
+        again with the next turn or build. InputError for what is not there, was forgotten already,
+        or is named and frozen; UsageError for topics of a memory that has none.
         """
+        if topics or branch_of is not None:
+            raise refuse_topics()
 
         def choose(log: Log[EditT, StateT]) -> tuple[frozenset[int], frozenset[str]]:
             if not turns and before is None:
@@ -372,6 +391,11 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
                 "another process reads the store: what was deleted leaves its file when that ends"
             )
 
+    @abstractmethod
+    async def edit(self, node: str, change: Change) -> None:
+        """Change a topic or an entity, as a person asks. InputError for one that does not exist or
+        is frozen; UsageError for what this memory has not."""
+
     @classmethod
     @abstractmethod
     def redactor(
@@ -420,6 +444,12 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         tools = self._tools
         alike, judged = tools.required_embedder.model_id, tools.required_reranker.model_id
         return f"alike by {alike}, judged by {judged}"
+
+
+def refuse_topics() -> UsageError:
+    """The error of a memory without topics."""
+    hint = "only gam has; of mnemis, entities are merged"
+    return UsageError("this memory has no topics", hint=hint)
 
 
 def _in_order(ids: Collection[str]) -> tuple[str, ...]:

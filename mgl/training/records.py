@@ -7,7 +7,6 @@ adapter = keep(name, "retriever", trained, rows, settings, home(), base=model)
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -15,14 +14,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from mgl.models.adapters import RECORD, Adapter, AdapterKind, hash_question, write_adapter
+from pydantic import TypeAdapter, ValidationError
+
+from mgl.errors import ResourceError, describe_fault
+from mgl.models.adapters import Adapter, AdapterKind, hash_question, write_adapter
 from mgl.models.files import compute_sha256
 from mgl.training.data import WRITTEN, Pair, Row
 from mgl.training.fitting import Epoch, Fitted, Settings
 
 WORK: Final = "training"
-_CHANGED: Final = "What changed most, first for the better:"
-_EPOCH: Final = re.compile(r"^\| \d+ \| (-?[\d.]+) \| (-?[\d.]+) \|( kept)?$", re.MULTILINE)
+COURSE: Final = "course.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,16 @@ class Trained:
     examples: Sequence[str] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Course:
+    """How a training went: its ``epochs``, the place of the one that was kept (None if the
+    first weights were), and what changed on the development rows, a line each."""
+
+    epochs: Sequence[Epoch] = ()
+    best: int | None = None
+    examples: Sequence[str] = ()
+
+
 def keep_training(
     name: str,
     kind: AdapterKind,
@@ -64,8 +75,8 @@ def keep_training(
     base: Base,
     recipe: Mapping[str, Any] | None = None,
 ) -> Adapter:
-    """Train in a folder of the home, which is removed once the adapter is written with its manifest
-    and its page, ``record.md``.
+    """Train in a folder of the home, which is removed once the adapter is written with its
+    manifest, its course and its page, ``record.md``.
 
     ``rows`` are all that it is made with, development included. Those that a model wrote adapt it
     to a text; all others count as learnt from it. ``recipe`` are further settings. Errors as of
@@ -87,10 +98,25 @@ def keep_training(
         "settings": {**asdict(settings), **(recipe or {})},
         "metrics": {key: round(value, 4) for key, value in trained.metrics.items()},
     }
-    page = _describe(name, manifest, trained)
-    adapter = write_adapter(name, home, manifest, trained.files, page)
+    fitted = trained.fitted
+    examples = [" ".join(example.split()) for example in trained.examples]
+    course = Course(fitted.epochs, None if fitted.best < 0 else fitted.best, examples)
+    (work / COURSE).write_text(json.dumps(asdict(course)), encoding="utf-8")
+    page = _describe(name, manifest, course, fitted.seconds)
+    adapter = write_adapter(name, home, manifest, [*trained.files, work / COURSE], page)
     shutil.rmtree(work)
     return adapter
+
+
+def read_course(adapter: Adapter) -> Course:
+    """Read how an adapter's training went; no epochs where that was not kept, ResourceError where
+    its file cannot be read."""
+    path = adapter.folder / COURSE
+    try:
+        return TypeAdapter(Course).validate_json(path.read_bytes()) if path.is_file() else Course()
+    except ValidationError as error:
+        fault = f"{path} is not readable: {describe_fault(dict(error.errors()[0]))}"
+        raise ResourceError(fault, hint=f"train {adapter.name} again") from error
 
 
 def list_unfinished(home: Path) -> list[str]:
@@ -98,18 +124,17 @@ def list_unfinished(home: Path) -> list[str]:
     return sorted(path.name for path in (home / WORK).glob("*/"))
 
 
-def _describe(name: str, manifest: Mapping[str, Any], trained: Trained) -> str:
-    fitted = trained.fitted
+def _describe(name: str, manifest: Mapping[str, Any], course: Course, seconds: float) -> str:
     epochs = [
-        f"| {number} | {each.loss:.4f} | {each.metric:.4f} |{' kept' if at == fitted.best else ''}"
-        for at, (number, each) in enumerate(zip(range(1, 1000), fitted.epochs, strict=False))
+        f"| {at + 1} | {each.loss:.4f} | {each.metric:.4f} |{' kept' if at == course.best else ''}"
+        for at, each in enumerate(course.epochs)
     ]
     return "\n".join(
         [
             f"# {name}",
             "",
             f"A {manifest['kind']} adapter of {manifest['base']}, trained in "
-            f"{fitted.seconds:.0f} CPU-seconds on {json.dumps(manifest['rows'])} rows (the "
+            f"{seconds:.0f} CPU-seconds on {json.dumps(manifest['rows'])} rows (the "
             f"development rows among them); licence of the data: {manifest['licence']}.",
             "",
             f"Settings: {json.dumps(manifest['settings'])}.",
@@ -120,32 +145,8 @@ def _describe(name: str, manifest: Mapping[str, Any], trained: Trained) -> str:
             "",
             *(f"- {key}: {value}" for key, value in manifest["metrics"].items()),
             "",
-            *([_CHANGED, ""] if trained.examples else []),
-            *(f"- {' '.join(example.split())}" for example in trained.examples),
+            *(["What changed most, first for the better:", ""] if course.examples else []),
+            *(f"- {example}" for example in course.examples),
             "",
         ]
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Course:
-    """How a training went: its ``epochs``, the place of the one that was kept (None if the
-    first weights were), and what changed on the development rows, a line each."""
-
-    epochs: Sequence[Epoch]
-    best: int | None
-    examples: Sequence[str]
-
-
-def read_course(adapter: Adapter) -> Course:
-    """Read an adapter's page back; one that is missing or another's has no epochs."""
-    path = adapter.folder / RECORD
-    page = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-    rows = _EPOCH.findall(page)
-    kept = [at for at, row in enumerate(rows) if row[2]]
-    changed = page.partition(_CHANGED)[2].splitlines()
-    return Course(
-        [Epoch(float(loss), float(metric)) for loss, metric, _ in rows],
-        kept[0] if kept else None,
-        [line.removeprefix("- ") for line in changed if line.startswith("- ")],
     )

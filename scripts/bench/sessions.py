@@ -142,6 +142,17 @@ def open_llamaindex(url: str, name: str) -> Say:
     return say
 
 
+def tell_and_ask(call: Callable[..., Any], name: str) -> Say:
+    """Say things by the tools of MCP: questions are asked, all else is remembered."""
+
+    def say(text: str) -> str:
+        if text.endswith("?"):
+            return str(call("ask_document", document=name, question=text)["answer"])
+        return f"turn {call('remember', text=text, conversation=name)['turn']}"
+
+    return say
+
+
 def open_inspector(url: str, name: str) -> Say:
     server = ["--cli", f"{url}/mcp", "--transport", "http"]
     key = ["--header", f"Authorization: Bearer {KEY}", "--format", "json", "--quiet"]
@@ -204,17 +215,6 @@ def open_page(url: str, name: str) -> Say:
         if tab.run(f"!!{failed}"):
             raise RuntimeError(tab.run(f"{failed}.textContent"))
         return str(tab.run("document.querySelector('.asked[open] .answer').textContent"))
-
-    return say
-
-
-def tell_and_ask(call: Callable[..., Any], name: str) -> Say:
-    """Say things by the tools of MCP: questions are asked, all else is remembered."""
-
-    def say(text: str) -> str:
-        if text.endswith("?"):
-            return str(call("ask_document", document=name, question=text)["answer"])
-        return f"turn {call('remember', text=text, conversation=name)['turn']}"
 
     return say
 

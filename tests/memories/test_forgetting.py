@@ -22,7 +22,7 @@ from mgl.llm.client import Client
 from mgl.memories.base import SourceMemory, Tools
 from mgl.memories.gam import Gam, GamConfig
 from mgl.memories.mnemis import Mnemis, MnemisConfig
-from mgl.memories.talk import TalkMemory, to_plain
+from mgl.memories.talk import Change, TalkMemory, to_plain
 from mgl.observer import SILENT
 from mgl.prompt import words_of
 from mgl.retrieval.embedders import CachedEmbedder
@@ -139,7 +139,8 @@ async def test_no_word_of_a_deleted_turn_is_left_and_what_is_left_is_whole(
                         (mnemis, [*mnemis.state.entities]),
                     ):
                         if len(names) > 1:
-                            await memory.merge(*draw.sample(names, 2))
+                            one, other = draw.sample(names, 2)
+                            await memory.edit(one, Change(merge=other))
                     check(store, gone)
                 case "b":
                     await draw.choice(kinds).build()

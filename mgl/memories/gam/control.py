@@ -18,10 +18,13 @@ from mgl.types import Turn
 _RELEASE = "release it first: `mgl edit NAME TOPIC --unfreeze`"
 
 
-def rewrite_topic(state: State, name: str, summary: str, keywords: Sequence[str]) -> Rewrite:
-    """Correct a topic."""
-    _find_free(state, name)
-    return Rewrite(name, _tidy_summary(name, summary), _tidy_keywords(keywords))
+def rewrite_topic(
+    state: State, name: str, summary: str | None, keywords: Sequence[str] | None
+) -> Rewrite:
+    """Correct a topic; what is None stays as it is."""
+    topic = _find_free(state, name)
+    said = _tidy_summary(name, topic.summary if summary is None else summary)
+    return Rewrite(name, said, _tidy_keywords(topic.keywords if keywords is None else keywords))
 
 
 def merge_topics(

@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from textwrap import shorten
 from typing import Any
@@ -49,7 +49,7 @@ from mgl.memories.gam.state import (
     raw_text,
     topic_number,
 )
-from mgl.memories.talk import Recall, TalkMemory, to_plain
+from mgl.memories.talk import Change, Recall, TalkMemory, to_plain
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
 from mgl.retrieval.shifts import ShiftDetector
@@ -278,52 +278,29 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
 
     # Control
 
-    async def rewrite(self, topic: str, summary: str, keywords: Sequence[str]) -> None:
-        """Correct a topic. InputError for one that does not exist, or is frozen."""
+    async def edit(self, node: str, change: Change) -> None:
+        merge, summary, keywords = change.merge, change.summary, change.keywords
         async with self._writer() as log:
-            log.change(lambda state: rewrite_topic(state, topic, summary, keywords))
-
-    async def merge(
-        self,
-        topic: str,
-        other: str,
-        summary: str | None = None,
-        keywords: Sequence[str] | None = None,
-    ) -> None:
-        """Let a topic take in another, which is then gone: turns and links go with it.
-
-        Unless given, summary and keywords are those of both. InputError as for ``rewrite``.
-        """
-        async with self._writer() as log:
-            log.change(lambda state: merge_topics(state, topic, other, summary, keywords))
-
-    async def freeze(self, topic: str, frozen: bool = True) -> None:
-        """Keep a topic from being rewritten, linked anew or forgotten, or release it."""
-        async with self._writer() as log:
-            log.change(lambda state: freeze_topic(state, topic, frozen))
-
-    async def unlink(self, one: str, two: str) -> None:
-        """Cut the links between two topics. InputError where there is none."""
-        async with self._writer() as log:
-            log.change(lambda state: unlink_topics(state, one, two))
+            if change.frozen is False:
+                log.change(lambda state: freeze_topic(state, node, False))
+            if merge is not None:
+                log.change(lambda state: merge_topics(state, node, merge, summary, keywords))
+            elif summary is not None or keywords is not None:
+                log.change(lambda state: rewrite_topic(state, node, summary, keywords))
+            for each in change.unlink:
+                log.change(partial(unlink_topics, one=node, two=each))
+            if change.frozen:
+                log.change(lambda state: freeze_topic(state, node, True))
 
     async def forget(
         self,
         turns: Collection[str] = (),
-        topics: Collection[str] = (),
         *,
+        topics: Collection[str] = (),
         branch_of: str | None = None,
         before: datetime | None = None,
         dry_run: bool = False,
     ) -> Forgotten:
-        """Delete turns (by their ids), topics, a topic with every later one that leads to it, and
-        all that was said before a time, with everything that was made of it.
-
-        The words are gone from the store when this returns, for every memory of the conversation;
-        topics that keep some turns get another summary with the next turn or build. A ``dry_run``
-        deletes nothing and says what would go. InputError for what does not exist, and for what is
-        named and frozen.
-        """
         return await self._forget(
             lambda log: choose(
                 log.state, log.turns, ids=turns, topics=topics, branch_of=branch_of, before=before

@@ -426,8 +426,17 @@ async def describe_entities(reader: EpisodeReader, draft: EditDraft, ids: Sequen
 # By hand
 
 
-def merge_entities(draft: EditDraft, one: str, other: str) -> None:
-    """Let an entity take in another, with what is said of it. InputError for an unknown one."""
+def merge_entities(
+    draft: EditDraft,
+    one: str,
+    other: str,
+    summary: str | None = None,
+    tags: Sequence[str] | None = None,
+) -> None:
+    """Let an entity take in another, with what is said of it unless that is given.
+
+    InputError for an unknown one.
+    """
     entities = draft.state.entities
     for name in (one, other):
         if name not in entities:
@@ -436,10 +445,10 @@ def merge_entities(draft: EditDraft, one: str, other: str) -> None:
         raise InputError(f"{one} cannot take in itself", hint="name another entity")
     both = entities[one], entities[other]
     draft.put(Merge(one, other))
-    if one not in draft.state.stale:
-        summary = " ".join(each.summary for each in both if each.summary)
-        tags = dict.fromkeys(tag for each in both for tag in each.tags)
-        draft.put(Describe(one, summary, tuple(tags)))
+    if summary is not None or one not in draft.state.stale:
+        said = " ".join(each.summary for each in both if each.summary)
+        known = dict.fromkeys(tag for each in both for tag in each.tags)
+        draft.put(Describe(one, said if summary is None else summary, tuple(tags or known)))
 
 
 def _line(entity: Entity, most: int = SHOWN_CHARS) -> str:

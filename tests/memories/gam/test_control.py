@@ -14,6 +14,7 @@ from mgl.memories.deletion import Forgotten
 from mgl.memories.gam import Gam
 from mgl.memories.gam.control import find_branch
 from mgl.memories.gam.state import Append, Consolidate, Link, State, Topic
+from mgl.memories.talk import Change
 from mgl.store import Store
 from mgl.types import Question, Turn
 from tests.memories.gam.conftest import replay
@@ -35,21 +36,21 @@ async def built(memory_of: Open) -> Gam:
 
 async def test_a_topic_is_corrected(memory_of: Open, store: Store) -> None:
     memory = await built(memory_of)
-    await memory.rewrite("t1", " Ann paints. ", ["art ", ""])
+    await memory.edit("t1", Change(" Ann paints. ", ["art ", ""]))
     topic = memory.state.topics["t1"]
     assert (topic.summary, topic.keywords) == ("Ann paints.", ("art",))
     assert store.edits(memory.id)[-1].op == "rewrite"
     with pytest.raises(InputError, match="empty"):
-        await memory.rewrite("t1", " ", ["art"])
+        await memory.edit("t1", Change(" ", ["art"]))
     with pytest.raises(InputError, match="no topic 't9'"):
-        await memory.rewrite("t9", "What?", [])
+        await memory.edit("t9", Change("What?"))
 
 
 async def test_a_frozen_topic_is_left_alone_until_it_is_let_go(memory_of: Open) -> None:
     memory = await built(memory_of)
-    await memory.freeze("t1")
+    await memory.edit("t1", Change(frozen=True))
     for attempt in (
-        memory.rewrite("t1", "Other.", []),
+        memory.edit("t1", Change("Other.")),
         memory.forget(topics=["t1"]),
         memory.forget(["D1:1"]),
         memory.forget(branch_of="t1"),
@@ -61,31 +62,31 @@ async def test_a_frozen_topic_is_left_alone_until_it_is_let_go(memory_of: Open) 
     await memory.flush()
     ends = {link.target for link in memory.state.links if link.source == "t4"}
     assert ends == {"t2", "t3"}
-    await memory.freeze("t1", frozen=False)
-    await memory.rewrite("t1", "Other.", [])
+    await memory.edit("t1", Change(frozen=False))
+    await memory.edit("t1", Change("Other."))
     assert memory.state.topics["t1"].summary == "Other."
 
 
 async def test_two_topics_are_parted(memory_of: Open) -> None:
     memory = await built(memory_of)
-    await memory.unlink("t1", "t3")
+    await memory.edit("t1", Change(unlink=["t3"]))
     assert {(link.source, link.target) for link in memory.state.links} == {
         ("t2", "t1"),
         ("t3", "t2"),
     }
     with pytest.raises(InputError, match="no link joins t1 and t3"):
-        await memory.unlink("t1", "t3")
+        await memory.edit("t1", Change(unlink=["t3"]))
     with pytest.raises(InputError, match="no topic 't7'"):
-        await memory.unlink("t1", "t7")
+        await memory.edit("t1", Change(unlink=["t7"]))
 
 
 async def test_a_topic_takes_in_another(memory_of: Open, store: Store) -> None:
     memory = await built(memory_of)
-    one, two, three = memory.state.topics.values()
-    await memory.merge("t3", "t1")
+    first, two, three = memory.state.topics.values()
+    await memory.edit("t3", Change(merge="t1"))
     made = memory.state.topics["t3"]
-    assert (made.turns, made.summary) == ((0, 1, 4, 5), f"{one.summary} {three.summary}")
-    assert made.keywords == tuple(dict.fromkeys((*one.keywords, *three.keywords)))
+    assert (made.turns, made.summary) == ((0, 1, 4, 5), f"{first.summary} {three.summary}")
+    assert made.keywords == tuple(dict.fromkeys((*first.keywords, *three.keywords)))
     assert set(memory.state.topics) == {"t2", "t3"}
     (link,) = memory.state.links
     assert {link.source, link.target} == {"t2", "t3"}
@@ -95,20 +96,20 @@ async def test_a_topic_takes_in_another(memory_of: Open, store: Store) -> None:
     found = (await memory.recall(Question("a b c"))).shown
     assert {number for numbers, _ in found for number in numbers} == set(range(6))
 
-    await memory.freeze("t2")
-    for ends, said in (
-        (("t2", "t3"), "t2 is frozen"),
-        (("t3", "t2"), "t2 is frozen"),
-        (("t3", "t3"), "t3 cannot take in itself"),
-        (("t3", "t1"), "no topic 't1'"),
+    await memory.edit("t2", Change(frozen=True))
+    for one, other, said in (
+        ("t2", "t3", "t2 is frozen"),
+        ("t3", "t2", "t2 is frozen"),
+        ("t3", "t3", "t3 cannot take in itself"),
+        ("t3", "t1", "no topic 't1'"),
     ):
         with pytest.raises(InputError, match=said) as error:
-            await memory.merge(*ends)
+            await memory.edit(one, Change(merge=other))
         assert error.value.hint
-    await memory.freeze("t2", frozen=False)
+    await memory.edit("t2", Change(frozen=False))
     with pytest.raises(InputError, match="empty"):
-        await memory.merge("t3", "t2", " ")
-    await memory.merge("t2", "t3", "All letters.", [" a"])
+        await memory.edit("t3", Change(" ", merge="t2"))
+    await memory.edit("t2", Change("All letters.", [" a"], merge="t3"))
     (whole,) = memory.state.topics.values()
     assert replace(whole, marks={}) == Topic("t2", "All letters.", ("a",), (*range(6),))
     assert whole.marks.keys() == {*range(6)}
@@ -166,11 +167,11 @@ async def test_what_would_go_is_what_goes(
 
 async def test_a_date_spares_frozen_topics_and_says_so(memory_of: Open) -> None:
     memory = await built(memory_of)
-    await memory.freeze("t1")
+    await memory.edit("t1", Change(frozen=True))
     gone = await memory.forget(before=DAY + timedelta(3))
     assert gone == Forgotten(("D2:1", "D2:2"), ("t2",), (), ("t1",))
-    await memory.freeze("t3")
-    await memory.freeze("t1", frozen=False)
+    await memory.edit("t3", Change(frozen=True))
+    await memory.edit("t1", Change(frozen=False))
     assert (await memory.forget(before=datetime(2050, 1, 1))).spared == ("t3",)
     assert set(memory.state.topics) == {"t3"}
 
@@ -194,7 +195,7 @@ async def test_what_is_not_there_cannot_be_forgotten(memory_of: Open, store: Sto
 async def test_an_export_holds_all_of_it_as_json(memory_of: Open) -> None:
     memory = await built(memory_of)
     await memory.append(Turn("late", "Bo", "in the buffer"))
-    await memory.freeze("t2")
+    await memory.edit("t2", Change(frozen=True))
     await memory.forget(["D1:1"])
     held = json.loads(json.dumps(memory.export()))
     assert held["conversation"]["name"] == "talk"

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mgl.errors import InputError
+from mgl.errors import InputError, UsageError
 from mgl.llm.client import Client
 from mgl.memories.base import Tools
 from mgl.memories.mnemis import Mnemis, MnemisConfig, facts
@@ -30,6 +30,7 @@ from mgl.memories.mnemis.edits import (
     replay,
 )
 from mgl.memories.mnemis.state import Category, Entity, Episode, Fact, Mention, State, node_text
+from mgl.memories.talk import Change
 from mgl.observer import SILENT
 from mgl.retrieval.embedders import CachedEmbedder
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
@@ -137,12 +138,17 @@ SAID = (
 )
 
 
-@pytest.mark.parametrize("extraction", ["terms", "model"])
+@pytest.fixture(params=["terms", "model"])
+async def memory(memory_of: Open, request: pytest.FixtureRequest) -> Mnemis:
+    """A memory of what was SAID, extracted either way."""
+    built = memory_of(talk(*SAID), extraction=request.param)
+    await built.build()
+    return built
+
+
 async def test_what_one_episode_says_goes_and_what_others_say_stays(
-    memory_of: Open, store: Store, extraction: str
+    memory: Mnemis, store: Store
 ) -> None:
-    memory = memory_of(talk(*SAID), extraction=extraction)
-    await memory.build()
     await memory.answer(Question("Was Zanzibar hot?"))
     before = memory.state
     assert left(store.path, ["Zanzibar", "Quentin"]) == ["Zanzibar", "Quentin"]
@@ -181,12 +187,9 @@ async def test_a_name_that_only_the_deleted_episode_gives_goes(
     check(memory, store)
 
 
-@pytest.mark.parametrize("extraction", ["terms", "model"])
 async def test_an_entity_that_took_in_another_is_forgotten_with_its_turns(
-    memory_of: Open, store: Store, extraction: str
+    memory: Mnemis, store: Store
 ) -> None:
-    memory = memory_of(talk(*SAID), extraction=extraction)
-    await memory.build()
     asked = Question("Was Zanzibar hot?")
     await memory.search(asked, 3)
     ids = {entity.name: entity.id for entity in memory.state.entities.values()}
@@ -195,7 +198,7 @@ async def test_an_entity_that_took_in_another_is_forgotten_with_its_turns(
     moved = {each.id for each in old.facts.values() if other in each.ends}
     form = node_text(old.entities[other])
     store.put_vectors("e", [form], np.ones((1, 2), dtype=np.float32))
-    await memory.merge(rome, other)
+    await memory.edit(rome, Change(merge=other))
     check(memory, store)
     assert store.edits(memory.id)[-2].payload == {"id": rome, "gone": other}
     assert memory.state.categorised == len(memory.state.entities) == len(old.entities) - 1
@@ -210,9 +213,11 @@ async def test_an_entity_that_took_in_another_is_forgotten_with_its_turns(
     await memory.build()
     assert "Zanzibar" in memory.state.entities[rome].summary
     with pytest.raises(InputError, match=f"no entity '{other}'"):
-        await memory.merge(rome, other)
+        await memory.edit(rome, Change(merge=other))
     with pytest.raises(InputError, match="cannot take in itself"):
-        await memory.merge(rome, rome)
+        await memory.edit(rome, Change(merge=rome))
+    with pytest.raises(UsageError, match="no topics"):
+        await memory.edit(rome, Change(frozen=True))
 
     await memory.forget(["t2"])
     check(memory, store)
