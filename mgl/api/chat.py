@@ -102,20 +102,8 @@ def _reply(
     messages = read_request(chat, max_tokens=1, context_tokens=MOST_TOKENS).messages
     persona = "\n".join(each.content for each in messages if each.role == "system").strip()
     turn = _take_in(talk, _find_spoken(messages))
-    written: list[str] = []
-
-    def write(piece: str) -> None:
-        written.append(piece)
-        if hear is not None:
-            hear("".join(written))
-
-    answer, usage = talk.respond(
-        turn,
-        ASSISTANT,
-        persona=persona,
-        write=None if hear is None or passed is not None else write,
-        say=None if passed is None else passed.say,
-    )
+    say = None if passed is None else passed.say
+    answer, usage = talk.respond(turn, ASSISTANT, persona=persona, hear=hear, say=say)
     talk.settle_later()
     return answer, usage.total, turn.id
 

@@ -62,12 +62,11 @@ def chat(
                     continue
                 now = datetime.now().astimezone()
                 turn = Turn(talk.choose_id(), speaker, line, now, session)
-                pieces: list[str] = []
-                write = _print_pieces(pieces, observer.hush)
-                answer = talk.reply(turn, persona=persona, write=write).answer
-                if pieces:
+                printed = _Printed(observer.hush)
+                answer = talk.reply(turn, persona=persona, hear=printed).answer
+                if printed.text:
                     typer.echo("")
-                print_answer(answer, talk.memory.conversation, is_said=bool(pieces))
+                print_answer(answer, talk.memory.conversation, is_said=bool(printed.text))
                 talk.settle_later()  # while the next line is typed
             except MglError as error:
                 failed = error
@@ -109,17 +108,20 @@ def _open_prompt(speaker: str, said: Iterable[str]) -> Callable[[], str | None]:
     return read_line
 
 
-def _print_pieces(pieces: list[str], hush: Callable[[], None]) -> Callable[[str], None]:
-    """Make what prints the pieces of a reply as they come, and keeps them; ``hush`` silences the
-    progress, which would be written over them."""
+class _Printed:
+    """Prints a reply as it is written; ``hush`` silences the progress, which would be written over
+    it."""
 
-    def write(piece: str) -> None:
-        if piece:
-            hush()
-            pieces.append(piece)
-            typer.echo(clean(piece), nl=False)
+    def __init__(self, hush: Callable[[], None]) -> None:
+        self._hush = hush
+        self.text = ""
 
-    return write
+    def __call__(self, reply: str) -> None:
+        if reply == self.text:
+            return
+        self._hush()
+        typer.echo(clean(reply.removeprefix(self.text)), nl=False)
+        self.text = reply
 
 
 def _obey(talk: Talk, line: str) -> None:

@@ -13,17 +13,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Collection, Coroutine, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mgl.errors import InputError
 from mgl.llm.calls import Lineage, collect_lineages
-from mgl.llm.progress import listen
+from mgl.llm.progress import Listener
 from mgl.memories.results import AskResult, Stats
 from mgl.memories.talk import Change, to_plain
-from mgl.memories.turns import AnswerStream, Say
+from mgl.memories.turns import Say
 from mgl.types import Answer, Citation, Question, StageUsage, Turn, Usage
 
 if TYPE_CHECKING:
@@ -138,16 +138,16 @@ class Talk:
         name: str = "assistant",
         *,
         persona: str = "",
-        write: Callable[[str], object] | None = None,
+        hear: Listener | None = None,
         say: Say | None = None,
     ) -> AskResult:
         """Add what somebody says, reply as ``name``, and add the reply.
 
-        ``persona`` says how ``name`` is to be. ``write`` is given the reply piece by piece while
+        ``persona`` says how ``name`` is to be. ``hear`` is given the reply so far while
         it is written, where the engine streams. ``say`` replies in place of the memory
         (``TalkMemory.reply``). What the turns make due is left to ``settle`` or ``settle_later``.
         """
-        return self._count(*self.respond(turn, name, persona=persona, write=write, say=say))
+        return self._count(*self.respond(turn, name, persona=persona, hear=hear, say=say))
 
     def respond(
         self,
@@ -155,12 +155,13 @@ class Talk:
         name: str = "assistant",
         *,
         persona: str = "",
-        write: Callable[[str], object] | None = None,
+        hear: Listener | None = None,
         say: Say | None = None,
     ) -> tuple[Answer, Usage]:
         """Reply as ``reply`` does, without counting the memory, which takes longer as it grows."""
-        with nullcontext() if write is None else listen(AnswerStream(write)):
-            return self._meter(lambda: self.memory.reply(turn, name, persona=persona, say=say))
+        return self._meter(
+            lambda: self.memory.reply(turn, name, persona=persona, hear=hear, say=say)
+        )
 
     def take_in(self, turns: Sequence[Turn]) -> None:
         """Add turns in order, and leave what they make due to ``settle`` or ``settle_later``."""

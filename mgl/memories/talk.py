@@ -11,13 +11,14 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import date, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final, Generic, TypeVar
 
 from pydantic import BaseModel
 
 from mgl.errors import InputError, MglError, UsageError
 from mgl.llm.base import Sampling
+from mgl.llm.progress import Listener
 from mgl.memories.base import LogMemory
 from mgl.memories.deletion import (
     Forgotten,
@@ -43,8 +44,8 @@ from mgl.memories.turns import (
     answer_from_lines,
     cite_shown,
     cite_turn,
-    reply_by,
     reply_to_turn,
+    say_in_talk,
 )
 from mgl.store.deletion import Gone, Redaction
 from mgl.types import Answer, Citation, Conversation, Document, Question, Turn
@@ -240,7 +241,13 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
             )
 
     async def reply(
-        self, turn: Turn, name: str, *, persona: str = "", say: Say | None = None
+        self,
+        turn: Turn,
+        name: str,
+        *,
+        persona: str = "",
+        hear: Listener | None = None,
+        say: Say | None = None,
     ) -> Answer:
         """Take in what somebody says, reply as ``name``, and take that in, too.
 
@@ -249,8 +256,9 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         gets that reply. Nothing is consolidated: what the two turns make due is left to ``settle``
         or ``settle_later``, and what those are at stops, so that nobody waits for it.
 
-        ``say`` replies in place of the memory, and may show all of the conversation; where its text
-        is empty there is no reply to take in.
+        ``hear`` is given the reply so far while it is written. ``say`` replies in place of the
+        memory, and may show all of the conversation; where its text is empty there is no reply to
+        take in.
         """
         await self.take_in([turn])
         talk, own = self.conversation, f"{turn.id}+"
@@ -269,23 +277,18 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         said = None
         if say is None:
             said = await self._answer_from_told(question, found, recent[:-1])
-        replied = len(talk.turns)  # the reply goes with the turn that it becomes
-        if say is not None:
-            with self._log.showing():
-                talk = self.conversation
-                said = await reply_by(say, self._tools.llm, talk, found.shown, heard, voice)
+        if said is None:
+            seen = None  # a program's own messages may show all of it
+            if say is None:  # what is shown, and the turn that the reply becomes
+                seen = found.turns.union(recent, [len(talk.turns)])
+                shown = [talk.turns[number] for number in recent]
+                sampling = self._sampling()
+                say = partial(say_in_talk, recent=shown, voice=voice, sampling=sampling, hear=hear)
+            with self._log.showing(seen):
+                llm, talk = self._tools.llm, self.conversation
+                said = await reply_to_turn(llm, talk, found.shown, heard, voice, say)
             if not said.text.strip():
                 return replace(said, trace=found.trace, paths=found.paths)
-        elif said is None:
-            with self._log.showing(found.turns.union(recent, [replied])):
-                said = await reply_to_turn(
-                    self._tools.llm,
-                    self.conversation,
-                    found.shown,
-                    recent,
-                    voice,
-                    sampling=self._sampling(),
-                )
         await self._take_in_turn(Turn(own, name, said.text, turn.time, turn.session))
         return replace(said, trace=found.trace, paths=found.paths)
 

@@ -15,17 +15,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
-from mgl.llm.base import LLM, Message, Sampling
+from mgl.errors import ReplyInvalid
+from mgl.llm.base import LLM, Message, Request, Sampling
 from mgl.llm.constraints import index_set, number
+from mgl.llm.progress import Listener, listen
 from mgl.llm.prompting import fit_texts
+from mgl.llm.replies import strip_thinking
 from mgl.memories.calls import answer_field, list_options
 from mgl.prompt import Prompt, one_line
 from mgl.text.groups import format_turn
@@ -58,13 +62,9 @@ REPLY = Prompt(
     source="ours",
     text="""You are {name}, in a conversation with {speaker}. {about}
 
-{remembered}Reply to the last message. What {speaker} told in earlier talks is true of {speaker}. \
-First name the numbers of the earlier lines that answer the message: none, [], for a message that \
-is about something else. Then reply to {speaker}, whom you call "you": a remark gets a sentence or \
-two, a question its answer, a request all that it needs. If {speaker} asks for something of their \
-own life that was never told, reply that you do not know it.
-
-{"memories": [numbers], "answer": "..."}""",
+{remembered}Reply to the last message of {speaker}, whom you call "you": a remark gets a sentence \
+or two, a question its answer, a request all that it needs. If {speaker} asks for something of \
+their own life that was never told, reply that you do not know it.""",
     variables=("name", "speaker", "about", "remembered"),
 )
 """The system message; the messages after it are the last turns."""
@@ -90,7 +90,7 @@ Line = tuple[str, Sequence[Citation]]
 """A text that is shown under one number, and what is cited where it is named."""
 
 Say = Callable[[LLM, str], Awaitable[str]]
-"""What replies in place of a prompt of ours: it is given the model, and what was said before."""
+"""What replies: it is given the model, and what was said before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,48 +201,14 @@ async def reply_to_turn(
     llm: LLM,
     conversation: Conversation,
     memories: Sequence[Shown],
-    recent: Sequence[int],
-    voice: Voice,
-    *,
-    sampling: Sampling,
-) -> Answer:
-    """What ``voice`` says next, to the last of the ``recent`` turns; it may stand on memories.
-
-    Raises what LLM.complete raises.
-    """
-    last = conversation.turns[recent[-1]]
-    speaker = last.speaker or SOMEBODY
-    today = f"Today is {last.time:%A, %d %B %Y}." if last.time else ""
-
-    def render(*, memories: str) -> str:
-        return REPLY.render(
-            name=voice.name,
-            speaker=speaker,
-            about=" ".join(filter(None, (today, voice.persona))),
-            remembered=_format_remembered(speaker, memories),
-        )
-
-    messages = await _show_recent(llm, [conversation.turns[number] for number in recent], voice)
-    tokens = max(sampling.max_tokens, min(REPLY_TOKENS, llm.context_tokens // 8))
-    lines = cite_shown(conversation, order_for_reply(conversation.turns, memories, last, voice))
-    temperature = max(sampling.temperature, REPLY_TEMPERATURE)
-    sampling = replace(sampling, max_tokens=tokens, temperature=temperature)
-    field = answer_field(Question(last.text), tokens * TOKEN_CHARS)
-    answer, _ = await _ask(llm, lines, messages, render, sampling, field)
-    return replace(answer, question=last.text)
-
-
-async def reply_by(
-    say: Say,
-    llm: LLM,
-    conversation: Conversation,
-    memories: Sequence[Shown],
     heard: Turn,
     voice: Voice,
+    say: Say,
 ) -> Answer:
-    """What ``say`` replies to a turn; the memories that it repeats are cited.
+    """What is replied to a turn, by ``say``; the memories that it repeats are cited.
 
-    The text is empty where it replies otherwise, by calls of tools for one.
+    The text is empty where it replies otherwise, by calls of tools for one. Raises what ``say``
+    raises.
     """
     lines = cite_shown(conversation, order_for_reply(conversation.turns, memories, heard, voice))
     texts = [text for text, _ in lines]
@@ -250,6 +216,40 @@ async def reply_by(
     remembered = _format_remembered(heard.speaker or SOMEBODY, _number_lines(kept)).strip()
     answer = Answer(heard.text, await say(llm, remembered), "low", ())
     return _cite_repeated(answer, Question(heard.text), lines)
+
+
+async def say_in_talk(
+    llm: LLM,
+    remembered: str,
+    *,
+    recent: Sequence[Turn],
+    voice: Voice,
+    sampling: Sampling,
+    hear: Listener | None = None,
+) -> str:
+    """What ``voice`` says next, to the last of the ``recent`` turns; ``hear`` is given it as it
+    is written.
+
+    Raises the EngineError family, and ReplyInvalid where the model writes nothing.
+    """
+    last = recent[-1]
+    speaker = last.speaker or SOMEBODY
+    today = f"Today is {last.time:%A, %d %B %Y}." if last.time else ""
+    system = REPLY.render(
+        name=voice.name,
+        speaker=speaker,
+        about=" ".join(filter(None, (today, voice.persona))),
+        remembered=f"{remembered}\n\n" if remembered else "",
+    )
+    tokens = max(sampling.max_tokens, min(REPLY_TOKENS, llm.context_tokens // 8))
+    temperature = max(sampling.temperature, REPLY_TEMPERATURE)
+    sampling = replace(sampling, max_tokens=tokens, temperature=temperature)
+    messages = (Message("system", system), *await _show_recent(llm, recent, voice))
+    with nullcontext() if hear is None else listen(hear):
+        reply = await llm.forward(Request(messages, sampling=sampling), stage="answer")
+    if not (text := strip_thinking(reply.text).strip()):
+        raise ReplyInvalid("the model wrote no reply", hint="say it again, or use another model")
+    return text
 
 
 def _number_lines(lines: Sequence[str]) -> str:
@@ -285,7 +285,7 @@ async def _show_recent(llm: LLM, turns: Sequence[Turn], voice: Voice) -> list[Me
     """
     others = {turn.speaker for turn in turns} - {voice.name}
     said = [turn.text if len(others) == 1 else turn.line for turn in turns]
-    shown = await fit_texts(llm, said, reserve=llm.context_tokens // 2)
+    shown = await fit_texts(llm, said, reserve=3 * llm.context_tokens // 4)
     own = [turn.speaker == voice.name and turn is not turns[-1] for turn in turns]
     pairs = zip(own, shown, strict=True)
     return [
@@ -312,11 +312,16 @@ async def answer_from_lines(
     form = find_form(question)
     given = {name: text for name, text in ask_lines(question).items() if name in prompt.variables}
     sampling = replace(sampling, max_tokens=max(sampling.max_tokens, form.tokens))
-    field = answer_field(question, form.chars)
-    answer, tokens = await _ask(llm, lines, (), partial(prompt.render, **given), sampling, field)
+    kept = await fit_texts(llm, [text for text, _ in lines], reserve=sampling.max_tokens)
+    messages = [Message("user", prompt.render(memories=_number_lines(kept), **given))]
+    schema = _answer_schema(len(lines), answer_field(question, form.chars))
+    reply = await llm.complete(messages, schema, sampling=sampling, stage="answer")
+    places = sorted(set(reply.parsed.memories))
+    citations = tuple(dict.fromkeys(each for place in places for each in lines[place - 1][1]))
+    answer = Answer("", reply.parsed.answer, "medium" if citations else "low", citations)
     if answer.text != UNMENTIONED and not question.options:
         answer = _cite_repeated(answer, question, lines)
-    ratio = tokens / source_tokens if source_tokens else None
+    ratio = reply.usage.input_tokens / source_tokens if source_tokens else None
     return replace(answer, question=question.text, compaction_ratio=ratio)
 
 
@@ -337,28 +342,6 @@ def _cite_repeated(answer: Answer, question: Question, lines: Sequence[Line]) ->
     return replace(answer, confidence="medium", citations=found) if found else answer
 
 
-async def _ask(
-    llm: LLM,
-    lines: Sequence[Line],
-    messages: Sequence[Message],
-    render: Callable[..., str],
-    sampling: Sampling,
-    answer_type: Any,
-) -> tuple[Answer, int]:
-    """Make the call, and return the answer with the tokens that the call read.
-
-    What is rendered is a system message where other ``messages`` follow it.
-    """
-    kept = await fit_texts(llm, [text for text, _ in lines], reserve=sampling.max_tokens)
-    schema = _answer_schema(len(lines), answer_type)
-    first = Message("system" if messages else "user", render(memories=_number_lines(kept)))
-    reply = await llm.complete([first, *messages], schema, sampling=sampling, stage="answer")
-    places = sorted(set(reply.parsed.memories))
-    citations = tuple(dict.fromkeys(each for place in places for each in lines[place - 1][1]))
-    answer = Answer("", reply.parsed.answer, "medium" if citations else "low", citations)
-    return answer, reply.usage.input_tokens
-
-
 class _Said(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -371,22 +354,6 @@ def _answer_schema(count: int, answer_type: Any) -> type[_Said]:
     """The schema of an answer that cites some of ``count`` lines."""
     memories = (_citable(count), ...)
     return create_model("answer", __base__=_Said, memories=memories, answer=(answer_type, ...))
-
-
-class AnswerStream:
-    """Gives the words of an answer on as they are written: a listener of the call that answers."""
-
-    def __init__(self, write: Callable[[str], object]) -> None:
-        self._write = write
-        self.written = ""
-
-    def __call__(self, reply: str) -> None:
-        answer = read_answer(reply)
-        if not answer.startswith(self.written):  # it is asked for again
-            self._write("\n")
-            self.written = ""
-        self._write(answer[len(self.written) :])
-        self.written = answer
 
 
 def read_answer(reply: str) -> str:

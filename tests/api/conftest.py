@@ -40,7 +40,7 @@ class TalkEngine(ScriptedEngine):
             failing, self.failing = self.failing, None
             raise failing
         usage = TokenUsage(10, 5)
-        last = request.messages[-1].content
+        first, last = (request.messages[place].content for place in (0, -1))
         if request.choices:
             return Completion("Yes", "stop", usage, logprobs=(math.log(0.9),))
         if request.tools and request.messages[-1].role != "tool":
@@ -49,7 +49,7 @@ class TalkEngine(ScriptedEngine):
         text = f"I heard {last[:40]!r}"
         if "using only the lines above" in last:
             text = last.split("in order:\n")[1].splitlines()[0].partition(": ")[2]
-        elif request.json_schema is not None:
+        elif request.json_schema is not None or "Reply to the last message" in first:
             sent = [{"content": message.content} for message in request.messages]
             text = reply_to({"messages": sent, "response_format": request.json_schema})
         if (hear := find_listener()) is not None:

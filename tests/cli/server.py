@@ -175,7 +175,7 @@ def _logprobs(reply: str) -> dict[str, Any]:
 
 def reply_to(body: dict[str, Any]) -> str:
     first, last = (body["messages"][place]["content"] for place in (0, -1))
-    prompt = first if '{"memories": [numbers]' in first else last
+    prompt = first if "Reply to the last message of" in first else last
     schema = json.dumps(body.get("response_format") or body.get("structured_outputs") or "")
     if (said := reply_about_talk(prompt, schema)) is not None:
         return said

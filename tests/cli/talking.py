@@ -1,7 +1,8 @@
 """What the test's model server says about conversations, by what a prompt asks.
 
 A topic ends with each turn that says "bye"; a topic's summary is its first line; all topics are
-alike; an answer is the first memory, and names it; nothing belongs into a category.
+alike; an answer or a reply is the first memory, and an answer names it; nothing belongs into a
+category.
 """
 
 from __future__ import annotations
@@ -35,8 +36,10 @@ def reply_about_talk(prompt: str, schema: str) -> str | None:
         return json.dumps({"temporal": [], "consistent": []})
     if "<EXISTING CATEGORIES>" in prompt:
         return "[]"
+    known = _NUMBERED.findall(prompt)
+    said = known[0][1].rpartition(": ")[2] if known else "I know nothing of it."
     if '{"memories": [numbers]' in prompt:
-        known = _NUMBERED.findall(prompt)
-        said = known[0][1].rpartition(": ")[2] if known else "I know nothing of it."
         return json.dumps({"memories": [1] if known else [], "answer": said})
+    if "Reply to the last message of" in prompt:
+        return said
     return None

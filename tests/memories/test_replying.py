@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 
 import pytest
 
-from mgl.llm.base import Sampling
+from mgl.errors import ReplyInvalid
+from mgl.llm.base import Completion, Sampling, TokenUsage
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import Scripted, ScriptedEngine
@@ -19,7 +21,6 @@ from mgl.memories.turns import (
     SUGGESTION,
     TURN_ANSWER,
     UNMENTIONED,
-    AnswerStream,
     Form,
     Voice,
     answer_from_lines,
@@ -27,7 +28,9 @@ from mgl.memories.turns import (
     cite_turn,
     find_form,
     order_for_reply,
+    read_answer,
     reply_to_turn,
+    say_in_talk,
     show_turns,
 )
 from mgl.text.groups import format_turn
@@ -196,13 +199,13 @@ async def test_memories_that_are_too_long_are_cut_and_keep_their_numbers() -> No
 
 
 async def test_a_reply_follows_the_last_turns_and_knows_what_was_said_earlier() -> None:
-    client, engine = llm(said("It is ill.", 1))
+    client, engine = llm("<think>Ill?</think>You have got the job. ")
     turns = (*TALK.turns, Turn("d", "Ann", "What job?", MAY, "2"))
     talk = Conversation.from_turns("talk", turns)
-    eve = Voice("Bo", "Bo is a grumpy cook.")
-    memories = show_turns(TALK.turns, [0])
-    answer = await reply_to_turn(client, talk, memories, [1, 2, 3], eve, sampling=Sampling())
-    assert (answer.text, answer.question) == ("It is ill.", "What job?")
+    bo = Voice("Bo", "Bo is a grumpy cook.")
+    say = partial(say_in_talk, recent=turns[1:], voice=bo, sampling=Sampling())
+    answer = await reply_to_turn(client, talk, show_turns(TALK.turns, [0]), turns[-1], bo, say)
+    assert (answer.text, answer.question) == ("You have got the job.", "What job?")
     assert [citation.node_id for citation in answer.citations] == ["a"]
     (request,) = engine.requests
     system, *others = request.messages
@@ -217,12 +220,20 @@ async def test_a_reply_follows_the_last_turns_and_knows_what_was_said_earlier() 
     assert request.sampling.max_tokens >= 1000
 
 
-async def test_a_reply_needs_no_memories_and_can_then_name_none() -> None:
-    client, engine = llm(said("Hello", 1), said("Hello"))
-    answer = await reply_to_turn(client, TALK, [], [0], Voice("Eve"), sampling=Sampling())
-    assert (answer.text, answer.citations) == ("Hello", ())
+async def test_a_reply_needs_no_memories_and_is_given_as_far_as_it_was_written() -> None:
+    client, engine = llm(Completion("Hello, hello, hello", "length", TokenUsage(9, 1024)))
+    eve = Voice("Eve")
+    say = partial(say_in_talk, recent=TALK.turns[:1], voice=eve, sampling=Sampling())
+    answer = await reply_to_turn(client, TALK, [], TALK.turns[0], eve, say)
+    assert (answer.text, answer.citations) == ("Hello, hello, hello", ())
     assert "earlier talks, each" not in engine.requests[0].messages[0].content
     assert engine.requests[0].messages[1].content == "I have got the job"
+
+
+async def test_a_reply_of_no_words_is_an_error() -> None:
+    client, _ = llm("<think>Hm</think> ")
+    with pytest.raises(ReplyInvalid, match="no reply"):
+        await say_in_talk(client, "", recent=TALK.turns, voice=Voice(), sampling=Sampling())
 
 
 @pytest.mark.parametrize(("number", "session"), [(0, "1"), (1, "1"), (2, "2")])
@@ -235,19 +246,9 @@ def test_a_citation_is_the_words_of_a_turn_in_its_session(number: int, session: 
 
 
 @pytest.mark.parametrize("answer", ["Plain.", 'He said "no"\\', "é 👩‍👧 \n\t", ""])
-def test_an_answer_is_given_on_as_it_is_written(answer: str) -> None:
+def test_an_answer_is_read_as_it_is_written(answer: str) -> None:
     for reply in (json.dumps({"memories": [1], "answer": answer}),
                   json.dumps({"memories": [], "answer": answer}, ensure_ascii=False)):  # fmt: skip
-        pieces: list[str] = []
-        stream = AnswerStream(pieces.append)
-        for end in range(len(reply) + 1):
-            stream(reply[:end])
-        assert "".join(pieces) == answer
-
-
-def test_an_answer_that_is_asked_for_again_begins_anew() -> None:
-    pieces: list[str] = []
-    stream = AnswerStream(pieces.append)
-    for reply in ('{"answer": "On', '{"answer": "Two"}'):
-        stream(reply)
-    assert "".join(pieces) == "On\nTwo"
+        read = [read_answer(reply[:end]) for end in range(len(reply) + 1)]
+        assert read[-1] == answer
+        assert all(answer.startswith(part) for part in read)
