@@ -278,6 +278,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         if say is None:
             said = await self._answer_from_told(question, found, recent[:-1])
         if said is None:
+            llm, talk = self._tools.llm, self.conversation
             seen = None  # a program's own messages may show all of it
             if say is None:  # what is shown, and the turn that the reply becomes
                 seen = found.turns.union(recent, [len(talk.turns)])
@@ -285,7 +286,6 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
                 sampling = self._sampling()
                 say = partial(say_in_talk, recent=shown, voice=voice, sampling=sampling, hear=hear)
             with self._log.showing(seen):
-                llm, talk = self._tools.llm, self.conversation
                 said = await reply_to_turn(llm, talk, found.shown, heard, voice, say)
             if not said.text.strip():
                 return replace(said, trace=found.trace, paths=found.paths)

@@ -323,7 +323,7 @@ async def test_a_reply_stops_what_is_consolidated_and_waits_for_none_of_it(memor
             return await super().generate(request)
 
     begun = asyncio.Event()
-    slow = Slow([json.dumps({"memories": [], "answer": "Fine."})] * 2)
+    slow = Slow(["Fine."])
     memory = memory_of(talk(["a b c", "d"], ["d e f"]), slow, indicators="rules")
     await memory.settle_later()
     await asyncio.wait_for(begun.wait(), 9)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from mgl.errors import InputError
-from mgl.llm.base import Completion, Request
+from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.memories.mnemis import Mnemis
 from mgl.store import Store
 from mgl.types import Answer, Conversation, Question, Turn
@@ -165,12 +164,14 @@ class Talker(Model):
     """Numbers its replies; ``heard`` has what each was asked with."""
 
     def __init__(self) -> None:
-        super().__init__(in_pairs, everything, answer=[self._number])
+        super().__init__(in_pairs, everything)
         self.heard: list[str] = []
 
-    def _number(self, _: str) -> dict[str, Any]:
-        self.heard.append("\n".join(message.content for message in self.requests[-1].messages))
-        return {"memories": [], "answer": f"Reply {len(self.heard)}."}
+    async def generate(self, request: Request) -> Completion:
+        if "Reply to the last message" not in request.messages[0].content:
+            return await super().generate(request)
+        self.heard.append("\n".join(message.content for message in request.messages))
+        return Completion(f"Reply {len(self.heard)}.", "stop", TokenUsage(9, 3))
 
 
 class Interrupted(Model):
