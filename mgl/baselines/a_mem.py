@@ -18,11 +18,11 @@ from typing import Annotated, Any
 
 from pydantic import Field, create_model
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, Strict
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
 from mgl.llm.base import Sampling
 from mgl.llm.concurrency import for_each
 from mgl.llm.constraints import index_set, max_chars, several
-from mgl.memories.propose import Proposal, propose
+from mgl.memories.propose import Proposal, StrictReply, propose
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import nearest
 from mgl.store import EditRecord
@@ -83,22 +83,22 @@ Words = Annotated[list[Annotated[str, max_chars(40)]], Field(max_length=8)]
 Sentence = Annotated[str, max_chars(240)]
 
 
-class Analysis(Strict):
+class Analysis(StrictReply):
     keywords: Words
     context: Sentence
     tags: Words
 
 
-class Keywords(Strict):
+class Keywords(StrictReply):
     keywords: Words
 
 
-class Change(Strict):
+class Change(StrictReply):
     context: Sentence
     tags: Words
 
 
-class _Evolution(Strict):
+class _Evolution(StrictReply):
     links: list[int]
     tags: Words
     neighbours: list[Change]

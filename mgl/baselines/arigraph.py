@@ -24,11 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, Strict
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
 from mgl.llm.base import Sampling
 from mgl.llm.constraints import max_chars, number, several
 from mgl.llm.prompting import fit_texts
-from mgl.memories.propose import propose
+from mgl.memories.propose import StrictReply, propose
 from mgl.prompt import Prompt
 from mgl.retrieval.base import Embedder
 from mgl.retrieval.ranking import best, likeness, scale
@@ -73,22 +73,22 @@ facts about what it is connected with.
 Term = Annotated[str, max_chars(60)]
 
 
-class _Triplet(Strict):
+class _Triplet(StrictReply):
     subject: Term
     relation: Term
     object: Term
 
 
-class _Triplets(Strict):
+class _Triplets(StrictReply):
     triplets: several(_Triplet, 24)  # type: ignore[valid-type]
 
 
-class _Start(Strict):
+class _Start(StrictReply):
     name: Term
     depth: number(1, 3)  # type: ignore[valid-type]
 
 
-class _Starts(Strict):
+class _Starts(StrictReply):
     entities: several(_Start, 6)  # type: ignore[valid-type]
 
 

@@ -41,12 +41,6 @@ class BaselineConfig(BaseModel):
     answer_tokens: int = Field(120, ge=16)
 
 
-class Strict(BaseModel):
-    """A reply that has the fields of its schema and no others."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
 @dataclass(frozen=True, slots=True)
 class Excerpt:
     """A text that the answering call reads, and what a citation of it names; no span where it

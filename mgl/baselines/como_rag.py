@@ -31,14 +31,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, create_model
 
-from mgl.baselines.base import Excerpt, Strict
+from mgl.baselines.base import Excerpt
 from mgl.baselines.hipporag import HippoRag, HippoRagConfig
 from mgl.llm.base import Sampling
 from mgl.llm.constraints import max_chars, one_of
 from mgl.llm.prompting import available_tokens, fit_texts, reader_messages, take_leading
 from mgl.memories.calls import summarize
 from mgl.memories.clusters import find_clusters
-from mgl.memories.propose import propose
+from mgl.memories.propose import StrictReply, propose
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import best, likeness
 from mgl.store import EditRecord
@@ -151,12 +151,12 @@ Layer = Literal["chunk", "summary", "episode"]
 LAYERS: Final[tuple[Layer, ...]] = ("chunk", "summary", "episode")
 
 
-class _Try(Strict):
+class _Try(StrictReply):
     thought: Annotated[str, max_chars(600)]
     answer: str
 
 
-class Probes(Strict):
+class Probes(StrictReply):
     probes: Annotated[list[Annotated[str, max_chars(160)]], Field(max_length=3)]
 
 

@@ -16,12 +16,12 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, create_model
 
-from mgl.baselines.base import Excerpt, Strict
+from mgl.baselines.base import Excerpt
 from mgl.baselines.naive_rag import NaiveRag, NaiveRagConfig
 from mgl.llm.base import Sampling
 from mgl.llm.constraints import max_chars, one_of
 from mgl.llm.prompting import fit_texts, reader_messages
-from mgl.memories.propose import Proposal, propose
+from mgl.memories.propose import Proposal, StrictReply, propose
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import best, likeness
 from mgl.types import Answer, Question
@@ -63,13 +63,13 @@ Question: {question}
 Sentence = Annotated[str, max_chars(300)]
 
 
-class _Step(Strict):
+class _Step(StrictReply):
     decision: Literal["retrieve", "know", "final"]
     follow_up: str
     answer: str
 
 
-class Found(Strict):
+class Found(StrictReply):
     answer: Sentence
 
 

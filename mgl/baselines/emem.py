@@ -30,13 +30,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, create_model
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, Strict
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
 from mgl.baselines.hipporag import find_synonyms, walk_from
 from mgl.llm.base import Sampling
 from mgl.llm.concurrency import for_each
 from mgl.llm.constraints import index_set, max_chars, several
 from mgl.llm.prompting import fit_texts
-from mgl.memories.propose import propose
+from mgl.memories.propose import StrictReply, propose
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import best, likeness
 from mgl.store import EditRecord
@@ -112,30 +112,30 @@ surely do not. Give their numbers.
 Term = Annotated[str, max_chars(60)]
 
 
-class _Told(Strict):
+class _Told(StrictReply):
     turns: list[int]
     text: Annotated[str, Field(min_length=1), max_chars(240)]
 
 
-class _AllTold(Strict):
+class _AllTold(StrictReply):
     statements: list[_Told]
 
 
-class _Argument(Strict):
+class _Argument(StrictReply):
     role: Term
     name: Term
 
 
-class _Event(Strict):
+class _Event(StrictReply):
     event: Term
     arguments: several(_Argument, 8)  # type: ignore[valid-type]
 
 
-class _Entities(Strict):
+class _Entities(StrictReply):
     entities: Annotated[list[Term], Field(max_length=6)]
 
 
-class _Kept(Strict):
+class _Kept(StrictReply):
     kept: list[int]
 
 

@@ -21,12 +21,12 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, create_model
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, Strict
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
 from mgl.llm.base import Sampling
 from mgl.llm.constraints import max_chars, number
 from mgl.llm.prompting import fit_texts
 from mgl.memories.calls import summarize
-from mgl.memories.propose import propose
+from mgl.memories.propose import StrictReply, propose
 from mgl.prompt import Prompt
 from mgl.retrieval import LexicalIndex, reciprocal_rank_fusion
 from mgl.retrieval.ranking import best, likeness
@@ -107,13 +107,13 @@ Line = Annotated[str, max_chars(160)]
 Lines = Annotated[list[Line], Field(max_length=5)]
 
 
-class _Plan(Strict):
+class _Plan(StrictReply):
     words: Lines
     questions: Lines
     pages: list[int]
 
 
-class Reflection(Strict):
+class Reflection(StrictReply):
     enough: bool
     requests: Lines
 

@@ -21,11 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, create_model
 
-from mgl.baselines.base import Strict
 from mgl.baselines.naive_rag import NaiveRag, NaiveRagConfig
 from mgl.llm.base import Sampling
 from mgl.llm.constraints import index_set, max_chars, several
-from mgl.memories.propose import propose
+from mgl.memories.propose import StrictReply, propose
 from mgl.prompt import Prompt
 from mgl.retrieval.base import Embedder
 from mgl.retrieval.ranking import best, likeness, scale
@@ -83,21 +82,21 @@ Which of these facts help to answer the question? Give their numbers; none, [], 
 Term = Annotated[str, max_chars(60)]
 
 
-class Names(Strict):
+class Names(StrictReply):
     entities: Annotated[list[Term], Field(max_length=12)]
 
 
-class Fact(Strict):
+class Fact(StrictReply):
     subject: Term
     relation: Term
     object: Term
 
 
-class _Facts(Strict):
+class _Facts(StrictReply):
     facts: several(Fact, 16)  # type: ignore[valid-type]
 
 
-class _Kept(Strict):
+class _Kept(StrictReply):
     facts: list[int]
 
 

@@ -27,11 +27,11 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, Strict
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
 from mgl.llm.base import Sampling
 from mgl.llm.constraints import max_chars, several
 from mgl.llm.prompting import fit_texts
-from mgl.memories.propose import propose
+from mgl.memories.propose import StrictReply, propose
 from mgl.memories.turns import ask_lines
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import nearest
@@ -100,28 +100,28 @@ BLOCKS: Final[tuple[Block, ...]] = ("first", "others")
 Text = Annotated[str, max_chars(400)]
 
 
-class Replacement(Strict):
+class Replacement(StrictReply):
     block: Block
     old: Text
     new: Text
 
 
-class Addition(Strict):
+class Addition(StrictReply):
     block: Block
     text: Text
 
 
-class Update(Strict):
+class Update(StrictReply):
     replace: several(Replacement, MOST_EDITS)  # type: ignore[valid-type]
     append: several(Addition, MOST_EDITS)  # type: ignore[valid-type]
 
 
-class Arguments(Strict):
+class Arguments(StrictReply):
     query: Annotated[str, max_chars(120)]
     page: Annotated[int, Field(ge=1)]
 
 
-class Step(Strict):
+class Step(StrictReply):
     thoughts: Annotated[str, max_chars(240)]
     function: Literal[
         "conversation_search",

@@ -22,12 +22,12 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, Strict
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
 from mgl.llm.base import Sampling
 from mgl.llm.constraints import max_chars, several
 from mgl.llm.prompting import fit_texts
 from mgl.memories.calls import summarize
-from mgl.memories.propose import propose
+from mgl.memories.propose import StrictReply, propose
 from mgl.prompt import Prompt
 from mgl.retrieval.base import Embedder
 from mgl.retrieval.ranking import likeness, nearest
@@ -138,30 +138,30 @@ Line = Annotated[str, max_chars(200)]
 Lines = Annotated[list[Line], Field(max_length=10)]
 
 
-class Continues(Strict):
+class Continues(StrictReply):
     continues: bool
 
 
-class Theme(Strict):
+class Theme(StrictReply):
     theme: Word
     keywords: Words
     content: Line
 
 
-class Themes(Strict):
+class Themes(StrictReply):
     themes: several(Theme, 2)  # type: ignore[valid-type]
 
 
-class Drawn(Strict):
+class Drawn(StrictReply):
     profile: Annotated[str, max_chars(4 * NOTE_TOKENS)]
     facts: Lines
 
 
-class Traits(Strict):
+class Traits(StrictReply):
     facts: Lines
 
 
-class Keywords(Strict):
+class Keywords(StrictReply):
     keywords: Words
 
 

@@ -25,12 +25,12 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, create_model
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, Strict
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
 from mgl.llm.base import Sampling
 from mgl.llm.constraints import index_set, max_chars, number, several
 from mgl.llm.prompting import fit_texts
 from mgl.memories.calls import summarize
-from mgl.memories.propose import Proposal, propose
+from mgl.memories.propose import Proposal, StrictReply, propose
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import nearest
 from mgl.store import EditRecord
@@ -151,24 +151,24 @@ talks. Each is about one thing, names whom it is about, and is understood alone.
 )
 
 
-class _Group(Strict):
+class _Group(StrictReply):
     messages: list[int]
 
 
-class _Groups(Strict):
+class _Groups(StrictReply):
     episodes: list[_Group]
 
 
-class Narrative(Strict):
+class Narrative(StrictReply):
     title: Annotated[str, max_chars(100)]
     content: Annotated[str, max_chars(1600)]
 
 
-class _Same(Strict):
+class _Same(StrictReply):
     same: int
 
 
-class Statements(Strict):
+class Statements(StrictReply):
     statements: Annotated[list[Annotated[str, max_chars(200)]], Field(max_length=10)]
 
 

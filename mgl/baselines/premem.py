@@ -27,11 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import create_model
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, Strict
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
 from mgl.llm.base import Sampling
 from mgl.llm.constraints import max_chars, number, several
 from mgl.llm.prompting import fit_texts, take_leading
-from mgl.memories.propose import Proposal, propose
+from mgl.memories.propose import Proposal, StrictReply, propose
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import nearest
 from mgl.store import EditRecord
@@ -90,7 +90,7 @@ Leave the list empty if nothing follows.
 )
 
 
-class _Said(Strict):
+class _Said(StrictReply):
     key: Annotated[str, max_chars(60)]
     value: Annotated[str, max_chars(160)]
     time: Annotated[str, max_chars(40)]
@@ -101,7 +101,7 @@ class _Fragment(_Said):
     message: int
 
 
-class _Fragments(Strict):
+class _Fragments(StrictReply):
     fragments: list[_Fragment]
 
 
@@ -109,7 +109,7 @@ class Inference(_Said):
     kind: Literal["extension", "accumulation", "specification", "transformation", "connection"]
 
 
-class Inferences(Strict):
+class Inferences(StrictReply):
     inferences: several(Inference, 8)  # type: ignore[valid-type]
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+from pydantic import Field, create_model, model_validator
 
 from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
 from mgl.llm.base import LLM, Sampling
@@ -26,7 +26,7 @@ from mgl.llm.concurrency import for_each
 from mgl.llm.constraints import number
 from mgl.llm.prompting import SYSTEM, available_tokens, fit_texts, reader_messages
 from mgl.memories.calls import check_room, summarize
-from mgl.memories.propose import propose
+from mgl.memories.propose import StrictReply, propose
 from mgl.prompt import Prompt, one_line
 from mgl.store import EditRecord
 from mgl.store.records import EditOutcome
@@ -106,9 +106,7 @@ class ReadAgentConfig(BaselineConfig):
         return self
 
 
-class _Paused(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Paused(StrictReply):
     pause: int
 
 
@@ -256,9 +254,7 @@ class _Page:
     gist: str
 
 
-class _Several(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Several(StrictReply):
     pages: list[int]
 
 

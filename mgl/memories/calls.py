@@ -17,12 +17,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, create_model
+from pydantic import StringConstraints, create_model
 
 from mgl.errors import ContextOverflow, ReplyInvalid
 from mgl.llm.base import LLM, Sampling
 from mgl.llm.constraints import max_chars, one_of
 from mgl.llm.prompting import available_tokens, reader_messages, shorten
+from mgl.memories.propose import StrictReply
 from mgl.prompt import Prompt, one_line
 from mgl.types import AnswerForm, Question
 
@@ -99,9 +100,7 @@ def number_passages(passages: Sequence[str]) -> str:
     return "\n\n".join(f"[{number}] {one_line(text)}" for number, text in enumerate(passages, 1))
 
 
-class _Chosen(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Chosen(StrictReply):
     answer: str
 
 
@@ -204,9 +203,7 @@ class Note:
     problem: str | None = None
 
 
-class _Noted(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Noted(StrictReply):
     notes: str
 
 

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from mgl.errors import ContextOverflow, EngineError, EngineTimeout, ReplyInvalid
 from mgl.llm.base import LLM, Message, Sampling
@@ -29,6 +29,12 @@ _REASONS: Final[dict[type[EngineError], str]] = {
 }
 FAILURES: Final = tuple(_REASONS)
 """What ends one call and nothing else, where a memory can do without its reply."""
+
+
+class StrictReply(BaseModel):
+    """The base of a reply that has the fields of its schema and no others."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True, slots=True)

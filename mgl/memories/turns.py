@@ -22,7 +22,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic import BaseModel, BeforeValidator, Field, create_model
 
 from mgl.errors import ReplyInvalid
 from mgl.llm.base import LLM, Message, Request, Sampling
@@ -31,6 +31,7 @@ from mgl.llm.progress import Listener, listen
 from mgl.llm.prompting import fit_texts
 from mgl.llm.replies import strip_thinking
 from mgl.memories.calls import answer_field, list_options
+from mgl.memories.propose import StrictReply
 from mgl.prompt import Prompt, one_line
 from mgl.text.groups import format_turn
 from mgl.text.support import find_repeated
@@ -342,9 +343,7 @@ def _cite_repeated(answer: Answer, question: Question, lines: Sequence[Line]) ->
     return replace(answer, confidence="medium", citations=found) if found else answer
 
 
-class _Said(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Said(StrictReply):
     memories: list[int]
     answer: str
 

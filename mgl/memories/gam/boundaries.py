@@ -23,9 +23,9 @@ from mgl.llm.calls import showing_only
 from mgl.llm.constraints import index_set
 from mgl.llm.prompting import fit_texts
 from mgl.memories.gam.config import GamConfig
-from mgl.memories.gam.prompts import BOUNDARIES, Reply, number_lines
+from mgl.memories.gam.prompts import BOUNDARIES, number_lines
 from mgl.memories.gam.state import State, TriggerReason
-from mgl.memories.propose import propose
+from mgl.memories.propose import StrictReply, propose
 from mgl.retrieval.shifts import ShiftDetector
 from mgl.types import Turn
 
@@ -39,7 +39,7 @@ CountTokens = Callable[[Sequence[int]], Awaitable[int]]
 """Counts the tokens of some turns together."""
 
 
-class Boundaries(Reply):
+class Boundaries(StrictReply):
     """E.3: indices of utterances after which the topic changes."""
 
     boundaries: list[int]

@@ -25,11 +25,11 @@ from mgl.memories.base import Tools
 from mgl.memories.gam.boundaries import Cut, Trigger
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.cues import mark_events
-from mgl.memories.gam.prompts import RELATION, SUMMARY, Reply
+from mgl.memories.gam.prompts import RELATION, SUMMARY
 from mgl.memories.gam.search import Search, WordSpread, find_words, search_text
 from mgl.memories.gam.state import Check, Consolidate, Edit, Link, Relation, Rewrite, State, Topic
 from mgl.memories.log import Draft
-from mgl.memories.propose import Proposal, propose
+from mgl.memories.propose import Proposal, StrictReply, propose
 from mgl.memories.told import find_assistants
 from mgl.prompt import one_line
 from mgl.text.support import find_unsaid
@@ -40,7 +40,7 @@ KEYWORDS, KEYWORD_CHARS, SUMMARY_CHARS = 8, 40, 400
 UTTERANCES, UTTERANCE_CHARACTERS = 2, 400
 
 
-class Summary(Reply):
+class Summary(StrictReply):
     """E.2."""
 
     keywords: Annotated[
@@ -50,7 +50,7 @@ class Summary(Reply):
     summary: Annotated[str, Field(min_length=1), max_chars(SUMMARY_CHARS)]
 
 
-class Relate(Reply):
+class Relate(StrictReply):
     """E.1."""
 
     relation: Relation

@@ -22,9 +22,9 @@ from mgl.llm.calls import showing_only
 from mgl.llm.constraints import index_set
 from mgl.llm.prompting import fit_texts
 from mgl.memories.gam.config import GamConfig
-from mgl.memories.gam.prompts import CUES, TIME_SENSITIVE, Reply, number_lines
+from mgl.memories.gam.prompts import CUES, TIME_SENSITIVE, number_lines
 from mgl.memories.gam.state import Marks
-from mgl.memories.propose import propose
+from mgl.memories.propose import StrictReply, propose
 from mgl.retrieval.turns import find_speakers
 from mgl.text.times import TimeMention, time_mentions
 from mgl.types import Question, Turn
@@ -39,7 +39,7 @@ _ASKS_TIME = re.compile(
 _CAPTION = re.compile(r"\[image:[^\]]*\]")
 
 
-class Cues(Reply):
+class Cues(StrictReply):
     """Which utterances speak of time, and which are consistent."""
 
     temporal: list[int]

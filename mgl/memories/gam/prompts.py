@@ -9,15 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydantic import BaseModel, ConfigDict
-
 from mgl.prompt import Prompt, one_line
-
-
-class Reply(BaseModel):
-    """The base of the replies that the prompts ask for."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 def number_lines(lines: Sequence[str]) -> str:

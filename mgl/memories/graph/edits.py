@@ -15,11 +15,11 @@ from functools import cache
 from textwrap import shorten
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, create_model
+from pydantic import create_model
 
 from mgl.llm.constraints import max_chars, number, one_of, several
 from mgl.memories.graph.names import NAME_CHARS, PRONOUNS, clean_name, entity_key, mentions
-from mgl.memories.propose import Proposal
+from mgl.memories.propose import Proposal, StrictReply
 from mgl.prompt import one_line
 from mgl.store import EditRecord
 from mgl.store.records import EditOutcome
@@ -40,11 +40,7 @@ MOST_DESCRIPTION_CHARS: Final = 1000
 SHOWN_CHARS: Final = 200
 
 
-class _Proposal(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Extraction(_Proposal):
+class Extraction(StrictReply):
     """What a passage tells of."""
 
     entities: list[Any]
@@ -61,7 +57,7 @@ def extraction_schema(
     src = number(1, sentences)
     entity = create_model(
         "entity",
-        __base__=_Proposal,
+        __base__=StrictReply,
         src=(src, ...),
         name=(name, ...),
         type=(one_of(ENTITY_TYPES), ...),
@@ -69,7 +65,7 @@ def extraction_schema(
     )
     relation = create_model(
         "relation",
-        __base__=_Proposal,
+        __base__=StrictReply,
         src=(src, ...),
         source=(name, ...),
         target=(name, ...),

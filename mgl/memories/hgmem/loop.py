@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from pydantic import BaseModel, ConfigDict, create_model
+from pydantic import BaseModel, create_model
 
 from mgl.llm.constraints import index_set
 from mgl.llm.prompting import SYSTEM, take_leading
@@ -42,7 +42,7 @@ from mgl.memories.hgmem.state import (
     Subquery,
 )
 from mgl.memories.log import Draft, Log
-from mgl.memories.propose import Proposal, propose, recover
+from mgl.memories.propose import Proposal, StrictReply, propose, recover
 from mgl.observer import Observer
 from mgl.prompt import Prompt, one_line
 from mgl.store import EditRecord
@@ -327,9 +327,7 @@ class Loop:
         return True
 
 
-class _Said(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Said(StrictReply):
     sources: list[int]
     answer: str
 

@@ -12,10 +12,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Annotated, Any, Literal, Union
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel, create_model
+from pydantic import BaseModel, Field, RootModel, create_model
 
 from mgl.llm.constraints import disjoint, index_set, max_chars, number, several
 from mgl.memories.hgmem.state import Case
+from mgl.memories.propose import StrictReply
 
 POINTS = 8
 OBJECTS, OBJECT_CHARS = 16, 60
@@ -27,67 +28,63 @@ Description = Annotated[str, Field(min_length=1), max_chars(DESCRIPTION_CHARS)]
 Asked = Annotated[str, Field(min_length=1), max_chars(CONCERN_CHARS)]
 
 
-class _Proposal(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class NewPoint(_Proposal):
+class NewPoint(StrictReply):
     """Fig. 4, insertion: the related objects by name, and what is said of them together."""
 
     objects: Annotated[list[Name], Field(min_length=2)]
     description: Description
 
 
-class PointUpdate(_Proposal):
+class PointUpdate(StrictReply):
     """Fig. 4, update. ``objects`` are printed there and change nothing (§3.5); the released code
     puts them in place of the point's vertices."""
 
     point: int
-    objects: list[Text] = []
+    objects: list[Text] = Field(default=[])
     description: Description
 
 
-class Evolution(_Proposal):
+class Evolution(StrictReply):
     """Fig. 4: what is put into the memory, and what is said anew."""
 
-    inserted: list[NewPoint] = []
-    updated: list[PointUpdate] = []
+    inserted: list[NewPoint] = Field(default=[])
+    updated: list[PointUpdate] = Field(default=[])
 
 
-class Merge(_Proposal):
+class Merge(StrictReply):
     """Fig. 5: points that become one, and its description."""
 
     points: list[int]
     description: Description
 
 
-class Merges(_Proposal):
+class Merges(StrictReply):
     """Fig. 5; no point is in two merges."""
 
-    merges: list[Merge] = []
+    merges: list[Merge] = Field(default=[])
 
 
-class Concern(_Proposal):
+class Concern(StrictReply):
     """Fig. 6: what is wanted to be known; ``point`` is the one it targets (case 2.1)."""
 
     point: int | None = None
     concern: Asked
 
 
-class Concerns(_Proposal):
+class Concerns(StrictReply):
     """Fig. 6: the case, and the concerns, of which case 1 has none."""
 
     judgement: Case
-    concerns: list[Concern] = []
+    concerns: list[Concern] = Field(default=[])
 
 
-class FollowUp(_Proposal):
+class FollowUp(StrictReply):
     """Fig. 7."""
 
     subquery: Asked
 
 
-class _Update(_Proposal):
+class _Update(StrictReply):
     point: int
     description: Description
 
@@ -108,7 +105,7 @@ def evolution_schema(points: int, *, update: bool, replace: bool) -> type[BaseMo
             own["objects"] = (names, ...)
         kind: type[BaseModel] = create_model("update", __base__=base, **own)
         fields["updated"] = (several(kind, min(POINTS, points)), ...)
-    return create_model("evolution", __base__=_Proposal, **fields)
+    return create_model("evolution", __base__=StrictReply, **fields)
 
 
 @cache
@@ -131,10 +128,10 @@ def _concerns(case: Case, points: int, most: int) -> Any:
     fields: dict[str, Any] = {"judgement": (Literal[case], ...)}
     if case == "2.1":
         near: type[BaseModel] = create_model(
-            "local", __base__=_Proposal, point=(number(0, points - 1), ...), concern=(Asked, ...)
+            "local", __base__=StrictReply, point=(number(0, points - 1), ...), concern=(Asked, ...)
         )
         fields["concerns"] = (several(near, most, least=1), ...)
     elif case == "2.2":
-        wider: type[BaseModel] = create_model("global", __base__=_Proposal, concern=(Asked, ...))
+        wider: type[BaseModel] = create_model("global", __base__=StrictReply, concern=(Asked, ...))
         fields["concerns"] = (several(wider, most, least=1), ...)
-    return create_model(f"case {case}", __base__=_Proposal, **fields)
+    return create_model(f"case {case}", __base__=StrictReply, **fields)

@@ -20,7 +20,6 @@ from typing import Annotated, Any, Final, Literal, Union
 
 from pydantic import (
     BaseModel,
-    ConfigDict,
     Field,
     ValidationError,
     ValidatorFunctionWrapHandler,
@@ -39,6 +38,7 @@ from mgl.memories.mindgraph.state import (
     Graph,
     NodeType,
 )
+from mgl.memories.propose import StrictReply
 from mgl.text import locate, numbered_sentences, sentence_spans
 from mgl.text.groups import mark_days
 from mgl.types import Chunk, Document, Span
@@ -55,10 +55,6 @@ RELATION_PATTERN = r"^[^\s\"\\][^\t\n\r\"\\]{0,49}$"
 PLACEHOLDERS = frozenset({"short_id", "id1", "id2", "existing_id", "old_id", "node_id"})
 HARMLESS: Final = frozenset({"duplicate_node", "duplicate_edge", "nothing_changed"})
 """Rejected without a loss: the graph says it already."""
-
-
-class _Proposal(BaseModel):
-    model_config = ConfigDict(extra="forbid")
 
 
 class Operations(BaseModel):
@@ -120,7 +116,7 @@ def operations_schema(
 
     def proposal(name: str, **fields: Any) -> type[BaseModel]:
         op: Any = Literal[name]
-        return create_model(name, __base__=_Proposal, op=(op, ...), **fields)
+        return create_model(name, __base__=StrictReply, op=(op, ...), **fields)
 
     kinds = [
         proposal(

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, Union
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, create_model
+from pydantic import BaseModel, Field, ValidationError, WithJsonSchema, create_model
 
 from mgl.errors import ContextOverflow
 from mgl.llm.base import Message, Reply, Sampling, ToolCall
@@ -28,6 +28,7 @@ from mgl.memories.calls import answer_field
 from mgl.memories.mindgraph.prompts import ACTIONS, ANSWER, TOO_LARGE
 from mgl.memories.mindgraph.state import Graph, Node, serialise
 from mgl.memories.mindgraph.tools import NATIVE_TOOLS, GraphTools, cite_nodes
+from mgl.memories.propose import StrictReply
 from mgl.types import Answer, Confidence, Question
 
 MAX_CITED = 20
@@ -244,7 +245,7 @@ class GraphReader:
             name: Any = Literal["lookup_source"]
             ids: Any = Literal[unread]
             lookup = create_model(
-                "lookup", __base__=_Object, action=(name, ...), node_id=(ids, ...)
+                "lookup", __base__=StrictReply, action=(name, ...), node_id=(ids, ...)
             )
             actions.append(lookup)
         if nodes:
@@ -252,7 +253,7 @@ class GraphReader:
         step: Any = Union[tuple(actions)]  # noqa: UP007
         if len(actions) > 1:
             step = Annotated[step, Field(discriminator="action")]
-        return create_model("step", __base__=_Object, step=(step, ...))
+        return create_model("step", __base__=StrictReply, step=(step, ...))
 
     def _final_schema(self, **fields: Any) -> type[BaseModel]:
         """The final output over the graph's nodes; ``fields`` come before its own."""
@@ -262,7 +263,7 @@ class GraphReader:
         answer = answer_field(self.question, 3 * self.tools.config.answer_tokens)
         return create_model(
             "final",
-            __base__=_Object,
+            __base__=StrictReply,
             **fields,
             cited_nodes=(list[ids] if nodes else list[str], most),
             answer=(answer, ...),
@@ -270,11 +271,7 @@ class GraphReader:
         )
 
 
-class _Object(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class _Summary(_Object):
+class _Summary(StrictReply):
     action: Literal["subgraph_summary"]
     mode: Literal["index", "detail"]
     subgraph_id: Annotated[int, Field(ge=0, le=999)] | None

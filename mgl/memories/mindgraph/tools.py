@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from mgl.errors import ContextOverflow, ReplyInvalid
 from mgl.llm.base import Sampling, Tool
@@ -26,7 +26,7 @@ from mgl.memories.clusters import LEIDEN_SEED, find_clusters
 from mgl.memories.mindgraph.config import MindGraphConfig
 from mgl.memories.mindgraph.prompts import LOOKUP_SOURCE, REPORT, SUBGRAPH_SUMMARY
 from mgl.memories.mindgraph.state import Graph, Node
-from mgl.memories.propose import propose
+from mgl.memories.propose import StrictReply, propose
 from mgl.text.groups import show_span
 from mgl.types import Citation, Document, Span
 
@@ -61,17 +61,13 @@ NATIVE_TOOLS: Final = (
 )
 
 
-class Finding(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class Finding(StrictReply):
     headline: Annotated[str, Field(min_length=1), max_chars(120)]
     explanation: Annotated[str, Field(min_length=1), max_chars(400)]
 
 
-class Report(BaseModel):
+class Report(StrictReply):
     """What is written about one subgraph."""
-
-    model_config = ConfigDict(extra="forbid")
 
     title: Annotated[str, Field(min_length=1), max_chars(120)]
     impact_rating: Annotated[int, Field(ge=0, le=10)]

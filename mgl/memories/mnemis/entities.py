@@ -32,12 +32,11 @@ from mgl.memories.mnemis.reading import (
     EpisodeReader,
     Part,
     Passage,
-    StrictReply,
     clip,
     in_batches,
 )
 from mgl.memories.mnemis.state import Entity, Mention, State, key_of
-from mgl.memories.propose import Proposal
+from mgl.memories.propose import Proposal, StrictReply
 from mgl.retrieval.base import Embedder, Hit
 from mgl.retrieval.lexical import LexicalIndex, all_stems
 from mgl.retrieval.ranking import fuse_hits

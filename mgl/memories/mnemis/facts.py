@@ -23,9 +23,9 @@ from mgl.llm.constraints import max_chars, number, one_of, several
 from mgl.memories.graph.names import mentions
 from mgl.memories.mnemis.edits import AddFact, Close, EditDraft, Repeat, turns_of
 from mgl.memories.mnemis.prompts import FACTS, MORE_FACTS, SAME_FACTS
-from mgl.memories.mnemis.reading import LISTED, EpisodeReader, Part, StrictReply, clip, in_batches
+from mgl.memories.mnemis.reading import LISTED, EpisodeReader, Part, clip, in_batches
 from mgl.memories.mnemis.state import Entity, Fact, Mention, State, key_of
-from mgl.memories.propose import Proposal
+from mgl.memories.propose import Proposal, StrictReply
 from mgl.memories.table import Table
 from mgl.retrieval.base import Embedder
 from mgl.retrieval.vectors import VectorIndex

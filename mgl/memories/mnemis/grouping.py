@@ -43,9 +43,9 @@ from mgl.memories.mnemis.layers import (
     summarize_node,
 )
 from mgl.memories.mnemis.prompts import CATEGORIES, CATEGORIES_SYSTEM, GUIDANCE, NAME_CATEGORY
-from mgl.memories.mnemis.reading import StrictReply, propose_again
+from mgl.memories.mnemis.reading import propose_again
 from mgl.memories.mnemis.state import Category, Node, State
-from mgl.memories.propose import Proposal
+from mgl.memories.propose import Proposal, StrictReply
 from mgl.prompt import one_line
 
 BATCH: Final = 40

@@ -37,9 +37,9 @@ from mgl.memories.mnemis.edits import FAILED, Describe, DropHierarchy, EditDraft
 from mgl.memories.mnemis.entities import SUMMARY_CHARS, SUMMARY_TOKENS
 from mgl.memories.mnemis.layers import Forming, carry_out, is_first_person, is_speaker
 from mgl.memories.mnemis.prompts import DESCRIBE, DESCRIBE_SEVERAL
-from mgl.memories.mnemis.reading import StrictReply, clip, in_batches
+from mgl.memories.mnemis.reading import clip, in_batches
 from mgl.memories.mnemis.state import Category, Node, State
-from mgl.memories.propose import Proposal, propose
+from mgl.memories.propose import Proposal, StrictReply, propose
 from mgl.prompt import one_line
 
 DRIFT: Final = 0.3

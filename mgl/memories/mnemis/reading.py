@@ -18,7 +18,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Final, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from mgl.llm.base import LLM, Message, Sampling
 from mgl.llm.calls import showing_only
@@ -62,10 +62,6 @@ ItemT = TypeVar("ItemT")
 SchemaT = TypeVar("SchemaT", bound=BaseModel)
 
 _PARAGRAPH, _SENTENCE = 2, 1
-
-
-class StrictReply(BaseModel):
-    model_config = ConfigDict(extra="forbid")
 
 
 # Episodes

@@ -22,9 +22,9 @@ from mgl.llm.constraints import one_of
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.layers import summarize_node
 from mgl.memories.mnemis.prompts import SELECT_NAMES, SELECTION
-from mgl.memories.mnemis.reading import StrictReply, in_batches
+from mgl.memories.mnemis.reading import in_batches
 from mgl.memories.mnemis.state import Node, State
-from mgl.memories.propose import propose
+from mgl.memories.propose import StrictReply, propose
 from mgl.prompt import one_line
 
 SHOWN: Final = 60
