@@ -26,7 +26,7 @@ _SKIN_TONES = ("\U0001f3fb", "\U0001f3ff")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class _Piece:
     """A range of a text, its tokens, and what ends with it: a higher number is a better end."""
 
     start: int
@@ -35,21 +35,21 @@ class Piece:
     ends: int
 
 
-async def refine(
+async def _refine(
     text: str,
-    pieces: Sequence[Piece],
+    pieces: Sequence[_Piece],
     limit: int,
     count: Counter,
-    divide: Callable[[str, Piece], list[tuple[int, int, int]]],
-) -> list[Piece]:
+    divide: Callable[[str, _Piece], list[tuple[int, int, int]]],
+) -> list[_Piece]:
     """Divide the pieces above ``limit`` tokens, and count their parts in one batch."""
     divided = {
         index: parts
         for index, piece in enumerate(pieces)
         if piece.tokens > limit and len(parts := divide(text, piece)) > 1
     }
-    fresh = iter(await count_pieces(text, [p for parts in divided.values() for p in parts], count))
-    result: list[Piece] = []
+    fresh = iter(await _count_pieces(text, [p for parts in divided.values() for p in parts], count))
+    result: list[_Piece] = []
     for index, piece in enumerate(pieces):
         if index in divided:
             result.extend(next(fresh) for _ in divided[index])
@@ -58,17 +58,17 @@ async def refine(
     return result
 
 
-async def count_pieces(
+async def _count_pieces(
     text: str, parts: Sequence[tuple[int, int, int]], count: Counter
-) -> list[Piece]:
+) -> list[_Piece]:
     """Count ranges (start, end, what ends with it) in one batch."""
     if not parts:
         return []
     tokens = await count([text[start:end] for start, end, _ in parts])
-    return [Piece(a, b, n, ends) for (a, b, ends), n in zip(parts, tokens, strict=True)]
+    return [_Piece(a, b, n, ends) for (a, b, ends), n in zip(parts, tokens, strict=True)]
 
 
-def divide(text: str, piece: Piece, limit: int) -> list[tuple[int, int, int]]:
+def _divide(text: str, piece: _Piece, limit: int) -> list[tuple[int, int, int]]:
     """Divide a piece into parts of about three quarters of ``limit`` tokens, at white space.
 
     Raises UsageError for a single character.
@@ -84,10 +84,10 @@ def divide(text: str, piece: Piece, limit: int) -> list[tuple[int, int, int]]:
     bounds = [piece.start]
     while piece.end - bounds[-1] > size:
         bounds.append(_soft_cut(text, bounds[-1], bounds[-1] + size))
-    return label_ranges([*bounds, piece.end], FRAGMENT, piece.ends)
+    return _label_ranges([*bounds, piece.end], FRAGMENT, piece.ends)
 
 
-def label_ranges(bounds: Sequence[int], ends: int, last: int) -> list[tuple[int, int, int]]:
+def _label_ranges(bounds: Sequence[int], ends: int, last: int) -> list[tuple[int, int, int]]:
     """Pair bounds into ranges, with what ends with each, and with the ``last``."""
     parts = [(a, b, ends) for a, b in pairwise(bounds)]
     parts[-1] = (*parts[-1][:2], last)
@@ -149,17 +149,17 @@ async def chunk_document(document: Document, max_tokens: int, count: Counter) ->
     ]
 
 
-async def _pieces(text: str, limit: int, count: Counter) -> list[Piece]:
+async def _pieces(text: str, limit: int, count: Counter) -> list[_Piece]:
     """Cut a text into pieces of at most ``limit`` tokens, no finer than chunks' ends need."""
     bounds = [*paragraph_starts(text), len(text)] if text else []
     paragraphs = [
         (a, b, FRAGMENT if _is_heading(text[a:b].strip()) else _PARAGRAPH)
         for a, b in pairwise(bounds)
     ]
-    pieces = await count_pieces(text, paragraphs, count)
-    pieces = await refine(text, pieces, max(1, limit // 4), count, _sentences)
+    pieces = await _count_pieces(text, paragraphs, count)
+    pieces = await _refine(text, pieces, max(1, limit // 4), count, _sentences)
     while any(piece.tokens > limit for piece in pieces):
-        pieces = await refine(text, pieces, limit, count, lambda t, p: divide(t, p, limit))
+        pieces = await _refine(text, pieces, limit, count, lambda t, p: _divide(t, p, limit))
     return pieces
 
 
@@ -168,15 +168,15 @@ def _is_heading(paragraph: str) -> bool:
     return len(paragraph) <= 80 and "\n" not in paragraph and paragraph[-1:].isalnum()
 
 
-def _sentences(text: str, piece: Piece) -> list[tuple[int, int, int]]:
+def _sentences(text: str, piece: _Piece) -> list[tuple[int, int, int]]:
     spans = sentence_spans(text, piece.start, piece.end)
     bounds = [piece.start, *(start for start, _ in spans[1:]), piece.end]
-    return label_ranges(bounds, _SENTENCE, piece.ends)
+    return _label_ranges(bounds, _SENTENCE, piece.ends)
 
 
-def _pack(pieces: Sequence[Piece], limit: int) -> list[list[Piece]]:
+def _pack(pieces: Sequence[_Piece], limit: int) -> list[list[_Piece]]:
     """Group pieces up to ``limit`` tokens; a group ends at the best end of its second half."""
-    groups: list[list[Piece]] = []
+    groups: list[list[_Piece]] = []
     first = 0
     while first < len(pieces):
         total, stop, best = 0, first, (-1, first)
@@ -192,7 +192,7 @@ def _pack(pieces: Sequence[Piece], limit: int) -> list[list[Piece]]:
     return groups
 
 
-def _halve(group: list[Piece]) -> Iterator[list[Piece]]:
+def _halve(group: list[_Piece]) -> Iterator[list[_Piece]]:
     if len(group) == 1:
         raise RuntimeError(CONTRADICTION)
     middle = len(group) // 2
@@ -245,15 +245,15 @@ async def window_document(
     raise RuntimeError(CONTRADICTION)
 
 
-async def _words(text: str, max_tokens: int, most: int, count: Counter) -> list[Piece]:
+async def _words(text: str, max_tokens: int, most: int, count: Counter) -> list[_Piece]:
     """Cut a text into words, with the white space before each; those of more than ``most`` tokens
     are divided, down to one character of ``max_tokens``."""
 
-    def divide_word(text: str, piece: Piece) -> list[tuple[int, int, int]]:
+    def divide_word(text: str, piece: _Piece) -> list[tuple[int, int, int]]:
         if piece.end - piece.start > 1:
-            return divide(text, piece, most)
+            return _divide(text, piece, most)
         if piece.tokens > max_tokens:
-            return divide(text, piece, max_tokens)
+            return _divide(text, piece, max_tokens)
         return [(piece.start, piece.end, FRAGMENT)]
 
     ends = [found.end() for found in _WORD.finditer(text)] or [0]
@@ -262,12 +262,12 @@ async def _words(text: str, max_tokens: int, most: int, count: Counter) -> list[
     known = list(dict.fromkeys(words))
     tokens = dict(zip(known, await count(known), strict=True))
     pieces = [
-        Piece(start, end, tokens[word], FRAGMENT)
+        _Piece(start, end, tokens[word], FRAGMENT)
         for word, (start, end) in zip(words, pairwise(bounds), strict=True)
     ]
     while any(piece.tokens > most and piece.end - piece.start > 1 for piece in pieces):
-        pieces = await refine(text, pieces, most, count, divide_word)
-    return await refine(text, pieces, max_tokens, count, divide_word)
+        pieces = await _refine(text, pieces, most, count, divide_word)
+    return await _refine(text, pieces, max_tokens, count, divide_word)
 
 
 def runs(tokens: Sequence[int], limit: int, shared: int) -> list[tuple[int, int]]:

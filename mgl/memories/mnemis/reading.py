@@ -1,7 +1,7 @@
 """How an episode is read: the pieces of a source, their sentences, and the calls about them.
 
 Source: Mnemis §2.1, where an episode is a message. Of a conversation it is a turn; of a document,
-which the paper does not read, paragraphs up to a number of tokens, or sentences of a longer one.
+which the paper does not read, a chunk of ``EPISODE_TOKENS`` at most.
 
 The calls come in the paper's order: names, reflection, matching of names, summaries and tags
 (``entities``), facts, reflection, matching of facts (``facts``). They show the episode with recent
@@ -29,9 +29,8 @@ from mgl.memories.mnemis.state import Episode, State
 from mgl.memories.propose import Proposal, propose
 from mgl.prompt import Prompt, one_line
 from mgl.retrieval.base import Embedder
-from mgl.text import sentence_spans
-from mgl.text.chunks import Counter, Piece, count_pieces, divide, label_ranges, refine
-from mgl.text.sentences import paragraph_starts
+from mgl.text import chunk_document, sentence_spans
+from mgl.text.chunks import Counter
 from mgl.types import Conversation, Document, Source, Span
 
 EPISODE_TOKENS: Final = 300
@@ -61,8 +60,6 @@ _AGAIN_TEMPERATURE, _AGAIN_SEED = 0.7, 1000
 ItemT = TypeVar("ItemT")
 SchemaT = TypeVar("SchemaT", bound=BaseModel)
 
-_PARAGRAPH, _SENTENCE = 2, 1
-
 
 # Episodes
 
@@ -75,9 +72,12 @@ async def find_fresh(
     Turns that are in an episode, were ``forgotten`` or have no visible character make none.
     ``count`` gives the tokens of texts.
     """
+    next_number = state.counts.get("n", 0)
     if isinstance(source, Document):
-        whole = await _split_document(source, EPISODE_TOKENS, count)
-        return [episode for episode in whole if episode.number not in state.episodes]
+        known = max((episode.span.end for episode in state.episodes.values()), default=0)
+        chunks = await chunk_document(source, EPISODE_TOKENS, count)
+        unread = (each.span for each in chunks if each.span.start >= known and each.text.strip())
+        return [Episode(number, span) for number, span in enumerate(unread, next_number)]
     turns, taken = source.turns, state.lookups.episodes
     fresh = (
         n
@@ -86,7 +86,7 @@ async def find_fresh(
     )
     return [
         Episode(number, source.span(turn), (turn,), turns[turn].time)
-        for number, turn in enumerate(fresh, state.counts.get("n", 0))
+        for number, turn in enumerate(fresh, next_number)
     ]
 
 
@@ -183,55 +183,6 @@ class Passage:
     def span(self, first: int, last: int | None = None) -> Span:
         """Return the characters of a sentence, or from one to another."""
         return replace(self[first].span, end=self[last or first].span.end)
-
-
-async def _split_document(document: Document, limit: int, count: Counter) -> list[Episode]:
-    text = document.text
-    if not text.strip():
-        return []
-    bounds = [*paragraph_starts(text), len(text)]
-    pieces = await count_pieces(text, label_ranges(bounds, _PARAGRAPH, _PARAGRAPH), count)
-    pieces = await refine(text, pieces, limit, count, _split_sentences)
-    while any(piece.tokens > limit for piece in pieces):
-        pieces = await refine(text, pieces, limit, count, lambda t, p: divide(t, p, limit))
-    groups = await _recount(text, _pack(pieces, limit), limit, count)
-    spans = [document.span(group[0].start, group[-1].end) for group in groups]
-    visible = [span for span in spans if document.quote(span).strip()]
-    return [Episode(number, span) for number, span in enumerate(visible)]
-
-
-def _split_sentences(text: str, piece: Piece) -> list[tuple[int, int, int]]:
-    spans = sentence_spans(text, piece.start, piece.end)
-    bounds = [piece.start, *(start for start, _ in spans[1:]), piece.end]
-    return label_ranges(bounds, _SENTENCE, piece.ends)
-
-
-def _pack(pieces: Sequence[Piece], limit: int) -> list[list[Piece]]:
-    groups: list[list[Piece]] = []
-    tokens = 0
-    for piece in pieces:
-        tokens += piece.tokens
-        if groups and tokens <= limit:
-            groups[-1].append(piece)
-        else:
-            groups.append([piece])
-            tokens = piece.tokens
-    return groups
-
-
-async def _recount(
-    text: str, groups: list[list[Piece]], limit: int, count: Counter
-) -> list[list[Piece]]:
-    """Halve the groups that have more tokens together than their pieces have alone."""
-    while True:
-        counts = await count([text[group[0].start : group[-1].end] for group in groups])
-        parts: list[list[Piece]] = []
-        for group, tokens in zip(groups, counts, strict=True):
-            middle = len(group) // 2 if tokens > limit else 0
-            parts += [group[:middle], group[middle:]] if middle else [group]
-        if len(parts) == len(groups):
-            return groups
-        groups = parts
 
 
 # Calls
