@@ -53,9 +53,11 @@ def hashes(prompts: Iterable[Prompt]) -> dict[str, str]:
     return dict(sorted((prompt.name, prompt.hash) for prompt in prompts))
 
 
-def one_line(text: str) -> str:
-    """The text on one line: line breaks of a printed page tell a model nothing."""
-    return " ".join(text.split())
+def one_line(text: str, most: int | None = None) -> str:
+    """The text on one line, cut to ``most`` characters with an ellipsis: line breaks of a printed
+    page tell a model nothing."""
+    line = " ".join(text.split())
+    return line if most is None or len(line) <= most else f"{line[: most - 1].rstrip()}…"
 
 
 def words_of(text: str) -> set[str]:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from mgl import prompt
+
 if TYPE_CHECKING:
     from mgl.memories.results import Stats
     from mgl.memories.view import GraphView, ViewNode
@@ -39,10 +41,7 @@ def clean(text: str) -> str:
 
 def one_line(text: str, width: int | None = None) -> str:
     """Put the text on one line, cut to ``width`` characters with an ellipsis."""
-    line = clean(" ".join(text.split()))
-    if width is not None and len(line) > width:
-        return line[: width - 1].rstrip() + "…"
-    return line
+    return clean(prompt.one_line(text, width))
 
 
 def write_file(path: Path, text: str) -> None:

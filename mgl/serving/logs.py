@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from mgl.prompt import one_line
+
 _LINE_END: Final = re.compile(rb"[\r\n]+")  # progress bars end a line with a carriage return
 _MOST_BYTES: Final = 50_000_000  # a larger log is rotated before the server starts again
 
@@ -251,8 +253,7 @@ def _last_error(log: str) -> str:
 
 
 def _shorten(text: str, width: int = 240) -> str:
-    line = " ".join(_ADVICE_LINKS.sub("", text).split()).rstrip(" .:")
-    return line if len(line) <= width else f"{line[: width - 1]}…"
+    return one_line(one_line(_ADVICE_LINKS.sub("", text)).rstrip(" .:"), width)
 
 
 def _signal_name(number: int) -> str:

@@ -31,6 +31,7 @@ from mgl.llm.engines.formats import CHOICE, EBNF, FORMATS, GBNF, JSON, LARK, RES
 from mgl.llm.engines.server import Http, Kind, Server, identify, read_metrics
 from mgl.llm.engines.wire import read_completion, write_body, write_tools
 from mgl.llm.replies import strip_thinking
+from mgl.prompt import one_line
 
 _BY_MAKE: Final[Mapping[Kind, tuple[Format, ...]]] = {
     "vllm": (CHOICE, LARK, EBNF, JSON, RESPONSE_FORMAT),
@@ -147,7 +148,7 @@ class _Trials:
         """The control, without a constraint. Raises the EngineError family."""
         request = _make_request(CAPITAL)
         completion = read_completion(await self._answer(write_body(request, self._model)), request)
-        return Finding("a free answer", "answered", _shorten(completion.text))
+        return Finding("a free answer", "answered", one_line(completion.text, _SAID))
 
     async def try_format(self, one: Format) -> Finding:
         if one is CHOICE:
@@ -267,11 +268,11 @@ async def _run_trial(name: str, ask: Callable[[], Awaitable[tuple[bool, str]]]) 
     try:
         good, said = await ask()
     except (EngineTimeout, EngineUnavailable) as error:
-        return Finding(name, "failed", _shorten(error.message))
+        return Finding(name, "failed", one_line(error.message, _SAID))
     except EngineError as error:
         said = error.message.partition("): ")[2] or error.message
-        return Finding(name, "refused", _shorten(said))
-    return Finding(name, "honoured" if good else "ignored", _shorten(said))
+        return Finding(name, "refused", one_line(said, _SAID))
+    return Finding(name, "honoured" if good else "ignored", one_line(said, _SAID))
 
 
 def _is_object_with_word(text: str) -> bool:
@@ -292,8 +293,3 @@ def _is_substring(text: str) -> bool:
     except (ValueError, KeyError, TypeError):
         return False
     return bool(quote) and quote in " ".join(WORDS)
-
-
-def _shorten(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _SAID else f"{line[: _SAID - 1]}…"

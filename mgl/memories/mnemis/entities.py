@@ -120,7 +120,7 @@ def check_name(said: str, speaker: str) -> Found:
     >>> check_name("“The  Louvre”", "Ann").name, check_name("I", "Ann").name
     ('The Louvre', 'Ann')
     """
-    shown = " ".join(said[:REJECTED_CHARS].encode("utf-8", "replace").decode().split())
+    shown = clip(said[:REJECTED_CHARS], REJECTED_CHARS)
     if len(said) > 4 * NAME_CHARS or len(name := clean_name(said)) > NAME_CHARS:
         return Found(shown, rejected="name_too_long")
     key = key_of(name)

@@ -243,8 +243,7 @@ async def describe_categories(
         layer = f"descriptions of layer {some[0].layer}"
         tools.observer.progress(layer, len(proposals), len(asked))
 
-    parts = (asked[place : place + together] for place in range(0, len(asked), together))
-    await for_each(parts, work, at_once=AT_ONCE)
+    await for_each(in_batches(asked, together), work, at_once=AT_ONCE)
     for category in categories:
         if category.is_promotion:
             child = state.node(category.children[0])

@@ -102,8 +102,7 @@ def render_episode(source: Source, episode: Episode) -> str:
 
 def clip(text: str, most: int) -> str:
     """Return a text that a model wrote on one line, of at most ``most`` characters."""
-    line = " ".join(text.encode("utf-8", "replace").decode().split())
-    return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
+    return one_line(text.encode("utf-8", "replace").decode(), most)
 
 
 def _head(source: Conversation, number: int) -> str:
