@@ -15,21 +15,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from mgl import registry
-from mgl.errors import InputError, StoreError, UsageError
+from mgl.errors import UsageError
 from mgl.lab.estimates import describe_estimate, estimate_from_past
 from mgl.lab.model import ModelChoice, NoModel
+from mgl.lab.planning import Plan, Planner
 from mgl.lab.talk import UNKEPT, AnswerKeeper, Talk, as_question
 from mgl.lab.workplace import DATABASE, OwnModels, Workplace
 from mgl.llm.calls import MemoryCallLog, content_hash
 from mgl.llm.concurrency import make_awaitable
-from mgl.memories.base import Memory, MemoryKind, Tools
-from mgl.memories.options import configure
+from mgl.memories.base import Memory
 from mgl.memories.results import AskResult, BuildResult, MemorySummary, Stats
 from mgl.models import shipped
 from mgl.observer import SILENT, Observer
@@ -37,8 +35,6 @@ from mgl.store import EditRecord, MemoryCost, MemoryRecord, Store
 from mgl.types import Answer, Conversation, Document, Question, Source, Usage
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
     from mgl.llm.base import LLM, Engine
     from mgl.llm.calls import CallRecord
     from mgl.memories.graph import Estimate
@@ -50,25 +46,6 @@ if TYPE_CHECKING:
 
 ResultT = TypeVar("ResultT")
 
-READS: Final = "mindgraph"  # the memory of a document, unless another is named
-REMEMBERS: Final = "gam"  # and of a conversation
-CONVERSATIONS: Final = frozenset({".json", ".jsonl"})
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """What a memory is opened from; ``record`` is the stored memory that is opened again."""
-
-    name: str
-    kind: MemoryKind
-    config: BaseModel
-    source: Source
-    record: MemoryRecord | None = None
-
-    def open(self, tools: Tools, questions: Sequence[Question] = ()) -> Any:
-        identity = None if self.record is None else self.record.id
-        return self.kind(tools, self.source, questions, self.config, identity=identity)
-
 
 class Lab:
     """Builds memories and asks them. Close it, or use it in a ``with`` statement."""
@@ -77,6 +54,7 @@ class Lab:
         self._store = store
         self._place = place
         self._observer = observer
+        self._planner = Planner(store, place, observer)
 
     @classmethod
     def open(
@@ -146,13 +124,13 @@ class Lab:
         another process deletes turns meanwhile, the answer is returned but not stored.
         """
         as_question(question, is_talk=False)  # before a file is read for it
-        plan = self._plan(source, memory, conversation, options)
+        plan = self._planner.plan(source, memory, conversation, options)
         asked = as_question(question, is_talk=isinstance(plan.source, Conversation))
         if plan.kind.per_question and plan.record and asked.text not in plan.record.questions:
-            plan = _Plan(plan.name, plan.kind, plan.config, plan.source)
+            plan = Plan(plan.name, plan.kind, plan.config, plan.source)
         client, log = self._place.open_client()
         tools = self._place.tools(client, plan.kind)
-        opened: Memory = plan.open(tools, self._choose_questions(plan, tools, asked))
+        opened: Memory = plan.open(tools, self._planner.choose_questions(plan, tools, asked))
         log.attach(opened.id)
         start = time.monotonic()
         if plan.record is None:  # a file is read whole, one that is there is asked as it is
@@ -181,7 +159,7 @@ class Lab:
         if the kind of memory cannot do that.
         """
         asked = [as_question(question, is_talk=False) for question in dict.fromkeys(questions)]
-        plan = self._plan_file(source, memory, conversation, options)
+        plan = self._planner.plan_file(source, memory, conversation, options)
         if retry_failed and not hasattr(plan.kind, "retry_failed"):
             raise UsageError(
                 f"{plan.name} cannot retry failed parts",
@@ -203,7 +181,7 @@ class Lab:
 
         UsageError where nothing is known: the kind cannot tell, and built nothing here yet.
         """
-        plan = self._plan_file(path, memory, None, options)
+        plan = self._planner.plan_file(path, memory, None, options)
         client, _ = self._place.open_client()
         cost = self._estimate(plan, plan.open(self._place.tools(client, plan.kind)))
         if cost is None:
@@ -213,7 +191,7 @@ class Lab:
             )
         return cost
 
-    def _estimate(self, plan: _Plan, opened: Any) -> Estimate | None:
+    def _estimate(self, plan: Plan, opened: Any) -> Estimate | None:
         if hasattr(plan.kind, "estimate"):
             estimate: Estimate | None = self._place.run(opened.estimate)
             if estimate is not None:
@@ -221,7 +199,7 @@ class Lab:
         model_id = self._place.engine.model_id
         return estimate_from_past(self._store, opened.id, plan.name, model_id, plan.source)
 
-    def _build(self, plan: _Plan, opened: Any, build: Callable[[], Any]) -> None:
+    def _build(self, plan: Plan, opened: Any, build: Callable[[], Any]) -> None:
         """Build alone, and say before what it takes."""
         with self._place.alone(opened.id):
             is_new = self._store.steps(opened.id) == 0
@@ -249,19 +227,18 @@ class Lab:
         name = name.strip()
         if not name:
             raise UsageError("a conversation needs a name", hint="for example: mgl chat diary")
-        known = self._find_named(name)
+        known = self._planner.find_named(name)
         if [each for each in known if memory in (None, each.kind)]:
-            plan = self._plan_record(self._pick(name, known, memory), options)
+            plan = self._planner.plan_record(self._planner.pick(name, known, memory), options)
         else:
-            kind = memory or REMEMBERS
-            plan = _Plan(kind, *self._configure(kind, options), Conversation.named(name))
+            plan = self._planner.plan_file(Conversation.named(name), memory, None, options)
         return self._open_talk(plan)
 
     def remember(
-        self, conversation: Conversation, *, memory: str = REMEMBERS, **options: Any
+        self, conversation: Conversation, *, memory: str | None = None, **options: Any
     ) -> Talk:
         """Make a memory of a conversation that was read from a file; nothing is built yet."""
-        return self._open_talk(_Plan(memory, *self._configure(memory, options), conversation))
+        return self._open_talk(self._planner.plan_file(conversation, memory, None, options))
 
     def look_at(self, source: str, *, memory: str | None = None) -> Talk:
         """Open a stored conversation without a model, to read, correct or delete.
@@ -269,7 +246,7 @@ class Lab:
         What needs a model raises UsageError, and StoreError if there is no such memory.
         """
         record = self.find(source, memory)
-        plan = self._plan_record(record, {})
+        plan = self._planner.plan_record(record, {})
         if not isinstance(plan.source, Conversation) or not hasattr(plan.kind, "append"):
             raise UsageError(
                 f"{source} is not a conversation that grows ({plan.name})",
@@ -286,20 +263,7 @@ class Lab:
 
         With ``content`` the path is its name, and is not read.
         """
-        from mgl.text.conversations import parse_conversations, read_conversations
-
-        found = read_conversations(path) if content is None else parse_conversations(content, path)
-        chosen = [talk for talk in found if name is None or talk.name == name]
-        if len(chosen) != 1:
-            names = ", ".join(talk.name for talk in found[:10])
-            raise InputError(
-                f"{path} holds {len(found)} conversations"
-                + (f", and none is called {name!r}" if name is not None and not chosen else ""),
-                hint=f"name one of them (--conversation): {names}",
-            )
-        for note in chosen[0].notes:
-            self._observer.note(f"{chosen[0].name}: {note}")
-        return chosen[0]
+        return self._planner.read_conversation(path, name, content)
 
     def keep(self, document: Document) -> None:
         """Store a document of which nothing is built yet."""
@@ -325,8 +289,7 @@ class Lab:
 
         UsageError if several kinds of memory have the conversation and ``memory`` names none.
         """
-        known = self._find_named(source.strip()) or [self._store.memory(source)]
-        return self._pick(source, known, memory)
+        return self._planner.find(source, memory)
 
     def memory(self, source: str, memory: str | None = None) -> MemorySummary:
         """Summarize one memory."""
@@ -349,9 +312,7 @@ class Lab:
         from mgl.training.questions import ask_about
 
         record = self.find(source)
-        is_talk = self._store.count_turns(record.document_id) is not None
-        load = self._store.conversation if is_talk else self._store.document
-        text: Source = load(record.document_id)
+        text = self._planner.load(record.document_id)
         client, log = self._place.open_client()
         log.attach(record.id)
         return self._place.loop.run(lambda: ask_about(client, text, limit, self._observer))
@@ -423,79 +384,7 @@ class Lab:
 
     # Inside
 
-    def _plan(
-        self,
-        source: Path | str | MemoryRecord,
-        memory: str | None,
-        conversation: str | None,
-        options: Mapping[str, Any],
-    ) -> _Plan:
-        if isinstance(source, MemoryRecord):
-            return self._plan_record(source, options)
-        path = Path(source)
-        if not isinstance(source, Path) and not path.is_file():
-            try:
-                return self._plan_record(self.find(source, memory), options)
-            except StoreError:
-                if not path.exists():
-                    raise InputError(
-                        f"there is no file, memory or conversation {source!r}",
-                        hint="check the path; `mgl list` shows memories and conversations",
-                    ) from None
-        return self._plan_file(path, memory, conversation, options)
-
-    def _plan_file(
-        self,
-        given: Path | str | Source,
-        memory: str | None,
-        conversation: str | None,
-        options: Mapping[str, Any],
-    ) -> _Plan:
-        from mgl.text import read_document
-
-        if isinstance(given, Document | Conversation):
-            name = memory or (REMEMBERS if isinstance(given, Conversation) else READS)
-            return _Plan(name, *self._configure(name, options), given)
-        path = Path(given)
-        is_log = path.suffix.lower() in CONVERSATIONS
-        name = memory or (REMEMBERS if is_log else READS)
-        if is_log and registry.load("memory", name).reads == "document" and _is_chat_log(path):
-            self._observer.note(f"{name} reads documents: {REMEMBERS} remembers this chat log")
-            name = REMEMBERS
-        kind, config = self._configure(name, options)
-        source: Source
-        if kind.reads == "conversation" or (kind.reads == "either" and is_log):
-            source = self.conversation(path, conversation)
-        else:
-            source = read_document(path)
-            for note in source.notes:
-                self._observer.note(f"{source.name}: {note}")
-        return _Plan(name, kind, config, source)
-
-    def _plan_record(self, record: MemoryRecord, options: Mapping[str, Any]) -> _Plan:
-        """Plan to open a stored memory; one of a document with other options is another memory.
-
-        Options of an earlier version that its kind no longer has are left out.
-        """
-        kind: MemoryKind = registry.load("memory", record.kind)
-        known = kind.Config.model_fields
-        stored = {name: value for name, value in record.config.items() if name in known}
-        given = {name: value for name, value in options.items() if value is not None}
-        is_talk = self._store.count_turns(record.document_id) is not None
-        load = self._store.conversation if is_talk else self._store.document
-        source: Source = load(record.document_id)
-        if not given:
-            config = kind.Config.model_validate(stored)
-        else:
-            kept = _keep_options(kind, stored, given)
-            kind, config = self._configure(record.kind, {**kept, **given})
-        return _Plan(record.kind, kind, config, source, record if is_talk or not given else None)
-
-    def _configure(self, name: str, options: Mapping[str, Any]) -> tuple[MemoryKind, BaseModel]:
-        kind: MemoryKind = registry.load("memory", name)
-        return kind, configure(name, kind, options, lambda: self._place.preset)
-
-    def _open_talk(self, plan: _Plan) -> Talk:
+    def _open_talk(self, plan: Plan) -> Talk:
         if not hasattr(plan.kind, "append") or not isinstance(plan.source, Conversation):
             raise UsageError(
                 f"{plan.name} cannot be told a conversation turn by turn",
@@ -506,61 +395,13 @@ class Lab:
         log.attach(opened.id)
         return Talk(opened, client, self._store, self._place.loop, self._observer)
 
-    def _choose_questions(self, plan: _Plan, tools: Tools, asked: Question) -> list[Question]:
-        """Choose the questions that identify the memory which answers: a stored one's if it can
-        answer this question, else this question. A conversation's memory answers any."""
-        if plan.record is not None:
-            return [Question(text) for text in plan.record.questions]
-        if isinstance(plan.source, Conversation):
-            return []
-        if plan.kind.per_question:
-            return [asked]
-        alike = [
-            record
-            for record in self._store.memories()
-            if (record.kind, record.document_id) == (plan.name, plan.source.id)
-            and record.id == plan.open(tools, [Question(text) for text in record.questions]).id
-        ]
-        finished = [
-            record for record in alike if len(self._store.chunks_done(record.id)) == record.chunks
-        ]
-        own = [record for record in alike if record.questions == (asked.text,)]
-        several = [record for record in finished if asked.text in record.questions]
-        general = [record for record in finished if not record.questions]
-        for record in (*own, *several, *general):
-            if record.questions != (asked.text,):
-                self._observer.note(f"answering from memory {record.id}, which is already built")
-            return [Question(text) for text in record.questions]
-        return [asked]
-
     def _open_stored(self, record: MemoryRecord) -> Memory:
         """Open a memory over its log, without a model."""
-        opened: Memory = self._plan_record(record, {}).open(
+        opened: Memory = self._planner.plan_record(record, {}).open(
             self._place.tools(NoModel(record.model_id)),
             [Question(text) for text in record.questions],
         )
         return opened
-
-    def _find_named(self, source: str) -> list[MemoryRecord]:
-        """The memories of the conversation of this name, or the memory with exactly this id."""
-        return self._store.memories_of(Conversation.named(source).id, source)
-
-    def _pick(self, source: str, known: Sequence[MemoryRecord], kind: str | None) -> MemoryRecord:
-        """Pick the newest memory, of some kind if one is named."""
-        found = [each for each in known if kind in (None, each.kind)]
-        if not found:
-            others = " and ".join(sorted({record.kind for record in known}))
-            raise UsageError(
-                f"{source!r} is remembered by {others}, not by {kind}",
-                hint=f"leave out --memory, or give {known[0].kind}",
-            )
-        kinds = sorted({record.kind for record in found})
-        if len(kinds) > 1:
-            raise UsageError(
-                f"{source!r} is remembered by {' and by '.join(kinds)}",
-                hint=f"choose one: --memory {kinds[0]}",
-            )
-        return found[0]
 
     def _summary(self, record: MemoryRecord) -> MemorySummary:
         done = len(self._store.chunks_done(record.id))
@@ -570,22 +411,3 @@ class Lab:
             min(done, record.chunks) if record.chunks else done,
             self._store.count_turns(record.document_id),
         )
-
-
-def _keep_options(
-    kind: MemoryKind, config: Mapping[str, Any], given: Mapping[str, Any]
-) -> Mapping[str, Any]:
-    """Keep a stored configuration; if the preset changes, without what the old preset set."""
-    if given.get("preset", config.get("preset")) == config.get("preset"):
-        return config
-    preset = kind.Config.model_validate({"preset": config["preset"]}).model_dump(mode="json")
-    return {name: value for name, value in config.items() if value != preset[name]}
-
-
-def _is_chat_log(path: Path) -> bool:
-    from mgl.text.conversations import read_conversations
-
-    try:
-        return bool(read_conversations(path))
-    except InputError:
-        return False

@@ -1,0 +1,229 @@
+"""What a command names: a file, a memory's id, or a conversation, and with which options it opens.
+
+plan = Planner(store, place, observer).plan("story.txt", None, None, {})
+memory = plan.open(tools)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from mgl import registry
+from mgl.errors import InputError, StoreError, UsageError
+from mgl.lab.workplace import Workplace
+from mgl.memories.base import MemoryKind, Tools
+from mgl.memories.options import configure
+from mgl.observer import Observer
+from mgl.store import MemoryRecord, Store
+from mgl.types import Conversation, Document, Question, Source
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+READS: Final = "mindgraph"  # the memory of a document, unless another is named
+REMEMBERS: Final = "gam"  # and of a conversation
+CONVERSATIONS: Final = frozenset({".json", ".jsonl"})
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a memory is opened from; ``record`` is the stored memory that is opened again."""
+
+    name: str
+    kind: MemoryKind
+    config: BaseModel
+    source: Source
+    record: MemoryRecord | None = None
+
+    def open(self, tools: Tools, questions: Sequence[Question] = ()) -> Any:
+        identity = None if self.record is None else self.record.id
+        return self.kind(tools, self.source, questions, self.config, identity=identity)
+
+
+class Planner:
+    """Finds sources and stored memories, and the kind and configuration to open them with."""
+
+    def __init__(self, store: Store, place: Workplace, observer: Observer) -> None:
+        self._store = store
+        self._place = place
+        self._observer = observer
+
+    def find(self, source: str, memory: str | None = None) -> MemoryRecord:
+        """Find one memory; StoreError if there is none, or if the beginning of an id fits several.
+
+        UsageError if several kinds of memory have the conversation and ``memory`` names none.
+        """
+        known = self.find_named(source.strip()) or [self._store.memory(source)]
+        return self.pick(source, known, memory)
+
+    def read_conversation(
+        self, path: Path, name: str | None = None, content: bytes | None = None
+    ) -> Conversation:
+        """Read a file's conversation, or the one of this name if the file holds several.
+
+        With ``content`` the path is its name, and is not read.
+        """
+        from mgl.text.conversations import parse_conversations, read_conversations
+
+        found = read_conversations(path) if content is None else parse_conversations(content, path)
+        chosen = [talk for talk in found if name is None or talk.name == name]
+        if len(chosen) != 1:
+            names = ", ".join(talk.name for talk in found[:10])
+            raise InputError(
+                f"{path} holds {len(found)} conversations"
+                + (f", and none is called {name!r}" if name is not None and not chosen else ""),
+                hint=f"name one of them (--conversation): {names}",
+            )
+        for note in chosen[0].notes:
+            self._observer.note(f"{chosen[0].name}: {note}")
+        return chosen[0]
+
+    def plan(
+        self,
+        source: Path | str | MemoryRecord,
+        memory: str | None,
+        conversation: str | None,
+        options: Mapping[str, Any],
+    ) -> Plan:
+        """Plan to open what ``source`` names: a file, a memory's id or record, a conversation."""
+        if isinstance(source, MemoryRecord):
+            return self.plan_record(source, options)
+        path = Path(source)
+        if not isinstance(source, Path) and not path.is_file():
+            try:
+                return self.plan_record(self.find(source, memory), options)
+            except StoreError:
+                if not path.exists():
+                    raise InputError(
+                        f"there is no file, memory or conversation {source!r}",
+                        hint="check the path; `mgl list` shows memories and conversations",
+                    ) from None
+        return self.plan_file(path, memory, conversation, options)
+
+    def plan_file(
+        self,
+        given: Path | str | Source,
+        memory: str | None,
+        conversation: str | None,
+        options: Mapping[str, Any],
+    ) -> Plan:
+        """Plan a memory of a file, or of a source that was read: of the kind ``memory``, or of the
+        usual one. ``conversation`` picks one of several in a file."""
+        from mgl.text import read_document
+
+        if isinstance(given, Document | Conversation):
+            name = memory or (REMEMBERS if isinstance(given, Conversation) else READS)
+            return Plan(name, *self._configure(name, options), given)
+        path = Path(given)
+        is_log = path.suffix.lower() in CONVERSATIONS
+        name = memory or (REMEMBERS if is_log else READS)
+        if is_log and registry.load("memory", name).reads == "document" and _is_chat_log(path):
+            self._observer.note(f"{name} reads documents: {REMEMBERS} remembers this chat log")
+            name = REMEMBERS
+        kind, config = self._configure(name, options)
+        source: Source
+        if kind.reads == "conversation" or (kind.reads == "either" and is_log):
+            source = self.read_conversation(path, conversation)
+        else:
+            source = read_document(path)
+            for note in source.notes:
+                self._observer.note(f"{source.name}: {note}")
+        return Plan(name, kind, config, source)
+
+    def plan_record(self, record: MemoryRecord, options: Mapping[str, Any]) -> Plan:
+        """Plan to open a stored memory; one of a document with other options is another memory.
+
+        Options of an earlier version that its kind no longer has are left out.
+        """
+        kind: MemoryKind = registry.load("memory", record.kind)
+        known = kind.Config.model_fields
+        stored = {name: value for name, value in record.config.items() if name in known}
+        given = {name: value for name, value in options.items() if value is not None}
+        source = self.load(record.document_id)
+        if not given:
+            config = kind.Config.model_validate(stored)
+        else:
+            kept = _keep_options(kind, stored, given)
+            kind, config = self._configure(record.kind, {**kept, **given})
+        is_same = isinstance(source, Conversation) or not given
+        return Plan(record.kind, kind, config, source, record if is_same else None)
+
+    def load(self, document_id: str) -> Source:
+        """Load a stored document, or conversation; StoreError if there is none."""
+        is_talk = self._store.count_turns(document_id) is not None
+        load = self._store.conversation if is_talk else self._store.document
+        return load(document_id)
+
+    def _configure(self, name: str, options: Mapping[str, Any]) -> tuple[MemoryKind, BaseModel]:
+        kind: MemoryKind = registry.load("memory", name)
+        return kind, configure(name, kind, options, lambda: self._place.preset)
+
+    def choose_questions(self, plan: Plan, tools: Tools, asked: Question) -> list[Question]:
+        """Choose the questions that identify the memory which answers: a stored one's if it can
+        answer this question, else this question. A conversation's memory answers any."""
+        if plan.record is not None:
+            return [Question(text) for text in plan.record.questions]
+        if isinstance(plan.source, Conversation):
+            return []
+        if plan.kind.per_question:
+            return [asked]
+        alike = [
+            record
+            for record in self._store.memories()
+            if (record.kind, record.document_id) == (plan.name, plan.source.id)
+            and record.id == plan.open(tools, [Question(text) for text in record.questions]).id
+        ]
+        finished = [
+            record for record in alike if len(self._store.chunks_done(record.id)) == record.chunks
+        ]
+        own = [record for record in alike if record.questions == (asked.text,)]
+        several = [record for record in finished if asked.text in record.questions]
+        general = [record for record in finished if not record.questions]
+        for record in (*own, *several, *general):
+            if record.questions != (asked.text,):
+                self._observer.note(f"answering from memory {record.id}, which is already built")
+            return [Question(text) for text in record.questions]
+        return [asked]
+
+    def find_named(self, source: str) -> list[MemoryRecord]:
+        """The memories of the conversation of this name, or the memory with exactly this id."""
+        return self._store.memories_of(Conversation.named(source).id, source)
+
+    def pick(self, source: str, known: Sequence[MemoryRecord], kind: str | None) -> MemoryRecord:
+        """Pick the newest memory, of some kind if one is named."""
+        found = [each for each in known if kind in (None, each.kind)]
+        if not found:
+            others = " and ".join(sorted({record.kind for record in known}))
+            raise UsageError(
+                f"{source!r} is remembered by {others}, not by {kind}",
+                hint=f"leave out --memory, or give {known[0].kind}",
+            )
+        kinds = sorted({record.kind for record in found})
+        if len(kinds) > 1:
+            raise UsageError(
+                f"{source!r} is remembered by {' and by '.join(kinds)}",
+                hint=f"choose one: --memory {kinds[0]}",
+            )
+        return found[0]
+
+
+def _keep_options(
+    kind: MemoryKind, config: Mapping[str, Any], given: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Keep a stored configuration; if the preset changes, without what the old preset set."""
+    if given.get("preset", config.get("preset")) == config.get("preset"):
+        return config
+    preset = kind.Config.model_validate({"preset": config["preset"]}).model_dump(mode="json")
+    return {name: value for name, value in config.items() if value != preset[name]}
+
+
+def _is_chat_log(path: Path) -> bool:
+    from mgl.text.conversations import read_conversations
+
+    try:
+        return bool(read_conversations(path))
+    except InputError:
+        return False
