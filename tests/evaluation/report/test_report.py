@@ -25,9 +25,10 @@ NAME = "f1_set_amem"
 CATEGORIES = ("multi-hop", "temporal", "open-domain", "single-hop")
 
 
-def made(*folders: Path) -> list[Chapter]:
+def made(*folders: Path, with_plots: bool = False) -> list[Chapter]:
     runs = [read_run(each) for each in folders]
-    return make_report(runs, load_references().values(), load_suites().values())
+    papers, suites = load_references().values(), load_suites().values()
+    return make_report(runs, papers, suites, with_plots=with_plots)
 
 
 def run(folder: Path, clusters: int = 6) -> Path:
@@ -49,7 +50,7 @@ def run(folder: Path, clusters: int = 6) -> Path:
 
 @pytest.fixture(scope="module")
 def chapter(tmp_path_factory: pytest.TempPathFactory) -> Chapter:
-    (found,) = made(run(tmp_path_factory.mktemp("report") / "run"))
+    (found,) = made(run(tmp_path_factory.mktemp("report") / "run"), with_plots=True)
     return found
 
 
@@ -94,7 +95,7 @@ def test_the_judge_is_plotted_and_set_beside_the_paper_and_says_whose_it_is(
     said = {label: [Said({scorer: 0.3}, n % 2) for n in range(24)] for label in ("k-5", "mnemis")}
     methods = [method("k-5", "mnemis", k=5), method("mnemis", k=10)]
     folder = write_run(tmp_path / "run", methods, items, said, scorers=(scorer,), judge=judge)
-    (chapter,) = made(folder)
+    (chapter,) = made(folder, with_plots=True)
     beside = [row for row in tables(chapter)["Beside the papers"].rows if row[0].text == "mnemis"]
     assert (beside[0][1].text, beside[0][2].text) == (shown, "50.0")
     assert "89.8" in beside[0][3].text
