@@ -70,7 +70,7 @@ def find_news(stored: Sequence[Spoken], sent: Sequence[Spoken]) -> News:
     if _is_tail(stored, before):
         return News((last,))
     replied = bool(stored) and stored[-1].role == "assistant"
-    if replied and len(sent) > 1 and _is_tail(stored[:-1], sent):
+    if replied and len(sent) > 1 and _is_tail(stored, sent, without=1):
         return News((), len(stored) - 2)
     compared = stored[-MOST_COMPARED:]
     blocks = SequenceMatcher(None, compared, before, autojunk=False).get_matching_blocks()
@@ -78,10 +78,10 @@ def find_news(stored: Sequence[Spoken], sent: Sequence[Spoken]) -> News:
     return News((*before[known:], last))
 
 
-def _is_tail(stored: Sequence[Spoken], sent: Sequence[Spoken]) -> bool:
-    """Whether the last stored messages are those that are sent; true of none."""
-    if len(sent) > len(stored):
-        return False
-    return all(
-        one.fits(other) for one, other in zip(stored[len(stored) - len(sent) :], sent, strict=True)
+def _is_tail(stored: Sequence[Spoken], sent: Sequence[Spoken], *, without: int = 0) -> bool:
+    """Whether the last stored messages, but for some, are those that are sent; true of none."""
+    end = len(stored) - without
+    first = end - len(sent)
+    return first >= 0 and all(
+        one.fits(other) for one, other in zip(stored[first:end], sent, strict=True)
     )

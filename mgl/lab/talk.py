@@ -16,13 +16,14 @@ from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from mgl.errors import InputError
 from mgl.llm.calls import Lineage, collect_lineages
 from mgl.llm.progress import Listener
 from mgl.memories.results import AskResult, Stats
 from mgl.memories.talk import Change, to_plain
+from mgl.memories.told import find_assistants
 from mgl.memories.turns import Say
 from mgl.types import Answer, Citation, Question, StageUsage, Turn, Usage
 
@@ -81,6 +82,26 @@ class AnswerKeeper:
         )
 
 
+class Roll:
+    """The ids and the assistants of a conversation, which it is told turn by turn.
+
+    Neither changes: a deletion leaves a turn its id and its speaker. Safe from several threads.
+    """
+
+    def __init__(self) -> None:
+        self.ids: set[str] = set()
+        self.assistants: set[str] = set()
+        self._known = 0
+
+    def follow(self, turns: Sequence[Turn]) -> Self:
+        """Read the turns that are new. A reply (``ID+``) has the id of what it replies to."""
+        new = turns[self._known :]
+        self.ids.update(turn.id.removesuffix("+") for turn in new)
+        self.assistants.update(find_assistants(new))
+        self._known = len(turns)
+        return self
+
+
 class Talk:
     """The memory of one conversation, made by ``Lab.talk``, ``remember`` or ``look_at``."""
 
@@ -93,6 +114,7 @@ class Talk:
         observer: Observer,
     ) -> None:
         self.memory = memory
+        self.roll = Roll()
         self._observer = observer
         self._client = client
         self._store = store
@@ -219,7 +241,7 @@ class Talk:
 
     def choose_id(self) -> str:
         """Choose an id for the next turn that neither a turn nor a reply (``ID+``) has."""
-        taken = {turn.id.removesuffix("+") for turn in self.memory.conversation.turns}
+        taken = self.roll.follow(self.memory.conversation.turns).ids
         number = len(taken) + 1
         while f"{number}" in taken:
             number += 1

@@ -162,7 +162,15 @@ def content_hash(value: Mapping[str, Any] | list[Any] | str) -> str:
 def request_json(request: Request) -> dict[str, Any]:
     """Convert a request to plain JSON values, as it is hashed and stored."""
     return {
-        "messages": [asdict(message) for message in request.messages],
+        "messages": [
+            {
+                "role": message.role,
+                "content": message.content,
+                "tool_calls": [asdict(call) for call in message.tool_calls],
+                "tool_call_id": message.tool_call_id,
+            }
+            for message in request.messages
+        ],
         "json_schema": None if request.json_schema is None else dict(request.json_schema),
         "tools": [asdict(tool) for tool in request.tools],
         "sampling": asdict(request.sampling),

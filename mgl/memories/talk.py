@@ -461,6 +461,8 @@ def _in_order(ids: Collection[str]) -> tuple[str, ...]:
 
 def to_plain(value: Any) -> Any:
     """Dataclasses, mappings, sets and times as plain JSON values."""
+    if value is None or isinstance(value, str | int | float):
+        return value
     if is_dataclass(value) and not isinstance(value, type):
         return {each.name: to_plain(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, Mapping):

@@ -73,9 +73,18 @@ class Cut:
 
 
 async def next_trigger(
-    state: State, turns: Sequence[Turn], config: GamConfig, count_tokens: CountTokens
+    state: State,
+    turns: Sequence[Turn],
+    config: GamConfig,
+    count_tokens: CountTokens,
+    *,
+    quiet: tuple[int, ...] = (),
 ) -> Trigger | None:
-    """The first trigger that a turn of the buffer pulls and that was not acted on yet."""
+    """The first trigger that a turn of the buffer pulls and that was not acted on yet.
+
+    ``quiet`` is a buffer that pulled none: where this one begins with it, what follows is looked
+    at.
+    """
     buffer, partition = state.buffer, config.cut_by
     if partition == "turns":
         size = 1 if config.without == "ssm" else config.window_turns
@@ -86,7 +95,8 @@ async def next_trigger(
         # A token is a byte at least, so most appends need no tokenizer.
         size = sum(len(turns[number].line.encode(errors="replace")) for number in buffer)
         is_full = size > capacity and await count_tokens(buffer) > capacity
-    for place, number in enumerate(buffer):
+    looked_at = 0 if is_full or buffer[: len(quiet)] != quiet else len(quiet)
+    for place, number in enumerate(buffer[looked_at:], looked_at):
         if number <= state.checked:
             continue
         before = buffer[place - 1] if place else -1

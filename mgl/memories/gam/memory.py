@@ -84,6 +84,7 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
             if not turn.text.strip():
                 raise InputError(f"turn {turn.id!r} has no text", hint="leave it out")
         self._masked_to = 0
+        self._quiet: tuple[int, ...] = ()
         self._counts: dict[str, int] = {}
         self._searches: tuple[int, Search] | None = None
 
@@ -142,14 +143,22 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         log.write(draft)
 
     async def _consolidate_due(self) -> None:
-        log, config = self._log, self._config
+        log = self._log
         while (topic := self._stale_topic()) is not None:
             with log.showing(topic.turns):
                 draft = log.draft()
                 await self._consolidator().renew_summary(draft, topic)
                 log.write(draft)
-        while trigger := await next_trigger(log.state, log.turns, config, self._count_tokens):
+        while trigger := await self._find_trigger():
             await self._consolidate(trigger)
+
+    async def _find_trigger(self) -> Trigger | None:
+        log = self._log
+        state, turns, quiet = log.state, log.turns, self._quiet
+        found = await next_trigger(state, turns, self._config, self._count_tokens, quiet=quiet)
+        if found is None:
+            self._quiet = state.buffer
+        return found
 
     async def _consolidate(self, trigger: Trigger) -> None:
         await self._mask_private()

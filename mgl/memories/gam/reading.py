@@ -151,7 +151,7 @@ class Reader:
         }
         owners.update(dict.fromkeys(state.buffer))
         numbers = sorted(n for n in owners if not recent or n < recent[0])
-        fired = [self._find_fired(number, owners[number], implied) for number in numbers]
+        fired = self._find_fired(numbers, owners, implied)
         weights = self._weigh(fired)
         chances = await self._chances(question.text, numbers, weights)
         scores = chances * weights
@@ -223,23 +223,27 @@ class Reader:
         products = {names: prod(betas[name] for name in names) for names in set(fired)}
         return np.array([products[names] for names in fired], dtype=np.float64)
 
-    def _find_fired(self, number: int, topic: str | None, implied: Implied) -> tuple[str, ...]:
-        """The indicators that hold for an event."""
-        turn = self._turns[number]
+    def _find_fired(
+        self, numbers: Sequence[int], owners: Mapping[int, str | None], implied: Implied
+    ) -> list[tuple[str, ...]]:
+        """The indicators that hold for each of some events."""
         if self._config.without == "mfr":
-            return ()
-        if topic is None:
-            marks = self._search.mark(number)
-        else:
-            marks = self._state.topics[topic].marks.get(number, Marks())
-        fired: tuple[str, ...] = ()
-        if matches_time(marks, turn, implied):
-            fired += ("time",)
-        if turn.speaker in implied.speakers:
-            fired += ("role",)
-        if marks.consistent:
-            fired += ("conf",)
-        return fired
+            return [()] * len(numbers)
+        turns, topics, mark = self._turns, self._state.topics, self._search.mark
+        speakers, unknown = implied.speakers, Marks()
+        found: list[tuple[str, ...]] = []
+        for number in numbers:
+            turn, owner = turns[number], owners[number]
+            marks = mark(number) if owner is None else topics[owner].marks.get(number, unknown)
+            fired: tuple[str, ...] = ()
+            if implied.time_sensitive and matches_time(marks, turn, implied):
+                fired += ("time",)
+            if turn.speaker in speakers:
+                fired += ("role",)
+            if marks.consistent:
+                fired += ("conf",)
+            found.append(fired)
+        return found
 
 
 def find_judge(tools: Tools, config: GamConfig) -> Reranker:

@@ -107,12 +107,14 @@ class Search:
             self._add_lines()
             vector = self._embed(query)
             owners, count = self._find_owners(), EVENTS_A_TOPIC * k
-            while True:
+            wanted, found = min(k, len(self._owned)), dict[str, None]()
+            while len(found) < wanted:
                 hits = self._lines.search(vector, count)
                 found = dict.fromkeys(owners[hit.id] for hit in hits if hit.id in owners)
-                if len(found) >= k or count >= len(self._lines):
-                    return list(found)[:k]
+                if count >= len(self._lines):
+                    break
                 count *= EVENTS_A_TOPIC
+            return list(found)[:k]
 
         return await asyncio.to_thread(compare)
 
