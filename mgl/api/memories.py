@@ -35,7 +35,7 @@ from mgl.web.export import to_json
 
 MOST_OPEN: Final = 256
 MOST_WORKING: Final = 32
-"""Requests of a tenant that may wait for a model at once; each holds a thread."""
+"""Requests of a tenant that may wait for a model at once; most hold a thread."""
 LONGEST_NAME: Final = 200
 TURNS_AT_ONCE: Final = 50
 
@@ -63,9 +63,7 @@ class Memories:
         self, name: str, kind: str | None, do: Callable[[Talk], ResultT], *, is_new: bool = False
     ) -> ResultT:
         """Do something with a conversation, in a thread, when its turn has come."""
-        return await self._work(await self._find_talk(name, kind, is_new=is_new), do)
-
-    async def _work(self, found: _Open, do: Callable[[Talk], ResultT]) -> ResultT:
+        found = await self._find_talk(name, kind, is_new=is_new)
         async with found.busy, self._working:
             return await asyncio.to_thread(do, found.talk)
 
@@ -153,7 +151,8 @@ class Memories:
         with listen(_tell_answer):
             if isinstance(found, _Open):
                 identity = found.talk.id
-                answer, usage = await self._work(found, lambda talk: talk.answer(question))
+                async with found.busy, self._working:
+                    answer, usage = await found.talk.aanswer(question)
             else:
                 identity = found.id
                 async with self._working:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -146,10 +146,17 @@ class Talk:
 
     def answer(self, question: str | Question) -> tuple[Answer, Usage]:
         """Answer as ``ask`` does, without counting the memory, which takes longer as it grows."""
+        return self.run(lambda: self._answer(question))
+
+    async def aanswer(self, question: str | Question) -> tuple[Answer, Usage]:
+        """Answer as ``answer`` does."""
+        return await self._await(lambda: self._answer(question))
+
+    async def _answer(self, question: str | Question) -> tuple[Answer, Usage]:
         asked = as_question(question, is_talk=True)
         keep = AnswerKeeper(self._store, self.memory.conversation.id)
         with keep.watch():
-            answer, usage = self._meter(lambda: self.memory.answer(asked))
+            answer, usage = await self._meter(self.memory.answer(asked))
         if not keep.put(self.id, answer):
             self._observer.note(UNKEPT)
         return answer, usage
@@ -181,8 +188,8 @@ class Talk:
         say: Say | None = None,
     ) -> tuple[Answer, Usage]:
         """Reply as ``reply`` does, without counting the memory, which takes longer as it grows."""
-        return self._meter(
-            lambda: self.memory.reply(turn, name, persona=persona, hear=hear, say=say)
+        return self.run(
+            lambda: self._meter(self.memory.reply(turn, name, persona=persona, hear=hear, say=say))
         )
 
     def take_in(self, turns: Sequence[Turn]) -> None:
@@ -361,9 +368,9 @@ class Talk:
     def _count(self, answer: Answer, usage: Usage) -> AskResult:
         return AskResult(answer, self.id, self.stats(), usage)
 
-    def _meter(self, make: Callable[[], Coroutine[Any, Any, Answer]]) -> tuple[Answer, Usage]:
+    async def _meter(self, work: Awaitable[Answer]) -> tuple[Answer, Usage]:
         before, start = self._client.usage(), time.monotonic()
-        answer = self._portal.run(make)
+        answer = await work
         used = {
             stage: spent
             for stage, total in self._client.usage().items()

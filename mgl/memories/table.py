@@ -29,6 +29,8 @@ class Prefix(Sequence[ValueT]):
     def __getitem__(self, place: int | slice) -> ValueT | tuple[ValueT, ...]:
         if isinstance(place, slice):
             return tuple(self._items[n] for n in range(*place.indices(self._size)))
+        if 0 <= place < self._size:
+            return self._items[place]
         return self._items[range(self._size)[place]]
 
     def __iter__(self) -> Iterator[ValueT]:

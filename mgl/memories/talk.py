@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import date, datetime
 from functools import cached_property, partial
+from itertools import islice
 from typing import Any, Final, Generic, TypeVar
 
 from pydantic import BaseModel
@@ -268,8 +269,8 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         replied = next(replies, None)
         if replied is not None and replied not in forgotten:
             return Answer(heard.text, talk.turns[replied].text, "low", (), ("replied to before",))
-        kept = [number for number in range(last) if number not in forgotten]
-        recent = [*kept[1 - RECENT :], last]
+        earlier = (number for number in reversed(range(last)) if number not in forgotten)
+        recent = [*[*islice(earlier, RECENT - 1)][::-1], last]
         question = Question(heard.text, heard.time, heard.speaker or None)
         with self._log.showing():
             found = await self.recall(question, recent=recent)

@@ -22,6 +22,7 @@ from mgl.errors import MglError, ResourceError, StoreError
 from mgl.store.schema import create_tables, transaction
 
 _BUSY_TIMEOUT_S = 10.0
+_FAILURES = (sqlite3.Error, UnicodeEncodeError)
 
 
 class DatabaseFile:
@@ -30,7 +31,7 @@ class DatabaseFile:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
         self._connection = connection
-        self._lock = threading.RLock()
+        self._access = _Access(path, connection)
 
     @classmethod
     def open(cls, path: Path, *, busy_timeout_s: float = _BUSY_TIMEOUT_S) -> Self:
@@ -46,18 +47,20 @@ class DatabaseFile:
                 f"cannot create the folder {path.parent} ({error.strerror})",
                 hint="set MGL_HOME to a folder that you can write to",
             ) from error
-        with _store_errors(path):
+        try:
             connection = _connect(path, busy_timeout_s)
             try:
                 create_tables(connection, path)
             except BaseException:
                 connection.close()
                 raise
+        except _FAILURES as error:
+            raise _translate(error, path) from error
         return cls(path, connection)
 
     def close(self) -> None:
-        with self._lock:
-            self._connection.close()
+        with self._access as connection:
+            connection.close()
 
     def __enter__(self) -> Self:
         return self
@@ -71,15 +74,34 @@ class DatabaseFile:
             (others,) = connection.execute("PRAGMA data_version").fetchone()
             return others, connection.total_changes
 
-    @contextmanager
-    def _read(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, _store_errors(self.path):
-            yield self._connection
+    def _read(self) -> _Access:
+        return self._access
 
     @contextmanager
     def _write(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, _store_errors(self.path), transaction(self._connection):
-            yield self._connection
+        with self._access as connection, transaction(connection):
+            yield connection
+
+
+class _Access:
+    """The connection, for one thread at a time, which may ask again within.
+
+    What SQLite raises becomes StoreError or ResourceError with a hint.
+    """
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self._path = path
+        self._connection = connection
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> sqlite3.Connection:
+        self._lock.acquire()
+        return self._connection
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._lock.release()
+        if isinstance(error, _FAILURES):
+            raise _translate(error, self._path) from error
 
 
 def _connect(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
@@ -98,21 +120,12 @@ def _connect(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
     return connection
 
 
-@contextmanager
-def _store_errors(path: Path) -> Iterator[None]:
-    """Turn what SQLite raises into StoreError or ResourceError with a hint."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise _translate(error, path) from error
-    except UnicodeEncodeError as error:
-        raise StoreError(
+def _translate(error: sqlite3.Error | UnicodeEncodeError, path: Path) -> MglError:
+    if isinstance(error, UnicodeEncodeError):
+        return StoreError(
             f"cannot store text that is not Unicode ({error.reason})",
             hint="give names and options as valid UTF-8",
-        ) from error
-
-
-def _translate(error: sqlite3.Error, path: Path) -> MglError:
+        )
     # Errors that Python itself raises (a closed connection, for one) carry no SQLite code.
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code == sqlite3.SQLITE_FULL:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Final
 
 _WORD: Final = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")
@@ -67,9 +67,7 @@ def find_unsaid(text: str, source: str, *, with_dates: bool = False) -> list[str
 
 def stem_words(text: str) -> list[str]:
     """List the stems of a text's words, without possessive endings; numbers by their value."""
-    words = (match[0].lower().replace("’", "'") for match in _WORD.finditer(text))
-    plain = (word.removesuffix("'s").replace(",", "") for word in words)
-    return [_NUMBERS.get(word) or _stem(word) for word in plain]
+    return [_stem(word) for word in _WORD.findall(text)]
 
 
 def find_repeated(answer: str, question: str, lines: Sequence[str]) -> list[int]:
@@ -107,8 +105,9 @@ def _telling(text: str) -> set[str]:
     return set(stem_words(text)) - _FEW_WORDS
 
 
-@cache
-def _stem(word: str) -> str:
+@lru_cache(maxsize=1 << 16)
+def _stem(written: str) -> str:
     from Stemmer import Stemmer
 
-    return str(Stemmer("english").stemWord(word))
+    word = written.lower().replace("’", "'").removesuffix("'s").replace(",", "")
+    return _NUMBERS.get(word) or str(Stemmer("english").stemWord(word))

@@ -12,6 +12,7 @@ likeness stand for it, and a reranker by late interaction if there is one
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -150,7 +151,9 @@ class Reader:
             number: name for name in reached for number in state.topics[name].turns
         }
         owners.update(dict.fromkeys(state.buffer))
-        numbers = sorted(n for n in owners if not recent or n < recent[0])
+        numbers = sorted(owners)
+        if recent:
+            numbers = numbers[: bisect_left(numbers, recent[0])]
         fired = self._find_fired(numbers, owners, implied)
         weights = self._weigh(fired)
         chances = await self._chances(question.text, numbers, weights)
