@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from datetime import datetime
+from sys import intern
 
 from mgl.errors import StoreConflict, StoreError
 from mgl.store import records
@@ -124,11 +125,12 @@ def _row(turn: Turn) -> records.Row:
 
 
 def _turn(row: records.Row) -> Turn:
+    """The turn of a row; turns share the names of their speakers and sessions."""
     identity, speaker, text, time, session = row
     return Turn(
         records.unpack(identity),
-        records.unpack(speaker),
+        intern(records.unpack(speaker)),
         records.unpack(text),
         None if time is None else datetime.fromisoformat(time),
-        None if session is None else records.unpack(session),
+        None if session is None else intern(records.unpack(session)),
     )

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -14,8 +15,8 @@ from mgl.errors import (
     EngineUnavailable,
     ReplyInvalid,
 )
-from mgl.llm.base import Completion, Message, Request, Sampling, TokenUsage, Tool
-from mgl.llm.calls import CallRecord, MemoryCallLog, call_key
+from mgl.llm.base import Completion, Message, Request, Sampling, TokenUsage, Tool, ToolCall
+from mgl.llm.calls import CallRecord, MemoryCallLog, call_key, request_json
 from mgl.llm.client import Client, Policy
 from mgl.llm.fakes import SchemaEngine, Scripted, ScriptedEngine
 from mgl.types import StageUsage
@@ -272,6 +273,13 @@ def test_whatever_decides_a_reply_is_in_its_key(change: dict[str, object]) -> No
     assert call_key("m", base) != call_key("m", replace(base, **change))  # type: ignore[arg-type]
     assert call_key("m", base) != call_key("n", base)
     assert call_key("m", base) == call_key("m", replace(base))
+
+
+def test_a_request_is_written_with_all_that_its_messages_have() -> None:
+    call = ToolCall("1", "look", "{}")
+    messages = (Message("assistant", "Hm.", (call,)), Message("tool", "42", (), "1"))
+    written = request_json(Request(messages))["messages"]
+    assert json.dumps(written) == json.dumps([asdict(message) for message in messages])
 
 
 async def test_a_prompt_that_cannot_fit_is_not_sent() -> None:

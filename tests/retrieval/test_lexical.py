@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from Stemmer import Stemmer
 
 from mgl.retrieval.base import Hit
 from mgl.retrieval.lexical import LexicalIndex, all_stems, stems
@@ -43,6 +44,17 @@ def reference(made: list[str], query: str) -> list[float]:
     index.index(tokens, show_progress=False)
     words = [word for word in stems(query) if word in index.vocab_dict]
     return list(index.get_scores(words)) if words else [0.0] * len(made)
+
+
+@given(st.lists(st.text() | texts, max_size=4))
+def test_texts_are_split_and_stemmed_as_by_bm25s(made: list[str]) -> None:
+    assert all_stems(made) == bm25s.tokenize(
+        made,
+        stopwords="en",
+        stemmer=Stemmer("english"),
+        return_ids=False,
+        show_progress=False,
+    )
 
 
 @given(st.lists(texts, max_size=12), queries)

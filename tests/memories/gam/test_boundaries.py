@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone
+from itertools import accumulate
 
 import pytest
 from hypothesis import given
@@ -94,6 +96,32 @@ async def test_what_was_looked_at_is_not_looked_at_again() -> None:
     full, config = [turn(n) for n in range(9)], GamConfig(buffer_tokens=32)
     assert await next_trigger(appended(9), full, config, words) is not None
     assert await next_trigger(appended(9, Check("overflow", 8, ())), full, config, words) is None
+
+
+Said = st.tuples(st.sampled_from("12"), st.sampled_from([0, 40, 61]))
+
+
+@given(
+    st.lists(Said, max_size=8),
+    st.sampled_from(["semantic", "session", "window"]),
+    st.integers(0, 8),
+    st.sets(st.integers(0, 7), max_size=2),
+)
+def test_after_a_quiet_buffer_the_same_trigger_is_found(
+    said: list[tuple[str, int]], partition: str, quiet: int, gone: set[int]
+) -> None:
+    """The buffer grows from ``quiet`` turns on, and may lose some of them."""
+    minutes = accumulate(gap for _, gap in said)
+    turns = [
+        turn(number, session=session, minutes=at)
+        for number, ((session, _), at) in enumerate(zip(said, minutes, strict=True))
+    ]
+    config = GamConfig.model_validate({"partition": partition, "window_tokens": 16})
+    earlier = State(turns=quiet, buffer=tuple(range(min(quiet, len(turns)))))
+    now = State(turns=len(turns), buffer=tuple(n for n in range(len(turns)) if n not in gone))
+    if asyncio.run(next_trigger(earlier, turns, config, words)) is None:
+        again = asyncio.run(next_trigger(now, turns, config, words))
+        assert again == asyncio.run(next_trigger(now, turns, config, words, quiet=earlier.buffer))
 
 
 @pytest.mark.parametrize(
