@@ -30,6 +30,21 @@ SeenT = TypeVar("SeenT", contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)
+class Target:
+    """What is to be forgotten: turns (their ids), topics, a topic with every later one that leads
+    to it, and all that was said before a time. InputError where nothing is named."""
+
+    turns: Collection[str]
+    topics: Collection[str]
+    branch_of: str | None
+    before: datetime | None
+
+    def __post_init__(self) -> None:
+        if not (self.turns or self.topics) and self.branch_of is None and self.before is None:
+            raise InputError("nothing to forget is named", hint="name turns, topics or a day")
+
+
+@dataclass(frozen=True, slots=True)
 class Forgotten:
     """What a deletion takes: ``turns`` (their ids), and the nodes (their ids) that go with them.
 
@@ -112,9 +127,14 @@ def find_turn_numbers(
     return {identity: numbers[identity] for identity in ids}
 
 
-def is_before(turn: Turn, time: datetime) -> bool:
-    """Whether a turn was said before a time, as clocks show them; one without a time was not."""
-    return turn.time is not None and turn.time.replace(tzinfo=None) < time.replace(tzinfo=None)
+def find_before(turns: Sequence[Turn], time: datetime | None) -> set[int]:
+    """The numbers of the turns that were said before a time, as clocks show them; one without a
+    time was not."""
+    if time is None:
+        return set()
+    clock = time.replace(tzinfo=None)
+    said = ((number, turn.time) for number, turn in enumerate(turns))
+    return {number for number, at in said if at is not None and at.replace(tzinfo=None) < clock}
 
 
 def _rewrite(memory: MemoryRecord, step: int, log: Sequence[EditRecord], gone: Gone) -> Rewritten:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import date, datetime
@@ -24,9 +24,10 @@ from mgl.memories.base import LogMemory
 from mgl.memories.deletion import (
     Forgotten,
     Redactor,
+    Target,
     delete,
+    find_before,
     find_turn_numbers,
-    is_before,
     plan_deletion,
 )
 from mgl.memories.log import FORGET, Log
@@ -343,32 +344,12 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         again with the next turn or build. InputError for what is not there, was forgotten already,
         or is named and frozen; UsageError for topics of a memory that has none.
         """
-        if topics or branch_of is not None:
-            raise refuse_topics()
-
-        def choose(log: Log[EditT, StateT]) -> tuple[frozenset[int], frozenset[str]]:
-            if not turns and before is None:
-                raise InputError("nothing to forget is named", hint="name turns or a day")
-            gone = set(find_turn_numbers(log.turns, turns, log.forgotten).values())
-            for number, turn in enumerate(log.turns):
-                if before and number not in log.forgotten and is_before(turn, before):
-                    gone.add(number)
-            return frozenset(gone), frozenset()
-
-        return await self._forget(choose, dry_run=dry_run)
-
-    async def _forget(
-        self,
-        choose: Callable[[Log[EditT, StateT]], tuple[frozenset[int], frozenset[str]]],
-        *,
-        dry_run: bool,
-    ) -> Forgotten:
-        """Delete the turns that are chosen, by their numbers; nodes chosen besides are spared."""
+        target = Target(turns, topics, branch_of, before)
         async with self._writer() as log:
             self.conversation  # noqa: B018  (UsageError over a document)
-            gone, spared = choose(log)
+            gone, spared = self._choose(log, target)
             what, ids = Redaction(gone), tuple(log.turns[number].id for number in sorted(gone))
-            before = log.state
+            old = log.state
             if gone and not dry_run:
                 self._delete(what)
                 after = log.state
@@ -376,7 +357,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
                 config = self._config.model_dump(mode="json")
                 lost = Gone(self._source.id, what, tuple(log.turns))
                 _, after = plan_deletion(type(self), config, log.step, log.rows, lost)
-        removed = set(self._nodes(before)).difference(self._nodes(after))
+        removed = set(self._nodes(old)).difference(self._nodes(after))
         return Forgotten(
             ids,
             _in_order(removed),
@@ -385,6 +366,16 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
             self._count_renewals(after),
             tuple(self._tools.store.find_runs(self._source.id, gone)),
         )
+
+    def _choose(
+        self, log: Log[EditT, StateT], target: Target
+    ) -> tuple[frozenset[int], frozenset[str]]:
+        """Choose the turns to delete, by their numbers, and the nodes that are spared."""
+        if target.topics or target.branch_of is not None:
+            raise refuse_topics()
+        gone = set(find_turn_numbers(log.turns, target.turns, log.forgotten).values())
+        gone.update(find_before(log.turns, target.before) - log.forgotten)
+        return frozenset(gone), frozenset()
 
     def _delete(self, what: Redaction) -> None:
         """Delete turns, or parts of them, for all memories of the conversation."""

@@ -126,7 +126,7 @@ def find_boundaries(lab: Lab, sample: LocomoSample, arguments: Arguments) -> lis
         "summaries": "extract",
         "relations": "similarity",
         "indicators": "rules",
-        "meaning": "likeness",
+        "meaning": "context",
     }
     talk = build_memory(lab, conversation, arguments, **rules)
     talk.flush()

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from mgl.errors import InputError, UsageError
-from mgl.memories.deletion import delete, find_turn_numbers, is_before
+from mgl.memories.deletion import delete, find_before, find_turn_numbers
 from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.store.deletion import MASK, Redaction
 from mgl.types import Conversation, Turn
@@ -48,6 +48,7 @@ def test_turns_are_named_by_their_ids() -> None:
 
 
 def test_times_are_compared_as_clocks_show_them() -> None:
-    assert is_before(TURNS[0], datetime(2023, 5, 8, 10, tzinfo=UTC))
-    assert not is_before(TURNS[0], datetime(2023, 5, 8, 9))
-    assert not is_before(Turn("3", "Ann", "Hm."), datetime(2023, 5, 8))
+    assert find_before([*TURNS, Turn("3", "Ann", "Hm.")], datetime(2023, 5, 8, 10, tzinfo=UTC)) == {
+        0
+    }
+    assert find_before(TURNS, datetime(2023, 5, 8, 9)) == set()

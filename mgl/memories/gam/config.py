@@ -28,8 +28,8 @@ class GamConfig(PresetConfig):
     for each candidate, Algorithm 3), or code (``extract``, ``similarity``), which needs no model.
     ``anchoring`` is what of a topic is compared with the question: its ``summary`` and keywords
     (Eq. 9, E.2), or its best ``event``. ``meaning`` is where P_sem comes from: a reranker
-    (``rerank``, the paper's cross-encoder), the embedder's ``likeness`` on a fitted scale, or the
-    words around a turn and its likeness (``context``, ``mgl.memories.gam.reading``).
+    (``rerank``, the paper's cross-encoder), or the words around a turn and its likeness
+    (``context``, ``mgl.memories.gam.reading``).
     ``indicators`` are asked of the model (``prompt``, §4.1) or found by ``rules``.
     ``private`` says whether secrets and personal data are kept, or masked before a model sees them.
     """
@@ -68,7 +68,7 @@ class GamConfig(PresetConfig):
     )
     indicators: Literal["prompt", "rules"] = "prompt"
     anchoring: Literal["summary", "event"] = "summary"
-    meaning: Literal["rerank", "likeness", "context"] = "rerank"
+    meaning: Literal["rerank", "context"] = "rerank"
     anchors: int = Field(
         10, ge=1, description="topics that a search begins from, k of Eq. 9 (Appendix D.2)"
     )

@@ -7,11 +7,10 @@ alone until it is released; only its links may be cut.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 
 from mgl.errors import InputError
-from mgl.memories.deletion import find_turn_numbers, is_before
+from mgl.memories.deletion import Target, find_before, find_turn_numbers
 from mgl.memories.gam.state import Freeze, Merge, Rewrite, State, Topic, Unlink, topic_number
 from mgl.types import Turn
 
@@ -79,36 +78,22 @@ def find_branch(state: State, name: str) -> set[str]:
 
 
 def choose(
-    state: State,
-    turns: Sequence[Turn],
-    *,
-    ids: Collection[str],
-    topics: Collection[str],
-    branch_of: str | None,
-    before: datetime | None,
+    state: State, turns: Sequence[Turn], target: Target
 ) -> tuple[frozenset[int], frozenset[str]]:
-    """Choose the turns (their numbers) that go with turns, topics, a topic's branch, and all that
-    was said before a time; and the frozen topics that are spared.
-
-    Times are compared as clocks show them; a turn without one is before none. Frozen topics are
-    spared where they are not named, and refused where they are.
-    """
-    if not (ids or topics or branch_of is not None or before is not None):
-        raise InputError("nothing to forget is named", hint="name turns, topics, a branch or a day")
+    """Choose the turns that go, by their numbers, and the frozen topics that are spared: those that
+    are not named. InputError for those that are."""
     owners = {number: topic for topic in state.topics.values() for number in topic.turns}
-    gone = set(find_turn_numbers(turns, ids, state.forgotten).values())
+    gone = set(find_turn_numbers(turns, target.turns, state.forgotten).values())
     for number in gone:
         if number in owners:
             _find_free(state, owners[number].id)
-    for name in topics:
+    for name in target.topics:
         gone.update(_find_free(state, name).turns)
-    meant = set[int]()
-    if branch_of is not None:
-        _find_free(state, branch_of)
-        for name in find_branch(state, branch_of):
+    meant = find_before(turns, target.before)
+    if target.branch_of is not None:
+        _find_free(state, target.branch_of)
+        for name in find_branch(state, target.branch_of):
             meant.update(state.topics[name].turns)
-    if before is not None:
-        meant.update(n for n, turn in enumerate(turns) if is_before(turn, before))
     kept = {number for number in meant if number in owners and owners[number].frozen}
     gone |= meant - kept - state.forgotten
     return frozenset(gone), frozenset(owners[number].id for number in kept)

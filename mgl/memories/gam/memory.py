@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import cached_property, partial
 from itertools import islice
 from textwrap import shorten
@@ -22,7 +21,7 @@ from typing import Any
 from mgl.errors import InputError
 from mgl.llm.base import Sampling
 from mgl.memories.base import Tools
-from mgl.memories.deletion import Forgotten
+from mgl.memories.deletion import Target
 from mgl.memories.gam.boundaries import CONTEXT_TURNS, Trigger, find_cut, next_trigger
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.consolidate import Consolidator
@@ -49,6 +48,7 @@ from mgl.memories.gam.state import (
     raw_text,
     topic_number,
 )
+from mgl.memories.log import Log
 from mgl.memories.talk import Change, Recall, TalkMemory, to_plain
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
@@ -124,7 +124,7 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         """Append the turns that the log lacks, and after each consolidate what is due."""
         del ended  # a buffer waits for its trigger either way
         if self._config.without != "mfr" and self._config.meaning != "context":
-            find_judge(self._tools, self._config)  # before anything is spent on what cannot be read
+            find_judge(self._tools)  # before anything is spent on what cannot be read
         log = self._log
         await self._consolidate_due()
         total = len(log.turns)
@@ -301,21 +301,10 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
             if change.frozen:
                 log.change(lambda state: freeze_topic(state, node, True))
 
-    async def forget(
-        self,
-        turns: Collection[str] = (),
-        *,
-        topics: Collection[str] = (),
-        branch_of: str | None = None,
-        before: datetime | None = None,
-        dry_run: bool = False,
-    ) -> Forgotten:
-        return await self._forget(
-            lambda log: choose(
-                log.state, log.turns, ids=turns, topics=topics, branch_of=branch_of, before=before
-            ),
-            dry_run=dry_run,
-        )
+    def _choose(
+        self, log: Log[Edit, State], target: Target
+    ) -> tuple[frozenset[int], frozenset[str]]:
+        return choose(log.state, log.turns, target)
 
     @classmethod
     def redactor(cls, config: Mapping[str, Any], gone: Gone, before: State) -> GamRedactor:

@@ -188,7 +188,7 @@ class Reader:
             return await self._search.score_turns(question, numbers)
         if config.meaning == "context":
             return await self._in_context(question, numbers, weights)
-        judge = find_judge(self._tools, config)
+        judge = find_judge(self._tools)
         if isinstance(judge, ContextReranker):  # a name is likest the name that a line begins with
             question = remove_names(question, self._search.speakers)
         lines = [self._turns[number].line for number in numbers]
@@ -201,7 +201,7 @@ class Reader:
             scores = await self._search.score_topics(question, names)
         else:
             texts = [search_text(self._state.topics[name], self._turns) for name in names]
-            judge = find_judge(self._tools, self._config)
+            judge = find_judge(self._tools)
             scores = (await judge.scores(question, texts)).astype(np.float64)
         order = np.argsort(-scores, kind="stable")[: self._config.k]
         return tuple(names[place] for place in order)
@@ -249,19 +249,16 @@ class Reader:
         return found
 
 
-def find_judge(tools: Tools, config: GamConfig) -> Reranker:
+def find_judge(tools: Tools) -> Reranker:
     """What gives P_sem of a question and a text.
 
     UsageError where that is to be a reranker and the one that is given only likens vectors: §3.4
     asks for a cross-encoder, and a scale fitted to other texts does not stand for it unasked.
     """
-    if config.meaning == "likeness":
-        return SimilarityReranker(tools.required_embedder)
     reranker = tools.required_reranker
     if isinstance(reranker, SimilarityReranker | IdentityReranker):
         raise UsageError(
             "GAM ranks events with a cross-encoder, and there is none",
-            hint="add --reranker all-minilm-l6-v2 or a cross-encoder, or choose another measure "
-            "with --set meaning=likeness or --preset small",
+            hint="add --reranker all-minilm-l6-v2 or a cross-encoder, or choose --preset small",
         )
     return reranker

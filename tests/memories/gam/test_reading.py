@@ -360,7 +360,7 @@ async def test_turns_that_are_shown_anyway_are_replaced_by_others() -> None:
 
 
 @pytest.mark.parametrize("stand_in", [IdentityReranker(), SimilarityReranker(WordEmbedder())])
-async def test_a_stand_in_for_the_cross_encoder_is_refused_unless_it_is_named(
+async def test_a_stand_in_for_the_cross_encoder_is_refused(
     memory_of: Callable[..., Gam], stand_in: Reranker
 ) -> None:
     turn = Turn("1", "Ann", "I paint.")
@@ -369,6 +369,3 @@ async def test_a_stand_in_for_the_cross_encoder_is_refused_unless_it_is_named(
         with pytest.raises(UsageError) as error:
             await work
         assert "--reranker all-minilm-l6-v2" in error.value.hint
-    named = memory_of(Conversation.named("u"), reranker=stand_in, meaning="likeness")
-    await named.append(turn)
-    assert len((await named.read(PLAIN)).events) == 1

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from datetime import datetime
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mgl.memories.mnemis import reading
 from mgl.memories.mnemis.edits import AddEpisode, replay
@@ -70,20 +68,3 @@ async def test_paragraphs_stay_whole_where_they_fit_and_longer_ones_are_cut_at_s
         "[1] One two three.\n[2] Four five six seven.\n[3] Eight nine ten more."
     )
     assert await find_fresh(document, replay(map(AddEpisode, made[:1])), words) == made[1:]
-
-
-@given(st.text(alphabet="ab. \n", max_size=400), st.integers(16, 40))
-async def test_episodes_of_a_document_hold_all_of_it_within_their_size(
-    text: str, limit: int
-) -> None:
-    document = Document.from_text("any", text)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "EPISODE_TOKENS", limit)
-        made = await find_fresh(document, EMPTY, words)
-    joined = "".join(document.quote(each.span) for each in made)
-    assert joined.split() == text.split()
-    for each in made:
-        (tokens,) = await words([document.quote(each.span)])
-        assert tokens <= limit
-        spans = [sentence.span for sentence in Passage.of(document, each).sentences]
-        assert all(each.span.start <= s.start < s.end <= each.span.end for s in spans)
