@@ -138,7 +138,7 @@ def data(
     if not rows:
         asked, won = facts.get("questions", 0), facts.get("won", 0)
         raise UsageError(
-            f"there is nothing to learn from: of {asked} answers, {won} were better than those of "
+            f"there is nothing to learn from: of {asked} answers, {won} beat those of "
             "direct and naive-rag, none by what a call wrote",
             hint="ask more questions, or collect --preferences, which need no right answers",
         )
