@@ -86,6 +86,20 @@ _HELP: Final = re.compile(
 _WHEN: Final = re.compile(
     r"\bwhen\b|\b(?:date|day|month|year|time|long|since|ago)s?\b", re.IGNORECASE
 )
+_YOU: Final = {
+    "the user's": "your",
+    "i am": "you are",
+    "i'm": "you're",
+    "i was": "you were",
+    "i": "you",
+    "me": "you",
+    "my": "your",
+    "mine": "yours",
+    "myself": "yourself",
+}
+_THE_USERS: Final = re.compile(r"\bthe user['’]s\b", re.IGNORECASE)
+_COPIED: Final = re.compile(r"(?:I|My)\b")
+_FIRST_PERSON: Final = re.compile(r"\b(?:I(?: am|['’]m| was)?|[Mm](?:e|y|ine|yself))\b")
 _LAST_DATE: Final = re.compile(rf",?(?: on)? ({DATE.pattern})\.?$")
 _DEFINITE: Final = re.compile(r"\b(?:the|this|that|his|her|their) ([^\W\d_]+)", re.IGNORECASE)
 
@@ -168,12 +182,20 @@ async def answer_from_statements(
 
 
 def _address(said: str, question: Question, told: str) -> str:
-    """Say "your" of the user, and leave out the day of a statement where no time is asked for."""
-    said = re.sub(r"\b([Tt])he user's\b", lambda found: "Your" if found[1] == "T" else "your", said)
+    """Say "you" to the user, and leave out the day of a statement where no time is asked for."""
+    said = _THE_USERS.sub(_to_you, said)
+    if _COPIED.match(said):
+        said = _FIRST_PERSON.sub(_to_you, said)
     last = _LAST_DATE.search(said)
     if last is None or last[1] in told or _WHEN.search(question.text):
         return said
     return f"{said[: last.start()]}."
+
+
+def _to_you(found: re.Match[str]) -> str:
+    before = found.string[: found.start()].rstrip()
+    you = _YOU[found[0].lower().replace("’", "'")]
+    return you if before and before[-1] not in ".!?" else _capital(you)
 
 
 def _capital(text: str) -> str:

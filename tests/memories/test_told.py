@@ -102,6 +102,13 @@ async def test_an_answer_is_read_off_the_persons_statements_with_their_days_and_
             "Your exam in Porto is on 4 July.",
             "Your exam in Porto is on 4 July.",
         ),
+        ("Where is my exam?", "My exam in Porto is on 4 July.", "Your exam in Porto is on 4 July."),
+        (
+            "Where do I live?",
+            "I moved to Porto; I’m in my home.",
+            "You moved to Porto; you're in your home.",
+        ),
+        ("Where do I live?", 'You said "I moved to Porto".', 'You said "I moved to Porto".'),
     ],
 )
 async def test_an_answer_speaks_to_the_person_and_leaves_out_the_day_on_which_they_said_it(
