@@ -155,6 +155,16 @@ def find_data(about: About, folder: Path | None = None) -> Path | None:
     return next((place for place in places if place.exists()), None)
 
 
+def require_data(about: About, given: Path | None) -> Path:
+    """The files that are ``given``, or a benchmark's own; InputError if those are not there."""
+    if (place := given or find_data(about)) is None:
+        raise InputError(
+            f"the files of {about.title} are not in MGL_DATA ({about.folder})",
+            hint=f"give --data PATH, or download them: {about.where}",
+        )
+    return place
+
+
 def hash_files(files: Iterable[DataFile]) -> dict[str, str]:
     """Map each file's name to its hash, for ``Dataset.sha256``."""
     return {file.path.name: file.sha256 for file in files}

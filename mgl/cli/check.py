@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mgl.cli.options import AsJson
+from mgl.cli.options import AsJson, BenchmarkName
 from mgl.cli.output import one_line, print_json, print_pairs, print_table
-from mgl.errors import InputError, UsageError
+from mgl.errors import UsageError
 
 if TYPE_CHECKING:
     from mgl.benchmarks.base import Dataset
@@ -21,9 +21,7 @@ SHOWN = 10
 
 
 def check(
-    benchmark: Annotated[
-        str, typer.Argument(metavar="BENCHMARK", help="A benchmark (`mgl data`).")
-    ],
+    benchmark: BenchmarkName,
     data: Annotated[
         Path | None,
         typer.Option("--data", metavar="PATH", help="Its files, instead of those in MGL_DATA."),
@@ -46,11 +44,14 @@ def check(
 
     With --corrections, also list its labels that are known to be wrong.
     """
+    from mgl import registry
     from mgl.benchmarks.checking import check_dataset, read_corrections
+    from mgl.benchmarks.files import require_data
 
     if run is not None and corrections is None:
         raise UsageError("--run compares two scores", hint="give --corrections FILE, too")
-    dataset = _read(benchmark, data)
+    kind = registry.load("benchmark", benchmark)
+    dataset: Dataset = kind.read(require_data(kind.about, data))
     found = check_dataset(dataset)
     wrong = read_corrections(corrections, dataset.items) if corrections else {}
     scores = _score_both(run, wrong) if run else []
@@ -80,21 +81,6 @@ def check(
     if scores:
         head = ("METHOD", "SCORE", "AS PUBLISHED", "N", "CORRECTED", "N")
         print_table(head, [tuple(map(_show, row.values())) for row in scores])
-
-
-def _read(name: str, given: Path | None) -> Dataset:
-    from mgl import registry
-    from mgl.benchmarks.files import find_data
-
-    benchmark = registry.load("benchmark", name)
-    place = given or find_data(benchmark.about)
-    if place is None:
-        raise InputError(
-            f"the files of {benchmark.about.title} are not in MGL_DATA",
-            hint=f"give --data PATH, or download them: {benchmark.about.where}",
-        )
-    dataset: Dataset = benchmark.read(place)
-    return dataset
 
 
 def _list(title: str, lines: Any) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mgl.cli.eval import find_benchmark, retrieve
+from mgl.cli.eval import Data, Sources, find_benchmark, retrieve
 from mgl.cli.options import AsJson, split_list
 from mgl.cli.output import print_json, print_table
 from mgl.cli.progress import open_observer
@@ -35,13 +35,8 @@ def compare(
         list[str] | None,
         typer.Option("--memory", metavar="NAME,…", help="Memories to read with."),
     ] = None,
-    source: Annotated[
-        list[str] | None,
-        typer.Option("--source", metavar="NAME", help="Only items of this source (repeatable)."),
-    ] = None,
-    data: Annotated[
-        Path | None, typer.Option("--data", metavar="PATH", help="The benchmark's files.")
-    ] = None,
+    source: Sources = None,
+    data: Data = None,
     allow_leak: Annotated[
         bool, typer.Option("--allow-leak", help="Measure it on what it was trained on, too.")
     ] = False,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mgl.cli.options import AsJson
+from mgl.cli.options import AsJson, DataFolder
 from mgl.cli.output import one_line, print_json, print_pairs, print_table, say
 
 if TYPE_CHECKING:
@@ -19,20 +19,11 @@ NOTES = 10
 
 app = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
 
-Folder = Annotated[
-    Path | None,
-    typer.Option(
-        "--data",
-        metavar="DIR",
-        envvar="MGL_DATA",
-        show_envvar=False,
-        help="Folder of the benchmarks, instead of MGL_DATA.",
-    ),
-]
-
 
 @app.callback()
-def list_benchmarks(context: typer.Context, folder: Folder = None, as_json: AsJson = False) -> None:
+def list_benchmarks(
+    context: typer.Context, folder: DataFolder = None, as_json: AsJson = False
+) -> None:
     """List benchmarks, where to get their files, and which are here."""
     if context.invoked_subcommand is not None:
         return
@@ -63,7 +54,7 @@ def list_benchmarks(context: typer.Context, folder: Folder = None, as_json: AsJs
 @app.command("show")
 def show(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A benchmark.")],
-    folder: Folder = None,
+    folder: DataFolder = None,
     as_json: AsJson = False,
 ) -> None:
     """Show a benchmark: where to get it, and what is here of it."""

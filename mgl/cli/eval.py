@@ -14,6 +14,7 @@ import typer
 from mgl.cli.check import check
 from mgl.cli.options import (
     AsJson,
+    BenchmarkName,
     ModelChoice,
     ModelFolder,
     Seed,
@@ -30,7 +31,7 @@ from mgl.cli.scores import (
     print_replay,
     print_summary,
 )
-from mgl.errors import InputError, UsageError
+from mgl.errors import UsageError
 
 if TYPE_CHECKING:
     from mgl.evaluation.runs.lifecycle import Replay
@@ -50,9 +51,9 @@ app = typer.Typer(
 app.command("check")(check)
 
 Run = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")]
-DataFolder = Annotated[
-    Path | None,
-    typer.Option("--data", metavar="DIR", help="Folder of the benchmarks, instead of MGL_DATA."),
+Sources = Annotated[
+    list[str] | None,
+    typer.Option("--source", metavar="NAME", help="Only items of this source (repeatable)."),
 ]
 Data = Annotated[
     Path | None,
@@ -136,9 +137,7 @@ def choose_work(
 @app.command("run")
 @with_options(choice=choose_model, work=choose_work, omit=("model", "base_url"))
 def run(
-    benchmark: Annotated[
-        str, typer.Argument(metavar="BENCHMARK", help="A benchmark (`mgl data`).")
-    ],
+    benchmark: BenchmarkName,
     memory: Annotated[
         list[str] | None,
         typer.Option("--memory", metavar="NAME,…", help="Memories to compare, or LABEL=NAME."),
@@ -158,10 +157,7 @@ def run(
     ] = None,
     limit: Limit = None,
     seed: Seed = 0,
-    source: Annotated[
-        list[str] | None,
-        typer.Option("--source", metavar="NAME", help="Only items of this source (repeatable)."),
-    ] = None,
+    source: Sources = None,
     category: Annotated[
         list[str] | None,
         typer.Option(
@@ -506,19 +502,10 @@ def open_workplaces(choice: ModelChoice, work: Work) -> Iterator[Workplaces]:
 def find_benchmark(name: str, given: Path | None) -> Path | None:
     """Find a benchmark's files; None if the dataset is generated for the run."""
     from mgl import registry
-    from mgl.benchmarks.files import find_data
+    from mgl.benchmarks.files import require_data
     from mgl.evaluation.runs.plan import is_generated
 
     benchmark = registry.load("benchmark", name)
-    if given is not None:
-        return given.absolute()
-    if is_generated(benchmark):
+    if given is None and is_generated(benchmark):
         return None
-    about = benchmark.about
-    place = find_data(about)
-    if place is None:
-        raise InputError(
-            f"the files of {about.title} are not in MGL_DATA ({about.folder})",
-            hint=f"give --data PATH, or download them: {about.where}",
-        )
-    return place.absolute()
+    return require_data(benchmark.about, given).absolute()

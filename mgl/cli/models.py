@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mgl.cli.options import AsJson, ModelFolder
+from mgl.cli.options import AllowHub, AsJson, ModelFolder
 from mgl.cli.output import one_line, print_json, print_table
 
 if TYPE_CHECKING:
@@ -71,9 +71,7 @@ def list_profiles(
 def get(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A model profile.")],
     models: ModelFolder = None,
-    allow_hub: Annotated[
-        bool, typer.Option("--allow-hub", help="Allow downloads from the model hub.")
-    ] = False,
+    allow_hub: AllowHub = False,
     as_json: AsJson = False,
 ) -> None:
     """Download a model's weights, and print where they are.

@@ -63,6 +63,24 @@ BaseUrl = Annotated[
         help="Use this OpenAI-compatible server.",
     ),
 ]
+BenchmarkName = Annotated[
+    str, typer.Argument(metavar="BENCHMARK", help="A benchmark (`mgl data`).")
+]
+DataFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        metavar="DIR",
+        envvar="MGL_DATA",
+        show_envvar=False,
+        help="Folder of the benchmarks, instead of MGL_DATA.",
+    ),
+]
+Detach = Annotated[
+    bool, typer.Option("--detach", help="Leave it running, and return when it is ready.")
+]
+StopDetached = Annotated[bool, typer.Option("--stop", help="Stop the one that was detached.")]
+AllowHub = Annotated[bool, typer.Option("--allow-hub", help="Allow downloads from the model hub.")]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Random seed.")]
 
 
@@ -91,9 +109,7 @@ def choose_model(
     reranker: Annotated[
         str | None, typer.Option("--reranker", metavar="PROFILE", help="Reranking model.")
     ] = None,
-    allow_hub: Annotated[
-        bool, typer.Option("--allow-hub", help="Allow downloads from the model hub.")
-    ] = False,
+    allow_hub: AllowHub = False,
 ) -> ModelChoice:
     """Collect the options that choose a model; the server's key comes from MGL_API_KEY."""
     from mgl.lab.model import ModelChoice as ModelChoice

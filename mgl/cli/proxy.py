@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from mgl.cli.detached import start_detached, stop_detached
-from mgl.cli.options import ModelChoice, choose_model, with_options
+from mgl.cli.options import Detach, ModelChoice, StopDetached, choose_model, with_options
 from mgl.cli.output import say
 
 if TYPE_CHECKING:
@@ -41,10 +41,8 @@ def proxy(
     replay: Annotated[
         bool, typer.Option("--replay", help="Answer from the log alone; no model runs.")
     ] = False,
-    detach: Annotated[
-        bool, typer.Option("--detach", help="Leave it running, and return when it is ready.")
-    ] = False,
-    stop: Annotated[bool, typer.Option("--stop", help="Stop the one that was detached.")] = False,
+    detach: Detach = False,
+    stop: StopDetached = False,
 ) -> None:
     """Serve a model to other programs, and record their calls.
 

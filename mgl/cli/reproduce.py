@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mgl.cli.eval import DataFolder, Limit, Work, choose_work, open_workplaces
-from mgl.cli.options import AsJson, ModelChoice, Seed, choose_model, split_list, with_options
+from mgl.cli.eval import Limit, Work, choose_work, open_workplaces
+from mgl.cli.options import (
+    AsJson,
+    DataFolder,
+    ModelChoice,
+    Seed,
+    choose_model,
+    split_list,
+    with_options,
+)
 from mgl.cli.output import clean, format_duration, one_line, print_json, print_table, say
 from mgl.cli.scores import format_cost
 from mgl.errors import InputError, UsageError

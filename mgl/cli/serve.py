@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mgl.cli.doctor import print_check
-from mgl.cli.options import AsJson, BaseUrl, Model
+from mgl.cli.options import AsJson, BaseUrl, Detach, Model
 from mgl.cli.output import clean, one_line, print_json, print_table, say
 from mgl.errors import EngineUnavailable, ResourceError, UsageError
 
@@ -76,9 +76,7 @@ def start(
             help="Load a LoRA of `mgl train`, or of a folder (repeatable).",
         ),
     ] = None,
-    detach: Annotated[
-        bool, typer.Option("--detach", help="Leave it running, and return when it is ready.")
-    ] = False,
+    detach: Detach = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the server's command and start nothing.")
     ] = False,

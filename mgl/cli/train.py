@@ -11,6 +11,7 @@ import typer
 from mgl.cli.compare import Rows, compare
 from mgl.cli.options import (
     AsJson,
+    DataFolder,
     ModelChoice,
     Seed,
     choose_model,
@@ -41,16 +42,6 @@ app = typer.Typer(
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The new adapter's name.")]
-DataFolder = Annotated[
-    Path | None,
-    typer.Option(
-        "--data",
-        metavar="DIR",
-        envvar="MGL_DATA",
-        show_envvar=False,
-        help="Folder of the corpora, instead of MGL_DATA.",
-    ),
-]
 Corpora = Annotated[
     list[str] | None,
     typer.Option("--corpus", metavar="NAME", help="Human labels to learn from (repeatable)."),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from mgl.cli.detached import start_detached, stop_detached
-from mgl.cli.options import ModelChoice, choose_model, with_options
+from mgl.cli.options import Detach, ModelChoice, StopDetached, choose_model, with_options
 from mgl.cli.output import say
 
 if TYPE_CHECKING:
@@ -46,10 +46,8 @@ def up(
     runs: Annotated[
         Path, typer.Option("--runs", metavar="DIR", help="Where the inspector finds evaluations.")
     ] = Path("runs"),
-    detach: Annotated[
-        bool, typer.Option("--detach", help="Leave it running, and return when it is ready.")
-    ] = False,
-    stop: Annotated[bool, typer.Option("--stop", help="Stop the one that was detached.")] = False,
+    detach: Detach = False,
+    stop: StopDetached = False,
 ) -> None:
     """Serve the memory to other programs, which remember by it.
 
