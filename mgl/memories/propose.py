@@ -12,7 +12,7 @@ where the memory can do without; every other failure (a lost server) is raised.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
@@ -27,6 +27,8 @@ _REASONS: Final[dict[type[EngineError], str]] = {
     EngineTimeout: "timeout",
     ContextOverflow: "context_overflow",
 }
+AGAIN_SEED: Final = 1000
+"""Between the seeds of a call and of its next try, beyond those of the client's own repairs."""
 FAILURES: Final = tuple(_REASONS)
 """What ends one call and nothing else, where a memory can do without its reply."""
 
@@ -53,6 +55,15 @@ class Proposal(Generic[ReplyT]):
     problem: str = ""
     reason: str = "reply_invalid"
     input_tokens: int = 0
+
+
+def vary(sampling: Sampling, time: int, *, temperature: float = 0.3) -> Sampling:
+    """How a call that failed is sampled for the ``time``-th time after the first: with a seed of
+    its own, and warm, since greedy decoding repeats itself."""
+    if not time:
+        return sampling
+    warm, seed = max(sampling.temperature, temperature), sampling.seed + time * AGAIN_SEED
+    return replace(sampling, temperature=warm, seed=seed)
 
 
 async def propose(

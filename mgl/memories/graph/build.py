@@ -22,7 +22,7 @@ from mgl.memories.base import Tools
 from mgl.memories.graph.config import GraphConfig
 from mgl.memories.graph.edits import ENTITY_TYPES, Extraction, Passage, Rows, extraction_schema
 from mgl.memories.graph.prompts import EXTRACT
-from mgl.memories.propose import FAILURES, Proposal, propose
+from mgl.memories.propose import FAILURES, Proposal, propose, vary
 from mgl.prompt import one_line
 from mgl.store import EditRecord
 from mgl.text.names import find_names, find_nouns
@@ -30,8 +30,6 @@ from mgl.types import Chunk, Document
 
 STAGE: Final = "extract"
 REPLY_TOKENS: Final = 1024
-# Beyond the seeds of the client's own repairs, and warm, since greedy decoding repeats itself.
-_AGAIN_SEED, _AGAIN_TEMPERATURE = 1000, 0.3
 
 
 def build_messages(passage: Passage) -> list[Message]:
@@ -140,9 +138,7 @@ class GraphBuilder:
         passage = rows.passage
         if not passage.sentences:
             return None
-        sampling = Sampling(
-            _AGAIN_TEMPERATURE if time else 0.0, max_tokens=REPLY_TOKENS, seed=time * _AGAIN_SEED
-        )
+        sampling = vary(Sampling(max_tokens=REPLY_TOKENS), time)
         messages, schema = build_messages(passage), extraction_schema(len(passage.sentences))
         said = await propose(
             self.tools.llm, messages, schema, sampling=sampling, stage=STAGE, forgive=FAILURES

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
@@ -28,7 +28,7 @@ from mgl.memories.mindgraph.edits import (
     operations_schema,
 )
 from mgl.memories.mindgraph.state import Edit, Graph, serialise
-from mgl.memories.propose import FAILURES, Proposal, propose
+from mgl.memories.propose import FAILURES, Proposal, propose, vary
 from mgl.prompt import Prompt
 from mgl.text.groups import show_span
 from mgl.types import Question
@@ -37,8 +37,6 @@ LEAST_EDITS: Final = 8
 """The fewest edits a reply may hold, however short the chunk."""
 MOST_TOLD: Final = 10
 """Wrong edits that a repair names."""
-# Beyond the seeds of the client's own repairs, and warm, since greedy decoding repeats itself.
-AGAIN_SEED, AGAIN_TEMPERATURE = 1000, 0.3
 
 _PROMPTS = {"quote": prompts.BUILD, "sentence": prompts.BUILD_BY_SENTENCE}
 
@@ -150,10 +148,7 @@ class BlockReader:
             tokens = edits * per_edit
         ids = [node.id for node in draft.state.nodes]
         schema = operations_schema(ids, block, cite=config.cite, max_operations=edits)
-        sampling = Sampling(config.temperature, max_tokens=tokens, seed=config.seed)
-        if time:
-            warm, seed = max(config.temperature, AGAIN_TEMPERATURE), config.seed + time * AGAIN_SEED
-            sampling = replace(sampling, temperature=warm, seed=seed)
+        sampling = vary(Sampling(config.temperature, max_tokens=tokens, seed=config.seed), time)
         return await propose(
             self.tools.llm, messages, schema, sampling=sampling, stage="build", forgive=FAILURES
         )

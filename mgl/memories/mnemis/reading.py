@@ -26,7 +26,7 @@ from mgl.llm.prompting import fit_texts
 from mgl.memories.base import Tools
 from mgl.memories.mnemis.config import REPLY_TOKENS, MnemisConfig
 from mgl.memories.mnemis.state import Episode, State
-from mgl.memories.propose import Proposal, propose
+from mgl.memories.propose import Proposal, propose, vary
 from mgl.prompt import Prompt, one_line
 from mgl.retrieval.base import Embedder
 from mgl.text import chunk_document, sentence_spans
@@ -56,7 +56,7 @@ Part = tuple[int, int]
 
 _NO_CONTEXT: Final = "(nothing)"
 _REFLECTION: Final = "_reflection"
-_AGAIN_TEMPERATURE, _AGAIN_SEED = 0.7, 1000
+_AGAIN_TEMPERATURE: Final = 0.7
 ItemT = TypeVar("ItemT")
 SchemaT = TypeVar("SchemaT", bound=BaseModel)
 
@@ -320,9 +320,7 @@ async def propose_again(
     """
     made = await propose(llm, prompt, schema, sampling=sampling, stage=stage)
     if made.reply is None and failures:
-        warm = max(sampling.temperature, _AGAIN_TEMPERATURE)
-        seed = sampling.seed + failures * _AGAIN_SEED
-        again = replace(sampling, temperature=warm, seed=seed)
+        again = vary(sampling, failures, temperature=_AGAIN_TEMPERATURE)
         made = await propose(llm, prompt, schema, sampling=again, stage=stage)
     return made
 
