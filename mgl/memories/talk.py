@@ -15,12 +15,12 @@ from functools import cached_property, partial
 from itertools import islice
 from typing import Any, Final, Generic, TypeVar
 
-from pydantic import BaseModel
+from pydantic import Field
 
 from mgl.errors import InputError, MglError, UsageError
 from mgl.llm.base import Sampling
 from mgl.llm.progress import Listener
-from mgl.memories.base import LogMemory
+from mgl.memories.base import LogMemory, PresetConfig
 from mgl.memories.deletion import (
     Forgotten,
     Redactor,
@@ -52,7 +52,6 @@ from mgl.memories.turns import (
 from mgl.store.deletion import Gone, Redaction
 from mgl.types import Answer, Citation, Conversation, Document, Question, Turn
 
-ConfigT = TypeVar("ConfigT", bound=BaseModel)
 EditT = TypeVar("EditT")
 StateT = TypeVar("StateT")
 
@@ -61,6 +60,21 @@ RECENT: Final = 6
 
 WHO_TALKS: Final = 100
 """The last turns, by which it is known who talks here, and whether one of them is an assistant."""
+
+
+class TalkConfig(PresetConfig):
+    """What every memory of a conversation is given: how its replies are sampled."""
+
+    answer_tokens: int = Field(120, ge=16, description="tokens of an answer, at most; ours")
+    temperature: float = Field(0.0, ge=0.0, description="sampling temperature; no value printed")
+    seed: int = 0
+
+    def sampling(self, max_tokens: int) -> Sampling:
+        """How a reply of at most ``max_tokens`` is sampled."""
+        return Sampling(self.temperature, max_tokens=max_tokens, seed=self.seed)
+
+
+ConfigT = TypeVar("ConfigT", bound=TalkConfig)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +168,9 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         ``ended``: no further turn is expected now.
         """
 
-    @abstractmethod
-    def _sampling(self) -> Sampling:
-        """How an answer is sampled."""
+    @property
+    def _answer_sampling(self) -> Sampling:
+        return self._config.sampling(self._config.answer_tokens)
 
     async def build(self) -> None:
         """Take in the turns that are not in the log yet, and do what is due."""
@@ -207,7 +221,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
                 if found.shown or question.options:
                     lines = cite_shown(talk, found.shown)
                     answer = await answer_from_lines(
-                        llm, lines, question, TURN_ANSWER, self._sampling()
+                        llm, lines, question, TURN_ANSWER, self._answer_sampling
                     )
         trace = (self._judged_by, *found.trace)
         ranked = dict.fromkeys(talk.turns[number].id for number in found.ranked)
@@ -285,7 +299,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
             if say is None:  # what is shown, and the turn that the reply becomes
                 seen = found.turns.union(recent, [len(talk.turns)])
                 shown = [talk.turns[number] for number in recent]
-                sampling = self._sampling()
+                sampling = self._answer_sampling
                 say = partial(say_in_talk, recent=shown, voice=voice, sampling=sampling, hear=hear)
             with self._log.showing(seen):
                 said = await reply_to_turn(llm, talk, found.shown, heard, voice, say)

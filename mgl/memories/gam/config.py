@@ -10,11 +10,10 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from mgl.llm.base import Sampling
-from mgl.memories.base import PresetConfig
+from mgl.memories.talk import TalkConfig
 
 
-class GamConfig(PresetConfig):
+class GamConfig(TalkConfig):
     """How a conversation is remembered and read.
 
     ``partition`` is what ends a topic: ``semantic`` boundaries that the model finds (the paper's),
@@ -76,9 +75,6 @@ class GamConfig(PresetConfig):
     beta_time: float = Field(1.4, ge=1.0, description="weight of a matching time (§4.1)")
     beta_role: float = Field(1.4, ge=1.0, description="weight of a matching speaker (§4.1)")
     beta_conf: float = Field(1.2, ge=1.0, description="weight of a consistent event (§4.1)")
-    answer_tokens: int = Field(120, ge=16, description="tokens of an answer, at most; ours")
-    temperature: float = Field(0.0, ge=0.0, description="sampling temperature; no value printed")
-    seed: int = 0
     private: Literal["keep", "mask"] = "keep"
 
     @property
@@ -96,7 +92,3 @@ class GamConfig(PresetConfig):
     def compares_turns(self) -> bool:
         """Whether reading compares single turns with the question."""
         return self.meaning == "context" or self.anchoring == "event" or self.without == "mfr"
-
-    def sampling(self, max_tokens: int) -> Sampling:
-        """How a reply of at most ``max_tokens`` is sampled."""
-        return Sampling(self.temperature, max_tokens=max_tokens, seed=self.seed)

@@ -19,7 +19,6 @@ from textwrap import shorten
 from typing import Any
 
 from mgl.errors import InputError
-from mgl.llm.base import Sampling
 from mgl.memories.base import Tools
 from mgl.memories.deletion import Target
 from mgl.memories.gam.boundaries import CONTEXT_TURNS, Trigger, find_cut, next_trigger
@@ -100,9 +99,6 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
             CUES: config.indicators == "prompt",
         }
         return [prompt for prompt, is_asked in asked.items() if is_asked]
-
-    def _sampling(self) -> Sampling:
-        return self._config.sampling(self._config.answer_tokens)
 
     # Writing
 

@@ -9,14 +9,13 @@ from typing import ClassVar, Final, Literal
 
 from pydantic import Field
 
-from mgl.llm.base import Sampling
-from mgl.memories.base import PresetConfig
+from mgl.memories.talk import TalkConfig
 
 REPLY_TOKENS: Final = 1024
 """Reply budget of an extraction, a categorisation and a selection; ours."""
 
 
-class MnemisConfig(PresetConfig):
+class MnemisConfig(TalkConfig):
     """How a source is taken in, categorised and read.
 
     ``extraction`` says who finds entities and facts: the ``model``, or code, which knows ``terms``
@@ -65,15 +64,8 @@ class MnemisConfig(PresetConfig):
     ranking: Literal["rerank", "context"] = "rerank"
     k: int = Field(10, ge=1, description="episodes read; entities and edges 2k each (§3.1)")
     selecting: Literal["printed", "names"] = "printed"
-    answer_tokens: int = Field(120, ge=16, description="tokens of an answer, at most; ours")
-    temperature: float = Field(0.0, ge=0.0, description="sampling temperature; no value printed")
-    seed: int = 0
 
     @property
     def reads_graph(self) -> bool:
         """Whether a question reads anything but episodes."""
         return self.routes != "system1" or self.kinds != "rag"
-
-    def sampling(self, tokens: int = REPLY_TOKENS) -> Sampling:
-        """Return how a reply of at most ``tokens`` is sampled."""
-        return Sampling(self.temperature, max_tokens=tokens, seed=self.seed)

@@ -151,7 +151,7 @@ async def _propose_groups(
     stage: str,
     failures: int = 0,
 ) -> Proposal[Any]:
-    about = _schema(len(nodes)), config.sampling(), stage, failures
+    about = _schema(len(nodes)), config.sampling(REPLY_TOKENS), stage, failures
     return await propose_again(llm, messages, *about)
 
 

@@ -24,7 +24,6 @@ from functools import cached_property
 from typing import Any, Final
 
 from mgl.errors import InputError
-from mgl.llm.base import Sampling
 from mgl.memories.base import Tools
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.drawing import draw_graph
@@ -115,9 +114,6 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         if self._config.extraction == "model":
             scope["embedder"] = self._tools.required_embedder.model_id
         return scope
-
-    def _sampling(self) -> Sampling:
-        return self._config.sampling(self._config.answer_tokens)
 
     # Writing
 
@@ -383,7 +379,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
                 [(item.text, [_cite(document, item)] if item.mentions else ()) for item in items],
                 question,
                 CHOICE_ANSWER if question.options else ANSWER,
-                self._sampling(),
+                self._answer_sampling,
             )
         places = dict.fromkeys(mention.span.place for mention in reading.rank_mentions(items))
         trace = (self._judged_by, *reading.trace(state), *self._trace_unread())

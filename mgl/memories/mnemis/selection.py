@@ -19,7 +19,7 @@ from pydantic import Field, RootModel, WithJsonSchema, create_model
 
 from mgl.llm.base import LLM, Sampling
 from mgl.llm.constraints import one_of
-from mgl.memories.mnemis.config import MnemisConfig
+from mgl.memories.mnemis.config import REPLY_TOKENS, MnemisConfig
 from mgl.memories.mnemis.layers import summarize_node
 from mgl.memories.mnemis.prompts import SELECT_NAMES, SELECTION
 from mgl.memories.mnemis.reading import in_batches
@@ -125,7 +125,7 @@ async def _pick(
 ) -> tuple[dict[str, bool], int]:
     """Return the selected nodes, with whether all below is taken, and how many replies failed."""
     ask = _ask_printed if config.selecting == "printed" else _ask_names
-    sampling = config.sampling()
+    sampling = config.sampling(REPLY_TOKENS)
     replies = await asyncio.gather(
         *(ask(llm, part, query, sampling) for part in in_batches(nodes, SHOWN))
     )
