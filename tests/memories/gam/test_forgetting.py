@@ -18,6 +18,7 @@ from mgl.llm.base import Request
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.gam import Gam
 from mgl.memories.gam.state import VOCABULARY, Forget, State, raw_text
+from mgl.memories.talk import Change
 from mgl.store import Store
 from mgl.store.deletion import MASK
 from mgl.types import Conversation, Question, Turn
@@ -95,7 +96,7 @@ async def test_a_users_words_and_the_times_that_were_found_go_with_the_turn(
     await memory.build()
     first = memory.state.topics["t1"].summary
     store.put_vectors("e", [first], np.ones((1, 2), dtype=np.float32))
-    await memory.rewrite("t1", "An old acquaintance.", ["friendship"])
+    await memory.edit("t1", Change("An old acquaintance.", ["friendship"]))
     await memory.flush()
     assert memory.state.topics["t1"].marks[1].times[0].expression == "7 May 1999"
     words = ["7 May 1999", "1999-05-07", "An old acquaintance.", "friendship"]
@@ -141,7 +142,7 @@ async def test_merged_topics_are_searched_and_forgotten_as_one(
     store.put_vectors("e", forms, np.ones((2, 2), dtype=np.float32))
     asked = Question(f"Who saw a {GONE.split()[0]}?")
     assert (await memory.read(asked)).anchors == ("t1",)
-    await memory.merge("t2", "t1")
+    await memory.edit("t2", Change(merge="t1"))
     assert (await memory.read(asked)).anchors == ("t2",)
     assert left(store.path, [GONE]) == [GONE]
 
@@ -150,7 +151,7 @@ async def test_merged_topics_are_searched_and_forgotten_as_one(
     check(memory, store, ordered=False)
     assert left(store.path, [*GONE.split()]) == []
     assert store.vectors("e", forms) == [None, None]
-    await memory.merge("t3", "t2")
+    await memory.edit("t3", Change(merge="t2"))
     assert (memory.state.topics["t3"].summary, memory.state.stale) == ("", {"t3"})
     await memory.build()
     assert memory.state.topics["t3"].summary == "Ann: a b c\nAnn: g h\nAnn: x y"
@@ -174,7 +175,7 @@ async def test_merging_keeps_each_turn_in_one_topic(memory_of: Open, data: st.Da
             match data.draw(st.sampled_from("mmmfb")):
                 case "m" if len(names) > 1:
                     both = {n for name in names[:2] for n in memory.state.topics[name].turns}
-                    await memory.merge(*names[:2])
+                    await memory.edit(names[0], Change(merge=names[1]))
                     assert memory.state.topics[names[0]].turns == tuple(sorted(both))
                 case "f" if len(held) > 1:
                     await memory.forget([said.turns[data.draw(st.sampled_from(held))].id])
