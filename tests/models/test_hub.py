@@ -16,7 +16,7 @@ import pytest
 from mgl.errors import ResourceError, ResourceUnreachable
 from mgl.models.fetch import fetch_weights, find_weights
 from mgl.models.profiles import HubSource, ModelProfile
-from tests.models.packing import COMMIT, CONTENT, FILENAME, PROFILE, REPO, SERVED
+from tests.models.packing import COMMIT, CONTENT, FILENAME, PROFILE, REPO, SERVED, put_parts
 
 pytestmark = pytest.mark.usefixtures("index")
 
@@ -103,6 +103,7 @@ def test_the_hub_is_asked_where_it_is_allowed(mgl_home: Path, index: Path) -> No
 
 @pytest.mark.usefixtures("hub")
 def test_a_hub_that_refuses_is_followed_by_the_registry(mgl_home: Path) -> None:
+    put_parts(mgl_home)
     moved = PROFILE.weights.model_copy(update={"hub": HubSource(repo="example/Gone", file="x")})
     answer = fetch_from_hub(PROFILE.model_copy(update={"weights": moved}), mgl_home)
     assert Path(str(answer["path"])).read_bytes() == CONTENT
