@@ -227,6 +227,9 @@ async def test_an_entity_that_took_in_another_is_forgotten_with_its_turns(
     assert quentin not in memory.state.entities
     await memory.build()
     check(memory, store)
+    await memory.edit(rome, Change("A city.", ["place"], merge=ids["Ann"]))
+    made = memory.state.entities[rome]
+    assert (made.names, made.summary, made.tags) == (("Rome", "Ann"), "A city.", ("place",))
 
 
 async def test_a_description_goes_back_to_what_was_known_before(memory_of: Open) -> None:
