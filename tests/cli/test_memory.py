@@ -406,7 +406,7 @@ def test_progress_is_silent_while_a_reply_streams_and_a_line_is_typed(
 
     def reply(talk: Talk, turn: Turn, **named: Any) -> Any:
         heard.append("asked")
-        named["write"]("As it ")
+        named["hear"]("As it ")
         heard.append("streamed")
         return whole(talk, turn, **named)
 
