@@ -305,9 +305,9 @@ def test_a_topic_is_corrected_and_unlinked(mgl: Mgl, diary: str) -> None:
     assert topics["t1"]["turns"] == topic["turns"] + after["topics"]["t2"]["turns"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
+def test_what_cannot_be_done_changes_nothing(mgl: Mgl, diary: str) -> None:
+    before = export(mgl, diary)
+    for arguments, code in (
         (("forget", "diary"), 3),
         (("forget", "diary", "--turn", "L99", "--yes"), 3),
         (("forget", "diary", "--topic", "t9", "--yes"), 3),
@@ -321,15 +321,10 @@ def test_a_topic_is_corrected_and_unlinked(mgl: Mgl, diary: str) -> None:
         (("show", "nobody"), 6),
         (("export", "nobody"), 6),
         (("export", "diary", "--output", "no/such/folder"), 5),
-    ],
-)
-def test_what_cannot_be_done_changes_nothing(
-    mgl: Mgl, diary: str, arguments: tuple[str, ...], code: int
-) -> None:
-    before = export(mgl, diary)
-    result = mgl(*arguments)
-    assert (result.exit_code, result.stdout) == (code, "")
-    assert export(mgl, diary) == before
+    ):
+        result = mgl(*arguments)
+        assert (result.exit_code, result.stdout) == (code, ""), arguments
+        assert export(mgl, diary) == before, arguments
 
 
 def test_what_was_said_cannot_drive_the_terminal(
