@@ -43,19 +43,6 @@ def start(book: Path, server: Server, home: Path) -> subprocess.Popen[str]:
     )
 
 
-def finish(book: Path, server: Server, home: Path) -> dict[str, Any]:
-    process = start(book, server, home)
-    stdout, stderr = process.communicate(timeout=60)
-    assert process.returncode == 0, stderr
-    answered: dict[str, Any] = json.loads(stdout)
-    return answered
-
-
-def graph(mgl: Mgl, home: Path, monkeypatch: pytest.MonkeyPatch, memory_id: str) -> Any:
-    monkeypatch.setenv("MGL_HOME", str(home))
-    return json.loads(mgl("export", memory_id).stdout)
-
-
 @pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT])
 def test_a_stopped_build_goes_on_where_it_was(
     mgl: Mgl,
@@ -65,7 +52,15 @@ def test_a_stopped_build_goes_on_where_it_was(
     monkeypatch: pytest.MonkeyPatch,
     stop: signal.Signals,
 ) -> None:
-    whole = finish(book, server, tmp_path / "whole")
+
+    def run(home: str, *words: str) -> Any:
+        monkeypatch.setenv("MGL_HOME", str(tmp_path / home))
+        done = mgl(*words)
+        assert done.exit_code == 0, done.stderr
+        return json.loads(done.stdout)
+
+    words = command(book, server)[3:]
+    whole = run("whole", *words)
     all_calls = sorted(server.done)
     assert len(all_calls) >= 5
 
@@ -87,14 +82,12 @@ def test_a_stopped_build_goes_on_where_it_was(
     assert logged == (2,)
 
     server.stall_after = None
-    resumed = finish(book, server, tmp_path / "stopped")
+    resumed = run("stopped", *words)
     assert sorted(server.done) == all_calls
     assert resumed["usage"]["calls"] == len(all_calls) - 2
     assert {**resumed, "usage": 0} == {**whole, "usage": 0}
-    memory_id = whole["memory_id"]
-    assert graph(mgl, tmp_path / "stopped", monkeypatch, memory_id) == graph(
-        mgl, tmp_path / "whole", monkeypatch, memory_id
-    )
+    exports = [run(home, "export", whole["memory_id"]) for home in ("stopped", "whole")]
+    assert exports[0] == exports[1]
 
 
 def test_a_call_that_was_paid_before_its_chunk_was_written_is_not_paid_again(
