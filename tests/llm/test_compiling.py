@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from functools import cache
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -18,13 +19,21 @@ from tests.llm.notation import laid_out, pattern_of
 from tests.llm.shapes import SENTENCES, SHAPES, AllOptional, Answer, Edits, Figures, Notes, Report
 
 GRAMMARS = {shape: compile_schema(json_schema(shape)) for shape in SHAPES}
-REGEXES = {shape: re.compile(to_regex(node)) for shape, node in GRAMMARS.items()}
-EBNFS = {shape: re.compile(pattern_of(to_ebnf(node))) for shape, node in GRAMMARS.items()}
 shapes = pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
 
 
+@cache
+def regex(shape: type[BaseModel]) -> re.Pattern[str]:
+    return re.compile(to_regex(GRAMMARS[shape]))
+
+
+@cache
+def ebnf(shape: type[BaseModel]) -> re.Pattern[str]:
+    return re.compile(pattern_of(to_ebnf(GRAMMARS[shape])))
+
+
 def accepts(shape: type[BaseModel], text: str) -> tuple[bool, bool]:
-    return bool(REGEXES[shape].fullmatch(text)), bool(EBNFS[shape].fullmatch(text))
+    return bool(regex(shape).fullmatch(text)), bool(ebnf(shape).fullmatch(text))
 
 
 @shapes
@@ -55,7 +64,7 @@ def test_valid_data_can_be_said(shape: type[BaseModel], value: dict[str, Any]) -
 def test_any_text_without_control_characters_fits_a_string(text: str) -> None:
     written = laid_out({"answer": text, "sure": True})
     fits = len(text) <= 200 and text != ""
-    assert bool(REGEXES[Answer].fullmatch(written)) is fits
+    assert bool(regex(Answer).fullmatch(written)) is fits
 
 
 @pytest.mark.parametrize(
