@@ -109,8 +109,8 @@ def _open_prompt(speaker: str, said: Iterable[str]) -> Callable[[], str | None]:
 
 
 class _Printed:
-    """Prints a reply as it is written; ``hush`` silences the progress, which would be written over
-    it."""
+    """Prints a reply as it is written, on a new line where it begins anew; ``hush`` silences the
+    progress, which would be written over it."""
 
     def __init__(self, hush: Callable[[], None]) -> None:
         self._hush = hush
@@ -120,7 +120,8 @@ class _Printed:
         if reply == self.text:
             return
         self._hush()
-        typer.echo(clean(reply.removeprefix(self.text)), nl=False)
+        begun = "" if reply.startswith(self.text) else "\n"
+        typer.echo(begun + clean(reply.removeprefix(self.text)), nl=False)
         self.text = reply
 
 

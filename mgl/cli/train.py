@@ -127,12 +127,13 @@ def data(
         }
     rows = list(dict.fromkeys(rows))
     if not rows:
-        asked, won = facts.get("questions", 0), facts.get("won", 0)
-        raise UsageError(
-            f"there is nothing to learn from: of {asked} answers, {won} beat those of "
-            "direct and naive-rag, none by what a call wrote",
-            hint="ask more questions, or collect --preferences, which need no right answers",
-        )
+        hint = "name another corpus or log"
+        if log and not preferences:
+            hint = (
+                f"{facts['won']} of {facts['questions']} answers beat those of direct and "
+                "naive-rag, none by what a call wrote; --preferences need no right answers"
+            )
+        raise UsageError("there is nothing to learn from", hint=hint)
     write_rows(rows, out)
     facts = describe_rows(rows) | facts
     if as_json:

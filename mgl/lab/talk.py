@@ -94,7 +94,7 @@ class Roll:
         self._known = 0
 
     def follow(self, turns: Sequence[Turn]) -> Self:
-        """Read the turns that are new. A reply (``ID+``) has the id of what it replies to."""
+        """Take in the turns added since; a reply (``ID+``) counts under the id of its turn."""
         new = turns[self._known :]
         self.ids.update(turn.id.removesuffix("+") for turn in new)
         self.assistants.update(find_assistants(new))

@@ -13,7 +13,7 @@ import json
 import math
 import random
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -69,7 +69,6 @@ class SchemaEngine(_Fake):
     def __init__(self, seed: int = 0, *, model_id: str = "fake/schema", **properties: Any) -> None:
         super().__init__(model_id, **properties)
         self._seed = seed
-        self._compiled: dict[str, Node] = {}
 
     async def generate(self, request: Request) -> Completion:
         rng = random.Random(f"{self._seed}:{call_key(self.model_id, request)}")
@@ -79,14 +78,8 @@ class SchemaEngine(_Fake):
         elif request.json_schema is None:
             text = _sentence(rng)
         else:
-            text = sample(self._compile(request.json_schema), rng)
+            text = sample(compile_schema(request.json_schema), rng)
         return replace(_completion(text, request), logprobs=logprobs)
-
-    def _compile(self, schema: Mapping[str, Any]) -> Node:
-        written = json.dumps(schema)
-        if written not in self._compiled:
-            self._compiled[written] = compile_schema(schema)
-        return self._compiled[written]
 
 
 class ScriptedEngine(_Fake):

@@ -76,9 +76,7 @@ REMEMBERED = Prompt(
     text="""What was said in earlier talks, each with its number and its day. Only what {speaker} \
 said is a fact about {speaker}; what you said was a remark of yours. Where lines differ, the \
 latest holds.
-{memories}
-
-""",
+{memories}""",
     variables=("speaker", "memories"),
 )
 
@@ -214,7 +212,7 @@ async def reply_to_turn(
     lines = cite_shown(conversation, order_for_reply(conversation.turns, memories, heard, voice))
     texts = [text for text, _ in lines]
     kept = await fit_texts(llm, texts, reserve=llm.context_tokens // 2)
-    remembered = _format_remembered(heard.speaker or SOMEBODY, _number_lines(kept)).strip()
+    remembered = _format_remembered(heard.speaker or SOMEBODY, _number_lines(kept))
     answer = Answer(heard.text, await say(llm, remembered), "low", ())
     return _cite_repeated(answer, Question(heard.text), lines)
 
@@ -246,9 +244,9 @@ async def say_in_talk(
     temperature = max(sampling.temperature, REPLY_TEMPERATURE)
     sampling = replace(sampling, max_tokens=tokens, temperature=temperature)
     messages = (Message("system", system), *await _show_recent(llm, recent, voice))
-    with nullcontext() if hear is None else listen(hear):
+    with nullcontext() if hear is None else listen(lambda said: hear(strip_thinking(said))):
         reply = await llm.forward(Request(messages, sampling=sampling), stage="answer")
-    if not (text := strip_thinking(reply.text).strip()):
+    if not (text := strip_thinking(reply.text)):
         raise ReplyInvalid("the model wrote no reply", hint="say it again, or use another model")
     return text
 

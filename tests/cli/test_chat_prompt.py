@@ -10,7 +10,7 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from mgl.cli.chat import _open_prompt
+from mgl.cli.chat import _open_prompt, _Printed
 
 UP, LEFT, HOME, CTRL_C, CTRL_D, ENTER = "\x1b[A", "\x1b[D", "\x1b[H", "\x03", "\x04", "\r"
 
@@ -47,3 +47,13 @@ def test_blank_lines_are_passed_over_until_the_input_ends(typed: PipeInput, key:
     assert read_line() == "Hello"
     typed.send_text(key)
     assert read_line() is None
+
+
+def test_a_reply_is_printed_as_it_is_written_and_begins_anew_where_it_is_asked_for_again(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    printed = _Printed(lambda: None)
+    for reply in ("", "O", "On", "On", "T", "Two"):
+        printed(reply)
+    assert capsys.readouterr().out == "On\nTwo"
+    assert printed.text == "Two"

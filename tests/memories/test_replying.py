@@ -10,10 +10,11 @@ from functools import partial
 import pytest
 
 from mgl.errors import ReplyInvalid
-from mgl.llm.base import Completion, Sampling, TokenUsage
+from mgl.llm.base import Completion, Request, Sampling, TokenUsage
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import Scripted, ScriptedEngine
+from mgl.llm.progress import find_listener
 from mgl.memories.turns import (
     LIST,
     PARAGRAPH,
@@ -228,6 +229,23 @@ async def test_a_reply_needs_no_memories_and_is_given_as_far_as_it_was_written()
     assert (answer.text, answer.citations) == ("Hello, hello, hello", ())
     assert "earlier talks, each" not in engine.requests[0].messages[0].content
     assert engine.requests[0].messages[1].content == "I have got the job"
+
+
+async def test_who_hears_a_reply_does_not_hear_the_model_think() -> None:
+    def speak(_: Request) -> str:
+        hear = find_listener()
+        assert hear is not None
+        for end in range(0, len(written) + 1):
+            hear(written[:end])
+        return written
+
+    written, heard = "<think>Ill?</think>\nIt is ill.", list[str]()
+    client, _ = llm(speak)
+    said = await say_in_talk(
+        client, "", recent=TALK.turns, voice=Voice(), sampling=Sampling(), hear=heard.append
+    )
+    assert said == heard[-1] == "It is ill."
+    assert all(said.startswith(part) or "<think>".startswith(part) for part in heard)
 
 
 async def test_a_reply_of_no_words_is_an_error() -> None:
