@@ -27,8 +27,7 @@ from mgl.types import Conversation, Document, Question, Span, Turn
 from tests.baselines.asking import answered, asking, killed, prompts, said, silent
 
 BOOK = Document.from_text(
-    "book.txt",
-    "Ann met Bob. Bob met Cyd. Ann met Cyd.\n\nDora met Eve. Eve met Fay. Dora met Fay.",
+    "book.txt", "Ann met Bob. Bob met Cyd. Ann met Cyd.\n\nDora met Eve. Eve met Fay. Dora met Fay."
 )
 CONFIG = GraphRagConfig(chunk_tokens=16, overlap_tokens=0, k=1)
 MET = re.compile(r"\[(\d+)\] [^\[]*?(\w+) met (\w+)")

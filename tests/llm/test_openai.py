@@ -83,8 +83,7 @@ async def test_the_context_is_the_servers(routes: dict[str, Route], context: int
 
 
 @pytest.mark.parametrize(
-    ("routes", "texts", "prompt"),
-    [(VLLM, [9, 2], 43), (LLAMA, [2, 0], 3), (OTHER, [3, 0], 17)],
+    ("routes", "texts", "prompt"), [(VLLM, [9, 2], 43), (LLAMA, [2, 0], 3), (OTHER, [3, 0], 17)]
 )
 async def test_tokens_are_counted_by_the_server_or_estimated(
     routes: dict[str, Route], texts: list[int], prompt: int

@@ -115,10 +115,7 @@ def test_the_first_place_that_has_a_profile_decides(mgl_home: Path, tmp_path: Pa
         ("just text", "not valid"),
         (PROFILE.format(name="other", description="x"), "calls itself 'other'"),
         (PROFILE.format(name="broken", description="x") + "colour: red\n", "colour"),
-        (
-            PROFILE.format(name="broken", description="x").replace("safetensors", "gguf"),
-            "hub.file",
-        ),
+        (PROFILE.format(name="broken", description="x").replace("safetensors", "gguf"), "hub.file"),
     ],
 )
 def test_a_broken_profile_names_its_file(content: str, message: str, tmp_path: Path) -> None:

@@ -11,80 +11,63 @@ from pathlib import Path
 import pytest
 
 from mgl.evaluation.records import RunLog
+from tests.cli.conftest import Mgl
 from tests.cli.server import Server
 from tests.evaluation.small_data import WRITERS
+from tests.peers.scripting import install_toy
 
 RUN = """
 import sys
 from pathlib import Path
-from mgl import registry
+import pytest
 from mgl.cli import main
-from mgl.peers import environments, memory, process
-from mgl.peers.environments import Peer
 from mgl.retrieval import opening
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
-from tests.peers.test_memory import TOY
+from tests.peers.scripting import install_toy
 
-folder, *arguments = sys.argv[1:]
-Path(folder, "toy.txt").write_text("toy==1")
-environments.LOCKS = Path(folder)
-memory.PEERS = {"toy": Peer("toy", "toy", "1", "MIT", "notes")}
-memory.find_python = lambda *_: Path(sys.executable)
-process.ADAPTERS = TOY
-process._SETTINGS = {**process._SETTINGS, "PYTHONPATH": str(TOY)}
-registry._SHIPPED["memory"]["peer:toy"] = "tests.peers.test_memory:Toy"
+install_toy(pytest.MonkeyPatch(), Path(sys.argv[1]))
 opening.open_embedder = lambda *_, **__: WordEmbedder()
 opening.open_reranker = lambda *_, **__: WordReranker()
-sys.argv = ["mgl", *arguments]
+sys.argv[:2] = ["mgl"]
 main()
 """
 
 
-def start(folder: Path, home: Path, *arguments: object) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", RUN, str(folder), *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(Path.cwd()), "MGL_HOME": str(home)},
-    )
-
-
-def finish(process: subprocess.Popen[str]) -> str:
-    _, said = process.communicate(timeout=120)
-    assert process.returncode == 0, said
-    return said
-
-
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.usefixtures("embeds_words")
 def test_a_killed_run_pays_no_call_twice_and_replays(
-    server: Server, mgl_home: Path, tmp_path: Path
+    mgl: Mgl, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     WRITERS["locomo"](tmp_path / "locomo")
     out = tmp_path / "run"
-    model = ("--model", "qwen2.5-7b-instruct", "--base-url", server.url, "--concurrency", 1)
-    command = ("eval", "run", "locomo", "--memory", "peer:toy", *model)
+    url = ("--base-url", server.url, "--concurrency", "1")
+    command = ["eval", "run", "locomo", "--memory", "peer:toy", "--model", "qwen2.5-7b-instruct"]
+    command += [*url, "--data", str(tmp_path / "locomo"), "--out", str(out)]
     server.stall_after = 1
-    killed = start(tmp_path, mgl_home, *command, "--data", tmp_path / "locomo", "--out", out)
+    killed = subprocess.Popen(
+        [sys.executable, "-c", RUN, str(tmp_path), *command],
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+    )
     server.wait_for(2)
     killed.send_signal(signal.SIGKILL)
-    killed.communicate()
+    killed.wait()
     assert len(server.done) == 1
 
     server.stall_after = None
-    resume = ("eval", "resume", out, "--base-url", server.url, "--concurrency", 1)
-    finish(start(tmp_path, mgl_home, *resume))
+    install_toy(monkeypatch, tmp_path)
+    resumed = mgl("eval", "resume", out, *url)
+    assert resumed.exit_code == 0, resumed.stderr
     first = (out / "records.jsonl").read_bytes()
     paid = len(server.done)
     assert paid == len(set(server.done)), "each request was answered once"
 
-    said = finish(start(tmp_path, mgl_home, "eval", "replay", out))
-    assert "are identical (0 failed" in said
+    replayed = mgl("eval", "replay", out)
+    assert "are identical (0 failed" in replayed.stderr
     assert len(server.done) == paid
     assert (out / "records.jsonl").read_bytes() == first
 
     (built,) = RunLog(out / "records.jsonl").builds.values()
     assert built.memory["counts"] == {"notes": 3, "empty": 0, "refused": 0}
     page = tmp_path / "report.html"
-    finish(start(tmp_path, mgl_home, "report", out, "--out", page))
+    assert mgl("report", out, "--out", page).exit_code == 0
     assert "What the packages counted" in page.read_text()

@@ -17,7 +17,7 @@ from mgl.peers.memory import PeerMemory
 from mgl.store import Store
 from mgl.types import Conversation, Document, Question, Turn
 from tests.conftest import USERS_HOME
-from tests.peers.scripting import script_tools
+from tests.peers.scripting import last, script_tools
 
 TALK = Conversation.from_turns(
     "talk",
@@ -43,10 +43,6 @@ def counts(tools: Tools, memory: PeerMemory) -> dict[str, int]:
     return dict(row.payload)
 
 
-def last(request: Request) -> str:
-    return request.messages[-1].content
-
-
 def answered(request: Request) -> str | None:
     if '"memories"' in last(request):
         return json.dumps({"memories": [1], "answer": last(request).split("[1]")[1][:60]})
@@ -66,7 +62,7 @@ def remember(request: Request) -> str:
 
 
 async def test_langmem_keeps_what_its_agents_write(store: Store) -> None:
-    tools, engine = script_tools(store, lambda it: answered(it) or remember(it))
+    tools, engine = script_tools(store, [lambda it: answered(it) or remember(it)] * 99)
     memory = LangMem(tools, TALK)
     answer = await memory.answer(QUESTION)
     assert answer.retrieved == ("t0",)
@@ -87,7 +83,7 @@ async def test_langmem_ends_an_agent_that_goes_on(store: Store) -> None:
         search = {"query": last(request)[-20:], "limit": 1, "offset": 0, "filter": None}
         return json.dumps({"calls": [{"tool": "search_memory", "arguments": search}]})
 
-    tools, engine = script_tools(store, lambda it: answered(it) or go_on(it))
+    tools, engine = script_tools(store, [lambda it: answered(it) or go_on(it)] * 99)
     memory = LangMem(tools, TALK, (), LangMemConfig(calls=2))
     await memory.build()
     assert counts(tools, memory)["turns_unfinished"] == 3
@@ -120,7 +116,7 @@ def extract(request: Request) -> str:
 
 
 async def test_graphiti_keeps_facts_and_their_turns(store: Store) -> None:
-    tools, engine = script_tools(store, lambda it: answered(it) or extract(it))
+    tools, engine = script_tools(store, [lambda it: answered(it) or extract(it)] * 99)
     memory = Graphiti(tools, TALK)
     answer = await memory.answer(QUESTION)
     shown = last(engine.requests[-1])
@@ -146,7 +142,7 @@ def explore(request: Request) -> str:
 
 async def test_rlms_answers_by_the_code_that_a_model_writes(store: Store) -> None:
     book = Document.from_text("book.txt", "Ann sold the blue boat.\nBo moved to Rome.")
-    tools, _ = script_tools(store, explore)
+    tools, _ = script_tools(store, [explore] * 99)
     answer = await Rlms(tools, book, (), RlmsConfig(unsafe=True)).answer(QUESTION)
     assert answer.text == "Ann sold"
     assert "2 turns, 2 blocks of code, 1 failed" in answer.trace
@@ -154,7 +150,7 @@ async def test_rlms_answers_by_the_code_that_a_model_writes(store: Store) -> Non
 
 
 async def test_rlms_is_not_run_unasked(store: Store) -> None:
-    tools, engine = script_tools(store, explore)
+    tools, engine = script_tools(store, [explore] * 99)
     with pytest.raises(UsageError, match="your own rights"):
         await Rlms(tools, TALK).answer(QUESTION)
     assert engine.requests == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,6 +22,7 @@ from mgl.errors import EngineTimeout, EngineUnavailable
 from mgl.llm.base import Completion, TokenUsage, ToolCall
 from mgl.llm.calls import MemoryCallLog, showing
 from mgl.llm.progress import find_listener
+from mgl.peers import tools
 from mgl.retrieval.fakes import WordEmbedder
 from tests.peers.conftest import MODEL, Serve, Served
 
@@ -44,6 +46,10 @@ def client(served: Served, key: str = "any") -> AsyncOpenAI:
     return AsyncOpenAI(base_url=served.base_url, api_key=key, max_retries=0)
 
 
+async def chat(api: AsyncOpenAI, **options: Any) -> Any:
+    return await api.chat.completions.create(**{"model": MODEL, "messages": HELLO, **options})
+
+
 @asynccontextmanager
 async def langchain(served: Served) -> AsyncIterator[ChatOpenAI]:
     chat = ChatOpenAI(
@@ -55,7 +61,7 @@ async def langchain(served: Served) -> AsyncIterator[ChatOpenAI]:
 
 async def test_a_reply_has_its_text_its_reason_and_its_tokens(serve: Serve) -> None:
     async with serve(["Good day to you"]) as served, client(served) as api:
-        said = await api.chat.completions.create(model=MODEL, messages=HELLO, max_tokens=7)  # type: ignore[arg-type]
+        said = await chat(api, max_tokens=7)
     assert said.choices[0].message.content == "Good day to you"
     assert said.choices[0].finish_reason == "stop"
     assert said.usage is not None
@@ -67,13 +73,13 @@ async def test_a_reply_has_its_text_its_reason_and_its_tokens(serve: Serve) -> N
 async def test_every_call_is_in_the_log_and_asked_again_it_costs_nothing(serve: Serve) -> None:
     log = MemoryCallLog()
     async with serve(["once"], log, stage="build") as served, client(served) as api:
-        first = await api.chat.completions.create(model=MODEL, messages=HELLO)  # type: ignore[arg-type]
+        first = await chat(api)
         served.stage = "answer"
-        again = await api.chat.completions.create(model=MODEL, messages=HELLO)  # type: ignore[arg-type]
+        again = await chat(api)
     assert first == again
     assert [(call.stage, call.outcome) for call in log.records] == [("build", "ok")]
     async with serve([], log) as served, client(served) as api:  # a script that refuses all
-        replayed = await api.chat.completions.create(model=MODEL, messages=HELLO)  # type: ignore[arg-type]
+        replayed = await chat(api)
     assert replayed == first
 
 
@@ -82,11 +88,7 @@ async def test_equal_requests_that_sample_are_two_draws_and_replay_as_two(serve:
     for replies in (["heads", "tails"], []):
         async with serve(replies, log) as served, client(served) as api:
             for _ in range(2):
-                said = await api.chat.completions.create(
-                    model=MODEL,
-                    messages=HELLO,  # type: ignore[arg-type]
-                    temperature=1,
-                )
+                said = await chat(api, temperature=1)
                 drawn.append(said.choices[0].message.content)
     assert drawn == ["heads", "tails", "heads", "tails"]
     assert [call.request.sampling.seed for call in log.records] == [0, 1]
@@ -95,7 +97,7 @@ async def test_equal_requests_that_sample_are_two_draws_and_replay_as_two(serve:
 async def test_calls_state_the_turns_that_they_show(serve: Serve) -> None:
     with showing("diary", {3}):
         async with serve(["yes"]) as served, client(served) as api:
-            await api.chat.completions.create(model=MODEL, messages=HELLO)  # type: ignore[arg-type]
+            await chat(api)
     (call,) = served.log.records
     assert call.lineage is not None
     assert (call.lineage.document_id, call.lineage.turns) == ("diary", {3})
@@ -110,12 +112,7 @@ async def test_a_stream_brings_the_text_as_it_is_written(serve: Serve) -> None:
         return Completion("Café at noon", "stop", TokenUsage(3, 4))
 
     async with serve([write]) as served, client(served) as api:
-        stream = await api.chat.completions.create(
-            model=MODEL,
-            messages=HELLO,  # type: ignore[arg-type]
-            stream=True,
-            stream_options={"include_usage": True},
-        )
+        stream = await chat(api, stream=True, stream_options={"include_usage": True})
         events = [event async for event in stream]
     deltas = [each.choices[0].delta.content for each in events if each.choices]
     assert [text for text in deltas if text] == ["Caf", "é at", " noon"]
@@ -124,42 +121,33 @@ async def test_a_stream_brings_the_text_as_it_is_written(serve: Serve) -> None:
     assert events[-1].usage.total_tokens == 7
 
 
-async def test_a_stream_that_fails_at_once_has_its_status(serve: Serve) -> None:
-    async with serve([EngineTimeout("too slow", hint="wait")]) as served, client(served) as api:
-        with pytest.raises(openai.InternalServerError) as caught:
-            await api.chat.completions.create(model=MODEL, messages=HELLO, stream=True)  # type: ignore[arg-type]
-    assert caught.value.status_code == 504
+async def test_a_stream_that_fails_at_once_has_its_status_and_later_says_so(serve: Serve) -> None:
+    too_slow = EngineTimeout("too slow", hint="wait")
 
-
-async def test_a_stream_that_fails_later_says_so(serve: Serve) -> None:
     def fail(_: Any) -> Completion:
         hear = find_listener()
         assert hear is not None
         hear("half of")
-        raise EngineTimeout("too slow", hint="wait")
+        raise too_slow
 
-    async with serve([fail]) as served, client(served) as api:
-        stream = await api.chat.completions.create(model=MODEL, messages=HELLO, stream=True)  # type: ignore[arg-type]
+    async with serve([too_slow, fail]) as served, client(served) as api:
+        with pytest.raises(openai.InternalServerError) as caught:
+            await chat(api, stream=True)
+        stream = await chat(api, stream=True)
         with pytest.raises(openai.APIError, match="too slow"):
             _ = [event async for event in stream]
+    assert caught.value.status_code == 504
 
 
 async def test_json_object_and_json_schema_reach_the_engine_as_schemas(serve: Serve) -> None:
     class Facts(BaseModel):
         facts: list[str]
 
-    async with serve(['{"facts": []}', '{"facts": ["a"]}']) as served, client(served) as api:
-        await api.chat.completions.create(
-            model=MODEL,
-            messages=HELLO,  # type: ignore[arg-type]
-            response_format={"type": "json_object"},
-        )
-        parsed = await api.chat.completions.parse(
-            model=MODEL,
-            messages=HELLO,  # type: ignore[arg-type]
-            response_format=Facts,
-        )
-    assert parsed.choices[0].message.parsed == Facts(facts=["a"])
+    replies = ['{"facts": []}', '{"facts": ["b"]}']
+    async with serve(replies) as served, client(served) as api, langchain(served) as model:
+        await chat(api, response_format={"type": "json_object"})
+        parsed = await model.with_structured_output(Facts).ainvoke("Say")
+    assert parsed == Facts(facts=["b"])
     open_, strict = (request.json_schema for request in served.engine.requests)
     assert open_ == {"type": "object"}
     assert strict is not None
@@ -171,7 +159,7 @@ async def test_tools_of_a_model_that_has_them_pass_through(serve: Serve) -> None
         "", "tool_calls", TokenUsage(9, 3), (ToolCall("c1", "weather", '{"town": "Rome"}'),)
     )
     async with serve([made], native_tools=True) as served, client(served) as api:
-        said = await api.chat.completions.create(model=MODEL, messages=HELLO, tools=[WEATHER])  # type: ignore[arg-type,list-item]
+        said = await chat(api, tools=[WEATHER])
     assert said.choices[0].finish_reason == "tool_calls"
     assert said.choices[0].message.content is None
     (call,) = said.choices[0].message.tool_calls or ()
@@ -179,46 +167,34 @@ async def test_tools_of_a_model_that_has_them_pass_through(serve: Serve) -> None
     assert served.engine.requests[0].tools[0].name == "weather"
 
 
+CALL = '{"calls": [{"tool": "weather", "arguments": {"town": "Rome"}}]}'
+
+
 async def test_a_model_without_tools_calls_them_by_a_schema(serve: Serve) -> None:
-    call = '{"calls": [{"tool": "weather", "arguments": {"town": "Rome"}}]}'
-    replies = [call, '{"answer": "It rains."}']
-    async with serve(replies) as served, langchain(served) as model:
-        chat = model.bind_tools([WEATHER])
+    async with serve([CALL, '{"answer": "It rains."}']) as served, langchain(served) as model:
+        bound = model.bind_tools([WEATHER])
         asked = HumanMessage("Does it rain in Rome?")
-        first = await chat.ainvoke([asked])
+        first = await bound.ainvoke([asked])
         (made,) = first.tool_calls
         told = ToolMessage("rain", tool_call_id=made["id"] or "")
-        second = await chat.ainvoke([asked, first, told])
+        second = "".join([str(each.content) async for each in bound.astream([asked, first, told])])
     assert (made["name"], made["args"]) == ("weather", {"town": "Rome"})
-    assert second.content == "It rains."
+    assert second == "It rains."
     before, after = served.engine.requests
     assert before.tools == ()
     assert '"name": "weather"' in before.messages[0].content
     assert [message.content for message in after.messages[2:]] == [
-        call,
+        CALL,
         "The tool weather gave:\nrain",
     ]
 
 
 async def test_a_call_that_must_be_made_leaves_no_answer(serve: Serve) -> None:
-    call = '{"calls": [{"tool": "weather", "arguments": {"town": "Rome"}}]}'
-    async with serve([call]) as served, langchain(served) as model:
+    async with serve([CALL]) as served, langchain(served) as model:
         await model.bind_tools([WEATHER], tool_choice="weather").ainvoke("Rome?")
     schema = served.engine.requests[0].json_schema
     assert schema is not None
     assert list(schema["properties"]) == ["calls"]
-
-
-async def test_langchain_streams_and_parses(serve: Serve) -> None:
-    class Facts(BaseModel):
-        facts: list[str]
-
-    replies = ["One two three", '{"facts": ["b"]}']
-    async with serve(replies) as served, langchain(served) as chat:
-        streamed = [str(chunk.content) async for chunk in chat.astream("Count")]
-        parsed = await chat.with_structured_output(Facts).ainvoke("Say")
-    assert "".join(streamed) == "One two three"
-    assert parsed == Facts(facts=["b"])
 
 
 @pytest.mark.parametrize("encoding", ["float", "base64"])
@@ -230,14 +206,8 @@ async def test_embeddings_are_the_embedders_own(serve: Serve, encoding: Any) -> 
         )
     vectors = [each.embedding for each in said.data]
     if encoding == "base64":
-        vectors = [_decode(each) for each in vectors]
+        vectors = [np.frombuffer(base64.b64decode(each), "<f4").tolist() for each in vectors]  # type: ignore[arg-type]
     assert np.array_equal(np.float32(vectors), WordEmbedder().embed(texts))
-
-
-def _decode(written: Any) -> list[float]:
-    import base64
-
-    return np.frombuffer(base64.b64decode(written), "<f4").tolist()  # type: ignore[no-any-return]
 
 
 async def test_langchain_embeds_without_token_numbers(serve: Serve) -> None:
@@ -252,11 +222,13 @@ async def test_langchain_embeds_without_token_numbers(serve: Serve) -> None:
     assert np.allclose(vectors, WordEmbedder().embed(["Ann met Bo."]))
 
 
-async def test_models_are_listed_and_others_are_not_there(serve: Serve) -> None:
+async def test_models_are_listed_and_what_is_not_there_says_what_to_use(serve: Serve) -> None:
     async with serve([]) as served, client(served) as api:
         listed = [each.id async for each in api.models.list()]
         with pytest.raises(openai.NotFoundError, match="use 'tiny'"):
-            await api.chat.completions.create(model="gpt-5", messages=HELLO)  # type: ignore[arg-type]
+            await chat(api, model="gpt-5")
+        with pytest.raises(openai.NotFoundError, match="use_responses_api=False"):
+            await api.responses.create(model=MODEL, input="Hello")
     assert listed == [MODEL, served.embedder_name]
 
 
@@ -280,23 +252,21 @@ async def test_what_is_not_served_is_refused_with_the_setting(
 ) -> None:
     async with serve([]) as served, client(served) as api:
         with pytest.raises(openai.BadRequestError) as caught:
-            await api.chat.completions.create(**{"model": MODEL, "messages": HELLO, **more})
+            await chat(api, **more)
     body: Any = caught.value.body
     assert hint in body["message"]
     assert body["param"] is not None
 
 
-async def test_what_changes_no_reply_is_accepted(serve: Serve) -> None:
+async def test_what_changes_no_reply_is_accepted_and_a_reply_ends_before_the_first_stop(
+    serve: Serve,
+) -> None:
     more = {"store": True, "user": "ann", "n": 1, "logprobs": False, "frequency_penalty": 0.0}
-    async with serve(["fine"]) as served, client(served) as api:
-        said = await api.chat.completions.create(model=MODEL, messages=HELLO, **more)  # type: ignore[call-overload]
-    assert said.choices[0].message.content == "fine"
-
-
-async def test_the_responses_api_is_refused_with_what_to_use(serve: Serve) -> None:
-    async with serve([]) as served, client(served) as api:
-        with pytest.raises(openai.NotFoundError, match="use_responses_api=False"):
-            await api.responses.create(model=MODEL, input="Hello")
+    async with serve(["Thought: x\nObservation: y"]) as served, client(served) as api:
+        said = await chat(api, stop=["\nObservation:", "zz"], **more)
+    assert said.choices[0].message.content == "Thought: x"
+    assert served.log.records[0].completion is not None
+    assert served.log.records[0].completion.text == "Thought: x\nObservation: y"
 
 
 async def test_a_failure_is_the_apis_error_and_is_not_sent_again(serve: Serve) -> None:
@@ -304,34 +274,16 @@ async def test_a_failure_is_the_apis_error_and_is_not_sent_again(serve: Serve) -
     async with serve([lost] * 9) as served:
         async with AsyncOpenAI(base_url=served.base_url, api_key="any", max_retries=2) as api:
             with pytest.raises(openai.InternalServerError, match="start it") as caught:
-                await api.chat.completions.create(model=MODEL, messages=HELLO)  # type: ignore[arg-type]
+                await chat(api)
         assert served.calls == 1
     assert caught.value.status_code == 503
 
 
-async def test_a_reply_ends_before_the_first_stop(serve: Serve) -> None:
-    async with serve(["Thought: x\nObservation: y"]) as served, client(served) as api:
-        said = await api.chat.completions.create(
-            model=MODEL,
-            messages=HELLO,  # type: ignore[arg-type]
-            stop=["\nObservation:", "zz"],
-        )
-    assert said.choices[0].message.content == "Thought: x"
-    assert served.log.records[0].completion is not None
-    assert served.log.records[0].completion.text == "Thought: x\nObservation: y"
-
-
 async def test_a_budget_is_cut_to_what_the_context_leaves(serve: Serve) -> None:
     async with serve(["a"], context_tokens=600) as served, client(served) as api:
-        await api.chat.completions.create(
-            model=MODEL,
-            messages=[{"role": "user", "content": "word " * 400}],
-            max_tokens=16_384,
-        )
+        await chat(api, messages=[{"role": "user", "content": "word " * 400}], max_tokens=16_384)
         with pytest.raises(openai.BadRequestError) as caught:
-            await api.chat.completions.create(
-                model=MODEL, messages=[{"role": "user", "content": "word " * 700}]
-            )
+            await chat(api, messages=[{"role": "user", "content": "word " * 700}])
     assert served.engine.requests[0].sampling.max_tokens == 600 - 404
     assert caught.value.code == "context_length_exceeded"
 
@@ -340,9 +292,9 @@ async def test_a_key_is_asked_for_and_web_pages_are_refused(serve: Serve) -> Non
     async with serve(["in"], key="secret") as served:
         async with client(served, "wrong") as api:
             with pytest.raises(openai.AuthenticationError):
-                await api.chat.completions.create(model=MODEL, messages=HELLO)  # type: ignore[arg-type]
+                await chat(api)
         async with client(served, "secret") as api:
-            await api.chat.completions.create(model=MODEL, messages=HELLO)  # type: ignore[arg-type]
+            await chat(api)
         body = json.dumps({"model": MODEL, "messages": HELLO})
         async with httpx.AsyncClient(headers={"Authorization": "Bearer secret"}) as http:
             for name, value in (("Host", "evil.example"), ("Origin", "https://evil.example")):
@@ -369,9 +321,22 @@ async def test_a_program_that_hangs_up_ends_its_stream(serve: Serve) -> None:
     async with serve([]) as served:
         served.engine.generate = write  # type: ignore[method-assign]
         async with client(served) as api:
-            stream = await api.chat.completions.create(model=MODEL, messages=HELLO, stream=True)  # type: ignore[arg-type]
+            stream = await chat(api, stream=True)
             async for event in stream:
                 if event.choices[0].delta.content:
                     break
             await stream.close()
         await asyncio.wait_for(ended.wait(), 5)
+
+
+PINNED = {
+    "TOOLS": "626d49a49b63108f",
+    "MAY_CALL": "dcb6559215eb3a13",
+    "MUST_CALL": "a34115ed10cbdf0f",
+    "RESULT": "31f7fc8143a6e71f",
+}
+
+
+def test_prompts_are_pinned() -> None:
+    """A change of one is a change of every call that shows it."""
+    assert {name: getattr(tools, name).hash[:16] for name in PINNED} == PINNED

@@ -49,11 +49,7 @@ def reference(made: list[str], query: str) -> list[float]:
 @given(st.lists(st.text() | texts, max_size=4))
 def test_texts_are_split_and_stemmed_as_by_bm25s(made: list[str]) -> None:
     assert all_stems(made) == bm25s.tokenize(
-        made,
-        stopwords="en",
-        stemmer=Stemmer("english"),
-        return_ids=False,
-        show_progress=False,
+        made, stopwords="en", stemmer=Stemmer("english"), return_ids=False, show_progress=False
     )
 
 

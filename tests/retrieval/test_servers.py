@@ -98,10 +98,7 @@ def test_a_text_that_is_too_long_is_halved_until_it_fits(server: Server, embedde
     ],
 )
 def test_an_answer_that_is_none_is_refused(answer: Any, embedder: Opener) -> None:
-    with (
-        serving(routes(answer)) as server,
-        pytest.raises(EngineRejected),
-    ):
+    with serving(routes(answer)) as server, pytest.raises(EngineRejected):
         embedder(server.url, dims=1).embed(["Ann"])
 
 

@@ -99,11 +99,7 @@ def qwen3(path: Path, *, causal: bool) -> Path:
 
 def sentence_transformer(path: Path, pooling: str) -> Path:
     """Adds what sentence-transformers reads beside a model."""
-    steps = [
-        ("", "Transformer"),
-        ("1_Pooling", "Pooling"),
-        ("2_Normalize", "Normalize"),
-    ]
+    steps = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")]
     modules = [
         {
             "idx": number,

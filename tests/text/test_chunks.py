@@ -82,13 +82,7 @@ async def test_chunks_are_the_text_and_within_the_limit(text: str, limit: int, c
     [
         (4, ["It rained.\n\nIt stopped."]),
         # at a paragraph rather than at a later sentence
-        (
-            9,
-            [
-                "One two three. Four five six.\n\n",
-                "Seven eight. Nine ten eleven twelve thirteen.",
-            ],
-        ),
+        (9, ["One two three. Four five six.\n\n", "Seven eight. Nine ten eleven twelve thirteen."]),
         # at a sentence where no paragraph ends
         (7, ["One two three. Four five six. ", "Seven eight nine. Ten eleven."]),
         # an early paragraph does not leave a chunk half empty

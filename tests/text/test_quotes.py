@@ -83,10 +83,7 @@ def test_what_is_not_there_is_not_found(quote: str) -> None:
 def test_a_quote_that_leaves_little_out_is_one_passage() -> None:
     quote = "the lamp went out, and ... night began again"
     method, passage = found(quote, floor=0.85)
-    assert (method, passage) == (
-        "fuzzy",
-        "the lamp went out, and the long night began again",
-    )
+    assert (method, passage) == ("fuzzy", "the lamp went out, and the long night began again")
 
 
 @given(data=st.data(), text=st.text(min_size=1, max_size=80))

@@ -93,12 +93,7 @@ def test_another_training_of_the_same_name_is_another_model(
     ("kind", "make", "epochs"), [("retriever", make_retriever, 8), ("reranker", make_reranker, 6)]
 )
 def test_kill_9_and_the_same_command_again_end_with_the_same_weights(
-    base: Path,
-    mgl_home: Path,
-    tmp_path: Path,
-    kind: str,
-    make: Callable[..., Adapter],
-    epochs: int,
+    base: Path, mgl_home: Path, tmp_path: Path, kind: str, make: Callable[..., Adapter], epochs: int
 ) -> None:
     rows = tmp_path / "rows.jsonl"
     write_rows(tiny.pairs(), rows)
