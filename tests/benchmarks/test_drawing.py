@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -78,32 +79,30 @@ def test_no_item_is_likelier_than_another() -> None:
     assert all(abs(drawn[item.id] / 3000 - 0.3) < 0.05 for item in all_)
 
 
-def test_the_seed_decides() -> None:
+def test_the_seed_decides_and_a_limit_that_no_pair_fits_is_refused() -> None:
     all_ = items([("a", "x", 0)] * 100)
     assert sample(all_, limit=5, seed=0) != sample(all_, limit=5, seed=1)
     assert sample(all_, limit=None, seed=0) == sample(all_, limit=100, seed=1) == all_
-
-
-def test_a_limit_that_no_pair_fits() -> None:
     with pytest.raises(UsageError):
         sample(items([("a", "x", 1), ("a", "x", 1)]), limit=1, seed=0)
 
 
-def test_sources_and_categories_are_chosen_by_name() -> None:
-    all_ = items([("a", "x", 0), ("a", "y", 0), ("b", "x", 0)])
-    assert [item.id for item in select(all_, sources=["a"], categories=["x"])] == ["0"]
-    assert select(all_) == all_
-    with pytest.raises(UsageError) as caught:
-        select(all_, sources=["c"])
-    assert "a, b" in caught.value.hint
-
-
-def test_items_are_chosen_by_their_labels() -> None:
+def test_items_are_chosen_by_source_category_and_label() -> None:
     labels = ({"level": "hard"}, {"level": "easy", "film": "a"}, {})
-    all_ = [Item(str(n), "a", Question("?"), labels=own) for n, own in enumerate(labels)]
-    assert [item.id for item in select(all_, labels={"level": "easy"})] == ["1"]
+    all_ = [
+        replace(item, labels=own)
+        for item, own in zip(
+            items([("a", "x", 0), ("a", "y", 0), ("b", "x", 0)]), labels, strict=True
+        )
+    ]
+    assert select(all_, sources=["a"], categories=["x"]) == all_[:1]
+    assert select(all_, labels={"level": "easy"}) == all_[1:2]
     assert select(all_, labels={"level": "hard", "film": "a"}) == []
-    assert select(all_, labels={}) == all_
-    with pytest.raises(UsageError) as caught:
-        select(all_, labels={"level": "none"})
-    assert "easy, hard" in caught.value.hint
+    assert select(all_) == select(all_, labels={}) == all_
+    for chosen, known in (
+        ({"sources": ["c"]}, "a, b"),
+        ({"labels": {"level": "no"}}, "easy, hard"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            select(all_, **chosen)  # type: ignore[arg-type]
+        assert known in caught.value.hint

@@ -15,19 +15,16 @@ from tests.benchmarks.seen import seen
 
 
 def written(folder: Path, *questions: object) -> Path:
-    turns = [
-        {"speaker": "Ann", "dia_id": f"D{session}:{number}", "text": "Hm."}
-        for session in (1, 11)
-        for number in range(1, 31)
-    ]
     sessions = {
-        f"session_{session}": [turn for turn in turns if turn["dia_id"].startswith(f"D{session}:")]
+        f"session_{session}": [
+            {"speaker": "Ann", "dia_id": f"D{session}:{number}", "text": "Hm."}
+            for number in range(1, 31)
+        ]
         for session in (1, 11)
     }
     path = folder / "locomo.json"
-    path.write_text(
-        json.dumps([{"sample_id": "conv-1", "conversation": sessions, "qa": questions}])
-    )
+    sample = {"sample_id": "conv-1", "conversation": sessions, "qa": questions}
+    path.write_text(json.dumps([sample]))
     return path
 
 
@@ -67,12 +64,8 @@ def test_answers_are_text_or_none_and_the_trap_is_not_read(tmp_path: Path) -> No
 
 def test_categories_one_to_four_and_all_five(tmp_path: Path) -> None:
     path = written(tmp_path, *(asked(category=number) for number in (5, 1, 2, 3, 4)))
-    assert [item.category for item in LOCOMO.read(path).items] == [
-        "multi-hop",
-        "temporal",
-        "open-domain",
-        "single-hop",
-    ]
+    named = ["multi-hop", "temporal", "open-domain", "single-hop"]
+    assert [item.category for item in LOCOMO.read(path).items] == named
     everything = LOCOMO_ALL.read(path)
     assert [item.labels["category"] for item in everything.items] == ["5", "1", "2", "3", "4"]
     assert [item.id for item in LOCOMO.read(path).items] == [f"conv-1/q{n}" for n in (1, 2, 3, 4)]

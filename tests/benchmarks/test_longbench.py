@@ -58,5 +58,4 @@ def test_two_rows_of_one_id_and_a_letter_that_is_no_choice_are_refused(tmp_path:
 def test_the_development_data(development_data: Path) -> None:
     dataset = LONGBENCH_V2.read(development_data / "longbench_v2")
     assert len(dataset.items) == 14
-    assert {item.golds[0] for item in dataset.items} <= set("ABCD")
-    assert all(len(item.choices) == 4 and item.labels["length"] for item in dataset.items)
+    assert all(item.golds[0] in "ABCD" and item.labels["length"] for item in dataset.items)

@@ -112,22 +112,18 @@ def test_an_unordered_haystack_is_read_in_the_order_of_its_dates(tmp_path: Path)
     assert dataset.items[0].evidence == ("S2:2",)
 
 
-def test_dates_that_are_none_are_told(tmp_path: Path) -> None:
-    dataset = read(tmp_path, row(question_date="soon", haystack_dates=["then", "now"]))
-    assert dataset.items[0].question.asked_at is None
-    assert dataset.notes == ("q1: date 'soon' is not understood: left out",)
+def test_dates_that_are_none_and_questions_without_a_history_are_told(tmp_path: Path) -> None:
+    nothing = {"haystack_dates": [], "haystack_sessions": [], "haystack_session_ids": None}
+    undated = row(question_date="soon", haystack_dates=["then", "now"])
+    dataset = read(tmp_path, undated, row(question_id="q2", **nothing))
+    assert [(item.id, item.question.asked_at) for item in dataset.items] == [("q1", None)]
+    assert {*dataset.notes} == {
+        "q1: date 'soon' is not understood: left out",
+        "q2: no session: left out",
+    }
     talk = talk_of(dataset)
     assert {turn.time for turn in talk.turns} == {None}
     assert len(talk.notes) == 2
-
-
-def test_a_question_without_a_history_is_left_out_with_a_note(tmp_path: Path) -> None:
-    empty = row(
-        question_id="q2", haystack_dates=[], haystack_sessions=[], haystack_session_ids=None
-    )
-    dataset = read(tmp_path, row(), empty)
-    assert [item.id for item in dataset.items] == ["q1"]
-    assert dataset.notes == ("q2: no session: left out",)
 
 
 @pytest.mark.parametrize(
@@ -144,19 +140,15 @@ def test_another_or_a_damaged_file_is_refused(tmp_path: Path, rows: list[object]
 
 
 @pytest.mark.data
-def test_the_real_item(development_data: Path) -> None:
-    dataset = LONGMEMEVAL.read(development_data / "longmemeval")
+def test_the_real_item_and_evidence_turns_alone(development_data: Path) -> None:
+    folder = development_data / "longmemeval"
+    dataset = LONGMEMEVAL.read(folder)
     [item] = dataset.items
     talk = talk_of(dataset, item.source)
     assert len({turn.session for turn in talk.turns}) == 53
     assert item.evidence == ("S52:5", "S52:6")
     marked = {turn.id: turn.text for turn in talk.turns if turn.id in item.evidence}
     assert "I graduated with a degree in Business Administration" in marked["S52:5"]
-
-
-@pytest.mark.data
-def test_evidence_turns_alone_are_read(development_data: Path) -> None:
-    path = development_data / "longmemeval" / "evidence_turns_first250.json"
-    dataset = LONGMEMEVAL.read(path)
-    assert len(dataset.items) + len(dataset.notes) == 250
-    assert all(talk_of(dataset, item.source).turns for item in dataset.items)
+    turns = LONGMEMEVAL.read(folder / "evidence_turns_first250.json")
+    assert len(turns.items) + len(turns.notes) == 250
+    assert all(talk_of(turns, item.source).turns for item in turns.items)

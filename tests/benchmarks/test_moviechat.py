@@ -41,28 +41,32 @@ def texts(dataset: Dataset, name: str = "a") -> list[str]:
 STREAM = '{"time": 3725.5, "text": "It rains."}\n{"time": 4, "text": "A man runs."}\n'
 
 
-def test_questions_of_the_whole_and_of_moments(tmp_path: Path) -> None:
+def test_a_film_is_its_captions_by_time_with_questions_of_the_whole_and_of_moments(
+    tmp_path: Path,
+) -> None:
     dataset = read(tmp_path, video(), captions={"a": STREAM})
-    [whole, moment] = dataset.items
+    whole, moment = dataset.items
     assert (whole.id, whole.category) == ("a/global/0", "global")
     assert whole.question.text == "When does it happen?"
     assert moment.question.text == "At 0:02:05 of the film: What falls?"
     assert (moment.category, moment.golds) == ("breakpoint", ("Rain",))
     assert set(dataset.sha256) == {"0.json", "a.jsonl"}
-
-
-def test_captions_are_turns_in_the_order_of_their_times(tmp_path: Path) -> None:
-    dataset = read(tmp_path, video(), captions={"a": STREAM})
     assert texts(dataset) == ["[0:00:04] A man runs.", "[1:02:05] It rains."]
     assert dataset.notes == ()
+    unknown = video(info={"video_path": "a.mp4", "fps": 0})
+    _, moment = read(tmp_path, unknown, captions={"a": STREAM}).items
+    assert moment.question.text == "What falls?", "without a frame rate no moment is named"
 
 
-def test_without_a_stream_the_one_caption_is_read_and_said_so(tmp_path: Path) -> None:
-    dataset = read(tmp_path, video())
+def test_without_a_stream_the_one_caption_is_read_and_without_any_the_film_left_out(
+    tmp_path: Path,
+) -> None:
+    dataset = read(tmp_path, video(), video("b", caption=" "))
     assert texts(dataset) == ["A man runs.", "It rains."]
-    assert {item.category for item in dataset.items} == {"global"}
-    [note] = dataset.notes
-    assert "1 questions about moments left out" in note
+    assert {(item.source, item.category) for item in dataset.items} == {("a", "global")}
+    one, other = dataset.notes
+    assert "1 questions about moments left out" in one
+    assert other == "b: no captions/b.jsonl: left out"
 
 
 def test_the_folder_of_annotations_is_read_wherever_the_captions_lie(tmp_path: Path) -> None:
@@ -70,23 +74,10 @@ def test_the_folder_of_annotations_is_read_wherever_the_captions_lie(tmp_path: P
     (tmp_path / "annotations").mkdir()
     (tmp_path / "captions").mkdir()
     (tmp_path / "annotations" / "a.json").write_text(json.dumps(video()))
-    (tmp_path / "captions" / "a.jsonl").write_text('{"time": 4, "text": "A man runs."}')
+    (tmp_path / "captions" / "a.jsonl").write_text(STREAM)
     whole, part = MOVIECHAT.read(tmp_path), MOVIECHAT.read(tmp_path / "annotations")
     assert whole.items == part.items
-    assert texts(whole) == texts(part) == ["[0:00:04] A man runs."]
-    assert {item.category for item in whole.items} == {"global", "breakpoint"}
-
-
-def test_a_video_without_any_caption_is_left_out_with_a_note(tmp_path: Path) -> None:
-    dataset = read(tmp_path, video(), video("b", caption=" "))
-    assert {item.source for item in dataset.items} == {"a"}
-    assert "b: no captions/b.jsonl: left out" in dataset.notes
-
-
-def test_without_a_frame_rate_the_moment_is_not_named(tmp_path: Path) -> None:
-    unknown = video(info={"video_path": "a.mp4", "fps": 0})
-    dataset = read(tmp_path, unknown, captions={"a": '{"time": 4, "text": "A man runs."}'})
-    assert dataset.items[1].question.text == "What falls?"
+    assert texts(whole) == texts(part) == ["[0:00:04] A man runs.", "[1:02:05] It rains."]
 
 
 def test_a_memory_sees_neither_answers_nor_categories(tmp_path: Path) -> None:

@@ -50,26 +50,12 @@ def text_of(dataset: Dataset, book: str = "rain") -> str:
 
 
 def test_a_pair_is_linked_by_book_and_index(tmp_path: Path) -> None:
-    dataset = read(
-        tmp_path,
-        claim(9, True),
-        *PAIR,
-        claim(7, True, "sun"),
-        claim(9, False),
-        claim(7, False, "sun"),
-    )
+    sun = claim(7, True, "sun"), claim(7, False, "sun")
+    dataset = read(tmp_path, claim(9, True), *PAIR, sun[0], claim(9, False), sun[1])
     assert [(item.pair, item.golds) for item in dataset.items] == [
-        ("rain/7", ("TRUE",)),
-        ("rain/7", ("FALSE",)),
-        ("rain/9", ("TRUE",)),
-        ("rain/9", ("FALSE",)),
-        ("sun/7", ("TRUE",)),
-        ("sun/7", ("FALSE",)),
+        (pair, (gold,)) for pair in ("rain/7", "rain/9", "sun/7") for gold in ("TRUE", "FALSE")
     ]
-    assert [item.id for item in dataset.items if item.source == "sun"] == [
-        "sun/7/true",
-        "sun/7/false",
-    ]
+    assert [item.id for item in dataset.items][4:] == ["sun/7/true", "sun/7/false"]
     assert {item.question.options for item in dataset.items} == {("TRUE", "FALSE")}
     assert len({(item.source, item.category, item.pair) for item in dataset.items}) == 3
     assert list(dataset.sources) == ["rain", "sun"]
@@ -91,26 +77,25 @@ def test_a_memory_does_not_see_what_is_true_nor_why(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "claims",
+    "given",
     [
-        [*PAIR, claim(7, True)],
-        [*PAIR, claim(8, True)],
-        [claim(8, True), claim(8, True)],
-        [claim(8, True, "fog"), claim(8, False, "fog")],
+        {"claims": [*PAIR, claim(7, True)]},
+        {"claims": [*PAIR, claim(8, True)]},
+        {"claims": [claim(8, True), claim(8, True)]},
+        {"claims": [claim(8, True, "fog"), claim(8, False, "fog")]},
+        {"pickled": []},
+        {"pickled": {"rain": 5}},
+        {"pickled": {"rain": " \n"}},
+        {"pickled": {"rain": "It \ud800 rained."}},
+        {"pickled": b"It rained."},
+        {"pickled": {"a": Path()}},
     ],
 )
-def test_claims_that_are_none_are_refused(tmp_path: Path, claims: object) -> None:
+def test_claims_and_pickles_that_are_none_are_refused(
+    tmp_path: Path, given: dict[str, Any]
+) -> None:
     with pytest.raises(InputError):
-        NOCHA.read(written(tmp_path, claims))
-
-
-@pytest.mark.parametrize(
-    "pickled",
-    [[], {"rain": 5}, {"rain": " \n"}, {"rain": "It \ud800 rained."}, b"It rained.", {"a": Path()}],
-)
-def test_pickles_of_anything_but_texts_are_refused(tmp_path: Path, pickled: object) -> None:
-    with pytest.raises(InputError):
-        NOCHA.read(written(tmp_path, pickled=pickled))
+        NOCHA.read(written(tmp_path, **given))
 
 
 @pytest.mark.data

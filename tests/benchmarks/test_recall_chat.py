@@ -34,32 +34,21 @@ def test_the_ten_dialogues_ship_and_are_as_they_are_described(
     place = find_data(RECALL_CHAT.about)
     assert place is not None
     dataset = RECALL_CHAT.read(place)
-    talks = [source() for source in dataset.sources.values()]
-    assert len(talks) == 10
-    assert len(dataset.items) == RECALL_CHAT.about.items
-    for talk in talks:
+    assert (len(dataset.sources), len(dataset.items)) == (10, RECALL_CHAT.about.items)
+    assert sum(item.category == "update" for item in dataset.items) >= 7
+    for name, source in dataset.sources.items():
+        talk = source()
         assert isinstance(talk, Conversation)
         assert 6 <= len(talk.turns) <= 20
-    for item in dataset.items:
-        assert bool(item.golds) == (item.category != "unsaid") == bool(item.evidence)
-        assert item.question.asker == "user"
-    for talk in talks:
-        kinds = {item.category for item in dataset.items if item.source == talk.name}
-        assert {"told", "unsaid"} <= kinds
-    assert sum(item.category == "update" for item in dataset.items) >= 7
-
-
-def test_gold_answers_stand_in_the_turns_that_are_their_evidence() -> None:
-    place = find_data(RECALL_CHAT.about)
-    assert place is not None
-    dataset = RECALL_CHAT.read(place)
-    for item in dataset.items:
-        talk = dataset.sources[item.source]()
-        assert isinstance(talk, Conversation)
         said = {turn.id: turn for turn in talk.turns}
-        assert all(said[id].speaker == "user" for id in item.evidence)
-        told = " ".join(said[id].text for id in item.evidence)
-        assert not item.golds or cascade(told, item.golds) or item.golds[0] in told
+        own = [item for item in dataset.items if item.source == name]
+        assert {"told", "unsaid"} <= {item.category for item in own}
+        for item in own:
+            assert bool(item.golds) == (item.category != "unsaid") == bool(item.evidence)
+            assert item.question.asker == "user"
+            assert all(said[id].speaker == "user" for id in item.evidence)
+            told = " ".join(said[id].text for id in item.evidence)
+            assert not item.golds or cascade(told, item.golds) or item.golds[0] in told
 
 
 def test_a_dialogue_is_read_as_a_chat_stores_it(tmp_path: Path) -> None:

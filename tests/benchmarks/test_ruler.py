@@ -16,6 +16,7 @@ from mgl.benchmarks import ruler
 from mgl.benchmarks.ruler import LINE, RULER_NIAH_S1, Keys, Needle, NiahConfig, load_keys
 from mgl.errors import InputError, UsageError
 
+NEEDLE = Needle("blue-ant", "1234567", place=3, lines=4)
 WORDS = st.lists(st.from_regex(r"\A[ab](-?[ab]){0,3}\Z"), min_size=1, max_size=8)
 
 
@@ -43,11 +44,11 @@ def test_without_wonderwords_it_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_needle_is_a_line_of_its_own() -> None:
-    needle = Needle("blue-ant", "1234567", place=1, lines=2)
-    introduction, *lines = needle.text.split("\n")
+    introduction, *lines = NEEDLE.text.split("\n")
     assert introduction.startswith("A special magic number is hidden within the following text.")
-    assert lines == [LINE, "One of the special magic numbers for blue-ant is: 1234567.", LINE]
-    assert needle.prompt.endswith(
+    needle = "One of the special magic numbers for blue-ant is: 1234567."
+    assert lines == [LINE, LINE, LINE, needle, LINE]
+    assert NEEDLE.prompt.endswith(
         "\nWhat is the special magic number for blue-ant mentioned in the provided text? "
         "The special magic number for blue-ant mentioned in the provided text is"
     )
@@ -80,8 +81,7 @@ async def test_a_seed_makes_the_same_bytes_and_another_makes_others() -> None:
     first = await RULER_NIAH_S1.generate(config, words)
     again = await RULER_NIAH_S1.generate(config, words)
     other = await RULER_NIAH_S1.generate(config.model_copy(update={"seed": 43}), words)
-    assert first.items == again.items
-    assert first.sha256 == again.sha256
+    assert (first.items, first.sha256) == (again.items, again.sha256)
     assert first.sha256.keys() == other.sha256.keys()
     assert first.sha256 != other.sha256
     assert first.items[0].golds != other.items[0].golds
@@ -89,15 +89,14 @@ async def test_a_seed_makes_the_same_bytes_and_another_makes_others() -> None:
 
 async def test_a_length_without_room_is_refused() -> None:
     async def many(texts: Sequence[str]) -> list[int]:
-        return [len(text) for text in texts]
+        return list(map(len, texts))
 
     with pytest.raises(UsageError):
         await RULER_NIAH_S1.generate(NiahConfig(length=512, samples=1), many)
 
 
 def row(**fields: object) -> str:
-    needle = Needle("blue-ant", "1234567", place=3, lines=4)
-    given = {"index": 5, "input": f"{needle.text}\n{needle.question}", "outputs": ["1234567"]}
+    given = {"index": 5, "input": f"{NEEDLE.text}\n{NEEDLE.question}", "outputs": ["1234567"]}
     return json.dumps({**given, "length": 300, **fields})
 
 
@@ -108,9 +107,8 @@ def test_a_file_of_rulers_own(tmp_path: Path) -> None:
     dataset = RULER_NIAH_S1.read(folder)
     [item] = dataset.items
     assert (item.id, item.golds, item.category) == ("5", ("1234567",), "niah_single_1")
-    assert item.question.text == Needle("blue-ant", "", 0, 0).question
-    text = dataset.sources["5"]().text  # type: ignore[union-attr]
-    assert text == Needle("blue-ant", "1234567", place=3, lines=4).text
+    assert item.question.text == NEEDLE.question
+    assert dataset.sources["5"]().text == NEEDLE.text  # type: ignore[union-attr]
     assert item.labels["length"] == "300"
     assert int(item.labels["depth"]) > 60
 
