@@ -411,8 +411,7 @@ def _replay(folder: Path, data: Path | None, places: Workplaces, concurrency: in
 def retrieve(arguments: Arguments, places: Workplaces, observer: Observer) -> Recalls:
     """Measure which evidence is returned; the models are none."""
     from mgl import registry
-    from mgl.evaluation.runs.leaks import check_leaks, find_adapters
-    from mgl.evaluation.runs.plan import list_methods, take_items
+    from mgl.evaluation.runs.plan import check_leaks, find_adapters, list_methods, take_items
     from mgl.evaluation.runs.retrieving import RETRIEVING, retrieve_evidence
     from mgl.lab.workplace import Workplace
     from mgl.memories.options import read_settings

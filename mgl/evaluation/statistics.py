@@ -136,18 +136,6 @@ def correct_holm(ps: Sequence[float]) -> list[float]:
     return [float(p) for p in corrected]
 
 
-def bootstrap_interval(values: Sequence[float]) -> Interval:
-    """Return the mean of independent values with scipy's percentile bootstrap."""
-    numbers = _read(values)
-    if np.ptp(numbers) == 0:
-        return _without_width(numbers)
-    found = _load("scipy.stats").bootstrap(
-        (numbers,), np.mean, method="percentile", batch=500, rng=np.random.default_rng(0)
-    )
-    ends = found.confidence_interval
-    return Interval(float(numbers.mean()), float(ends.low), float(ends.high), numbers.size)
-
-
 def resample_interval(
     statistic: Callable[[Indices], float],
     n: int,

@@ -1,6 +1,6 @@
 """Shared by the developers' measurements: tables, costs and scores.
 
-Run from a clone; not in the wheel. Intervals of means are bootstrapped, those of shares Wilson's.
+Run from a clone; not in the wheel. Intervals are those of ``mgl.evaluation.statistics``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mgl.benchmarks.base import Item
 from mgl.benchmarks.locomo import ASKED, CATEGORIES
 from mgl.errors import EngineError, EngineUnavailable, EngineUnusable
 from mgl.evaluation.scorers.words import amem_f1, bleu1, locomo_f1
-from mgl.evaluation.statistics import Interval, bootstrap_interval, wilson_interval
+from mgl.evaluation.statistics import Interval, mean_interval, wilson_interval
 from mgl.llm.calls import CallRecord
 from mgl.memories.results import AskResult
 from mgl.types import StageUsage
@@ -70,7 +70,7 @@ def _mean(values: Sequence[float], *, whole: bool) -> str:
         return NONE
     if not whole:
         return f"{fmean(values):.3f}"
-    interval = bootstrap_interval(values)
+    interval = mean_interval(values)
     return f"{interval.mean:.3f} [{interval.low:.3f}, {interval.high:.3f}] (n = {interval.n})"
 
 

@@ -113,6 +113,8 @@ def test_a_dialogue_is_right_if_all_of_its_answers_are(tmp_path: Path) -> None:
     assert [score_answer(["told_or_unsaid"], *each) for each in answers] == [
         {"told_or_unsaid": score} for score in (1.0, 1.0, 1.0, 0.0)
     ]
-    share = AGGREGATES["dialogues_right"].compute(answers)
+    compute = AGGREGATES["dialogues_right"].compute
+    assert compute is not None
+    share = compute(answers)
     assert share is not None
     assert share.mean == 0.5

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from mgl.errors import UsageError
 from mgl.evaluation.statistics import (
-    bootstrap_interval,
     compare_pairs,
     correct_holm,
     mean_interval,
@@ -76,15 +75,6 @@ def test_holm_by_hand(ps: list[float], corrected: list[float]) -> None:
 def test_wilson_by_hand(successes: int, n: int, low: float, high: float) -> None:
     found = wilson_interval(successes, n)
     assert (found.low, found.high) == (pytest.approx(low, abs=1e-6), pytest.approx(high))
-
-
-def test_a_bootstrap_depends_on_its_values_alone() -> None:
-    values = [n % 3 / 2 for n in range(30)]
-    found = bootstrap_interval(values)
-    assert found == bootstrap_interval(values)
-    assert found.low < found.mean == 0.5 < found.high
-    with pytest.raises(ValueError, match="finite"):
-        bootstrap_interval([])
 
 
 def test_equal_clusters_have_the_t_interval_of_their_means() -> None:

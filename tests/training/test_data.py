@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mgl.errors import InputError
-from mgl.evaluation.runs.leaks import check_leaks
+from mgl.evaluation.runs.plan import check_leaks
 from mgl.models.adapters import hash_question, write_adapter
 from mgl.training.corpora import collect
 from mgl.training.data import (

@@ -332,7 +332,7 @@ async def prefer(llm: LLM, item: Item, first: Record, second: Record) -> Verdict
     """Compare two answers beside the item's passage, or beside its gold answers if it has none.
 
     Errors as of ``Judge.judge``; an item with neither is no verdict. Asked in both orders, a model
-    that prefers the same place twice looks at the place (``reliability.position_bias``).
+    that prefers the same place twice looks at the place.
     """
     given = {"question": item.question.text, "first": first.answer, "second": second.answer}
     if item.passage:

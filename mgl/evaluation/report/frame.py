@@ -28,7 +28,7 @@ from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.records import Record, item_from_json
 from mgl.evaluation.report.runs import Group, Series
 from mgl.evaluation.scorers.bertscore import BERTSCORE, bertscores_among
-from mgl.evaluation.scorers.registry import AGGREGATES, SCORERS, Scored
+from mgl.evaluation.scorers.registry import AGGREGATES, PAIRS, SCORERS, Scored
 from mgl.evaluation.statistics import (
     Interval,
     Paired,
@@ -39,8 +39,6 @@ from mgl.evaluation.statistics import (
 
 CATEGORY: Final = "category"
 """Names a benchmark's own category of an item among its labels."""
-
-PAIRS: Final = "pair_accuracy"
 
 Unit = Literal["%", "tokens", "seconds", "calls", "nodes", "r"]
 
@@ -257,9 +255,10 @@ class Frame:
         wanted = dict(zip(self.items, self._select(part), strict=True))
         own = [record for record in self._records[method] if wanted[record.item["id"]]]
         scored = [Scored(item_from_json(one.item), one) for one in own]
-        interval = AGGREGATES[metric.name].compute(scored)
-        failed = sum(record.failed for record in own)
-        return None if interval is None else Figure(metric, interval, failed)
+        compute = AGGREGATES[metric.name].compute
+        if compute is None or (interval := compute(scored)) is None:
+            return None
+        return Figure(metric, interval, sum(record.failed for record in own))
 
     def _correlate(self, method: str) -> Figure | None:
         facts = [record.memory for record in self._records[method]]

@@ -1,35 +1,44 @@
 """How reliable the judges of a run are, as far as its records tell.
 
+    >>> found = agreement([1, 0, 1, None], [1, 0, 0, 1])
+    >>> found.share.n, round(found.share.mean, 2)
+    (3, 0.67)
+
 Of each judge: unreadable replies; agreement with itself (repeated verdicts), with scores by rule,
 with people (labelled answers) and with other judges; whether longer answers get higher verdicts. Of
 each judging model that compared answers in both orders: what their position does to its preference.
 Verdicts that a rule gave without a model (a cascade, a letter) are left out where judges are
-compared with themselves or others: they agree whatever the model is worth.
+compared with themselves or others: they agree whatever the model is worth. An unreadable verdict is
+compared with nothing.
+
+Cohen's kappa takes out chance agreement (Educ. Psych. Measurement 1960).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Final
 
-from mgl.evaluation.judges.judging import TEMPERATURE
+import numpy as np
+
+from mgl.evaluation.judges.judging import NEITHER, TEMPERATURE
 from mgl.evaluation.judges.panel import Seat
-from mgl.evaluation.judges.reliability import (
-    Agreement,
-    LengthBias,
-    agreement,
-    length_bias,
-    position_bias,
-    repeat_agreement,
-)
 from mgl.evaluation.records import PEOPLE, Record
 from mgl.evaluation.report.cells import NONE, Cell, Table, interval_cell, number
 from mgl.evaluation.report.frame import Frame
 from mgl.evaluation.report.runs import Group
 from mgl.evaluation.scorers.registry import SCORERS
-from mgl.evaluation.statistics import Interval, wilson_interval
+from mgl.evaluation.statistics import (
+    Floats,
+    Indices,
+    Interval,
+    mean_interval,
+    resample_interval,
+    wilson_interval,
+)
 
 _NEAR: Final = 0.05  # of 1, within which graded verdicts (of 100) count as the same
 _ENOUGH: Final = 10  # verdicts that are all the same, from which on that is remarked
@@ -87,7 +96,7 @@ def list_doubts(group: Group) -> Iterator[str]:
                 yield (
                     f"The scores of {judge.named} are unreliable: nothing shows that it "
                     "agrees with people more than chance would "
-                    f"({_show_kappa(found)}, n {found.compared:,})."
+                    f"({_show_kappa(found)}, n {found.share.n:,})."
                 )
         elif len(said) >= _ENOUGH and len(set(said)) == 1 and said[0] is not None:
             yield (
@@ -140,8 +149,11 @@ def _judge_rows(judge: _Judge, by_rule: Sequence[str]) -> Iterator[Row]:
         (judge.judged, [record.item["id"] for record in judge.judged], "question"),
     ):
         bias = length_bias([one.answer for one in records], judge.scores(records), group)
-        what = f"verdict for twice the length, by {among}, points"
-        yield from _sway(what, who, f"answers with the same {among}", bias)
+        if bias is not None:
+            what = f"verdict for twice the length, by {among}, points"
+            none = bias.low <= 0 <= bias.high
+            told = "the interval holds 0: no bias shown" if none else "0 would be fair"
+            yield _row(what, who, bias, f"answers with the same {among}; {told}", signed=True)
 
 
 def _preference_rows(group: Group) -> Iterator[Row]:
@@ -151,13 +163,16 @@ def _preference_rows(group: Group) -> Iterator[Row]:
         forth = [pair.forth.score for _, pair in own]
         back = [pair.back.score for _, pair in own]
         yield _count_readable("readable preferences, %", model, [*forth, *back])
-        found = position_bias(forth, back)
-        if found is not None:
-            same = "the same preference in both orders, %"
-            yield _row(same, model, found.consistent, "pairs with both readable")
-            if found.first is not None:
-                fair = "50 would be fair; 'neither' is left out"
-                yield _row("preferences for the first answer, %", model, found.first, fair)
+        read = [(a, b) for a, b in zip(forth, back, strict=True) if None not in (a, b)]
+        single = [score for pair in read for score in pair if score != NEITHER]
+        if read:
+            same = wilson_interval(sum(sum(pair) == 1 for pair in read), len(read))  # type: ignore[arg-type]
+            what = "the same preference in both orders, %"
+            yield _row(what, model, same, "pairs with both readable")
+        if single:
+            first = wilson_interval(single.count(1), len(single))
+            fair = "50 would be fair; 'neither' is left out"
+            yield _row("preferences for the first answer, %", model, first, fair)
 
 
 def _compare_judges(one: _Judge, other: _Judge) -> Iterator[Row]:
@@ -194,13 +209,6 @@ def _show_kappa(found: Agreement) -> str:
     return f"kappa {kappa.mean:.2f} [{kappa.low:.2f}, {kappa.high:.2f}]"
 
 
-def _sway(what: str, who: str, among: str, found: LengthBias | None) -> Iterator[Row]:
-    if found is not None:
-        none = found.slope.low <= 0 <= found.slope.high
-        told = "the interval holds 0: no bias shown" if none else "0 would be fair"
-        yield _row(what, who, found.slope, f"{among}; {told}", signed=True)
-
-
 def _count_readable(what: str, who: str, said: Scores) -> Row:
     unread = list(said).count(None)
     return _row(what, who, wilson_interval(len(said) - unread, len(said)), f"{unread} unreadable")
@@ -209,3 +217,92 @@ def _count_readable(what: str, who: str, said: Scores) -> Row:
 def _row(what: str, who: str, found: Interval, beside: str, *, signed: bool = False) -> Row:
     cell = interval_cell(found, signed=signed)
     return Cell(who), Cell(what), cell, Cell(beside)
+
+
+# Measures
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """``share`` is of the compared verdicts that are the same. ``kappa`` is None if it says
+    nothing: where there are other verdicts than 0 and 1, or both sides say the same of all.
+    ``one_higher`` is the share of those that differ in which the first is the higher."""
+
+    share: Interval
+    kappa: Interval | None
+    one_higher: float | None
+
+
+def agreement(one: Scores, other: Scores, *, tolerance: float = 0.0) -> Agreement | None:
+    """Compare verdicts on the same answers; None if none can be compared.
+
+    ``tolerance`` is how far graded verdicts (HGMem's) may lie apart and count as the same.
+    """
+    pairs = [(a, b) for a, b in zip(one, other, strict=True) if a is not None and b is not None]
+    if not pairs:
+        return None
+    left, right = np.array(pairs, dtype=np.float64).T
+    same = np.abs(left - right) <= tolerance + 1e-9
+    apart = left[~same] > right[~same]
+    return Agreement(
+        share=wilson_interval(int(same.sum()), len(pairs)),
+        kappa=_kappa(left, right),
+        one_higher=float(apart.mean()) if apart.size else None,
+    )
+
+
+def repeat_agreement(repeats: Sequence[Scores]) -> Interval | None:
+    """Average over the answers how often two of an answer's verdicts agree.
+
+    ``repeats`` has one list of verdicts a repeat. Answers with fewer than two verdicts that could
+    be read say nothing; None if that is all of them.
+    """
+    shares = []
+    for verdicts in zip(*repeats, strict=True):
+        known = [verdict for verdict in verdicts if verdict is not None]
+        if len(known) > 1:
+            pairs = list(combinations(known, 2))
+            shares.append(sum(a == b for a, b in pairs) / len(pairs))
+    return mean_interval(shares) if shares else None
+
+
+def length_bias(
+    answers: Sequence[str], verdicts: Scores, groups: Sequence[object]
+) -> Interval | None:
+    """By how much a verdict rises where an answer has twice as many words; 0 is fair.
+
+    Good answers may be longer for good reason, so verdicts are compared within ``groups`` alone:
+    what people said, or the question where several methods answer it. None if in no group the
+    length differs, and where all verdicts are the same.
+    """
+    by_group: dict[object, list[tuple[float, float]]] = {}
+    for answer, verdict, group in zip(answers, verdicts, groups, strict=True):
+        if verdict is not None:
+            words = max(1, len(answer.split()))
+            by_group.setdefault(group, []).append((float(np.log2(words)), verdict))
+    tables = [np.array(rows) for rows in by_group.values()]
+    centred = [table - table.mean(axis=0) for table in tables if np.ptp(table[:, 0]) > 0]
+    if not centred or len({*verdicts} - {None}) == 1:
+        return None
+    length, score = np.concatenate(centred).T
+    return resample_interval(partial(_slope, length, score), len(length))
+
+
+def _slope(length: Floats, score: Floats, drawn: Indices) -> float:
+    spread = float((length[drawn] ** 2).sum())
+    return float((length[drawn] * score[drawn]).sum()) / spread if spread else 0.0
+
+
+def _kappa(left: Floats, right: Floats) -> Interval | None:
+    both = np.concatenate([left, right])
+    if not np.isin(both, (0.0, 1.0)).all() or np.ptp(both) == 0:
+        return None
+    return resample_interval(partial(_cohen_kappa, left, right), len(left))
+
+
+def _cohen_kappa(left: Floats, right: Floats, drawn: Indices) -> float:
+    """Cohen's kappa of a resample; 1 if both sides say one thing throughout, which is agreement."""
+    one, other = left[drawn], right[drawn]
+    seen = float((one == other).mean())
+    luck = float(one.mean() * other.mean() + (1 - one.mean()) * (1 - other.mean()))
+    return (seen - luck) / (1 - luck) if luck < 1 else 1.0

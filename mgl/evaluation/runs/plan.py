@@ -11,7 +11,7 @@ memory that has it, ``LABEL.option=value`` of one, and of a generated benchmark 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,6 @@ from mgl.errors import InputError, UsageError
 from mgl.evaluation.judges.judging import JUDGES
 from mgl.evaluation.judges.panel import read_labelled
 from mgl.evaluation.records import Record
-from mgl.evaluation.runs.leaks import check_leaks, find_adapters
 from mgl.evaluation.runs.manifest import (
     Arguments,
     DatasetFacts,
@@ -39,8 +38,10 @@ from mgl.evaluation.scorers.registry import find_scorers
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.base import MemoryKind
 from mgl.memories.options import configure, read_settings
-from mgl.models.adapters import Adapter
+from mgl.models.adapters import Adapter, find_adapter, hash_question, list_adapters
 from mgl.models.shipped import home
+
+_MOST_NAMED = 5  # sources
 
 
 @dataclass(frozen=True)
@@ -292,15 +293,6 @@ def _assign_settings(
     return {label: dict(sorted(own.items())) for label, own in given.items()}
 
 
-def _find_adapters(models: Mapping[str, ModelFacts], methods: Sequence[Method]) -> list[Adapter]:
-    tools = {
-        name
-        for facts in models.values()
-        for name in (facts.embedder, facts.reranker, facts.adapter)
-    }
-    return find_adapters(tools, methods, home())
-
-
 def _check_sources(benchmark: Benchmark, methods: Sequence[Method]) -> None:
     """UsageError for a memory of conversations on a benchmark of documents."""
     for method in methods if benchmark.reads == "document" else ():
@@ -353,3 +345,62 @@ def _check_official(judged_by: Sequence[JudgedBy], items: Sequence[Item]) -> Non
                 hint=f"put {JUDGES[one.judge].source} there, or judge by the benchmark's own: "
                 "--judge PROFILE",
             )
+
+
+# What models were trained on
+
+
+def _find_adapters(models: Mapping[str, ModelFacts], methods: Sequence[Method]) -> list[Adapter]:
+    tools = {
+        name
+        for facts in models.values()
+        for name in (facts.embedder, facts.reranker, facts.adapter)
+    }
+    return find_adapters(tools, methods, home())
+
+
+def find_adapters(
+    models: Collection[str | None], methods: Iterable[Method], home: Path
+) -> list[Adapter]:
+    """Find the adapters among some models, and those that the options of methods name."""
+    options = (value for method in methods for value in method.settings.values())
+    names = {*models, *(value for value in options if isinstance(value, str))}
+    return [find_adapter(name, home) for name in list_adapters(home) if name in names]
+
+
+def check_leaks(
+    adapters: Iterable[Adapter], items: Sequence[Item], dataset: Dataset, *, allow: bool = False
+) -> tuple[str, ...]:
+    """Say which items an adapter learnt from, by its manifest, or was adapted to: one that was
+    trained on a source's text without its questions may be measured there.
+
+    UsageError for one that learnt from an item's question or source, unless that is allowed.
+    """
+    notes = []
+    for adapter in adapters:
+        manifest = adapter.manifest
+        asked, known = frozenset(manifest.questions), frozenset(manifest.sources)
+        adapted = frozenset(manifest.adapted_to)
+        ids = {item.source: "" for item in items}
+        if known or adapted:
+            ids = {name: dataset.sources[name]().id for name in ids}
+        learnt = {name for name, id in ids.items() if id in known}
+        learnt |= {one.source for one in items if hash_question(one.question.text) in asked}
+        if learnt and not allow:
+            raise UsageError(
+                f"{adapter.name} was trained on {_list_names(learnt)}, which this run measures",
+                hint="measure other sources, or --allow-leak, which marks the results",
+            )
+        if learnt:
+            notes.append(
+                f"{adapter.identity} was trained on {_list_names(learnt)}: its scores are no test"
+            )
+        if own := {name for name, id in ids.items() if id in adapted}:
+            notes.append(f"{adapter.identity} was adapted to the text of {_list_names(own)}")
+    return tuple(notes)
+
+
+def _list_names(sources: Iterable[str]) -> str:
+    names = sorted(sources)
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"{', '.join(names[:_MOST_NAMED])}{more}"

@@ -8,16 +8,13 @@ more) and is computed from an item and an answer alone, so a record is enough to
 If an item cannot have it (no gold answer, nothing cited) it is left out. If the reply does not
 answer it is None: missing, neither right nor wrong. The best over several gold answers counts.
 
-An aggregate is a function of sums over units: a pair of claims, say, or an answer.
-
-    >>> AGGREGATES["pair_accuracy"].compute(answers).mean                 # doctest: +SKIP
-    0.25
+An aggregate is a score of many answers together, such as whether all of a dialogue are right.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -86,37 +83,12 @@ class Scored(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Units:
-    """What an aggregate adds up: for each unit its key, which other methods share, its source and
-    its row of numbers, which are NaN where it could not be read."""
-
-    keys: tuple[str, ...]
-    sources: tuple[str, ...]
-    rows: NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
 class Aggregate:
-    """``units`` are of all items of a method, None if none of them can have the score; ``value``
-    is of the sum of their rows."""
+    """A score of a method's answers together. ``compute`` gives it with its interval over what
+    could be read, None if no item can have it; without ``compute`` it is a report's own."""
 
-    name: str
-    units: Callable[[Sequence[Scored]], Units | None]
-    value: Callable[[NDArray[np.float64]], float]
     about: str
-
-    def compute(self, answers: Sequence[Scored]) -> Interval | None:
-        """Compute it with its interval over all units that could be read."""
-        units = self.units(answers)
-        known = [] if units is None else np.flatnonzero(~np.isnan(units.rows).any(axis=1)).tolist()
-        if units is None or not known:
-            return None
-        rows, sources = units.rows[known], [units.sources[place] for place in known]
-        if self.value is _ratio and (rows[:, 1] == 1).all():
-            return mean_interval(rows[:, 0].tolist(), sources)
-        return resample_interval(
-            lambda drawn: self.value(rows[drawn].sum(axis=0)), len(rows), sources
-        )
+    compute: Callable[[Sequence[Scored]], Interval | None] | None = None
 
 
 def find_scorers(names: Iterable[str]) -> tuple[Scorer, ...]:
@@ -345,72 +317,43 @@ SCORERS: Final[Mapping[str, Scorer]] = {scorer.name: scorer for scorer in _list_
 # Scores of many answers together
 
 
-def _units(found: Sequence[tuple[str, str, Sequence[float]]]) -> Units | None:
-    """Units of (key, source, row)."""
-    if not found:
-        return None
-    keys, sources, rows = zip(*found, strict=True)
-    return Units(keys, sources, np.array(rows, dtype=np.float64))
-
-
-def _ratio(sums: NDArray[np.float64]) -> float:
-    return float(sums[0] / sums[1])
-
-
-def _pairs(answers: Sequence[Scored]) -> Units | None:
-    """A pair is right if both claims are judged right, wrong if one is judged wrong or failed."""
-    pairs: dict[tuple[str, str], dict[bool, bool | None]] = defaultdict(dict)
-    for each in answers:
-        label = _gold_verdict(each.item)
-        if each.item.pair and label is not None:
-            said = None if each.record.failed else find_verdict(each.record.answer)
-            unread = not each.record.failed and said is None
-            pairs[each.item.pair, each.item.source][label] = None if unread else said is label
-    rows = []
-    for (name, source), pair in pairs.items():
-        if len(pair) == 2:
-            known = np.nan if None in pair.values() and False not in pair.values() else 1.0
-            rows.append((name, source, (float(all(pair.values())) * known, known)))
-    return _units(rows)
-
-
-def _dialogues(answers: Sequence[Scored]) -> Units | None:
+def _score_dialogues(answers: Sequence[Scored]) -> Interval | None:
     """A dialogue is right if every question about it is; a failed answer is wrong."""
-    right: dict[str, bool] = {}
+    right: dict[str, float] = {}
     for item, record in answers:
         if (score := _told_or_unsaid(item, record)) is not None:
-            is_right = score == 1 and not record.failed
-            right[item.source] = right.get(item.source, True) and is_right
-    return _units([(name, name, (float(all_right), 1.0)) for name, all_right in right.items()])
+            own = 0.0 if record.failed else score
+            right[item.source] = min(own, right.get(item.source, 1.0))
+    return mean_interval([*right.values()]) if right else None
 
 
-def _labels(answers: Sequence[Scored]) -> Units | None:
-    """For each label of the golds: how often it is wanted, said, and both."""
+def _score_labels(answers: Sequence[Scored]) -> Interval | None:
+    """The mean F1 of the labels of the golds, 0 for a label with none right."""
     asked = [(gold, each) for each in answers if (gold := gold_label(each.item)) is not None]
     names = sorted({gold for gold, _ in asked})
-    rows = []
-    for gold, each in asked:
-        said = find_label(each.record.answer, each.item.choices)
-        row = [(gold == name, said == name, gold == said == name) for name in names]
-        missing = 1.0 if each.record.failed or said is not None else np.nan
-        counts = np.array(row, dtype=np.float64).T.reshape(-1)
-        rows.append((each.item.id, each.item.source, list(counts * missing)))
-    return _units(rows)
+    rows, sources = [], []
+    for gold, (item, record) in asked:
+        said = find_label(record.answer, item.choices)
+        if record.failed or said is not None:
+            rows.append([(gold == name, said == name, gold == said == name) for name in names])
+            sources.append(item.source)
+    if not rows:
+        return None
+    table = np.array(rows, dtype=np.float64)
+
+    def average(drawn: NDArray[np.int64]) -> float:
+        wanted, said, both = table[drawn].sum(axis=0).T
+        return float(np.mean(2 * both / np.maximum(wanted + said, 1)))
+
+    return resample_interval(average, len(rows), sources)
 
 
-def _mean_f1(sums: NDArray[np.float64]) -> float:
-    """The mean F1 of the labels, 0 for a label with none right."""
-    wanted, said, both = np.split(sums, 3)
-    return float(np.mean(2 * both / np.maximum(wanted + said, 1)))
-
+PAIRS: Final = "pair_accuracy"
 
 AGGREGATES: Final[Mapping[str, Aggregate]] = {
-    aggregate.name: aggregate
-    for aggregate in (
-        Aggregate("pair_accuracy", _pairs, _ratio, "NoCha: pairs with both claims judged right"),
-        Aggregate(
-            "dialogues_right", _dialogues, _ratio, "recall-chat: dialogues with every answer right"
-        ),
-        Aggregate("macro_f1", _labels, _mean_f1, "Prelude: the mean F1 of the labels of the golds"),
-    )
+    PAIRS: Aggregate("NoCha: pairs with both claims judged right"),
+    "dialogues_right": Aggregate(
+        "recall-chat: dialogues with every answer right", _score_dialogues
+    ),
+    "macro_f1": Aggregate("Prelude: the mean F1 of the labels of the golds", _score_labels),
 }

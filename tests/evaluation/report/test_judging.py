@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import pytest
+
 from mgl.evaluation.records import LABELLED, PEOPLE, PairRecord, Record, VerdictRecord
 from mgl.evaluation.report.cells import Cell, Table
-from mgl.evaluation.report.judging import judge_table, list_doubts
+from mgl.evaluation.report.judging import (
+    Agreement,
+    agreement,
+    judge_table,
+    length_bias,
+    list_doubts,
+    repeat_agreement,
+)
 from mgl.evaluation.report.runs import group_runs, read_run
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import JudgedBy, Manifest
@@ -202,3 +211,79 @@ def test_a_judging_model_is_asked_in_both_orders(tmp_path: Path) -> None:
     assert (read.text, read.beside.endswith("n 8")) == ("87.5", True)
     first, _ = row(found, MODEL, "preferences for the first answer, %")
     assert (first.text, first.beside.endswith("n 5")) == ("60.0", True)
+
+
+# Measures by hand
+
+
+def tabulate(both: int, one: int, other: int, neither: int) -> tuple[list[float], list[float]]:
+    """Verdicts of two sides: so often both say 1, the first alone, the second alone, neither."""
+    left = [1.0] * both + [1.0] * one + [0.0] * other + [0.0] * neither
+    right = [1.0] * both + [0.0] * one + [1.0] * other + [0.0] * neither
+    return left, right
+
+
+def compared(one: Scores, other: Scores, tolerance: float = 0.0) -> Agreement:
+    found = agreement(one, other, tolerance=tolerance)
+    assert found is not None
+    return found
+
+
+def test_kappa_by_hand() -> None:
+    """35 of 50 are the same, and luck alone gives 1/2 · 3/5 + 1/2 · 2/5 = 1/2."""
+    found = compared(*tabulate(20, 5, 10, 15))
+    assert found.share.mean == pytest.approx(35 / 50)
+    assert found.kappa is not None
+    assert found.kappa.mean == pytest.approx((0.7 - 0.5) / (1 - 0.5))
+    assert found.kappa.low < 0.4 < found.kappa.high
+    assert found.one_higher == pytest.approx(5 / 15)
+    lucky = compared(*tabulate(9, 1, 0, 0))
+    assert lucky.kappa is not None
+    assert (lucky.share.mean, lucky.kappa.mean) == (pytest.approx(0.9), pytest.approx(0))
+    same = compared(*tabulate(9, 0, 0, 0))
+    assert (same.share.mean, same.kappa, same.one_higher) == (1, None, None)
+
+
+def test_what_could_not_be_read_is_compared_with_nothing() -> None:
+    found = compared([1, 0, None, None], [1, None, 0, None])
+    assert (found.share.n, found.share.mean) == (1, 1)
+    assert agreement([None], [1]) is agreement([], []) is None
+    one, other = [0.75, 0.5, 0.2], [0.8, 0.9, 0.2]
+    assert compared(one, other).share.mean == pytest.approx(1 / 3)
+    near = compared(one, other, tolerance=0.05)
+    assert (near.share.mean, near.kappa) == (pytest.approx(2 / 3), None)
+
+
+def test_two_of_an_answers_verdicts_agree_so_often() -> None:
+    """Three verdicts a, a, b agree in one of three pairs; four answers, one of them unread."""
+    found = repeat_agreement([[1, 1, None, 0], [1, 1, None, None], [1, 0, 1, 0]])
+    assert found is not None
+    assert (found.mean, found.n) == (pytest.approx((1 + 1 / 3 + 1) / 3), 3)
+    assert repeat_agreement([[1, 0]]) is repeat_agreement([]) is None
+
+
+def test_length_bias_is_what_a_verdict_rises_with_each_doubling_within_a_group() -> None:
+    found = length_bias(["w " * 2**n for n in range(4)], [0, 0.25, 0.5, 0.75], "aaaa")
+    assert found is not None
+    assert found.mean == pytest.approx(0.25)
+    answers, said = ["w " * n for n in (2, 4, 8, 16)], [0.0, 0.0, 1.0, 1.0]
+    alone, within = length_bias(answers, said, "aaaa"), length_bias(answers, said, said)
+    assert alone is not None
+    assert within is not None
+    assert (alone.mean > 0.3, within.mean) == (True, 0), "good answers may be longer"
+
+
+@pytest.mark.parametrize(
+    ("answers", "said", "groups"),
+    [
+        (["a b", "c d"], [1, 0], "aa"),
+        (["a", "c d"], [1, 0], "ab"),
+        (["a", "c d"], [None, None], "aa"),
+        (["a", "c d", "e"], [1, 1, None], "aaa"),
+        ([], [], ""),
+    ],
+)
+def test_where_no_length_differs_nothing_is_said(
+    answers: list[str], said: list[float | None], groups: str
+) -> None:
+    assert length_bias(answers, said, groups) is None

@@ -23,9 +23,10 @@ def item(*golds: str, **fields: Any) -> Item:
     return Item("q", "s", Question("What?"), golds, **fields)
 
 
-def aggregated(names: list[str], answers: list[Scored]) -> dict[str, Interval]:
-    found = {name: AGGREGATES[name].compute(answers) for name in names if name in AGGREGATES}
-    return {name: value for name, value in found.items() if value is not None}
+def macro_f1(answers: list[Scored]) -> Interval | None:
+    compute = AGGREGATES["macro_f1"].compute
+    assert compute is not None
+    return compute(answers)
 
 
 def category(number: int) -> dict[str, str]:
@@ -183,15 +184,6 @@ def answered(items: list[Item], replies: list[str | None]) -> list[Scored]:
     ]
 
 
-def test_a_pair_counts_where_both_claims_are_right() -> None:
-    """A claim that could not be read leaves its pair missing, unless the other was wrong."""
-    said = (("TRUE", "FALSE"), ("TRUE", "TRUE"), ("FALSE", "?"), ("TRUE", None), ("TRUE", "?"))
-    items = [item(gold, pair=f"p{n}") for n in range(len(said)) for gold in ("TRUE", "FALSE")]
-    answers = answered(items, [reply for pair in said for reply in pair])
-    interval = aggregated(["pair_accuracy", "f1_squad"], answers)["pair_accuracy"]
-    assert (interval.mean, interval.n) == (1 / 4, 4)
-
-
 def test_macro_f1_by_hand() -> None:
     """Consistent: 2 hit of 3 said and 2 wanted; Contradict: 1 of 1 said and 3 wanted."""
     told: list[tuple[str, str | None]] = [
@@ -203,18 +195,13 @@ def test_macro_f1_by_hand() -> None:
         ("Contradict", None),
     ]
     items = [item(gold, choices=LABELS) for gold, _ in told]
-    interval = aggregated(["macro_f1"], answered(items, [reply for _, reply in told]))["macro_f1"]
+    interval = macro_f1(answered(items, [reply for _, reply in told]))
+    assert interval is not None
     assert interval.mean == pytest.approx((2 * 2 / (3 + 2) + 2 * 1 / (1 + 3)) / 2)
     assert interval.n == 5
     assert interval.low < interval.mean < interval.high
-
-
-def test_one_label_said_of_all_is_worth_half_of_its_f1() -> None:
     items = [item(gold, choices=LABELS) for gold in ("Consistent",) * 6 + ("Contradict",) * 2]
-    answers = answered(items, ["Consistent"] * 8)
-    assert aggregated(["macro_f1"], answers)["macro_f1"].mean == pytest.approx(2 * 6 / (8 + 6) / 2)
-
-
-def test_items_of_another_kind_have_no_aggregate() -> None:
-    assert aggregated(["macro_f1", "pair_accuracy"], answered([item("x")], ["x"])) == {}
-    assert aggregated(["macro_f1", "pair_accuracy"], []) == {}
+    one_label_of_all = macro_f1(answered(items, ["Consistent"] * 8))
+    assert one_label_of_all is not None
+    assert one_label_of_all.mean == pytest.approx(2 * 6 / (8 + 6) / 2)
+    assert macro_f1(answered([item("x")], ["x"])) is macro_f1([]) is None
