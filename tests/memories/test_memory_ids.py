@@ -72,7 +72,6 @@ SELDOM = {
     "hgmem.subquery_json",
     "llm.repair",
     "mnemis.describe_category",
-    "mnemis.describe_categories",
     "mnemis.same_entities",
 }
 """Prompts that a memory writes with where something calls for it, which these builds do not."""

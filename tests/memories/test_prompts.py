@@ -93,7 +93,6 @@ KINDS = {
             "ANSWER": "1c17c48956fbacb5",
             "CHOICE_ANSWER": "89d19778bc698206",
             "DESCRIBE": "efdbacd5c9c7e85f",
-            "DESCRIBE_SEVERAL": "4e5a25ec8ddde4aa",
             "FACTS": "fb467287e7f1e4c2",
             "MORE_FACTS": "8432925d06e62cc1",
             "MORE_NAMES": "e07389f5fca84b52",

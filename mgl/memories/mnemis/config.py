@@ -22,9 +22,8 @@ class MnemisConfig(TalkConfig):
     alone. ``hierarchy`` says what becomes of the categories when the base graph grows: they are
     built anew (``rebuild``, §2.2) or taken further (``incremental``, ours).
     ``grouping`` says what decides which nodes a category holds: the ``model``, for a batch in one
-    reply (Appendix E), or ``likeness``, by embeddings, the model naming each group (ours).
-    ``describing`` says what a category is described by: the ``model``'s summary and tags (§2.2), or
-    the names of its ``children`` (ours).
+    reply (Appendix E), which then describes each (§2.2), or ``likeness``, by embeddings: the model
+    names each group, which is described by the names of its children (ours).
     ``selecting`` is how System-2 asks: with the prompt of Appendix E as ``printed``, or for the
     ``names`` of some nodes, the most helpful first (ours).
     ``routes`` and ``kinds`` are the rows of Table 4: System-1 similarity search, System-2 global
@@ -40,7 +39,6 @@ class MnemisConfig(TalkConfig):
         "extraction": "terms",
         "reflect": False,
         "grouping": "likeness",
-        "describing": "children",
         "selecting": "names",
     }
     READING: ClassVar[frozenset[str]] = frozenset(
@@ -56,7 +54,6 @@ class MnemisConfig(TalkConfig):
         5, ge=1, description="layers of categories, at most (§2.2); the number is ours"
     )
     grouping: Literal["model", "likeness"] = "model"
-    describing: Literal["model", "children"] = "model"
     hierarchy: Literal["rebuild", "incremental"] = "rebuild"
     routes: Literal["both", "system1", "system2"] = "both"
     kinds: Literal["all", "rag", "graph"] = "all"

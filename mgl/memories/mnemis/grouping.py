@@ -112,16 +112,15 @@ async def _sort(
 ) -> None:
     """Use what a reply says of a batch; one that breaks rules is asked for again, once."""
     names, known = [node.name for node in nodes], forming.offered
-    free = {index for index, node in enumerate(nodes) if node.id in forming.placed}
     used, groups = first, _groups(first)
     kept, refused = repair_groups(groups, names, known)
-    if problems := find_violations(groups, names, known, config.compression, free):
+    if problems := find_violations(groups, names, known, config.compression):
         reason = REPAIR.render(reason="\n".join(problems))
         messages = [*messages, Message("assistant", first.text), Message("user", reason)]
         second = await _propose_groups(llm, messages, nodes, config, "categorise_again")
         if second.reply is not None:
             again, refused_again = repair_groups(_groups(second), names, known)
-            left, still_left = (find_left_over(each, names, free) for each in (kept, again))
+            left, still_left = (find_left_over(each, names) for each in (kept, again))
             if len(still_left) <= len(left):
                 used, kept, refused = second, again, refused_again
     for group, why in refused:

@@ -12,19 +12,18 @@ built from the entities upwards, layer by layer. Why that stopped:
     failed        no reply about the next layer could be used: the next build tries again
 
 An update (ours) puts new entities into the categories of layer 1, or into new ones, by the same
-prompt; what is new in a layer is put into the next in the same way. Where a batch has room, nodes
-that merged with none so far are offered again. A category is described again when its children have
-become half as many again (2, 3, 4, 6, 9, 13 …), so the number of its descriptions grows with the
-logarithm of its size. Over time nodes gather that merge with none, since existing categories are
-not regrouped: ``needs_rebuild`` says when they are too many.
+prompt; what is new in a layer is put into the next in the same way. A category is described again
+when its children have become half as many again (2, 3, 4, 6, 9, 13 …), so the number of its
+descriptions grows with the logarithm of its size. Over time nodes gather that merge with none,
+since existing categories are not regrouped: ``needs_rebuild`` says when they are too many.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, Field, create_model
+from pydantic import Field
 
 from mgl.llm.base import LLM
 from mgl.llm.concurrency import for_each
@@ -35,9 +34,9 @@ from mgl.memories.mnemis import grouping
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import FAILED, Describe, DropHierarchy, EditDraft, FinishHierarchy
 from mgl.memories.mnemis.entities import SUMMARY_CHARS, SUMMARY_TOKENS
-from mgl.memories.mnemis.layers import Forming, carry_out, is_first_person, is_speaker
-from mgl.memories.mnemis.prompts import DESCRIBE, DESCRIBE_SEVERAL
-from mgl.memories.mnemis.reading import clip, in_batches
+from mgl.memories.mnemis.layers import Forming, carry_out, is_speaker
+from mgl.memories.mnemis.prompts import DESCRIBE
+from mgl.memories.mnemis.reading import clip
 from mgl.memories.mnemis.state import Category, Node, State
 from mgl.memories.propose import Proposal, StrictReply, propose
 from mgl.prompt import one_line
@@ -45,11 +44,8 @@ from mgl.prompt import one_line
 DRIFT: Final = 0.3
 """Share of entities in no category that asks for a rebuild; ours."""
 
-TOGETHER: Final = 6
-"""Categories that an update describes in one call."""
-
-CHILDREN, FEWER_CHILDREN, TAGS, AT_ONCE = 30, 12, 5, 32
-"""Children shown of one category and of several, tags of one, and calls at once."""
+CHILDREN, TAGS, AT_ONCE = 30, 5, 32
+"""Children shown of a category, its tags, and calls at once."""
 
 Stopped = Literal["no_entities", "too_few", "one_node", "layer_limit", "compression", "failed"]
 
@@ -104,11 +100,10 @@ async def update_hierarchy(tools: Tools, draft: EditDraft, config: MnemisConfig)
     would make it so are refused, and their nodes promoted. Raises what ``propose`` raises.
     """
     for layer in range(1, draft.state.top + 1):
-        fresh, alone = _find_unplaced(draft.state, layer)
-        if not fresh:
+        fresh = _find_unplaced(draft.state, layer)
+        if all(map(is_speaker, fresh)):
             break
-        room = -len(fresh) % grouping.BATCH
-        forming = Forming(draft.state, layer, fresh, alone[max(0, len(alone) - room) :])
+        forming = Forming(draft.state, layer, fresh)
         await _form(tools, draft, forming, config)
         plan = forming.settle(config.compression)
         if layer > 1 and plan.size > len(draft.state.layer(layer - 1)):
@@ -116,7 +111,7 @@ async def update_hierarchy(tools: Tools, draft: EditDraft, config: MnemisConfig)
         before = draft.state
         changed = carry_out(plan, draft, layer)
         outgrown = [each for each in changed if _has_outgrown(each, before, draft.state)]
-        await describe_categories(tools, draft, outgrown, config, together=TOGETHER)
+        await describe_categories(tools, draft, outgrown, config)
 
 
 async def describe_stale(tools: Tools, draft: EditDraft, config: MnemisConfig) -> None:
@@ -126,18 +121,18 @@ async def describe_stale(tools: Tools, draft: EditDraft, config: MnemisConfig) -
     """
     for layer in range(1, draft.state.top + 1):
         ids = [category.id for category in _find_stale(draft.state, layer, config)]
-        await describe_categories(tools, draft, ids, config, together=TOGETHER)
+        await describe_categories(tools, draft, ids, config)
 
 
 def count_stale_calls(state: State, config: MnemisConfig) -> int:
     """Return how many model calls ``describe_stale`` takes."""
     layers = (_find_stale(state, layer, config) for layer in range(1, state.top + 1))
-    return sum(len(in_batches(_find_asked(own, config), TOGETHER)) for own in layers)
+    return sum(len(_find_asked(own, config)) for own in layers)
 
 
 def _find_asked(categories: Sequence[Category], config: MnemisConfig) -> list[Category]:
-    """Return those that a model describes."""
-    if config.describing == "children":
+    """Return those that a model describes; what likeness grouped, none does."""
+    if config.grouping == "likeness":
         return []
     return [category for category in categories if not category.is_promotion]
 
@@ -200,50 +195,35 @@ def _has_outgrown(identity: str, before: State, after: State) -> bool:
     return len(after.categories[identity].children) >= size
 
 
-def _find_unplaced(state: State, layer: int) -> tuple[list[Node], list[Node]]:
-    """Return the nodes below a layer that are in no category, and those in a promotion alone."""
-    held: set[str] = set()
-    alone: set[str] = set()
-    for category in state.categories_of(layer):
-        (alone if category.is_promotion else held).update(category.children)
-    below = state.layer(layer - 1)
-    fresh = [node for node in below if node.id not in held and node.id not in alone]
-    is_skipped = all(map(is_speaker, fresh))
-    return (
-        [] if is_skipped else fresh,
-        [n for n in below if n.id in alone and n.id not in held and not is_first_person(n.name)],
-    )
+def _find_unplaced(state: State, layer: int) -> list[Node]:
+    """Return the nodes below a layer that are in no category of it."""
+    held = {child for category in state.categories_of(layer) for child in category.children}
+    return [node for node in state.layer(layer - 1) if node.id not in held]
 
 
 # Describing
 
 
 async def describe_categories(
-    tools: Tools,
-    draft: EditDraft,
-    ids: Sequence[str],
-    config: MnemisConfig,
-    *,
-    together: int = 1,
+    tools: Tools, draft: EditDraft, ids: Sequence[str], config: MnemisConfig
 ) -> None:
-    """Describe categories of one layer, ``together`` so many in a call.
+    """Describe categories of one layer.
 
-    A promotion is described as its child is, and where code describes, another category is by the
-    names of its children, without a call. A category whose reply cannot be used keeps what was said
-    of it. Raises what ``propose`` raises.
+    A promotion is described as its child is, and what likeness grouped by the names of its
+    children, without a call. A category whose reply cannot be used keeps what was said of it.
+    Raises what ``propose`` raises.
     """
-    state, llm = draft.state, tools.llm
-    proposals: dict[str, Proposal[Any]] = {}
+    state = draft.state
+    proposals: dict[str, Proposal[_Described]] = {}
     categories = [state.categories[identity] for identity in ids]
     asked = _find_asked(categories, config)
 
-    async def work(some: Sequence[Category]) -> None:
-        made = await _propose_descriptions(llm, state, some, config)
-        proposals.update({category.id: made for category in some})
-        layer = f"descriptions of layer {some[0].layer}"
+    async def work(category: Category) -> None:
+        proposals[category.id] = await _propose_description(tools.llm, state, category, config)
+        layer = f"descriptions of layer {category.layer}"
         tools.observer.progress(layer, len(proposals), len(asked))
 
-    await for_each(in_batches(asked, together), work, at_once=AT_ONCE)
+    await for_each(asked, work, at_once=AT_ONCE)
     for category in categories:
         if category.is_promotion:
             child = state.node(category.children[0])
@@ -258,39 +238,24 @@ async def describe_categories(
         if proposal.reply is None:
             draft.fail(proposal.stage, f"{category.id}: {proposal.problem}")
             continue
-        said = getattr(proposal.reply, category.id, proposal.reply)
-        tags = tuple(dict.fromkeys(filter(None, map(one_line, said.tags))))
-        edit = Describe(category.id, one_line(said.summary), tags)
+        tags = tuple(dict.fromkeys(filter(None, map(one_line, proposal.reply.tags))))
+        edit = Describe(category.id, one_line(proposal.reply.summary), tags)
         draft.put(edit, call_key=proposal.call_key)
 
 
-async def _propose_descriptions(
-    llm: LLM, state: State, some: Sequence[Category], config: MnemisConfig
-) -> Proposal[Any]:
-    """Ask for the description of one category, or of several, each under its id."""
-    most = CHILDREN if len(some) == 1 else FEWER_CHILDREN
-    own = [_list_children(state, category, most) for category in some]
-    budget = SUMMARY_TOKENS * len(some)
-    fit = iter(await fit_texts(llm, [line for lines in own for line in lines], reserve=budget))
-    nodes = ["\n".join(next(fit) for _ in lines) for lines in own]
-    schema: type[BaseModel] = _Described
-    if len(some) == 1:
-        prompt = DESCRIBE.render(name=one_line(some[0].name), nodes=nodes[0])
-    else:
-        blocks = "\n\n".join(
-            f"{one.id}, {one_line(one.name)}. Its nodes:\n{of}"
-            for one, of in zip(some, nodes, strict=True)
-        )
-        prompt = DESCRIBE_SEVERAL.render(categories=blocks)
-        fields: Any = {category.id: (_Described, ...) for category in some}
-        schema = create_model("described", __base__=StrictReply, **fields)
-    sampling = config.sampling(budget)
-    return await propose(llm, prompt, schema, sampling=sampling, stage="describe_category")
+async def _propose_description(
+    llm: LLM, state: State, category: Category, config: MnemisConfig
+) -> Proposal[_Described]:
+    lines = _list_children(state, category)
+    nodes = "\n".join(await fit_texts(llm, lines, reserve=SUMMARY_TOKENS))
+    prompt = DESCRIBE.render(name=one_line(category.name), nodes=nodes)
+    sampling = config.sampling(SUMMARY_TOKENS)
+    return await propose(llm, prompt, _Described, sampling=sampling, stage="describe_category")
 
 
-def _list_children(state: State, category: Category, most: int) -> list[str]:
+def _list_children(state: State, category: Category) -> list[str]:
     """Return a line for each child; of many children, as many of the first as of the last."""
     nodes = [state.node(child) for child in category.children]
-    if len(nodes) > most:
-        nodes = [*nodes[: most // 2], *nodes[-most // 2 :]]
+    if len(nodes) > CHILDREN:
+        nodes = [*nodes[: CHILDREN // 2], *nodes[-CHILDREN // 2 :]]
     return [one_line(f"- {node.name} [{', '.join(node.tags)}]: {node.summary}") for node in nodes]

@@ -70,12 +70,11 @@ def find_violations(
     names: Sequence[str],
     known: Collection[str],
     least: int,
-    free: Collection[int] = (),
 ) -> list[str]:
     """Return what breaks a rule in a reply about nodes of these ``names``, a sentence each.
 
     ``known`` are the keys of existing categories, which may take a single node more; a new one has
-    ``least`` nodes, or one alone. ``free`` nodes may be left out.
+    ``least`` nodes, or one alone.
     """
     merged = _merge_names(groups)
     return [
@@ -84,7 +83,7 @@ def find_violations(
         *_check_sizes([group for group in merged if group.key not in known], least),
         *(
             [f"{_list(missing)} are in no category."]
-            if (missing := find_left_over(merged, names, free))
+            if (missing := find_left_over(merged, names))
             else []
         ),
     ]
@@ -127,11 +126,9 @@ def _check_speakers(
         yield f'{_list(missing)} must be in "{SPEAKER}".'
 
 
-def find_left_over(
-    groups: Sequence[Group], names: Sequence[str], free: Collection[int] = ()
-) -> tuple[int, ...]:
-    """Return the indexes of nodes in no category, but for first persons and those ``free``."""
-    held = {index for group in groups for index in group.indexes} | set(free)
+def find_left_over(groups: Sequence[Group], names: Sequence[str]) -> tuple[int, ...]:
+    """Return the indexes of nodes in no category, but for first persons."""
+    held = {index for group in groups for index in group.indexes}
     return tuple(
         index for index, name in enumerate(names) if index not in held and not is_first_person(name)
     )
@@ -233,20 +230,16 @@ class Plan:
 
 
 class Forming:
-    """The categories of a layer, existing ones and those to come, over ``fresh`` nodes below.
+    """The categories of a layer, existing ones and those to come, over ``nodes`` below.
 
-    Some nodes that have a place are offered ``again``. Promotions are not offered for more
-    children; one that a reply names gets them all the same. ``asked`` and ``failed`` count replies.
+    Promotions are not offered for more children; one that a reply names gets them all the same.
+    ``asked`` and ``failed`` count replies.
     """
 
-    def __init__(
-        self, state: State, layer: int, fresh: Sequence[Node], again: Sequence[Node] = ()
-    ) -> None:
+    def __init__(self, state: State, layer: int, nodes: Sequence[Node]) -> None:
         self.layer = layer
         self.existing = state.categories_of(layer)
-        self.fresh = fresh
-        self.nodes = [*fresh, *again]
-        self.placed = {node.id for node in again}
+        self.nodes = nodes
         self.asked = self.failed = 0
         self._drafts: dict[str, CategoryDraft] = {}
         self._offered: dict[str, set[str]] = {}
@@ -316,7 +309,7 @@ class Forming:
                 kept[key] = draft
         covered = {child for draft in kept.values() for child in draft.added}
         promoted: list[tuple[Node, str]] = []
-        for node in self.fresh:
+        for node in self.nodes:
             if node.id in covered or is_speaker(node):
                 continue
             key = entity_key(node.name)

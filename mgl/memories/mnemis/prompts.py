@@ -331,22 +331,6 @@ Its nodes:
     variables=("name", "nodes"),
 )
 
-DESCRIBE_SEVERAL = Prompt(
-    "mnemis.describe_categories",
-    source="ours, as DESCRIBE: several categories in one call",
-    text="""Categories are described, each from the nodes that it holds.
-
-Write for each a summary of one or two sentences that says what its nodes are and what they have \
-in common, with the facts that matter most. Write tags for each: at most 5 descriptors of at most \
-3 words that capture what kind of nodes they are. Say nothing that the nodes do not say.
-
-Answer in JSON, with the id of each category, in their order:
-{"c...": {"summary": "...", "tags": ["...", "..."]}, ...}
-
-{categories}""",
-    variables=("categories",),
-)
-
 NAME_CATEGORY = Prompt(
     "mnemis.name_category",
     source="ours, after the rules of Appendix E",
@@ -420,10 +404,7 @@ def writing_prompts(config: MnemisConfig) -> tuple[Prompt, ...]:
         prompts += [NAMES, SAME_ENTITIES, SUMMARIES, FACTS, SAME_FACTS]
         prompts += [MORE_NAMES, MORE_FACTS] if config.reflect else []
     if config.grouping == "model":
-        prompts += [CATEGORIES_SYSTEM, GUIDANCE, CATEGORIES]
+        prompts += [CATEGORIES_SYSTEM, GUIDANCE, CATEGORIES, DESCRIBE]
     else:
         prompts.append(NAME_CATEGORY)
-    prompts.append(DESCRIBE)
-    if config.hierarchy == "incremental":
-        prompts.append(DESCRIBE_SEVERAL)
     return tuple(prompts)

@@ -46,7 +46,6 @@ _NAME = re.compile(r"\b[A-Z]\w+\b")
 _NUMBERED = re.compile(r"\[(\d+)\] (.*?)(?= \[\d+\] |\n|$)")
 _NODE = re.compile(r"(?m)^(\d+)\. (.*): \[(.*)\]$")
 _EXISTING = re.compile(r"(?m)^- (.*): \[(.*)\]$")
-_SEVERAL = re.compile(r"(?m)^(c\d+), (.*)\. Its nodes:$")
 _LISTED = re.compile(r"(?m)^- (.*?)(?: \(.*\))?$")
 _MOST = re.compile(r"up to (\d+) of them")
 _LAYER = re.compile(r"You are currently at Layer (\d+)")
@@ -140,8 +139,6 @@ class Model(SchemaEngine):
         if stage == "name_category":
             return {"category": f"{_LISTED.findall(first)[0]} kind"}
         if stage == "describe":
-            if several := _SEVERAL.findall(first):
-                return {identity: _about(name) for identity, name in several}
             return _about(first.partition("The category: ")[2].partition("\n")[0])
         if "hierarchical knowledge graph" in first:
             offered = [(name, uuid, self.select(name)) for name, uuid, _ in OFFERED.findall(first)]

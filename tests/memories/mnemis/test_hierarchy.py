@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -285,17 +284,6 @@ async def test_a_promotion_is_not_offered_for_children_but_takes_those_of_its_na
     assert "- Newt 1: [" not in engine.asked[0][1]
     assert tree(after, 1)["Newt 1"] == ["Newt 1", "Salamander"]
     assert [row.op for row in rows] == ["assign", "describe"]
-
-
-async def test_what_merged_with_none_is_offered_again_beside_what_is_new() -> None:
-    state = await built(["Cat 1", "Cat 2", "Newt 1", "Owl 1", "Yak 1"], layers=1)
-    engine = Model()
-    rows, after = await update(state_of(["Newt 2"], state), engine, batch=3)
-    assert re.findall(r"(?m)^\d+\. (.*): \[", engine.asked[0][1]) == ["Newt 2", "Owl 1", "Yak 1"]
-    assert engine.stages() == ["categorise"]
-    rows, after = await update(state_of(["Newt 2"], state), engine)
-    assert tree(after, 1)["Newt kind"] == ["Newt 2", "Newt 1"]
-    assert not [row for row in rows if row.outcome == "repaired"]
 
 
 async def test_a_layer_above_the_first_does_not_outgrow_the_one_below() -> None:
