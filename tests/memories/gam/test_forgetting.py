@@ -5,14 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from mgl.llm.base import Request
 from mgl.llm.fakes import ScriptedEngine
@@ -156,34 +151,6 @@ async def test_merged_topics_are_searched_and_forgotten_as_one(
     await memory.build()
     assert memory.state.topics["t3"].summary == "Ann: a b c\nAnn: g h\nAnn: x y"
     check(memory, store, ordered=False)
-
-
-@settings(
-    max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(data=st.data())
-async def test_merging_keeps_each_turn_in_one_topic(memory_of: Open, data: st.DataObject) -> None:
-    with TemporaryDirectory() as folder, Store.open(Path(folder) / "mgl.sqlite") as store:
-        said = talk(*(["a b", f"word{n}", "c d"] for n in range(4)))
-        memory = memory_of(
-            said, engine(always([])), at=store, partition="session", indicators="rules"
-        )
-        await topics_of(memory)
-        for step in range(5):
-            names = data.draw(st.permutations(sorted(memory.state.topics)))
-            held = [turn for turn in range(12) if turn not in memory.state.forgotten]
-            match data.draw(st.sampled_from("mmmfb")):
-                case "m" if len(names) > 1:
-                    both = {n for name in names[:2] for n in memory.state.topics[name].turns}
-                    await memory.edit(names[0], Change(merge=names[1]))
-                    assert memory.state.topics[names[0]].turns == tuple(sorted(both))
-                case "f" if len(held) > 1:
-                    await memory.forget([said.turns[data.draw(st.sampled_from(held))].id])
-                case _:
-                    await memory.append(Turn(f"new{step}", "Bo", "a b", DAY + timedelta(9), "9"))
-                    await memory.build()
-                    assert memory.state.stale == frozenset()
-            check(memory, store, ordered=False)
 
 
 async def test_what_cannot_be_summarised_anew_is_not_asked_for_again(

@@ -12,7 +12,7 @@ from itertools import count
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mgl.errors import InputError, UsageError
@@ -41,7 +41,6 @@ from tests.leftovers import left
 from tests.memories.mnemis.engine import LABELS, Model, everything, in_pairs, stated
 
 DAY = datetime(2023, 5, 8, 9, 0)
-PLACES = ("Rome", "Detroit", "Lisbon", "Osaka", "Quito")
 
 
 class Reader(Model):
@@ -317,72 +316,6 @@ async def test_a_node_goes_as_it_was_grouped(memory_of: Open, store: Store) -> N
     assert not any("Zanzibar" in text for text in kept)
     assert "Ann (speaker)" in kept
     check(memory, store)
-
-
-@settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(
-    seed=st.integers(0, 100_000),
-    extraction=st.sampled_from(["terms", "model"]),
-    hierarchy=st.sampled_from(["rebuild", "incremental"]),
-    compression=st.sampled_from([2, 3]),
-)
-async def test_after_any_mix_of_turns_builds_and_deletions(
-    tmp_path_factory: pytest.TempPathFactory,
-    memory_of: Open,
-    seed: int,
-    extraction: str,
-    hierarchy: str,
-    compression: int,
-) -> None:
-    draw = random.Random(seed)
-    config = {
-        "extraction": extraction,
-        "hierarchy": hierarchy,
-        "compression": compression,
-    }
-    gone: set[str] = set()
-    with Store.open(tmp_path_factory.mktemp("mix") / "mgl.sqlite") as store:
-        memory = memory_of(Conversation.named("t"), at=store, **config)
-        said: dict[str, tuple[str, str]] = {}
-        for _ in range(draw.randint(4, 14)):
-            there = [each for each in said if said[each][1] not in gone]
-            match draw.choice("aaaaabbfq"):
-                case "f" if there:
-                    ids = draw.sample(there, draw.randint(1, min(3, len(there))))
-                    gone.update(said[each][1] for each in ids)
-                    await memory.forget(ids)
-                    assert left(store.path, gone) == []
-                    check(memory, store)
-                case "b":
-                    await memory.build()
-                case "q" if there:
-                    await memory.answer(Question(f"What of {draw.choice(PLACES)}?"))
-                case _:
-                    number = len(said)
-                    own = "Q" + "".join(draw.choices("bcdfghjklmnp", k=8))
-                    one, two = draw.sample(PLACES, 2)
-                    text = f"I saw {own} in {one}. Then {own} and {two} were far."
-                    said[f"{number}"] = text, own
-                    turn = Turn(f"{number}", draw.choice(["Ann", "Bo"]), text,
-                                DAY + timedelta(days=number), f"{number // 3}")  # fmt: skip
-                    await memory.append(turn)
-        await memory.build()
-        check(memory, store)
-        assert memory.state.stale == frozenset()
-        assert left(store.path, gone) == []
-        kept = [turn for turn in memory.conversation.turns if set(turn.text) != {MASK}]
-        fresh = memory_of(Conversation.from_turns("fresh", kept), at=store, **config)
-        await fresh.build()
-        found, known = names_of(fresh.state), names_of(memory.state)
-        assert found <= known
-        said_once = {name for name in known - found if sum(name in t.line for t in kept) == 1}
-        assert known - found <= (said_once if extraction == "terms" else set())
-
-
-def names_of(state: State) -> set[str]:
-    return {name for entity in state.entities.values() for name in entity.names}
 
 
 @settings(max_examples=100, deadline=None)
