@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,17 +13,19 @@ from hypothesis import strategies as st
 
 from mgl.memories.graph.names import entity_key
 from mgl.memories.mnemis import MnemisConfig, hierarchy
-from mgl.memories.mnemis.edits import VOCABULARY
+from mgl.memories.mnemis.edits import VOCABULARY, Describe, PutCategory, replay
 from mgl.memories.mnemis.grouping import BATCH
-from mgl.memories.mnemis.hierarchy import needs_rebuild
+from mgl.memories.mnemis.hierarchy import describe_categories, needs_rebuild
 from mgl.memories.mnemis.layers import is_first_person
 from mgl.memories.mnemis.state import Category, State
 from mgl.store import EditRecord
 from tests.memories.mnemis.engine import (
     Groups,
     Model,
+    Written,
     build_hierarchy,
     by_first_word,
+    draft_of,
     state_of,
     tools_of,
     update_hierarchy,
@@ -83,13 +86,8 @@ async def test_layers_up_to_one_node() -> None:
     assert engine.stages().count("describe") == 5 + 2 + 1
     assert {row.chunk for row in rows} == {7}
     assert all(row.call_key for row in rows if row.op == "put_category" and not row.reason)
-
-
-async def test_promotions_say_why_and_are_described_as_their_child_without_a_call() -> None:
-    rows, state, _ = await build(ANIMALS, Model())
     fox = next(each for each in state.layer(2) if each.name == "Fox kind")
-    assert fox.tags == ("Fox",)
-    assert fox.summary == "About Fox kind."
+    assert (fox.tags, fox.summary) == (("Fox",), "About Fox kind.")
     assert [row.reason for row in rows if row.outcome == "repaired"] == ["single_child"]
 
 
@@ -341,3 +339,39 @@ async def test_whatever_a_model_says_the_rules_hold_as_it_grows(
             rows, state, _ = await build_hierarchy(tools_of(engine), state, own, 1, 7)
         assert VOCABULARY.replay(rows, before) == state
         check(state, least)
+
+
+# Describing
+
+
+async def describe(state: State, engine: Model, ids: list[str]) -> Written:
+    draft = draft_of(state, 3)
+    await describe_categories(tools_of(engine), draft, ids, config())
+    return draft.rows, draft.state
+
+
+async def test_of_many_children_the_first_and_the_last_are_shown() -> None:
+    state = state_of(f"Thing {n}|kind {n}" for n in range(200))
+    halves = [tuple(f"e{n}" for n in range(first, first + 100)) for first in (1, 101)]
+    puts = [PutCategory(f"c{n}", 1, f"Some {n}", held) for n, held in enumerate(halves, 1)]
+    engine = Model()
+    rows, after = await describe(replay(puts, state), engine, ["c1", "c2"])
+    assert len(engine.asked) == 2
+    lines = re.findall(r"(?m)^- (Thing \d+) \[", engine.asked[0][1])
+    assert lines == [f"Thing {n}" for n in (*range(15), *range(85, 100))]
+    assert [row.payload["id"] for row in rows] == ["c1", "c2"]
+    assert all(each.tags == ("Some",) for each in after.categories.values())
+
+
+async def test_a_promotion_without_anything_said_of_its_child_is_not_described() -> None:
+    state = replay([PutCategory("c1", 1, "Ann", ("e1",))], state_of(["Ann"]))
+    engine = Model()
+    assert await describe(state, engine, ["c1"]) == ([], state)
+    told = replay([Describe("e1", "A painter.", ("person",))], state)
+    rows, after = await describe(told, engine, ["c1"])
+    assert (after.categories["c1"].summary, after.categories["c1"].tags) == (
+        "A painter.",
+        ("person",),
+    )
+    assert [row.call_key for row in rows] == [None]
+    assert engine.asked == []

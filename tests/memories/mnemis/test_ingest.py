@@ -13,10 +13,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mgl.errors import EngineUnavailable
+from mgl.llm.grammar import to_ebnf, to_lark
+from mgl.llm.schemas import compile_schema
 from mgl.memories.mnemis import reading
 from mgl.memories.mnemis.edits import VOCABULARY
-from mgl.memories.mnemis.state import EMPTY, Entity, Fact, State
-from mgl.types import Document
+from mgl.memories.mnemis.entities import (
+    Found,
+    check_name,
+    find_candidates,
+    find_similar_before,
+    is_said,
+)
+from mgl.memories.mnemis.state import EMPTY, Entity, Fact, Mention, State
+from mgl.retrieval.fakes import WordEmbedder
+from mgl.types import Document, Span
 from tests.memories.mnemis.engine import named, reader, sentences, taken_in, talk
 
 TALK = talk(
@@ -94,33 +104,17 @@ async def test_one_speaker_is_never_another() -> None:
     assert not ingestor.prompts("entity_deduplication")
 
 
-async def test_the_first_person_is_who_speaks_and_other_pronouns_are_refused() -> None:
-    told = ["I", "user", "she", "…", "x" * 10_000]
+async def test_the_first_person_is_who_speaks_and_what_is_no_name_is_refused() -> None:
+    told = ["I", "user", "she", "…", "x" * 10_000, "Melbourne"]
     ingestor = reader(entities=[{"entities": told}])
     rows, state = await taken_in(ingestor, talk(("Ann", "Hello. I saw her, she is a user.")))
     assert names(state) == ["Ann"]
     refused = [row.reason for row in rows if row.outcome == "rejected"]
-    assert refused == ["pronoun", "no_name", "name_too_long"]
+    assert refused == ["pronoun", "no_name", "name_too_long", "not_said"]
     assert all(len(str(row.payload)) < 1000 for row in rows)
     unknown = reader(entities=[{"entities": ["I"]}])
     rows, state = await taken_in(unknown, talk(("", "I am here.")))
     assert not state.entities
-
-
-async def test_names_are_cleaned_and_made_up_ones_refused() -> None:
-    told = [
-        "\n“The\nLouvre”",
-        'the "Big" Apple',
-        "Melbourne",
-    ]
-    ingestor = reader(entities=[{"entities": told}])
-    source = talk(("Ann", 'Nice. I saw the Louvre, then the "Big" Apple.'))
-    rows, state = await taken_in(ingestor, source)
-    assert names(state) == ["Ann", "The Louvre", 'the "Big" Apple']
-    assert [row.reason for row in rows if row.outcome == "rejected"] == ["not_said"]
-    assert [row.reason for row in rows if row.outcome == "repaired"] == ["name_cleaned"]
-    stands = state.entities["e3"].mentions[0].span
-    assert source.transcript.quote(stands).startswith("I saw the Louvre")
 
 
 async def test_a_name_stands_in_the_sentence_that_has_most_of_it() -> None:
@@ -262,3 +256,67 @@ async def test_a_long_episode_is_asked_about_part_by_part() -> None:
     assert context.count("Ann saw Bo.") == 20
     assert [number for number, _ in sentences(rest)] == [21, 22, 23, 24, 25]
     assert len(ingestor.prompts("edges")) == 2
+
+
+async def test_the_schemas_of_all_stages_can_be_compiled_for_every_notation() -> None:
+    told = {"entities": ["Rome", 'the "Big" Apple', "Émile"]}
+    turn = ("Ann", 'Émile saw Rome and the "Big" Apple.')
+    again = ("Ann", "Émile left Rome. Rome city is far.")
+    ingestor = reader(entities=[told, {"entities": ["Rome city", "Émile", "Rome"]}])
+    await taken_in(ingestor, talk(turn, again))
+    stages = {stage for stage, _ in ingestor.asked}
+    assert stages >= {"entities", "entity_deduplication", "entity_summaries", "edges"}
+    for request in ingestor.requests:
+        assert request.json_schema is not None
+        node = compile_schema(request.json_schema)
+        assert to_lark(node)
+        assert to_ebnf(node)
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("Ann", Found("Ann")),
+        (" “The\nLouvre” ", Found("The Louvre", repaired="name_cleaned")),
+        ("User", Found("Bo", repaired="speaker")),
+        ("myself", Found("Bo", repaired="speaker")),
+        ("THEY", Found("THEY", rejected="pronoun")),
+        ("  ", Found("", rejected="no_name")),
+        ("🎉", Found("🎉", rejected="no_name")),
+        ("y" * 81, Found("y" * 81, rejected="name_too_long")),
+    ],
+)
+def test_a_name_is_cleaned_or_refused(said: str, kept: Found) -> None:
+    assert check_name(said, "Bo") == kept
+
+
+def test_a_name_is_said_where_a_longer_word_of_it_is() -> None:
+    assert is_said("School of Art", "She paints at a school.")
+    assert not is_said("Bank of Spain", "A cup of tea.")
+    assert is_said("EU", "the eu")
+    assert is_said("東京", "私は東京に行った。")
+
+
+def _entity(number: int, name: str, summary: str = "") -> Entity:
+    return Entity(f"e{number}", (name,), (Mention(0, Span("x", 0, 1)),), summary)
+
+
+async def test_likely_entities_share_words_or_are_like_by_name() -> None:
+    entities = [
+        _entity(1, "Rome"),
+        _entity(2, "Louvre", "A museum in Paris."),
+        _entity(3, "support group"),
+    ]
+    names = ["the groups", "museum", "dog"]
+    assert await find_candidates(WordEmbedder(512), names, entities, 2) == [["e3"], ["e2"], []]
+    assert await find_candidates(WordEmbedder(512), names, [], 2) == [[], [], []]
+    assert await find_candidates(WordEmbedder(512), [], entities, 2) == []
+
+
+async def test_names_before_a_name_may_mean_the_same() -> None:
+    names = ["Rome", "support group", "old Rome", "group"]
+    assert await find_similar_before(WordEmbedder(512), names, 2) == [[], [], [0], [1]]
+    assert await find_similar_before(WordEmbedder(512), ["Rome"], 2) == [[]]

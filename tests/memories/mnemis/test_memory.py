@@ -10,17 +10,21 @@ import pytest
 
 from mgl.errors import UsageError
 from mgl.memories.mnemis import MnemisConfig, reading
+from mgl.memories.mnemis.edits import AddEntity, AddEpisode, Describe, Repeat, replay
+from mgl.memories.mnemis.retrieval import Index
+from mgl.memories.mnemis.state import Episode, Mention
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.types import Conversation, Document, Question
-from tests.memories.mnemis.engine import QUESTION, TURNS, Model, Open, everything, in_pairs, nothing
-
-
-async def test_an_answer_cites_the_turns_that_it_stands_on(memory_of: Open) -> None:
-    answer = await memory_of(engine=Model(in_pairs, everything)).answer(QUESTION)
-    ids = {turn.id for turn in TURNS}
-    assert all(citation.node_id in ids for citation in answer.citations)
-    assert {citation.node_id for citation in answer.citations} <= set(answer.retrieved) <= ids
-    assert any(line.startswith("layer ") for line in answer.trace)
+from tests.memories.mnemis.engine import (
+    QUESTION,
+    TALK,
+    TURNS,
+    Model,
+    Open,
+    everything,
+    in_pairs,
+    nothing,
+)
 
 
 @pytest.mark.parametrize(
@@ -40,6 +44,9 @@ async def test_kinds_that_are_not_wanted_are_not_read(
     assert set(reading.found) == wanted
     budget = {"episodes": 2, "entities": 4, "facts": 4}
     assert all(len(ids) <= budget[kind] for kind, ids in reading.found.items())
+    whole = await memory_of(engine=Model(in_pairs, everything), kinds=kinds, k=50).read(QUESTION)
+    for kind, ids in whole.found.items():
+        assert set(ids) == {*whole.similar[kind], *whole.selected[kind]}
 
 
 async def test_one_route_alone(memory_of: Open) -> None:
@@ -105,17 +112,6 @@ def named_otherwise(embedder: WordEmbedder, dims: int) -> None:
     embedder.model_id, embedder.dims = "fake/other", dims
 
 
-async def test_both_routes_find_what_either_does(memory_of: Open) -> None:
-    engine = Model(in_pairs, everything)
-    both = memory_of(engine=engine, k=50)
-    await both.build()
-    reading = await both.read(QUESTION)
-    assert reading.selection is not None
-    assert set(reading.selection.entities) == set(both.state.entities)
-    for kind, ids in reading.found.items():
-        assert set(ids) == {*reading.similar[kind], *reading.selected[kind]}
-
-
 @pytest.mark.parametrize("hierarchy", ["rebuild", "incremental"])
 async def test_the_hierarchy_follows_what_is_added(memory_of: Open, hierarchy: str) -> None:
     memory = memory_of(Conversation.named("grows"), hierarchy=hierarchy)
@@ -166,6 +162,9 @@ async def test_the_view_has_categories_over_entities(memory_of: Open) -> None:
 async def test_an_answer_carries_the_paths_to_what_was_read(memory_of: Open) -> None:
     memory = memory_of(engine=Model(in_pairs, everything), k=50)
     answer = await memory.answer(QUESTION)
+    cited = {citation.node_id for citation in answer.citations}
+    assert cited
+    assert cited <= set(answer.retrieved) <= {turn.id for turn in TURNS}
     assert {path[-1] for path in answer.paths} == set(memory.state.entities)
     for path in answer.paths:
         assert len(path) == memory.state.top + 1
@@ -195,3 +194,25 @@ async def test_orders_of_episodes_are_fused(memory_of: Open) -> None:
     assert set(reading.found["episodes"][:2]) & {"2", "3"}
     selected = memory_of(engine=engine, routes="system2", kinds="rag", **options)
     assert set((await selected.read(question)).found["episodes"]) == {"2", "3"}
+
+
+async def test_an_index_that_grows_finds_what_one_that_is_built_at_once_does() -> None:
+    names = ("ferry", "ring", "museum")
+    at = Mention(0, TALK.span(0))
+    edits = [
+        *(AddEpisode(Episode(number, TALK.span(number), (number,))) for number in range(2)),
+        *(AddEntity(f"e{n}", name, at) for n, name in enumerate(names, 1)),
+        Describe("e1", "A boat to Rome.", ("boat",)),
+        Describe("e3", "Lost at sea.", ()),
+        Repeat("e2", at, "gold ring"),
+    ]
+    states = [replay(edits[:count]) for count in range(len(edits) + 1)]
+    growing, whole = Index(WordEmbedder()), Index(WordEmbedder())
+    for state in states:
+        growing.update(state, TALK)
+    whole.update(states[-1], TALK)
+    for query in ("boat", "lost ring", "museum"):
+        vector = await whole.embed(query)
+        for kind in ("episodes", "entities"):
+            found = growing.search(kind, query, vector, 9)
+            assert found == whole.search(kind, query, vector, 9)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from mgl.memories.mnemis.edits import (
-    VOCABULARY,
     AddEntity,
     AddEpisode,
     AddFact,
@@ -109,27 +107,3 @@ def test_a_prefix_stays_as_it_was_while_its_list_grows() -> None:
     assert (prefix == (1, 2, 3), hash(prefix)) == (True, hash((1, 2, 3)))
     with pytest.raises(IndexError):
         prefix[3]
-
-
-SPAN = Span("talk", 3, 9)
-MENTION = Mention(0, SPAN)
-EDITS: list[Edit] = [
-    AddEpisode(Episode(0, SPAN, (1, 2), datetime(2023, 5, 8, 13, 56, tzinfo=UTC))),
-    AddEntity("e1", "Ann", MENTION),
-    Repeat("e1", MENTION, "Annie"),
-    Describe("e1", "Ann paints.", ("person", "painter")),
-    AddFact("f1", "e1", "e2", "Ann met Bo.", MENTION, datetime(2023, 5, 1), None),
-    Close("f1", datetime(2023, 6, 1)),
-    PutCategory("c1", 1, "People", ("e1", "e2")),
-    Assign("c1", "e3"),
-    DropHierarchy(),
-]
-
-
-@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: type(edit).__name__)
-def test_an_edit_comes_back_from_its_row(edit: Edit) -> None:
-    row = VOCABULARY.record(4, edit)
-    stored = json.loads(json.dumps(row.payload))
-    assert row.outcome == "applied"
-    assert VOCABULARY.edit(row) == edit
-    assert VOCABULARY.edit(type(row)(row.chunk, row.op, stored, row.outcome)) == edit
