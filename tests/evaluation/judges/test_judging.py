@@ -20,20 +20,14 @@ from mgl.types import Question
 
 COLOURS = ("the blue one", "the red one")
 OFFICIAL = "Q: {question} A: {gold} M: {answer}"
+YES = json.dumps({"reason": "Both name it.", "correct": True})
+NO = json.dumps({"reason": "It does not say.", "correct": False})
 CITED = ({"quote": "Ann is in Rome.", "verbatim": True},)
 
 
 def item(*golds: str, **fields: Any) -> Item:
     fields = {"id": "q1", **fields}
     return Item(source="s", question=Question("Where did Ann go?"), golds=golds, **fields)
-
-
-def yes() -> str:
-    return json.dumps({"reason": "Both name it.", "correct": True})
-
-
-def no() -> str:
-    return json.dumps({"reason": "It does not say.", "correct": False})
 
 
 def make_record(text: str, **fields: Any) -> Record:
@@ -56,13 +50,13 @@ def begins_as(text: str, prompt: Prompt) -> bool:
 
 @pytest.mark.parametrize("name", ["correctness", "entailment", "locomo", "moviechat"])
 async def test_a_yes_and_a_no(name: str) -> None:
-    right, (asked,) = await judged(name, item("Rome", "the city of Rome"), "To Rome.", yes())
+    right, (asked,) = await judged(name, item("Rome", "the city of Rome"), "To Rome.", YES)
     assert (right.score, right.reason) == (1.0, "Both name it.")
     assert json.loads(right.reply) == {"reason": "Both name it.", "correct": True}
     assert begins_as(asked, JUDGES[name].prompts[0])
     for part in ("Where did Ann go?", "Rome\nor: the city of Rome", "To Rome."):
         assert part in asked
-    wrong, _ = await judged(name, item("Rome"), "To Bern.", no())
+    wrong, _ = await judged(name, item("Rome"), "To Bern.", NO)
     assert wrong.score == 0.0
 
 
@@ -83,13 +77,10 @@ async def test_what_has_nothing_to_judge_by_is_not_judged(name: str) -> None:
     assert verdict.reason
 
 
-async def test_a_prompt_that_does_not_fit_is_no_verdict() -> None:
+async def test_a_prompt_that_does_not_fit_is_no_verdict_and_a_refusal_is_not_hidden() -> None:
     verdict, asked = await judged("correctness", item("Rome"), "word " * 900, context=1000)
     assert (verdict.score, asked) == (None, [])
     assert "context" in verdict.reason
-
-
-async def test_an_engine_that_refuses_is_not_hidden() -> None:
     with pytest.raises(EngineRejected):
         await judged("correctness", item("Rome"), "Rome")
 
@@ -120,17 +111,15 @@ async def test_mindgraphs_choice_is_letter_against_letter(said: str, score: floa
 
 
 @pytest.mark.parametrize("name", ["hgmem_comprehensiveness", "hgmem_diversity"])
-@pytest.mark.parametrize(("level", "score"), [(4, 75), (3, 65), (1, 100), (2, 20)])
-async def test_hgmems_score_is_what_is_given_whatever_its_level(
-    name: str, level: int, score: int
-) -> None:
+async def test_hgmems_score_is_what_is_given_whatever_its_level(name: str) -> None:
     of = item(passage="Ann went to Rome by train.")
-    reply = json.dumps({"level": level, "score": score, "explanation": "Most of it."})
-    verdict, (asked,) = await judged(name, of, "By train.", reply)
-    assert (verdict.score, verdict.reason) == (score / 100, "Most of it.")
     given = {"paragraph": of.passage, "question": of.question.text, "response": "By train."}
     printed = JUDGES[name].prompts[0].render(**given)
-    assert asked == printed + prompts.EVALUATION_AS_JSON.text
+    for level, score in ((4, 75), (3, 65), (1, 100), (2, 20)):
+        reply = json.dumps({"level": level, "score": score, "explanation": "Most of it."})
+        verdict, (asked,) = await judged(name, of, "By train.", reply)
+        assert (verdict.score, verdict.reason) == (score / 100, "Most of it.")
+        assert asked == printed + prompts.EVALUATION_AS_JSON.text
 
 
 @pytest.mark.parametrize(
@@ -158,7 +147,7 @@ async def test_mem0s_own_prompt_gives_a_label(label: str, score: float) -> None:
 
 @pytest.mark.parametrize("told", [{"labels": {"category": "5"}}, {"category": "5"}])
 async def test_locomos_adversarial_questions_want_an_abstention(told: dict[str, Any]) -> None:
-    verdict, (asked,) = await judged("locomo", item("a trap", **told), "Not mentioned.", yes())
+    verdict, (asked,) = await judged("locomo", item("a trap", **told), "Not mentioned.", YES)
     assert verdict.score == 1.0
     assert begins_as(asked, prompts.ABSTENTION)
     assert "a trap" not in asked
@@ -176,14 +165,14 @@ async def test_locomos_adversarial_questions_want_an_abstention(told: dict[str, 
     ],
 )
 async def test_each_type_of_longmemeval_has_its_template(category: str, prompt: Prompt) -> None:
-    verdict, (asked,) = await judged("longmemeval", item("18", category=category), "19", yes())
+    verdict, (asked,) = await judged("longmemeval", item("18", category=category), "19", YES)
     assert verdict.score == 1.0
     assert asked == prompt.render(question="Where did Ann go?", gold="18", answer="19")
 
 
 async def test_longmemevals_ids_in_abs_want_an_abstention_and_other_types_are_none() -> None:
     of = item("She never told.", id="q7_abs", category="temporal-reasoning")
-    _, (asked,) = await judged("longmemeval", of, "It is not known.", yes())
+    _, (asked,) = await judged("longmemeval", of, "It is not known.", YES)
     assert begins_as(asked, prompts.ABSTENTION)
     assert "Why it cannot be answered: She never told." in asked
     verdict, asked_ = await judged("longmemeval", item("x", category="other"), "x")
@@ -218,12 +207,9 @@ async def test_the_preferred_place_is_the_score(of: Item, place: str, score: flo
 
 
 async def test_prose_is_no_preference_and_without_anything_to_judge_by_nothing_is_asked() -> None:
-    client = Client(ScriptedEngine(["The first."] * 5), MemoryCallLog())
-    assert (
-        await prefer(client, item(passage="x"), make_record("a"), make_record("b"))
-    ).score is None
-    engine = ScriptedEngine([])
-    verdict = await prefer(
-        Client(engine, MemoryCallLog()), item(), make_record("a"), make_record("b")
-    )
-    assert (verdict.score, engine.requests) == (None, [])
+    engine = ScriptedEngine(["The first."] * 5)
+    client, two = Client(engine, MemoryCallLog()), (make_record("a"), make_record("b"))
+    for of in (item(passage="x"), item()):
+        verdict = await prefer(client, of, *two)
+        assert verdict.score is None
+    assert all("Passage: x" in request.messages[0].content for request in engine.requests)

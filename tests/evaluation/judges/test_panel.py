@@ -20,19 +20,14 @@ names = st.sampled_from(["entailment", "correctness", "mindgraph"])
 models = st.sampled_from(["a", "b", "c"])
 
 
-def test_one_judge_is_known_by_its_name_alone_and_without_one_nothing_is_asked() -> None:
-    (seat,) = seat_panel([("entailment", "a")])
-    assert (seat.key, seat.judge, seat.model) == ("entailment", "entailment", "a")
-    assert seat.sampling == JUDGING
-    assert seat_panel([], repeats=3) == ()
-
-
-def test_repeats_are_warm_and_far_enough_apart_for_what_is_drawn_anew() -> None:
+def test_one_judge_is_known_by_its_name_alone_and_its_repeats_are_warm_and_far_apart() -> None:
     first, *again = seat_panel([("entailment", "a")], repeats=3)
-    assert first.sampling.temperature == 0
-    assert all(seat.sampling.temperature > 0 for seat in again)
+    assert (first.key, first.judge, first.model) == ("entailment", "entailment", "a")
+    assert first.sampling == JUDGING
+    assert first.sampling.temperature == 0 < min(seat.sampling.temperature for seat in again)
     seeds = sorted(seat.sampling.seed for seat in (first, *again))
-    assert min(b - a for a, b in pairwise(seeds)) > 10
+    assert min(b - a for a, b in pairwise(seeds)) > 10, "an unusable reply is drawn anew"
+    assert seat_panel([], repeats=3) == ()
 
 
 @given(st.lists(st.tuples(names, models), min_size=1, max_size=6, unique=True), st.integers(0, 3))
@@ -75,11 +70,13 @@ def test_a_line_that_is_none_is_named(tmp_path: Path, line: str) -> None:
     with pytest.raises(InputError) as caught:
         read_labelled(path)
     assert "line 2" in caught.value.message
+    path.write_text("")
+    with pytest.raises(InputError):
+        read_labelled(path)
 
 
-@pytest.mark.parametrize("rows", [[], [{**ROW, "id": "a"}, {**ROW, "id": "a", "answer": "Bern"}]])
-def test_no_answers_and_two_of_one_id_are_refused(tmp_path: Path, rows: object) -> None:
+def test_two_answers_of_one_id_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "labels.json"
-    path.write_text(json.dumps(rows))
+    path.write_text(json.dumps([{**ROW, "id": "a"}, {**ROW, "id": "a", "answer": "Bern"}]))
     with pytest.raises(InputError):
         read_labelled(path)

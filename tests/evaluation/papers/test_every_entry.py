@@ -27,30 +27,28 @@ from mgl.retrieval.fakes import WordReranker
 from tests.evaluation.small_data import WRITERS
 from tests.evaluation.trial import MODEL, Trial
 
-APART: dict[str, Any] = {"name": "", "embedder": None, "reranker": None, "methods": ()}
-RUNS = {
-    repr(
-        [run.model_copy(update=APART), [(one.memory, one.settings) for one in run.methods]]
-    ): pytest.param(run, id=f"{suite.name}-{entry.id}-{run.name or run.benchmark}")
-    for suite in load_suites().values()
-    for entry in suite.entries
-    for run in entry.runs
-}
-"""Each once: retrieval models, which are made up here, tell no two apart."""
+
+def list_runs() -> Iterator[Any]:
+    """Each run once (retrieval models, which are made up here, tell no two apart), and whether it
+    differs from earlier ones in settings alone."""
+    apart: dict[str, Any] = {"name": "", "embedder": None, "reranker": None, "methods": ()}
+    known: set[str] = set()
+    seen: defaultdict[str, set[str]] = defaultdict(set)
+    for suite in load_suites().values():
+        for entry in suite.entries:
+            for run in entry.runs:
+                methods = [(one.memory, one.settings) for one in run.methods]
+                key = repr([run.model_copy(update=apart), methods])
+                memories = {method.memory for method in run.methods}
+                if key not in known:
+                    id = f"{suite.name}-{entry.id}-{run.name or run.benchmark}"
+                    yield pytest.param(run, memories <= seen[run.benchmark], id=id)
+                known.add(key)
+                seen[run.benchmark] |= memories
+
 
 ITEMS = 2
 PEER = "peer:"  # needs an environment of its own; tests/peers runs one
-
-
-def mark_repeated() -> Iterator[Any]:
-    """The runs, those slow that differ from earlier ones in settings alone."""
-    seen: defaultdict[str, set[str]] = defaultdict(set)
-    for each in RUNS.values():
-        run: Run = each.values[0]
-        memories = {method.memory for method in run.methods}
-        marks = [pytest.mark.slow] if memories <= seen[run.benchmark] else []
-        seen[run.benchmark] |= memories
-        yield pytest.param(run, id=each.id, marks=marks)
 
 
 @pytest.fixture
@@ -77,29 +75,24 @@ def keep_ours(run: Run) -> Run:
 
 
 @pytest.mark.usefixtures("embeds_words")
-@pytest.mark.parametrize("run", RUNS.values())
-def test_names_settings_data_and_scorers_of_a_run_go_together(
-    run: Run, trial: Trial, tmp_path: Path
-) -> None:
-    run = keep_ours(run)
-    planned = plan(run, trial, tmp_path / "data").manifest
-    assert [method.settings for method in planned.methods] == [one.settings for one in run.methods]
-    assert planned.headline == run.compared_by
-
-
-@pytest.mark.usefixtures("embeds_words")
-@pytest.mark.parametrize("run", [*mark_repeated()])
+@pytest.mark.parametrize(("run", "is_repeated"), [*list_runs()])
 def test_a_run_of_a_suite_goes_from_its_data_to_its_scores(
-    run: Run, trial: Trial, tmp_path: Path
+    run: Run, is_repeated: bool, trial: Trial, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    run = keep_ours(run)
-    out = tmp_path / "run"
+    """A repeated one is planned alone, but with ``--nightly``."""
+    ours = tuple(one for one in run.methods if not one.memory.startswith(PEER))
+    run = run.model_copy(update={"methods": ours})
     planned = plan(run, trial, tmp_path / "data")
-    manifest = start_run(planned, out, Execution(trial.open, trial.observer))
+    assert [one.settings for one in planned.manifest.methods] == [one.settings for one in ours]
+    assert planned.manifest.headline == run.compared_by
+    if is_repeated and not request.config.getoption("nightly"):
+        return
 
+    out = tmp_path / "run"
+    manifest = start_run(planned, out, Execution(trial.open, trial.observer))
     assert Manifest.read(out) == manifest
     records = RunFolder(out).log.answers
-    labels = [method.label for method in run.methods]
+    labels = [method.label for method in ours]
     assert {method for method, *_ in records} == set(labels)
     assert len(records) == ITEMS * len(labels)
     assert any(record.outcome != "failed" for record in records.values())
@@ -107,7 +100,6 @@ def test_a_run_of_a_suite_goes_from_its_data_to_its_scores(
         assert record.outcome != "failed" or "no valid reply" in record.reason, record.reason
         assert record.outcome == "failed" or set(manifest.judges) <= record.verdicts.keys()
     assert tuple(seat.judge for seat in manifest.panel) == run.judges
-    assert manifest.headline == run.compared_by
     (chapter,) = make_report([read_run(out)], with_plots=False)
     assert run.compared_by in chapter.headline.replace(" ", "_")
 

@@ -49,7 +49,7 @@ def written(folder: Path, text: str, name: str = "paper") -> Path:
     return folder
 
 
-def test_every_table_and_figure_of_the_four_papers_is_there() -> None:
+def test_every_table_and_figure_is_there_and_says_where_or_why_it_has_no_numbers() -> None:
     ids = {name: [table.id for table in paper.tables] for name, paper in PAPERS.items()}
     assert ids.keys() == {"gam", "hgmem", "mindgraph", "mnemis"}
     numbers = {"gam": (10, 6), "hgmem": (6, 10), "mindgraph": (2, 4), "mnemis": (9, 5)}
@@ -57,9 +57,6 @@ def test_every_table_and_figure_of_the_four_papers_is_there() -> None:
         expected = {f"table{one}" for one in range(1, tables + 1)}
         expected |= {f"figure{one}" for one in range(1, figures + 1)}
         assert set(ids[name]) - {"section4.1", "section5.4"} == expected
-
-
-def test_printed_tables_say_where_and_others_say_why() -> None:
     for paper in PAPERS.values():
         for table in paper.tables:
             assert (table.printed == "none") == (not table.groups)
@@ -118,29 +115,30 @@ def test_a_file_that_is_not_valid_is_refused(tmp_path: Path, old: str, new: str)
         load_references(written(tmp_path, VALID.replace(old, new)))
 
 
-@pytest.mark.parametrize(("paper", "table"), TABLES)
-def test_averages_are_over_what_the_entry_says(paper: Paper, table: Table) -> None:
+def test_averages_are_over_what_the_entry_says() -> None:
     """Of each row that has all categories: the average is within rounding of its rule, except in
     rows that a note names."""
-    checked = 0
-    for group, name, line in lines(table):
-        texts = line.split()
-        for ours in {column.ours for column in table.columns if column.ours}:
-            own = [i for i, column in enumerate(table.columns) if column.ours == ours]
-            parts = [i for i in own if table.columns[i].part]
-            whole = [i for i in own if not table.columns[i].part]
-            if len(parts) < 3 or len(whole) != 1 or EMPTY in texts:
-                continue
-            values = [float(texts[i]) for i in parts]
-            weights = [table.columns[i].n or 1 for i in parts]
-            if (group.averaging or table.averaging) == "categories":
-                weights = [1] * len(parts)
-            mean = sum(v * w for v, w in zip(values, weights, strict=True)) / sum(weights)
-            if not any(excepted(note, name) for note in table.notes):
-                assert mean == pytest.approx(float(texts[whole[0]]), abs=0.11), name
-            checked += 1
-    if table.id in ("table1", "table6") and paper.name in ("gam", "mnemis"):
-        assert checked
+    checked = set()
+    for paper, table in (each.values for each in TABLES):
+        for group, name, line in lines(table):
+            texts = line.split()
+            for ours in {column.ours for column in table.columns if column.ours}:
+                own = [i for i, column in enumerate(table.columns) if column.ours == ours]
+                parts = [i for i in own if table.columns[i].part]
+                whole = [i for i in own if not table.columns[i].part]
+                if len(parts) < 3 or len(whole) != 1 or EMPTY in texts:
+                    continue
+                checked.add((paper.name, table.id))
+                if any(excepted(note, name) for note in table.notes):
+                    continue
+                weights = [table.columns[i].n or 1 for i in parts]
+                if (group.averaging or table.averaging) == "categories":
+                    weights = [1] * len(parts)
+                values = [float(texts[i]) for i in parts]
+                mean = sum(v * w for v, w in zip(values, weights, strict=True)) / sum(weights)
+                place = paper.name, table.id, name
+                assert mean == pytest.approx(float(texts[whole[0]]), abs=0.11), place
+    assert checked >= {(name, id) for name in ("gam", "mnemis") for id in ("table1", "table6")}
 
 
 def excepted(note: str, name: str) -> bool:

@@ -10,27 +10,18 @@ import pytest
 from mgl import registry
 from mgl.errors import InputError, UsageError
 from mgl.evaluation.judges.judging import JUDGES
-from mgl.evaluation.papers.outlook import build_arguments, smaller_limit
+from mgl.evaluation.papers.outlook import average_chunks, build_arguments, smaller_limit
 from mgl.evaluation.papers.references import load_references
-from mgl.evaluation.papers.suites import Entry, Run, Suite, find_entry, load_suites
-from mgl.evaluation.runs.manifest import Arguments
+from mgl.evaluation.papers.suites import find_entry, load_suites
+from mgl.evaluation.records import Record, RunLog
 from mgl.evaluation.runs.plan import list_methods
 from mgl.memories.options import read_settings
 from mgl.models.profiles import load_profiles
 
 SUITES = load_suites()
 PAPERS = load_references()
-ENTRIES = [
-    pytest.param(suite, one, id=f"{suite.name}-{one.id}")
-    for suite in SUITES.values()
-    for one in suite.entries
-]
-RUNS = [
-    pytest.param(run, id=f"{suite.name}-{one.id}-{run.name or run.benchmark}")
-    for suite in SUITES.values()
-    for one in suite.entries
-    for run in one.runs
-]
+ENTRIES = [(suite, one) for suite in SUITES.values() for one in suite.entries]
+RUNS = [(f"{suite.name}/{one.id}", run) for suite, one in ENTRIES for run in one.runs]
 VALID = """\
 name: {name}
 entries:
@@ -58,23 +49,17 @@ def written(folder: Path, text: str, name: str = "paper") -> Path:
     return folder
 
 
-def test_every_table_and_figure_that_has_numbers_is_an_entry() -> None:
+def test_every_row_of_every_table_is_made_or_left_out_with_a_reason() -> None:
     for name, paper in PAPERS.items():
         assert [one.id for one in SUITES[name].entries] == [table.id for table in paper.tables]
-
-
-@pytest.mark.parametrize(("suite", "one"), ENTRIES)
-def test_every_row_of_the_paper_is_made_or_left_out_with_a_reason(suite: Suite, one: Entry) -> None:
-    if one.not_made is not None or one.read_off is not None:
-        return
-    rows = {cell.method for cell in PAPERS[suite.name].cells(one.id)}
-    made = {method.row for run in suite.made_by(one).runs for method in run.methods if method.row}
-    left = {row for part in one.left_out for row in part.rows}
-    assert rows - made == left
-    assert one.same_as is not None or made <= rows
-
-
-def test_what_a_figure_draws_and_is_not_made_is_said() -> None:
+    for suite, one in ENTRIES:
+        if one.not_made is None and one.read_off is None:
+            rows = {cell.method for cell in PAPERS[suite.name].cells(one.id)}
+            methods = [method for run in suite.made_by(one).runs for method in run.methods]
+            made = {method.row for method in methods if method.row}
+            left = {row for part in one.left_out for row in part.rows}
+            assert rows - made == left, one.id
+            assert one.same_as is not None or made <= rows, one.id
     assert any("LightRAG" in note for note in SUITES["hgmem"].entry("figure3").notes)
 
 
@@ -91,57 +76,44 @@ def test_mnemis_is_judged_as_in_the_paper_and_by_another_judge_if_one_is_named()
         runs[0].judged_by("nobody")
 
 
-@pytest.mark.parametrize(("suite", "one"), ENTRIES)
-def test_names_are_unique_and_models_are_profiles_that_ship(suite: Suite, one: Entry) -> None:
+def test_names_are_unique_and_models_are_profiles_that_ship() -> None:
     shipped = load_profiles()
-    assert one.not_made or one.about
-    assert suite.made_by(one).runs or one.not_made
-    for names in (
-        [run.name for run in one.runs],
-        *([method.label for method in run.methods] for run in one.runs),
-    ):
-        assert len(set(names)) == len(names)
-    for run in one.runs:
+    for suite, one in ENTRIES:
+        assert one.not_made or (one.about and suite.made_by(one).runs)
+        assert len({run.name for run in one.runs}) == len(one.runs)
+        assert all(shipped[name].task == "generate" for name in one.models)
+    for place, run in RUNS:
+        assert len({method.label for method in run.methods}) == len(run.methods), place
         for name, task in ((run.embedder, "embed"), (run.reranker, "rerank")):
-            assert name is None or shipped[name.partition(":")[0]].task == task
-    for name in one.models:
-        assert shipped[name].task == "generate"
+            assert name is None or shipped[name.partition(":")[0]].task == task, place
 
 
-@pytest.mark.parametrize("run", RUNS)
-def test_the_settings_of_a_method_are_options_of_its_memory(run: Run) -> None:
+def test_the_settings_of_a_method_are_options_of_its_memory() -> None:
     """As the runner reads them: by label, from text."""
     here = set(registry.names("memory"))
-    known = [method for method in run.methods if method.memory in here]
-    arguments = of_some(run, [method.label for method in known])
-    given = read_settings(arguments.settings)
-    compared = list_methods(arguments.memories, given, {"a-model": "paper"})
-    assert [(one.label, one.memory) for one in compared] == [
-        (method.label, method.memory) for method in known
-    ]
-    for one, method in zip(compared, known, strict=True):
-        assert one.settings == method.settings
-    assert len({repr(sorted(one.config.items())) + one.memory for one in compared}) == len(known)
+    for place, run in RUNS:
+        known = tuple(method for method in run.methods if method.memory in here)
+        own = run.model_copy(update={"methods": known})
+        arguments = build_arguments(own, Path("data"), ("a-model",))
+        given = read_settings(arguments.settings)
+        found = list_methods(arguments.memories, given, {"a-model": "paper"})
+        assert [(one.label, one.memory, one.settings) for one in found] == [
+            (method.label, method.memory, method.settings) for method in known
+        ], place
+        assert len({repr((one.memory, sorted(one.config.items()))) for one in found}) == len(known)
 
 
-def of_some(run: Run, labels: list[str]) -> Arguments:
-    kept = tuple(method for method in run.methods if method.label in labels)
-    return build_arguments(run.model_copy(update={"methods": kept}), Path("data"), ("a-model",))
-
-
-@pytest.mark.parametrize("run", RUNS)
-def test_what_is_measured_is_what_the_benchmark_measures(run: Run) -> None:
-    if run.benchmark not in registry.names("benchmark"):
-        pytest.skip(f"no benchmark {run.benchmark} is registered")
-    benchmark: Any = registry.load("benchmark", run.benchmark)
-    assert set(run.scorers) <= set(benchmark.scorers)
-    own = JUDGES.get(benchmark.judge)
-    assert not run.judges or (own and (own.variant_of or own.name) in run.judges)
-    if run.parameters:
-        benchmark.Config.model_validate(run.parameters)
-    for method in run.methods:
-        if method.memory in registry.names("memory") and benchmark.reads == "document":
-            assert registry.load("memory", method.memory).reads != "conversation"
+def test_what_is_measured_is_what_the_benchmark_measures() -> None:
+    for place, run in RUNS:
+        benchmark: Any = registry.load("benchmark", run.benchmark)
+        assert set(run.scorers) <= set(benchmark.scorers), place
+        own = JUDGES.get(benchmark.judge)
+        assert not run.judges or (own and (own.variant_of or own.name) in run.judges), place
+        if run.parameters:
+            benchmark.Config.model_validate(run.parameters)
+        for method in run.methods:
+            if method.memory in registry.names("memory") and benchmark.reads == "document":
+                assert registry.load("memory", method.memory).reads != "conversation", place
 
 
 def test_a_run_asks_the_runner_for_what_it_says(tmp_path: Path) -> None:
@@ -186,3 +158,32 @@ def test_a_suite_that_is_not_valid_is_refused(tmp_path: Path, old: str, new: str
     assert old in VALID
     with pytest.raises(InputError):
         load_suites(written(tmp_path, VALID.replace(old, new)))
+
+
+# One-step baselines read as many chunks as HGMem does on average
+
+
+def test_the_average_is_of_the_chunks_that_answers_read(tmp_path: Path) -> None:
+    log = RunLog(tmp_path / "records.jsonl")
+    read = {"a": ("0-9", "9-20", "20-31"), "b": ("0-9",) * 8, "c": ()}
+    for name, places in read.items():
+        item = {"id": name, "question": {"text": "?"}, "source": "s"}
+        reason = "" if places else "timed out"
+        log.add_answer(Record("hgmem", item, retrieved=places, reason=reason))
+        log.add_answer(Record("naive-rag", item, retrieved=("0-9",)))
+    assert average_chunks(tmp_path) == 6  # of 3 and 8; a failure reads nothing and does not count
+    with pytest.raises(InputError, match="no answers of graphrag"):
+        average_chunks(tmp_path, "graphrag")
+
+
+def test_baselines_of_hgmem_read_so_many_and_the_others_what_they_read() -> None:
+    run = load_suites()["hgmem"].entry("table1").runs[0].reading(14)
+    assert {one.label: one.settings.get(one.reads or "") for one in run.methods} == {
+        "naive-rag": 14,
+        "hipporag": 14,
+        "graphrag": 14,
+        "lightrag": 14,
+        "deep-rag": None,
+        "como-rag": None,
+        "hgmem": None,
+    }

@@ -28,20 +28,16 @@ def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
         read_run(tmp_path)
 
 
-def test_an_unfinished_run_is_said_to_be_one(tmp_path: Path) -> None:
+def test_what_is_missing_or_foreign_is_left_out_and_said(tmp_path: Path) -> None:
     folder = run(tmp_path / "run", said={"a": SAID["a"][:1]}, ended=None)
-    (told,) = read_run(folder).notes
-    assert told.startswith("run is not finished: it has 1 of 2 answers")
-
-
-def test_records_of_no_item_or_method_of_the_run_are_left_out_and_said(tmp_path: Path) -> None:
-    folder = run(tmp_path / "run")
     log = RunFolder(folder).log
     for stranger in (Record("b", item("q0")), Record("a", item("q9"))):
         log.add_answer(stranger)
     found = read_run(folder)
-    assert len(found.records) == 2
-    assert "2 records of no method or item" in found.notes[0]
+    assert len(found.records) == 1
+    unfinished, foreign = found.notes
+    assert unfinished.startswith("run is not finished: it has 1 of 2 answers")
+    assert "2 records of no method or item" in foreign
 
 
 def test_runs_of_the_same_items_stand_in_one_table(tmp_path: Path) -> None:

@@ -77,26 +77,17 @@ def test_a_server_that_answers_nobody_ends_the_run_and_names_the_command_that_re
     assert [row["outcome"] for row in rows(out)] == ["scored"] * 3
 
 
-def test_what_failed_is_tried_again_when_asked(trial: Trial, tmp_path: Path) -> None:
+def test_what_failed_is_tried_again_when_asked_whatever_interrupts_it(
+    trial: Trial, tmp_path: Path
+) -> None:
     trial.data = write_data(tmp_path / "tiny.json", {"east": [REFUSED, "Cathay"]})
     out = trial.run(tmp_path / "run")
     calls = trial.calls
-    trial.mends.add(REFUSED)
-    trial.resume(out)
-    assert [row["outcome"] for row in rows(out)] == ["failed", "scored"]
-    trial.resume(out, retry_failed=True)
-    assert [row["outcome"] for row in rows(out)] == ["scored", "scored"]
-    assert trial.calls == calls + 1
 
-
-def test_a_retry_that_was_interrupted_is_continued(trial: Trial, tmp_path: Path) -> None:
-    trial.data = write_data(tmp_path / "tiny.json", {"east": [REFUSED, "Cathay"]})
-    out = trial.run(tmp_path / "run")
-
-    def pulled() -> None:
+    def pull() -> None:
         raise EngineUnavailable("the plug was pulled", hint="put it in")
 
-    trial.heard = pulled
+    trial.heard = pull
     trial.engines.clear()
     with pytest.raises(EngineUnavailable) as caught:
         trial.resume(out, retry_failed=True)
@@ -104,8 +95,11 @@ def test_a_retry_that_was_interrupted_is_continued(trial: Trial, tmp_path: Path)
     trial.heard = lambda: None
     trial.engines.clear()
     trial.mends.add(REFUSED)
+    trial.resume(out)
+    assert [row["outcome"] for row in rows(out)] == ["failed", "scored"]
     trial.resume(out, retry_failed=True)
     assert [row["outcome"] for row in rows(out)] == ["scored", "scored"]
+    assert calls > trial.calls == 1
 
 
 def test_a_memory_built_again_keeps_the_record_of_its_first_build(

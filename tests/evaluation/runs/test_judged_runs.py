@@ -128,8 +128,10 @@ def unplugged(trial: Trial, home: Path, calls: int) -> tuple[Trial, list[int]]:
     return Trial(home, trial.data, heard), left
 
 
-@pytest.mark.parametrize("concurrency", [1, 4])
-@pytest.mark.parametrize("calls", [10, *(pytest.param(n, marks=NIGHTLY) for n in (9, 62))])
+@pytest.mark.parametrize(
+    ("calls", "concurrency"),
+    [(10, 1), (10, 4), *(pytest.param(n, m, marks=NIGHTLY) for n in (9, 62) for m in (1, 4))],
+)
 def test_a_run_that_ended_between_two_verdicts_resumes(
     trial: Trial, tmp_path: Path, calls: int, concurrency: int
 ) -> None:
@@ -174,14 +176,6 @@ def test_a_verdict_that_timed_out_is_asked_for_again_and_need_not_replay(
     assert rows(out)[0]["verdicts"]["strict"]["score"] is not None
 
 
-def drop(out: Path, **wanted: object) -> None:
-    """Drop the first line with these values."""
-    path = out / "records.jsonl"
-    lines = path.read_text().splitlines(keepends=True)
-    gone = next(line for line in lines if wanted.items() <= json.loads(line).items())
-    path.write_text("".join(line for line in lines if line != gone))
-
-
 @pytest.mark.parametrize(
     "given",
     [
@@ -199,11 +193,6 @@ def drop(out: Path, **wanted: object) -> None:
 def test_a_panel_that_cannot_sit(trial: Trial, given: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         trial.plan(**given)
-
-
-def test_a_benchmark_without_a_judge_takes_one_that_is_named(trial: Trial, tmp_path: Path) -> None:
-    out = trial.run(tmp_path / "run", benchmark="unjudged", judges=(f"kind={OTHER}",))
-    assert all(list(row["verdicts"]) == ["kind"] for row in rows(out))
 
 
 LABELS = [
@@ -252,8 +241,22 @@ def test_what_people_judged_and_pairs_are_judged_with_the_run(
     assert {(one.forth.score, one.back.score) for one in folder.pairs.values()} == {(1.0, 1.0)}
     assert trial.calls == 2 * 9 + 2 * 9 * 6 + 3 * 2 + 2 * 2 * 2
     assert verify_run(out) == []
-    found = trial.replay(out, 8)
-    assert found == Replay(18 + 6 + 3 + 4 + 9, (), ())
+    assert trial.replay(out, 8) == Replay(18 + 6 + 3 + 4 + 9, (), ())
+
+    with looked_into["judge_labels"].open("a") as file:
+        file.write(json.dumps(LABELS[0]) + "\n")
+    with pytest.raises(InputError):
+        reopen_plan(Manifest.read(out), trial.open)
+    path = out / "records.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    for wanted in (
+        {"kind": "pair", "model": MODEL},
+        {"kind": "verdict", "method": LABELLED, "judge": KEYS[3]},
+    ):
+        lines.remove(next(one for one in lines if wanted.items() <= json.loads(one).items()))
+    path.write_text("".join(lines))
+    lacking = [one.what for one in verify_run(out)]
+    assert lacking == [f"preference of {MODEL}", f"verdict of {KEYS[3]}"]
 
 
 @pytest.mark.parametrize("calls", [60, 134, *(pytest.param(n, marks=NIGHTLY) for n in (18, 139))])
@@ -269,29 +272,11 @@ def test_a_run_that_ended_while_judging_labels_and_pairs_resumes(
     assert result(tmp_path / "run") == result(whole)
 
 
-def test_a_preference_that_is_missing_is_found(
-    trial: Trial, tmp_path: Path, looked_into: dict[str, Any]
+def test_an_official_judge_needs_its_script_and_a_benchmark_without_one_takes_one_by_name(
+    trial: Trial, tmp_path: Path
 ) -> None:
-    out = trial.run(tmp_path / "run", **looked_into)
-    drop(out, kind="pair", model=MODEL)
-    drop(out, kind="verdict", method=LABELLED, judge=KEYS[3])
-    assert [one.what for one in verify_run(out)] == [
-        f"preference of {MODEL}",
-        f"verdict of {KEYS[3]}",
-    ]
-
-
-def test_other_answers_of_people_under_a_run_are_refused(
-    trial: Trial, tmp_path: Path, looked_into: dict[str, Any]
-) -> None:
-    out = trial.run(tmp_path / "run", **looked_into)
-    with looked_into["judge_labels"].open("a") as file:
-        file.write(json.dumps(LABELS[0]) + "\n")
-    with pytest.raises(InputError):
-        reopen_plan(Manifest.read(out), trial.open)
-
-
-def test_an_official_judge_needs_its_script_beside_the_data(trial: Trial) -> None:
     with pytest.raises(UsageError) as caught:
         trial.plan(judges=(f"locomo_mem0={OTHER}",))
     assert "llm_judge.py" in caught.value.hint
+    out = trial.run(tmp_path / "run", benchmark="unjudged", judges=(f"kind={OTHER}",))
+    assert all(list(row["verdicts"]) == ["kind"] for row in rows(out))

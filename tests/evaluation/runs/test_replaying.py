@@ -13,18 +13,9 @@ from mgl.evaluation.runs.folder import PACKED
 from mgl.evaluation.runs.lifecycle import PackingStore, Replay
 from mgl.evaluation.runs.manifest import Manifest
 from mgl.store import Store
-from tests.evaluation.trial import REFUSED, SLOW, SMALL, Trial, result, write_data
+from tests.evaluation.trial import REFUSED, SLOW, SMALL, Trial, builds, result, rows, write_data
 
 pytestmark = pytest.mark.usefixtures("plugin")
-
-
-def again(trial: Trial, out: Path, concurrency: int = 4) -> Replay:
-    return trial.replay(out, concurrency)
-
-
-def change_log(trial: Trial, statement: str) -> None:
-    with closing(sqlite3.connect(trial.home / "mgl.sqlite")) as connection, connection:
-        assert connection.execute(statement).rowcount > 0
 
 
 @pytest.mark.parametrize("questions", ["each", "all"])
@@ -33,24 +24,24 @@ def test_a_replay_gives_the_same_bytes(trial: Trial, tmp_path: Path, questions: 
         tmp_path / "run", memories=("direct", "mindgraph"), settings=SMALL, questions=questions
     )
     before, calls = result(out), trial.calls
-    builds = 3 if questions == "each" else 6
+    built = 3 if questions == "each" else 6
     for concurrency in (1, 8):
-        assert again(trial, out, concurrency) == Replay(18 + builds + 9, (), ())
+        assert trial.replay(out, concurrency) == Replay(18 + built + 9, (), ())
     assert trial.calls == calls
     assert result(out) == before
 
 
 @pytest.mark.usefixtures("embeds_words")
-def test_conversations_replay(trial: Trial, tmp_path: Path) -> None:
-    out = trial.run(tmp_path / "run", benchmark="chats", memories=("gam", "turns", "mnemis"))
-    assert again(trial, out) == Replay(27 + 9 + 9, (), ())
-
-
-@pytest.mark.usefixtures("embeds_words")
-def test_questions_over_one_graph_replay(trial: Trial, tmp_path: Path) -> None:
+def test_conversations_and_questions_over_one_graph_replay(trial: Trial, tmp_path: Path) -> None:
+    chats = trial.run(tmp_path / "chats", benchmark="chats", memories=("gam", "turns", "mnemis"))
+    assert trial.replay(chats) == Replay(27 + 9 + 9, (), ())
     settings = ("extraction=terms", "chunk_tokens=16", "overlap_tokens=0")
     out = trial.run(tmp_path / "run", memories=("hgmem",), settings=settings)
-    assert again(trial, out) == Replay(9 + 3 + 9, (), ())
+    assert trial.replay(out) == Replay(9 + 3 + 9, (), ())
+    answered = [row for row in rows(out) if row["outcome"] == "scored"]
+    ids = {row["memory"]["id"] for row in answered}
+    assert len(ids) == len(answered), "what one question adds is not there for the next"
+    assert [row["memory"]["kind"] for row in builds(out)] == ["graph"] * 3
 
 
 def test_a_dataset_that_was_made_is_made_again(trial: Trial, tmp_path: Path) -> None:
@@ -61,7 +52,7 @@ def test_a_dataset_that_was_made_is_made_again(trial: Trial, tmp_path: Path) -> 
     assert manifest.dataset.made_with == {"countries": 3, "seed": 4}
     assert manifest.methods[0].config["seed"] == 9
     assert manifest.dataset.items == ("Land4", "Land5", "Land6")
-    assert again(trial, out) == Replay(3 + 3, (), ())
+    assert trial.replay(out) == Replay(3 + 3, (), ())
     assert trial.resume(out) == manifest
 
 
@@ -69,28 +60,31 @@ def test_failures_replay_as_they_were(trial: Trial, tmp_path: Path) -> None:
     places = {"east": [SLOW, REFUSED, "Cathay"], "far": [REFUSED]}
     trial.data = write_data(tmp_path / "tiny.json", places)
     out = trial.run(tmp_path / "run", memories=("direct", "mindgraph"), settings=SMALL)
-    assert again(trial, out) == Replay(8 + 2 + 4, (), ())
+    assert trial.replay(out) == Replay(8 + 2 + 4, (), ())
 
 
-def test_an_answer_that_was_changed_is_found(trial: Trial, tmp_path: Path) -> None:
+def test_an_answer_that_was_changed_is_found_and_a_run_that_is_not_complete_refused(
+    trial: Trial, tmp_path: Path
+) -> None:
     out = trial.run(tmp_path / "run")
     path = out / "records.jsonl"
     path.write_text(path.read_text().replace('"answer": "Mupolis"', '"answer": "Rome"'))
-    assert again(trial, out).differing == ("direct: south/Mu",)
+    assert trial.replay(out).differing == ("direct: south/Mu",)
+    Manifest.read(out).model_copy(update={"ended": None}).write(out)
+    with pytest.raises(InputError) as caught:
+        trial.replay(out)
+    assert "mgl eval resume" in caught.value.hint
 
 
-def test_a_call_that_the_log_lacks_ends_the_replay(trial: Trial, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "lacking", ["llm_calls WHERE number = 1", "token_counts"], ids=["a call", "a token count"]
+)
+def test_what_the_store_lacks_ends_the_replay(trial: Trial, tmp_path: Path, lacking: str) -> None:
     out = trial.run(tmp_path / "run", limit=2)
-    change_log(trial, "DELETE FROM llm_calls WHERE number = 1")
+    with closing(sqlite3.connect(trial.home / "mgl.sqlite")) as connection, connection:
+        assert connection.execute(f"DELETE FROM {lacking}").rowcount > 0
     with pytest.raises(EngineUnavailable):
-        again(trial, out)
-
-
-def test_a_token_count_that_the_store_lacks_ends_the_replay(trial: Trial, tmp_path: Path) -> None:
-    out = trial.run(tmp_path / "run", limit=2)
-    change_log(trial, "DELETE FROM token_counts")
-    with pytest.raises(EngineUnavailable):
-        again(trial, out)
+        trial.replay(out)
 
 
 @pytest.mark.parametrize("country", [SLOW, REFUSED])
@@ -101,17 +95,8 @@ def test_an_item_that_failed_and_would_not_now_is_exempt(
     out = trial.run(tmp_path / "run")
     trial.mends.add(country)
     trial.run(tmp_path / "later")
-    assert again(trial, out) == Replay(2 + 1 + 2, (), (f"direct: east/{country}",))
-    assert again(trial, tmp_path / "later") == Replay(5, (), ())
-
-
-def test_a_run_that_is_not_complete_is_refused(trial: Trial, tmp_path: Path) -> None:
-    out = trial.run(tmp_path / "run", limit=1)
-    manifest = Manifest.read(out).model_copy(update={"ended": None})
-    manifest.write(out)
-    with pytest.raises(InputError) as caught:
-        again(trial, out)
-    assert "mgl eval resume" in caught.value.hint
+    assert trial.replay(out) == Replay(2 + 1 + 2, (), (f"direct: east/{country}",))
+    assert trial.replay(tmp_path / "later") == Replay(5, (), ())
 
 
 def test_a_packed_run_replays_from_its_own_folder(trial: Trial, tmp_path: Path) -> None:
@@ -120,9 +105,9 @@ def test_a_packed_run_replays_from_its_own_folder(trial: Trial, tmp_path: Path) 
         Store.open(trial.home / "mgl.sqlite") as home,
         PackingStore.over(home, out / PACKED) as store,
     ):
-        assert trial.replay(out, store=store) == again(trial, out)
+        assert trial.replay(out, store=store) == trial.replay(out)
     elsewhere = Trial(tmp_path / "elsewhere", trial.data)
     with pytest.raises(EngineUnavailable):
-        again(elsewhere, out)
+        elsewhere.replay(out)
     with Store.open(out / PACKED) as store:
-        assert elsewhere.replay(out, store=store) == again(trial, out)
+        assert elsewhere.replay(out, store=store) == trial.replay(out)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mgl.errors import EngineUnavailable, InputError, ResourceError, UsageError
+from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.lifecycle import resume_run
 from mgl.evaluation.runs.manifest import Manifest
 from mgl.evaluation.runs.plan import reopen_plan
@@ -36,10 +37,14 @@ LIFECYCLE = "mgl.evaluation.runs.lifecycle"
 pytestmark = pytest.mark.usefixtures("plugin")
 
 
-def test_every_item_is_put_to_every_method_and_scored(trial: Trial, tmp_path: Path) -> None:
-    out = trial.run(tmp_path / "run", memories=("direct", "mindgraph"), settings=SMALL)
+def test_every_item_is_put_to_every_method_and_the_manifest_tells_with_what(
+    trial: Trial, tmp_path: Path
+) -> None:
+    trial.observer = heard = Counting()
+    memories, settings = ("direct", "plain=mindgraph"), (*SMALL, "plain.max_rounds=7")
+    out = trial.run(tmp_path / "run", memories=memories, settings=settings)
     found = rows(out)
-    assert [row["method"] for row in found] == ["direct"] * 9 + ["mindgraph"] * 9
+    assert [row["method"] for row in found] == ["direct"] * 9 + ["plain"] * 9
     assert [row["item"]["id"] for row in found[:9]] == [row["item"]["id"] for row in found[9:]]
     direct = found[0]
     assert direct["answer"] == capital("Asgard")
@@ -50,18 +55,13 @@ def test_every_item_is_put_to_every_method_and_scored(trial: Trial, tmp_path: Pa
     assert direct["memory"]["compaction_ratio"] > 0
     assert found[-1]["memory"]["chunks"] > 1
     assert not (out / "work").exists()
-    assert [row["source"] for row in builds(out)] == ["north", "south", "west"]
-    assert {row["method"] for row in builds(out)} == {"direct"}
+    built = [(row["method"], row["source"]) for row in builds(out)]
+    assert built == [("direct", "north"), ("direct", "south"), ("direct", "west")]
 
-
-def test_the_manifest_tells_what_a_run_was_made_with(trial: Trial, tmp_path: Path) -> None:
-    out = trial.run(
-        tmp_path / "run", memories=("plain=mindgraph",), settings=("plain.max_rounds=7",)
-    )
     manifest = Manifest.read(out)
-    (method,) = manifest.methods
+    method = manifest.methods[1]
     assert (method.label, method.memory, method.model) == ("plain", "mindgraph", MODEL)
-    assert method.settings == {"max_rounds": 7}
+    assert method.settings == {"chunk_tokens": 16, "max_rounds": 7}
     assert method.config["preset"] == "paper"
     assert manifest.models[MODEL].model_id == f"fake/{MODEL}"
     assert manifest.dataset.sha256.keys() == {"tiny.json"}
@@ -71,6 +71,10 @@ def test_the_manifest_tells_what_a_run_was_made_with(trial: Trial, tmp_path: Pat
     assert session.machine["cores"] > 0
     assert manifest.ended == session.ended is not None
 
+    steps = [step[1:] for step in heard.steps if step[0] == f"items, {MODEL}"]
+    assert steps == [(done, 18) for done in range(19)]
+    assert ("builds", 3, 3) in heard.steps
+
 
 def test_questions_of_a_source_may_share_one_memory(trial: Trial, tmp_path: Path) -> None:
     out = trial.run(tmp_path / "run", memories=("mindgraph",), settings=SMALL, questions="all")
@@ -78,18 +82,6 @@ def test_questions_of_a_source_may_share_one_memory(trial: Trial, tmp_path: Path
     assert sorted(ids.values()) == [3, 3, 3]
     assert not any("build" in row["usage"] for row in rows(out))
     assert sum("build" in row["usage"] for row in builds(out)) == 3
-
-
-@pytest.mark.usefixtures("embeds_words")
-def test_what_one_question_adds_is_not_there_for_the_next(trial: Trial, tmp_path: Path) -> None:
-    settings = ("extraction=terms", "chunk_tokens=16", "overlap_tokens=0")
-    memories = ("hgmem",)
-    out = trial.run(tmp_path / "run", memories=memories, settings=settings)
-    found = rows(out)
-    assert {row["outcome"] for row in found} <= {"scored", "failed"}
-    answered = [row for row in found if row["outcome"] == "scored"]
-    assert len({row["memory"]["id"] for row in answered}) == len(answered)
-    assert [row["memory"]["kind"] for row in builds(out)] == ["graph"] * 3
 
 
 @pytest.mark.usefixtures("embeds_words")
@@ -130,22 +122,19 @@ async def test_only_sampled_calls_have_other_seeds_in_a_repeat() -> None:
     assert [one.sampling.seed for one in engine.requests] == [7, 7, 7, 10_007]
 
 
-def test_two_models_one_after_the_other(trial: Trial, tmp_path: Path) -> None:
-    out = trial.run(tmp_path / "run", models=(MODEL, OTHER), memories=("direct",))
-    assert [row["method"] for row in rows(out)][::9] == [f"direct@{MODEL}", f"direct@{OTHER}"]
-    assert trial.engines[MODEL].calls == trial.engines[OTHER].calls == 9
-
-
-def test_one_memory_with_two_settings(trial: Trial, tmp_path: Path) -> None:
+def test_two_models_and_one_memory_with_two_settings(trial: Trial, tmp_path: Path) -> None:
     out = trial.run(
         tmp_path / "run",
+        models=(MODEL, OTHER),
         memories=("direct", "short=direct"),
         settings=("context_tokens=1024", "short.context_tokens=512"),
         limit=2,
     )
-    methods = {method.label: method for method in Manifest.read(out).methods}
-    assert methods["direct"].config["context_tokens"] == 1024
-    assert methods["short"].config["context_tokens"] == 512
+    labels = [f"{label}@{model}" for model in (MODEL, OTHER) for label in ("direct", "short")]
+    assert [row["method"] for row in rows(out)][::2] == labels
+    assert trial.engines[MODEL].calls == trial.engines[OTHER].calls > 0
+    tokens = [method.config["context_tokens"] for method in Manifest.read(out).methods]
+    assert tokens == [1024, 512] * 2
 
 
 @pytest.mark.parametrize(
@@ -193,34 +182,28 @@ def test_a_folder_that_holds_something_is_left_alone(trial: Trial, tmp_path: Pat
     assert result(out) == before
 
 
-def test_other_code_is_noted(trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    trial.observer = heard = Counting()
-    out = trial.run(tmp_path / "run", limit=1)
-    trial.resume(out)
-    assert not any("other code" in note for note in heard.notes)
-    monkeypatch.setattr(f"{LIFECYCLE}.describe_code", lambda: {"commit": "another"})
-    trial.resume(out)
-    assert any("other code" in note for note in heard.notes)
-
-
-def test_other_prompts_are_refused_unless_the_run_is_complete(
+def test_other_code_is_noted_and_other_prompts_are_refused_unless_the_run_is_complete(
     trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    trial.observer = heard = Counting()
     trial.data = write_data(tmp_path / "tiny.json", {"east": ["Cathay", GONE]})
     out = tmp_path / "run"
     with pytest.raises(EngineUnavailable):
         trial.run(out, concurrency=1)
     trial.mends.add(GONE)
     known = Manifest.read(out).sessions[-1].prompts
-    changed = next(iter(known))
+    other = {**known, next(iter(known)): "other"}
     with monkeypatch.context() as patch:
-        patch.setattr(f"{LIFECYCLE}.find_prompts", lambda _: {**known, changed: "other"})
+        patch.setattr(f"{LIFECYCLE}.find_prompts", lambda _: other)
         with pytest.raises(UsageError):
             trial.resume(out)
     assert len(Manifest.read(out).sessions) == 1
     assert trial.resume(out).ended is not None
-    monkeypatch.setattr(f"{LIFECYCLE}.find_prompts", lambda _: {changed: "other"})
+    assert not any("other code" in note for note in heard.notes)
+    monkeypatch.setattr(f"{LIFECYCLE}.find_prompts", lambda _: other)
+    monkeypatch.setattr(f"{LIFECYCLE}.describe_code", lambda: {"commit": "another"})
     assert trial.resume(out).ended is not None
+    assert any("other code" in note for note in heard.notes)
 
 
 def test_a_run_killed_before_its_manifest_starts_again_in_the_same_folder(
@@ -254,14 +237,7 @@ def test_what_another_process_wrote_before_the_lock_is_kept(trial: Trial, tmp_pa
     assert Manifest.read(out) == ended
 
 
-def test_a_changed_file_is_refused(trial: Trial, tmp_path: Path) -> None:
-    out = trial.run(tmp_path / "run", limit=2)
-    write_data(trial.data, {"north": ["Asgard"], "south": ["Mu"]})
-    with pytest.raises(InputError):
-        trial.resume(out)
-
-
-def test_another_model_is_refused(
+def test_changed_files_another_model_and_a_second_process_are_refused(
     trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trial.data = write_data(tmp_path / "tiny.json", {"east": [GONE]})
@@ -269,21 +245,14 @@ def test_another_model_is_refused(
     with pytest.raises(EngineUnavailable):
         trial.run(out)
     facts = trial.facts
-    monkeypatch.setattr(
-        trial, "facts", lambda profile: replace(facts(profile), model_id="fake/another")
-    )
-    with pytest.raises(UsageError):
+    with monkeypatch.context() as patch:
+        patch.setattr(trial, "facts", lambda name: replace(facts(name), model_id="fake/another"))
+        with pytest.raises(UsageError):
+            trial.resume(out)
+    with RunFolder(out).lock(), pytest.raises(UsageError):
         trial.resume(out)
-
-
-def test_only_one_process_works_on_a_run(trial: Trial, tmp_path: Path) -> None:
-    from mgl.evaluation.runs.folder import RunFolder
-
-    out = trial.run(tmp_path / "run", limit=1)
-    with (
-        RunFolder(out).lock(),
-        pytest.raises(UsageError),
-    ):
+    write_data(trial.data, {"north": ["Asgard"]})
+    with pytest.raises(InputError):
         trial.resume(out)
 
 
@@ -297,12 +266,3 @@ class Counting(SilentObserver):
 
     def progress(self, stage: str, done: int, total: int) -> None:
         self.steps.append((stage, done, total))
-
-
-def test_it_tells_how_far_it_is(trial: Trial, tmp_path: Path) -> None:
-    trial.observer = Counting()
-    trial.run(tmp_path / "run", limit=5)
-    assert isinstance(trial.observer, Counting)
-    told = [step for step in trial.observer.steps if step[0] == f"items, {MODEL}"]
-    assert told == [(f"items, {MODEL}", done, 5) for done in range(6)]
-    assert ("builds", 3, 3) in trial.observer.steps
