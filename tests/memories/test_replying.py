@@ -157,10 +157,12 @@ async def test_numbers_are_held_to_the_memories_there_are(
 async def test_what_an_answer_repeats_is_cited_where_other_lines_were_named(
     text: str, named: list[int], cited: list[str]
 ) -> None:
-    client, _ = llm(said(text, *named))
+    client, engine = llm(said(text, *named))
     lines = cite_shown(TALK, show_turns(TALK.turns, [0, 1, 2]))
     answer = await answer_from_lines(client, lines, QUESTION, TURN_ANSWER, Sampling())
     assert [citation.node_id for citation in answer.citations] == cited
+    assert answer.confidence == ("medium" if cited else "low")
+    assert UNMENTIONED in engine.requests[0].messages[-1].content
 
 
 def test_a_reply_is_shown_the_speakers_statements_first_and_its_own_remarks_last() -> None:
@@ -175,16 +177,6 @@ def test_a_reply_is_shown_the_speakers_statements_first_and_its_own_remarks_last
         ((0, 2), "Summary"),
         ((1,), "You said: Good! [1] Ann: I have lost it"),
     ]
-
-
-async def test_an_answer_that_stands_on_nothing_is_of_low_confidence() -> None:
-    client, engine = llm(said(UNMENTIONED))
-    memories = show_turns(TALK.turns, [0])
-    answer = await answer_from_lines(
-        client, cite_shown(TALK, memories), QUESTION, TURN_ANSWER, Sampling()
-    )
-    assert (answer.text, answer.confidence, answer.citations) == (UNMENTIONED, "low", ())
-    assert UNMENTIONED in engine.requests[0].messages[-1].content
 
 
 async def test_memories_that_are_too_long_are_cut_and_keep_their_numbers() -> None:

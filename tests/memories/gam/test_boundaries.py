@@ -53,15 +53,16 @@ def found(*indices: int) -> str:
 # When
 
 
-@pytest.mark.parametrize("sessions", [("1", "2"), ("1", None), (None, "1")])
+@pytest.mark.parametrize(
+    "sessions", [("1", "1", "2"), ("1", "1", None), (None, None, "1"), ("1", "1", "2", "2")]
+)
 async def test_a_session_ends_with_the_first_turn_of_another(
-    sessions: tuple[str | None, str | None],
+    sessions: tuple[str | None, ...],
 ) -> None:
-    turns = [turn(0, session=sessions[0]), turn(1, session=sessions[0])]
-    turns.append(turn(2, session=sessions[1]))
-    assert await next_trigger(appended(3), turns, GamConfig(), words) == Trigger(
-        "session_end", (0, 1)
-    )
+    """Seen late, too: a reply comes before what the turn that it answers makes due."""
+    turns = [turn(number, session=session) for number, session in enumerate(sessions)]
+    found = await next_trigger(appended(len(turns)), turns, GamConfig(), words)
+    assert found == Trigger("session_end", (0, 1))
 
 
 @pytest.mark.parametrize(
@@ -79,14 +80,6 @@ async def test_a_gap_between_zones_is_what_passed_and_else_what_clocks_show(
     turns = [Turn("1", "Ann", "one", before, "1"), Turn("2", "Bo", "two", after, "1")]
     expected = Trigger("pause", (0,)) if pauses else None
     assert await next_trigger(appended(2), turns, GamConfig(), words) == expected
-
-
-async def test_a_trigger_that_was_not_acted_on_is_not_lost_with_the_next_turn() -> None:
-    """A reply comes before what the turn that it answers makes due."""
-    turns = [turn(0), turn(1, session="2"), turn(2, session="2")]
-    assert await next_trigger(appended(3), turns, GamConfig(), words) == Trigger(
-        "session_end", (0,)
-    )
 
 
 async def test_what_was_looked_at_is_not_looked_at_again() -> None:

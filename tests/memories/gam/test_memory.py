@@ -14,13 +14,11 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from mgl.errors import InputError
 from mgl.llm.base import Completion, Request
 from mgl.llm.fakes import SchemaEngine, ScriptedEngine
 from mgl.memories.gam import Gam, GamConfig
-from mgl.memories.gam.boundaries import boundaries_schema
 from mgl.memories.gam.state import VOCABULARY, Append, Link
 from mgl.store import Store
 from mgl.types import Conversation, Question, Turn
@@ -76,14 +74,6 @@ def engine(boundaries: Callable[[str], list[int]], **options: object) -> Scripte
     return ScriptedEngine([reply_by_stage(boundaries, **options)] * 500)  # type: ignore[arg-type]
 
 
-def test_boundaries_are_held_to_the_indices_that_are_asked_about() -> None:
-    schema = boundaries_schema(1, 2)
-    assert schema.model_validate({"boundaries": [1, 2]}).boundaries == [1, 2]
-    for wrong in ([0], [3], [2, 1]):
-        with pytest.raises(ValidationError):
-            schema.model_validate({"boundaries": wrong})
-
-
 @pytest.mark.parametrize(
     ("relation", "confidence", "kept"),
     [("support", 0.9, 1), ("unrelated", 0.9, 0), ("support", 0.5, 0), ("support", 0.51, 1)],
@@ -127,19 +117,6 @@ async def test_appending_one_by_one_gives_what_building_gives(memory_of: Open) -
         await grown.append(turn)
     assert grown.state == built.state
     assert grown.conversation.turns == whole.turns
-
-
-async def test_a_turn_that_is_there_changes_nothing_and_another_of_its_id_is_refused(
-    memory_of: Open,
-) -> None:
-    memory = memory_of(Conversation.named("t"))
-    await memory.append(Turn("1", "Ann", "Hello."))
-    await memory.append(Turn("1", "Ann", "Hello."))
-    assert memory.state.turns == 1
-    with pytest.raises(InputError, match="another turn with the id '1'"):
-        await memory.append(Turn("1", "Ann", "Something else."))
-    with pytest.raises(InputError, match="no text"):
-        await memory.append(Turn("2", "Ann", "  "))
 
 
 @pytest.mark.parametrize("fold", [0, 1])

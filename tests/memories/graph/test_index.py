@@ -26,9 +26,8 @@ GRAPH = EntityGraph(
 CHUNKS = [Chunk(3, SPAN, "They married.", 3), Chunk(8, SPAN, "The ring was lost at sea.", 7)]
 
 
-def opened(graph: EntityGraph = GRAPH, embedder: WordEmbedder | None = None) -> GraphIndex:
-    chunks = CHUNKS if graph is GRAPH else []
-    return asyncio.run(GraphIndex.open(embedder or WordEmbedder(), graph, chunks))
+def opened() -> GraphIndex:
+    return asyncio.run(GraphIndex.open(WordEmbedder(), GRAPH, CHUNKS))
 
 
 def asked(index: GraphIndex, text: str) -> np.ndarray:
@@ -54,14 +53,3 @@ def test_among_bounds_what_is_found() -> None:
     assert index.entities.nearest(vector, 9, among={"nobody"}) == []
     assert index.chunks.nearest(vector, 9, among={3})[0][0] == 3
     assert index.relations.nearest(vector, 0) == []
-
-
-def test_an_empty_graph_finds_nothing() -> None:
-    index = opened(EntityGraph())
-    vector = asked(index, "a nurse")
-    assert (
-        index.entities.nearest(vector, 5)
-        == index.relations.nearest(vector, 5)
-        == index.chunks.nearest(vector, 5)
-        == []
-    )

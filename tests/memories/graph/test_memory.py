@@ -9,6 +9,7 @@ import pytest
 from mgl.errors import EngineTimeout, EngineUnavailable, UsageError
 from mgl.llm.base import Completion, Request
 from mgl.memories.graph import DocumentGraph, GraphConfig
+from mgl.memories.graph.build import NAME, NOUN
 from mgl.store import Store
 from mgl.types import Conversation, Question
 from tests.memories.graph.conftest import (
@@ -222,3 +223,18 @@ def test_a_graph_takes_no_question_and_no_conversation(graph_of: Open) -> None:
 def test_configurations_that_cannot_work_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"overlap|extra"):
         GraphConfig.model_validate(wrong)
+
+
+def test_names_and_nouns_are_entities_and_sentences_relate_them(graph_of: Open) -> None:
+    idle = Answering(lambda _: PAIR)
+    made = built(graph_of(TALE, idle, extraction="terms"))
+    assert not idle.requests
+    graph = made.graph()
+    kinds = {entity.id: entity.type for entity in graph.entities.values()}
+    assert kinds == {"ann": NAME, "bo": NAME, "rome": NAME, "ring": NOUN}
+    assert graph.neighbours("rome") == {"ann", "bo"}
+    assert "Bo gave Ann a ring." in graph.relations["ann|ring"].description
+    for each in graph.entities.values():
+        for mention in each.mentions:
+            assert each.id in TALE[mention.span.start : mention.span.end].lower()
+    assert all(TALE[c.span.start : c.span.end] == c.text for c in made.chunks())

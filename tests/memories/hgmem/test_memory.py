@@ -324,11 +324,6 @@ async def test_the_relationships_of_an_inserted_entity_are_shown_next(memory_for
     assert [row in prompt for prompt in teller.prompts("evolve")] == [False, True]
 
 
-def test_how_many_chunks_are_read_at_once_makes_no_other_memory(memory_for: Ask) -> None:
-    ids = {memory_for(SchemaEngine(), in_flight=number).id for number in (1, 2, 256)}
-    assert ids == {memory_for(SchemaEngine()).id}
-
-
 def test_it_keeps_one_memory_a_question(memory_for: Ask) -> None:
     made = memory_for(SchemaEngine())
     with pytest.raises(UsageError):

@@ -277,22 +277,6 @@ async def test_any_valid_reply_leaves_an_honest_graph(
     assert not reasons & {"quote_not_found", "unknown_sentence"}
 
 
-def test_the_id_is_a_hash_of_all_that_decides_the_log(
-    make_tools: MakeTools, tale: Document
-) -> None:
-    tools = make_tools(ScriptedEngine([]))
-    other = make_tools(ScriptedEngine([], model_id="fake/other"))
-    ids = [
-        MindGraph(tools, tale, [QUESTION], CONFIG).id,
-        MindGraph(tools, tale, [], CONFIG).id,
-        MindGraph(tools, tale, [QUESTION], MindGraphConfig()).id,
-        MindGraph(tools, Document.from_text("b", "Other."), [QUESTION], CONFIG).id,
-        MindGraph(other, tale, [QUESTION], CONFIG).id,
-    ]
-    assert len(set(ids)) == len(ids)
-    assert MindGraph(tools, tale, [QUESTION], CONFIG).id == ids[0]
-
-
 @pytest.mark.parametrize("preset", ["paper", "small"])
 @pytest.mark.parametrize("text", ["", " \n "])
 async def test_a_document_without_text_is_refused(
