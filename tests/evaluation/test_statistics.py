@@ -97,7 +97,7 @@ def test_parts_have_the_same_weight_whatever_their_size() -> None:
     assert found.low < found.mean < found.high
 
 
-@pytest.mark.parametrize("icc", [0.0, 0.01, 0.05])
+@pytest.mark.parametrize("icc", [0.0, 0.05])
 def test_intervals_of_ten_conversations_cover_and_tests_do_not_alarm(icc: float) -> None:
     """scripts/bench/intervals.py draws more."""
     random, sources = np.random.default_rng(7), [f"s{n // 154}" for n in range(1540)]

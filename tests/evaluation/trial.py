@@ -322,10 +322,11 @@ def main(home: str, data: str, out: str) -> None:
     if (folder / "manifest.json").exists():
         trial.resume(folder)
     else:
-        trial.run(folder, memories=("direct", "mindgraph", "all=mindgraph"), settings=SMALL)
+        trial.run(folder, **KILLED)
 
 
 SMALL = ("chunk_tokens=16",)
+KILLED: dict[str, Any] = {"memories": ("direct", "mindgraph", "all=mindgraph"), "settings": SMALL}
 
 if __name__ == "__main__":
     main(*sys.argv[1:])

@@ -54,6 +54,7 @@ PEER = "peer:"  # needs an environment of its own; tests/peers runs one
 @pytest.fixture
 def trial(mgl_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trial:
     monkeypatch.setattr("mgl.retrieval.opening.open_reranker", lambda *_a, **_o: WordReranker())
+    monkeypatch.setattr("mgl.benchmarks.narrativeqa.LONG_BYTES", 1)  # HGMem's books are long ones
     return Trial(mgl_home, tmp_path)
 
 

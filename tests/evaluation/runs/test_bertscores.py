@@ -69,51 +69,42 @@ def test_of_several_gold_answers_the_best_counts() -> None:
     assert bertscore_names("m@1:last") == names
 
 
-def test_scores_are_kept_under_the_name_of_their_model(
+def test_scores_are_kept_under_the_name_of_their_model_verified_and_replayed(
     trial: Trial, tmp_path: Path, model: Path
 ) -> None:
-    trial.data = write_data(tmp_path / "tiny.json", {"north": ["Asgard", SLOW], "none": ["Mu"]})
+    places = {"north": ["Asgard", SLOW, "Thule"], "none": ["Mu"]}
+    trial.data = write_data(tmp_path / "tiny.json", places)
     out = trial.run(tmp_path / "run", bertscore=f"{model}:1")
     manifest = Manifest.read(out)
     match = open_matcher(f"{model}:1", tmp_path, Source())
     names = bertscore_names(match.model_id)
     assert manifest.scorers == ("exact_match", *names)
     assert manifest.arguments.bertscore == f"{model}:1"
-    asgard, slow, mu = rows(out)
+    asgard, slow, _, mu = rows(out)
     assert asgard["scores"] == {"exact_match": 1.0, **dict.fromkeys(names, 1.0)}
     assert (slow["outcome"], slow["scores"]) == ("failed", {})
     assert (mu["outcome"], mu["scores"]) == ("unscored", {})
     report = make_report([read_run(out)], with_plots=False)
     assert names[2].replace("_", " ") in to_csv(report)
 
-
-def test_it_is_verified_with_its_model_alone(trial: Trial, tmp_path: Path, model: Path) -> None:
-    out = trial.run(tmp_path / "run", bertscore=str(model))
-    match = open_matcher(str(model), tmp_path, Source())
     assert verify_run(out) == verify_run(out, match) == []
-    name = bertscore_names(match.model_id)[2]
-    path = out / "records.jsonl"
-    lines = path.read_text().splitlines(keepends=True)
-    found = [json.loads(line) for line in lines]
-    first, second = [n for n, row in enumerate(found) if row["kind"] == "scores"][:2]
-    found[first]["scores"][name] -= 0.01
-    del found[second]["scores"][name]
+    with pytest.raises(UsageError):
+        verify_run(out, open_matcher(str(model), tmp_path, Source()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mgl.retrieval.matching.TokenEncoder", None)
+        assert trial.replay(out, 4) == Replay(4 + 2 + 4, (), ()), "a replay needs no weights"
+
+    path, name = out / "records.jsonl", names[2]
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    first, second = [row for row in found if row["kind"] == "scores"]
+    first["scores"][name] -= 0.01
+    del second["scores"][name]
     path.write_text("".join(json.dumps(row) + "\n" for row in found))
     without = [(one.what, one.recorded, one.found) for one in verify_run(out)]
     assert without == [(name, "none", "due")], "the records alone do not tell"
     changed, due = verify_run(out, match)
     assert (changed.what, changed.recorded, changed.found) == (name, "0.99", "1.0")
     assert due.found == "due"
-    with pytest.raises(UsageError):
-        verify_run(out, open_matcher(f"{model}:1", tmp_path, Source()))
-
-
-def test_a_replay_needs_no_weights(trial: Trial, tmp_path: Path, model: Path) -> None:
-    out = trial.run(tmp_path / "run", bertscore=str(model))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mgl.retrieval.matching.TokenEncoder", None)
-        found = trial.replay(out, 4)
-    assert found == Replay(9 + 3 + 9, (), ())
 
 
 def test_other_weights_than_the_run_was_started_with_are_refused(
