@@ -1,9 +1,5 @@
 """What a benchmark's files hold, and what is wrong with them: ``mgl eval check``.
 
-    >>> found = check_dataset(dataset)                                    # doctest: +SKIP
-    >>> len(found.items), found.evidence["conv-26/q3"]                    # doctest: +SKIP
-    (1540, ('D1:99',))
-
 Corrections of labels that are known to be wrong are JSON lines (or a JSON list) that the user
 writes or fetches:
 

@@ -6,10 +6,6 @@ Source: Kim et al., DialSim (arXiv:2406.13144); for each series a pickle
 question being {questions: {asker: text}, options, answer}. Hard ones are made of a graph of facts
 with their times, easy ones are from fan quizzes.
 
-    >>> dataset = LONGDIALQA.read(Path("dialsim_v1.1"))          # doctest: +SKIP
-    >>> dataset.items[0].question.text                           # doctest: +SKIP
-    'You are Ross. On September 22, 1994, Monica asks you: …'
-
 The release holds hundreds of questions a scene; DialSim's simulator draws one, and so does this,
 from a seed of the scene's own:
 

@@ -1,7 +1,5 @@
 """Which items of a benchmark a run asks: those of some sources and labels, and a sample of them.
 
-    >>> sample(select(dataset.items, categories=["temporal"]), limit=50, seed=0)  # doctest: +SKIP
-
 A sample has each category and each source in proportion, so that its plain mean estimates that of
 all items, and an interval of the sample is one of the benchmark.
 """

@@ -1,9 +1,5 @@
 """A benchmark's files, read and checked: their hash, their rows, and what is wrong with one.
 
-    >>> file = open_file(Path("longmemeval"), "longmemeval_s.json")    # doctest: +SKIP
-    >>> rows = file.rows(Row, hint="take LongMemEval's own file")      # doctest: +SKIP
-    >>> refuse_duplicates(file.path, (row.id for row in rows))         # doctest: +SKIP
-
 A file is JSON (a list of objects, or one object) or JSON Lines, which its content tells; CSV; or a
 pickle of plain values.
 """

@@ -3,10 +3,6 @@
 Source: Maharana et al., Evaluating Very Long-Term Conversational Memory of LLM Agents (ACL 2024);
 ``locomo10.json``, ten conversations and 1,986 questions, CC BY-NC 4.0.
 
-    >>> dataset = LOCOMO.read(Path("locomo10.json"))             # doctest: +SKIP
-    >>> dataset.items[0].evidence                                # doctest: +SKIP
-    ('D1:3',)
-
 Other work gives the categories other names; the ids are what counts (``labels["category"]``): 1
 multi-hop (282 questions), 2 temporal (321), 3 open-domain (96), 4 single-hop (841), 5 adversarial
 (446). ``locomo`` has 1 to 4, which papers report, ``locomo-all`` all five. An adversarial question

@@ -4,10 +4,6 @@ Source: Bai et al., LongBench v2 (ACL 2025); MIT; ``data.json``, 503 items. The 
 a row an item: ``_id``, ``domain``, ``sub_domain``, ``difficulty``, ``length``, ``question``,
 ``choice_A`` to ``choice_D``, ``answer`` (a letter) and ``context``.
 
-    >>> dataset = LONGBENCH_V2.read(Path("data.json"))     # doctest: +SKIP
-    >>> dataset.items[0].labels["difficulty"]             # doctest: +SKIP
-    'hard'
-
 Columns that a file of results adds (a model's response) are passed over. Items with one and the
 same context share a source. How the choices are put is ours; the reply is asked for in the sentence
 that the official script reads.

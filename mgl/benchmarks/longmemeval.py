@@ -3,10 +3,6 @@
 Source: Wu et al., LongMemEval (ICLR 2025), MIT; ``longmemeval_s.json`` (or ``_s_cleaned``), 500
 questions, each with a haystack of its own. ``_m`` and ``_oracle`` have the same schema.
 
-    >>> dataset = LONGMEMEVAL.read(Path("longmemeval_s.json"))   # doctest: +SKIP
-    >>> dataset.items[0].evidence                                # doctest: +SKIP
-    ('S37:5', 'S37:6')
-
 The file's session ids are not used as ids here: those of evidence sessions begin with ``answer_``,
 which would tell. A session is ``S`` and its place in the haystack, from 1, a turn ``S37:5``.
 ``evidence`` has the turns that the file marks (``has_answer``) and, for an evidence session without

@@ -6,10 +6,6 @@ which is a string that holds a Python list of ``{"Q", "A", "S"}`` (``type`` too 
 long-dependency file). It is read as literals; nothing in it is run. The published set has a
 question a line: ``context``, ``title``, ``question``, ``answer``.
 
-    >>> dataset = LOOGLE.read(Path("loogle"))            # doctest: +SKIP
-    >>> dataset.items[0].category, dataset.items[0].golds   # doctest: +SKIP
-    ('longdep_qa', ('3',))
-
 A document that two tasks share is one source. ``S``, the passage that holds the answer, is not
 kept: it is a copy with other line breaks, and names no place. The cloze tests and summaries of the
 release are not read.

@@ -1,9 +1,5 @@
 """Sets of questions built by ``scripts/bench/sets.py``, each in a folder with its documents.
 
-    >>> dataset = LONGREASON.read(Path("longreason"))      # doctest: +SKIP
-    >>> dataset.items[0].labels["breadth"]                 # doctest: +SKIP
-    'global'
-
 ``items.jsonl`` has an ``Item`` a line, ``documents.jsonl`` the id and name of each document,
 ``documents/ID.txt`` its text, byte for byte. An id is made of the text, so a text that was changed
 is noticed. ``manifest.json`` says what built it.

@@ -4,10 +4,6 @@ Source: Song et al., MovieChat (CVPR 2024): a JSON file a video, {info: {video_p
 num_frame}, caption, global: [{question, answer}], breakpoint: [{time, question, answer}]}, ``time``
 being a frame. GAM (Appendix B.4) reads dense captions as a stream; those it made are not published.
 
-    >>> dataset = MOVIECHAT.read(Path("moviechat"))              # doctest: +SKIP
-    >>> dataset.items[3].question.text                           # doctest: +SKIP
-    'At 0:02:05 of the film: What does the man hold?'
-
 A folder is read: the JSON files, or those in its ``annotations``, and beside either
 ``captions/VIDEO.jsonl`` with a caption a line, {"time": seconds, "text": …}, which the user makes.
 A turn is a caption, with its time in its text (``[0:02:05] …``): a film has no calendar. Where a

@@ -10,10 +10,6 @@ the books of Project Gutenberg. Two folders are read:
   ``books/`` holds them, ``qaps.jsonl`` has a question a line (``document_id``, ``question``,
   ``answers``), be it in the words of the official tokenised columns.
 
-    >>> dataset = NARRATIVEQA.read(Path("narrativeqa"))         # doctest: +SKIP
-    >>> dataset.items[0].question.text                          # doctest: +SKIP
-    "What is the name of Lady Dedlock s Lover?"
-
 HGMem asks 100 questions about 10 random books of over 100,000 tokens, and does not say which; items
 with ``labels["selection"]`` ``hgmem`` are such a choice: 10 books of 400,000 bytes or more, 10
 questions of each, drawn by their names. Of tokenised questions spaces before punctuation are taken

@@ -4,10 +4,6 @@ Source: Karpinska et al., One Thousand and One Pairs (EMNLP 2024); the public sa
 novels in ``classic_books.pkl``, claims about them in ``data_sample.json`` (HGMem asks 126 about 4
 books); the set itself is not published.
 
-    >>> dataset = NOCHA.read(Path("nocha"))         # doctest: +SKIP
-    >>> dataset.items[0].pair                       # doctest: +SKIP
-    'anne_of_green_gables_lm_montgomery/153'
-
 The two claims of a pair have the same book and the same ``index``. What is wrong with the false one
 (``false-claim-explanation``) is not read. The pickle is held to what it should be: a dict of texts.
 Anything else in it, code above all, is refused before it is loaded.

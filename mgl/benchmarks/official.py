@@ -1,8 +1,5 @@
 """Judge prompts of the benchmarks' own scripts, put beside the benchmark's files by the user.
 
-    >>> find_judge_prompts(Path("longmemeval"))["temporal-reasoning"]      # doctest: +SKIP
-    'I will give you a question, … Question: {question} …'
-
 A script is parsed, never run: of LongMemEval's ``evaluate_qa.py`` the texts that are called
 ``template``, by the question types of their branch (``abstention`` is that of the last), of Mem0's
 ``llm_judge.py`` the text ``ACCURACY_PROMPT``. Placeholders are written alike afterwards:

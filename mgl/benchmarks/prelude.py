@@ -6,10 +6,6 @@ books: a folder ``books`` beside them holds those that the user has, each by its
 (``The Count of Monte Cristo.txt``, or another format that mgl reads). Items of other books are left
 out, with a note: HGMem asks the English ones alone.
 
-    >>> dataset = PRELUDE.read(Path("prelude"))                 # doctest: +SKIP
-    >>> dataset.items[0].golds                                  # doctest: +SKIP
-    ('Contradict',)
-
 The release is Parquet, which is read where pyarrow is installed; rows of it as JSON or JSON Lines
 are read as they are. ``chunks``, which a row may have besides, are the authors' retrieval and are
 not read. How the question is put is ours.

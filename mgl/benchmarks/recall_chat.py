@@ -5,10 +5,6 @@ the person said: told once (beside something like it), changed since (the latest
 said (the answer is that it was not). The assistant's replies are fixed, so that every method reads
 the same talk; some are wrong on purpose, since what an assistant guesses is no fact about a person.
 
-    >>> dataset = RECALL_CHAT.read(Path("eval/recall-chat"))             # doctest: +SKIP
-    >>> dataset.items[0].question.asker                                  # doctest: +SKIP
-    'user'
-
 Turns have ids like a chat's: ``3`` and its reply ``3+``. An item's passage is what holds its
 answer, each turn with its day; it has neither gold nor passage where nothing was said. A dialogue
 is right if all of its questions are (``dialogues_right``).

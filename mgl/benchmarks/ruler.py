@@ -6,11 +6,6 @@ again; the needle, a line among them, gives a number of seven digits for a key; 
 42. As in RULER, one generator draws key, number and place of every sample and of every trial by
 which the number of lines is found: as many as leave room for a reply of 128 tokens.
 
-    >>> config = NiahConfig(length=4096, samples=2)                   # doctest: +SKIP
-    >>> dataset = await RULER_NIAH_S1.generate(config, engine.count_tokens)     # doctest: +SKIP
-    >>> dataset.items[0].question.text                                      # doctest: +SKIP
-    'What is the special magic number for ancient-potato mentioned in the provided text?'
-
 The source is RULER's input up to the question, the question is what is asked. RULER's answer
 prefix is counted and not shown: methods reply in sentences of their own. RULER's 40 depths are of
 its essay haystacks; in S1 the place is drawn among all lines. ``labels`` have the depth in percent,

@@ -1,7 +1,5 @@
 """Our numbers beside the printed ones: a method of ours beside the same row of a paper's table.
 
->>> put_beside(Frame(group), load_references()["gam"].cells("table3"), rows) # doctest: +SKIP
-
 A printed number stands beside a method if it is of the same benchmark, metric and row: an ablation
 of ours beside the paper's, not beside its whole system. If the model, the judge or the items
 differ, the number says so. Costs are numbers like any other; those of some stages are totals of a

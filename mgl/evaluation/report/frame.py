@@ -1,9 +1,5 @@
 """The records of runs as one long table: a value of each metric for each method and item.
 
-    >>> frame = Frame(group)                                                # doctest: +SKIP
-    >>> frame.figure("gam", frame.metrics["f1_set_amem"]).interval.mean     # doctest: +SKIP
-    0.41
-
 Scores are over every item that can have them: one that failed counts 0, and one whose verdict is
 unreadable, or that lacks a score, is missing, with bounds for it. What an answer cost is a metric
 like any other, over the answers that have it. An item that was asked several times counts once,

@@ -1,7 +1,5 @@
 """The folders of runs as a report reads them, and which of them fit into one table.
 
-    >>> group_runs([read_run(Path("runs/locomo"))])        # doctest: +SKIP
-
 Runs share a table if they put the same items of the same files to their methods and score them the
 same way; the others are shown apart, with the reason.
 """

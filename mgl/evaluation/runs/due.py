@@ -1,8 +1,5 @@
 """What a run still lacks: answers, verdicts, preferences and BERTScores.
 
-    >>> due_answers(manifest, log)[:1]          # doctest: +SKIP
-    [('gam', 'conv-26/q4', 0)]
-
 The runner does what is due, and verifying a complete run names it. With ``retry`` what failed is
 due again.
 """

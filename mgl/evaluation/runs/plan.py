@@ -1,9 +1,5 @@
 """A run before it starts or resumes: everything that can be wrong is checked at once.
 
-    >>> plan = plan_run(arguments, open_model)              # doctest: +SKIP
-    >>> len(plan.items), [method.label for method in plan.manifest.methods]    # doctest: +SKIP
-    (152, ['gam', 'plain'])
-
 No model is started and nothing is written. ``--memory NAME`` stands for a memory, ``LABEL=NAME``
 for one more of that kind with settings of its own; ``--set option=value`` sets an option of every
 memory that has it, ``LABEL.option=value`` of one, and of a generated benchmark its parameters.

@@ -1,9 +1,5 @@
 """Which evidence memories return for a question, without a language model.
 
-    >>> await retrieve_evidence(methods, items, dataset, tools, observer)          # doctest: +SKIP
-    >>> measure_recall(_)                                                          # doctest: +SKIP
-    {'turns': {'recall@10': {'all': {'value': 0.61, 'low': 0.57, 'high': 0.65, 'n': 700}, ...}}}
-
 Memories are built by rules (``WITHOUT_MODEL``): sessions are the topics, summaries are extracted.
 The call that would answer is not made; a memory that asks for anything else is a UsageError.
 """

@@ -1,7 +1,5 @@
 """The runner: every item is put to every method, whatever happens in between, then judged.
 
-    >>> Runner(plan, folder, execution).run()     # doctest: +SKIP
-
 Models run one after the other, the units of one model concurrently. Each result is in the folder
 before the next unit starts, and what is there is not done again, so that running again resumes a
 run that was ended at any moment. Calls are replayed from the home's log, so that what was in flight

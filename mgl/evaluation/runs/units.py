@@ -1,7 +1,5 @@
 """One unit of a run's work: build a memory that items share, answer an item, or judge an answer.
 
-    >>> record = await LocalExecutor(place).answer(ask, path)       # doctest: +SKIP
-
 A unit is a value (``Build``, ``Ask``); besides it takes a model's workplace and a path for a store
 of its own. So its result does not depend on what else is done, or was done before, and an
 ``Executor`` may send it to another machine. Which unit is next is the runner's business.

@@ -1,7 +1,5 @@
 """BERTScore of an answer against its gold answers, by a model that is part of the score's name.
 
-    >>> bertscores(place.matcher("all-minilm-l6-v2"), "Ann.", ["Ann Lee."])     # doctest: +SKIP
-
 Scores of two models have nothing to do with each other, so a name has the model, its revision, and
 the layer: ``bertscore_f1:all-minilm-l6-v2@53aa51172d14:last``. How a matching is computed is
 ``mgl.retrieval.matching``'s.
