@@ -129,25 +129,26 @@ def unplugged(trial: Trial, home: Path, calls: int) -> tuple[Trial, list[int]]:
 
 
 @pytest.mark.parametrize(
-    ("calls", "concurrency"),
-    [(10, 1), (10, 4), *(pytest.param(n, m, marks=NIGHTLY) for n in (9, 62) for m in (1, 4))],
+    "stops",
+    [((10, 1), (10, 4)), pytest.param(((9, 1), (9, 4), (62, 1), (62, 4)), marks=NIGHTLY)],
 )
 def test_a_run_that_ended_between_two_verdicts_resumes(
-    trial: Trial, tmp_path: Path, calls: int, concurrency: int
+    trial: Trial, tmp_path: Path, stops: tuple[tuple[int, int], ...]
 ) -> None:
     """9 answers and 6 verdicts each are 63 calls, of which none is paid twice."""
-    whole = trial.run(tmp_path / "whole", **PANEL)
-    cut, left = unplugged(trial, tmp_path / "home", calls)
-    with pytest.raises(EngineUnavailable):
-        cut.run(tmp_path / "run", concurrency=concurrency, **PANEL)
-    records = RunFolder(tmp_path / "run").log.answers.values()
-    kept = sum(len(record.verdicts) for record in records)
-    assert calls - 9 - concurrency <= kept <= calls - 9
-    left[0] = 1000
-    before = cut.calls
-    cut.resume(tmp_path / "run")
-    assert result(tmp_path / "run") == result(whole)
-    assert 63 - calls <= cut.calls - before <= 63 - calls + concurrency
+    whole = result(trial.run(tmp_path / "whole", **PANEL))
+    for calls, concurrency in stops:
+        out = tmp_path / f"run-{calls}-{concurrency}"
+        cut, left = unplugged(trial, tmp_path / f"home-{calls}-{concurrency}", calls)
+        with pytest.raises(EngineUnavailable):
+            cut.run(out, concurrency=concurrency, **PANEL)
+        kept = sum(len(record.verdicts) for record in RunFolder(out).log.answers.values())
+        assert calls - 9 - concurrency <= kept <= calls - 9
+        left[0] = 1000
+        before = cut.calls
+        cut.resume(out)
+        assert result(out) == whole
+        assert 63 - calls <= cut.calls - before <= 63 - calls + concurrency
 
 
 def test_a_verdict_that_timed_out_is_asked_for_again_and_need_not_replay(
@@ -259,17 +260,18 @@ def test_what_people_judged_and_pairs_are_judged_with_the_run(
     assert lacking == [f"preference of {MODEL}", f"verdict of {KEYS[3]}"]
 
 
-@pytest.mark.parametrize("calls", [60, 134, *(pytest.param(n, marks=NIGHTLY) for n in (18, 139))])
+@pytest.mark.parametrize("stops", [(60, 134), pytest.param((18, 139), marks=NIGHTLY)])
 def test_a_run_that_ended_while_judging_labels_and_pairs_resumes(
-    trial: Trial, tmp_path: Path, looked_into: dict[str, Any], calls: int
+    trial: Trial, tmp_path: Path, looked_into: dict[str, Any], stops: tuple[int, ...]
 ) -> None:
-    whole = trial.run(tmp_path / "whole", **looked_into)
-    cut, left = unplugged(trial, tmp_path / "home", calls)
-    with pytest.raises(EngineUnavailable):
-        cut.run(tmp_path / "run", **looked_into)
-    left[0] = 1000
-    cut.resume(tmp_path / "run")
-    assert result(tmp_path / "run") == result(whole)
+    whole = result(trial.run(tmp_path / "whole", **looked_into))
+    for calls in stops:
+        cut, left = unplugged(trial, tmp_path / f"home-{calls}", calls)
+        with pytest.raises(EngineUnavailable):
+            cut.run(tmp_path / f"run-{calls}", **looked_into)
+        left[0] = 1000
+        cut.resume(tmp_path / f"run-{calls}")
+        assert result(tmp_path / f"run-{calls}") == whole
 
 
 def test_an_official_judge_needs_its_script_and_a_benchmark_without_one_takes_one_by_name(

@@ -33,9 +33,7 @@ def test_a_replay_gives_the_same_bytes(
 
 
 @pytest.mark.usefixtures("embeds_words")
-def test_conversations_and_questions_over_one_graph_replay(trial: Trial, tmp_path: Path) -> None:
-    chats = trial.run(tmp_path / "chats", benchmark="chats", memories=("gam", "turns", "mnemis"))
-    assert trial.replay(chats) == Replay(27 + 9 + 9, (), ())
+def test_questions_over_one_graph_replay(trial: Trial, tmp_path: Path) -> None:
     settings = ("extraction=terms", "chunk_tokens=16", "overlap_tokens=0")
     out = trial.run(tmp_path / "run", memories=("hgmem",), settings=settings)
     assert trial.replay(out) == Replay(9 + 3 + 9, (), ())
