@@ -196,17 +196,22 @@ def item_from_json(value: Mapping[str, Any]) -> Item:
     return _ITEM.validate_python(value)
 
 
-class JsonLines:
-    """A file of JSON objects, one a line, that a process may be killed while writing.
+class RunLog:
+    """The records of a run: in memory by their keys, and in the file as they come.
 
-    ``rows`` are those in the file, then those added. A last line without its newline is ignored,
-    and overwritten by the next row. One process writes at a time.
+    A process may be killed while it writes: a last line without its newline is ignored, and
+    overwritten by the next row. One process writes at a time. ``labelled`` are the answers that
+    people have judged, by their ids.
     """
 
     def __init__(self, path: Path) -> None:
         """InputError, with the line, if the file holds something else."""
         self.path = path
-        self.rows: list[dict[str, Any]] = []
+        self.items: dict[str, Mapping[str, Any]] = {}
+        self.answers: dict[Key, Record] = {}
+        self.labelled: dict[str, Record] = {}
+        self.builds: dict[tuple[str, str], BuildRecord] = {}
+        self.pairs: dict[PairKey, PairRecord] = {}
         try:
             data = path.read_bytes() if path.exists() else b""
         except OSError as error:
@@ -216,15 +221,11 @@ class JsonLines:
             try:
                 self._take({**json.loads(line)})
             except (ValueError, TypeError, KeyError, RecursionError) as error:
-                raise self.fault(number) from error
+                raise InputError(
+                    f"{path}, line {number} is not a row of a run", hint="name another file"
+                ) from error
 
-    def fault(self, number: int) -> InputError:
-        """Return the error that line ``number``, from 1, is not what belongs here."""
-        return InputError(
-            f"{self.path}, line {number} is not a row of a run", hint="name another file"
-        )
-
-    def add(self, row: Mapping[str, Any]) -> None:
+    def _add(self, row: Mapping[str, Any]) -> None:
         """Append a row; UsageError if the file cannot be written."""
         line = encode_row(row)
         try:
@@ -238,49 +239,29 @@ class JsonLines:
         self._length += len(line)
         self._take(json.loads(line))
 
-    def _take(self, row: dict[str, Any]) -> None:
-        """Keep a row; ValueError, TypeError or KeyError if it does not belong here."""
-        self.rows.append(row)
-
-
-class RunLog(JsonLines):
-    """The records of a run: in memory by their keys, and in the file as they come.
-
-    ``labelled`` are the answers that people have judged, by their ids; ``rows`` stays empty.
-    """
-
-    def __init__(self, path: Path) -> None:
-        """InputError, with the line, if the file holds something else."""
-        self.items: dict[str, Mapping[str, Any]] = {}
-        self.answers: dict[Key, Record] = {}
-        self.labelled: dict[str, Record] = {}
-        self.builds: dict[tuple[str, str], BuildRecord] = {}
-        self.pairs: dict[PairKey, PairRecord] = {}
-        super().__init__(path)
-
     def add_answer(self, record: Record) -> None:
         """Keep an answer without its verdicts, which are lines of their own."""
         values = {**vars(record), "kind": "answer"}
         del values["verdicts"]
         if record.method != LABELLED:
             if record.item["id"] not in self.items:
-                self.add({"kind": "item", **record.item})
+                self._add({"kind": "item", **record.item})
             values["item"] = record.item["id"]
-        self.add(values)
+        self._add(values)
 
     def add_verdict(self, record: Record, judge: str, verdict: VerdictRecord) -> None:
         """Keep a verdict on an answer."""
-        self.add({"kind": "verdict", **_name_answer(record), "judge": judge, **asdict(verdict)})
+        self._add({"kind": "verdict", **_name_answer(record), "judge": judge, **asdict(verdict)})
 
     def add_scores(self, record: Record, scores: Mapping[str, float]) -> None:
         """Keep scores that were computed after the answer."""
-        self.add({"kind": "scores", **_name_answer(record), "scores": scores})
+        self._add({"kind": "scores", **_name_answer(record), "scores": scores})
 
     def add_build(self, record: BuildRecord) -> None:
-        self.add({"kind": "build", **vars(record)})
+        self._add({"kind": "build", **vars(record)})
 
     def add_pair(self, record: PairRecord) -> None:
-        self.add({"kind": "pair", **vars(record)})
+        self._add({"kind": "pair", **vars(record)})
 
     def lines(self) -> dict[str, bytes]:
         """Return what a replay has to repeat, each item, build, answer and pair by a name for
@@ -294,6 +275,7 @@ class RunLog(JsonLines):
         }
 
     def _take(self, row: dict[str, Any]) -> None:
+        """Keep a row; ValueError, TypeError or KeyError if it does not belong here."""
         kind = row.pop("kind")
         if kind == "item":
             self.items[row["id"]] = item_to_json(item_from_json(row))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 
 from mgl.benchmarks.base import Item
 from mgl.errors import UsageError
-from mgl.evaluation.records import JsonLines, item_from_json, item_to_json
+from mgl.evaluation.records import Record, RunLog, item_from_json, item_to_json
 from mgl.types import Question
 
 
@@ -30,37 +29,42 @@ def room_for(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
+def record(id: str, answer: str = "Zürich") -> Record:
+    return Record("m", item_to_json(Item(id, "s", Question("Where?"))), answer=answer)
+
+
 def test_a_row_that_had_no_room_leaves_the_others_whole(tmp_path: Path) -> None:
-    lines = JsonLines(tmp_path / "rows.jsonl")
-    lines.add({"id": "q0"})
-    with room_for(40), pytest.raises(UsageError):
-        lines.add({"id": "q1", "answer": "long " * 40})
-    lines.add({"id": "q2"})
-    assert JsonLines(lines.path).rows == lines.rows == [{"id": "q0"}, {"id": "q2"}]
+    log = RunLog(tmp_path / "rows.jsonl")
+    log.add_answer(record("q0"))
+    with room_for(log.path.stat().st_size + 40), pytest.raises(UsageError):
+        log.add_answer(record("q1"))
+    log.add_answer(record("q2"))
+    assert RunLog(log.path).answers == log.answers
+    assert [id for _, id, _ in log.answers] == ["q0", "q2"]
 
 
 def test_half_a_character_is_kept_in_a_file_that_can_be_read(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
-    JsonLines(path).add({"id": "q0", "answer": "Z\ud800"})
+    RunLog(path).add_answer(record("q0", "Z\ud800"))
     assert path.read_text(encoding="utf-8")
-    assert JsonLines(path).rows == [{"id": "q0", "answer": "Z\ud800"}]
+    assert RunLog(path).answers["m", "q0", 0].answer == "Z\ud800"
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
-@given(cut=st.integers(0, 400))
+@given(cut=st.integers(0, 2000))
 def test_a_run_killed_at_any_byte_resumes(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "rows.jsonl"
     path.unlink(missing_ok=True)
-    rows = [{"id": f"q{number}", "answer": "Zürich"} for number in range(3)]
-    for row in rows:
-        JsonLines(path).add(row)
+    records = [record(f"q{number}") for number in range(3)]
+    for one in records:
+        RunLog(path).add_answer(one)
     whole = path.read_bytes()
     path.write_bytes(whole[:cut])
-    resumed = JsonLines(path)
-    for row in rows[len(resumed.rows) :]:
-        resumed.add(row)
+    resumed = RunLog(path)
+    for one in records[len(resumed.answers) :]:
+        resumed.add_answer(one)
     assert path.read_bytes() == whole
-    assert [json.loads(line) for line in whole.splitlines()] == rows
+    assert [*RunLog(path).answers.values()] == records
 
 
 @pytest.mark.parametrize(
