@@ -74,7 +74,7 @@ SELDOM = {
 }
 """Prompts that a memory writes with where something calls for it, which these builds do not."""
 
-QUESTIONS = [QUESTION, Question("Who went to town 3?")]
+QUESTIONS = [QUESTION, *(Question(f"Who went to town {n}?") for n in (3, 4))]
 
 
 class Listening(SchemaEngine):
@@ -183,6 +183,23 @@ def test_it_changes_with_the_prompts_that_write_and_not_with_those_that_read(
             if prompt.name not in wrote | allowed:
                 others.enter_context(changed(prompt))
         assert make(*case).id == own
+
+
+def test_it_changes_with_source_questions_options_and_model(
+    making: tuple[Make, Listening],
+) -> None:
+    make, engine = making
+    cases: list[tuple[str, dict[str, Any], Source, int]] = [
+        ("mindgraph", LITTLE, BOOK, 2),
+        ("mindgraph", LITTLE, BOOK, 3),
+        ("mindgraph", {}, BOOK, 2),
+        ("mindgraph", LITTLE, STORY, 2),
+        ("graph", LITTLE, BOOK, 0),
+    ]
+    ids = [make(*case).id for case in cases]
+    assert make("graph", {**LITTLE, "in_flight": 3}, BOOK, 0).id == ids[-1]
+    engine.model_id = "fake/other"
+    assert len({*ids, *(make(*case).id for case in cases)}) == 2 * len(ids)
 
 
 def test_prompts_in_any_order_give_the_same_id() -> None:

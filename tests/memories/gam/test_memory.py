@@ -214,24 +214,6 @@ async def test_a_step_written_while_the_log_is_read_is_taken_once(
         assert reader.state.turns == len(said)
 
 
-async def test_an_answer_cites_the_turns_it_names(memory_of: Open) -> None:
-    def reply(request: Request) -> str:
-        assert "[1] (Tuesday, 09 May 2023) Ann: I painted a horse" in request.messages[-1].content
-        return json.dumps({"memories": [1], "answer": "a horse"})
-
-    memory = memory_of(
-        talk(["I painted a horse", "Nice"]), ScriptedEngine([reply]), indicators="rules"
-    )
-    answer = await memory.answer(Question("What did Ann paint?"))
-    (citation,) = answer.citations
-    assert (citation.node_id, citation.quote) == ("D1:1", "I painted a horse")
-    assert citation.section is not None
-    assert (citation.section.kind, citation.section.label) == ("session", "1")
-    assert answer.text == "a horse"
-    reading = await memory.read(Question("What did Ann paint?"))
-    assert answer.retrieved == tuple(f"D1:{event.turn + 1}" for event in reading.events)
-
-
 async def test_what_the_turns_of_a_reply_make_due_is_done_after_it(memory_of: Open) -> None:
     """The session's end is seen though the reply has followed the turn that shows it."""
 
@@ -314,10 +296,13 @@ async def test_a_question_writes_nothing_and_finds_what_waits(
     memory_of: Open, store: Store
 ) -> None:
     memory = memory_of(
-        talk(["I paint a horse", "d e f"], ["g h i"]), engine(always([])), indicators="rules"
+        talk(["I paint a horse", "d e f"], ["g h i"]), SchemaEngine(), indicators="rules"
     )
     reading = await memory.read(Question("What does Ann paint?"))
     assert {event.turn for event in reading.events} == {0, 1, 2}
+    answer = await memory.answer(Question("What does Ann paint?"))
+    ids = [turn.id for turn in memory.conversation.turns]
+    assert answer.retrieved == tuple(ids[event.turn] for event in reading.events)
     assert store.edits(memory.id) == []
 
 

@@ -63,15 +63,6 @@ def test_a_graph_is_built_shown_and_searched(graph_of: Open, store: Store) -> No
     assert find_failed(graph) == ()
 
 
-def test_the_id_hangs_on_what_decides_the_log(graph_of: Open) -> None:
-    engine = Answering(lambda _: NOTHING)
-    own = graph_of(TALE, engine).id
-    assert graph_of(TALE, engine, in_flight=3).id == own
-    assert graph_of(TALE, engine, chunk_tokens=30).id != own
-    assert graph_of(TALE + "More.", engine).id != own
-    assert graph_of(TALE, Answering(lambda _: NOTHING, model_id="other")).id != own
-
-
 @pytest.mark.parametrize("text", [TALE, " \n "])
 def test_a_chunk_in_which_nothing_is_found_is_no_failure(
     graph_of: Open, hearing: Hearing, text: str

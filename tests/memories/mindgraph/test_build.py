@@ -302,7 +302,7 @@ async def test_a_document_without_text_is_refused(
 async def test_a_reply_may_hold_what_its_chunk_needs(
     make_tools: MakeTools, options: dict[str, Any], context: int, most: int
 ) -> None:
-    text = "".join(f"In year {year} Ann met Bo. " for year in range(3000))
+    text = "".join(f"In year {year} Ann met Bo. " for year in range(1500))
     engine = ScriptedEngine([reply()] * 99, context_tokens=context)
     config = MindGraphConfig(**options)
     memory = MindGraph(make_tools(engine), Document.from_text("t", text), [QUESTION], config)
