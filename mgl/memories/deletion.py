@@ -11,7 +11,7 @@ left.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
@@ -92,7 +92,7 @@ def delete(store: Store, conversation_id: str, what: Redaction) -> bool:
 
 
 def plan_deletion(
-    kind: Any, config: Mapping[str, Any], step: int, log: Sequence[EditRecord], gone: Gone
+    kind: Any, step: int, log: Sequence[EditRecord], gone: Gone
 ) -> tuple[Rewritten, Any]:
     """Work out what a deletion makes of a log, and the state that it then leads to; writes nothing.
 
@@ -100,7 +100,7 @@ def plan_deletion(
     """
     vocabulary = kind.vocabulary
     before = vocabulary.replay(log)
-    redactor = kind.redactor(config, gone, before)
+    redactor = kind.Redactor(gone, before)
     rows = [_redact_row(vocabulary, redactor, row, gone) for row in log]
     left = [edit for row in rows if (edit := vocabulary.edit(row)) is not None]
     after = vocabulary.replay(rows)
@@ -139,8 +139,8 @@ def find_before(turns: Sequence[Turn], time: datetime | None) -> set[int]:
 
 def _rewrite(memory: MemoryRecord, step: int, log: Sequence[EditRecord], gone: Gone) -> Rewritten:
     kind = registry.load("memory", memory.kind)
-    if hasattr(kind, "redactor"):
-        return plan_deletion(kind, memory.config, step, log, gone)[0]
+    if hasattr(kind, "Redactor"):
+        return plan_deletion(kind, step, log, gone)[0]
     lost = [row for row in log if gone.takes(row)]
     source = replace(gone.source, turns=tuple(gone.before))
     spans = [row.span for row in log if row.span is not None and gone.touches(row)]

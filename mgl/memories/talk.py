@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import date, datetime
 from functools import cached_property, partial
 from itertools import islice
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from pydantic import Field
 
@@ -23,7 +23,6 @@ from mgl.llm.progress import Listener
 from mgl.memories.base import LogMemory, PresetConfig
 from mgl.memories.deletion import (
     Forgotten,
-    Redactor,
     Target,
     delete,
     find_before,
@@ -117,10 +116,12 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
     """A memory that takes in a conversation turn by turn and is asked in between.
 
     A turn that is appended is in the log before ``append`` returns, and so is what it makes due. A
-    subclass says what its log holds (``vocabulary``), what is due (``_settle``) and what it finds
-    for a question (``recall``).
+    subclass says what its log holds (``vocabulary``), how that loses its words (``Redactor``, made
+    of what is deleted and the state before), what is due (``_settle``) and what it finds for a
+    question (``recall``). The ``stale`` nodes of its state wait for another description.
     """
 
+    Redactor: ClassVar[type[Any]]
     _settling: asyncio.Task[None] | None = None
 
     @cached_property
@@ -366,16 +367,15 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
             old = log.state
             if gone and not dry_run:
                 self._delete(what)
-                after = log.state
+                after: Any = log.state
             else:
-                config = self._config.model_dump(mode="json")
                 lost = Gone(self._source.id, what, tuple(log.turns))
-                _, after = plan_deletion(type(self), config, log.step, log.rows, lost)
+                _, after = plan_deletion(type(self), log.step, log.rows, lost)
         removed = set(self._nodes(old)).difference(self._nodes(after))
         return Forgotten(
             ids,
             _in_order(removed),
-            _in_order(self._stale(after)),
+            _in_order(after.stale),
             _in_order(spared),
             self._count_renewals(after),
             tuple(self._tools.store.find_runs(self._source.id, gone)),
@@ -405,20 +405,9 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         """Change a topic or an entity, as a person asks. InputError for one that does not exist or
         is frozen; UsageError for what this memory has not."""
 
-    @classmethod
-    @abstractmethod
-    def redactor(
-        cls, config: Mapping[str, Any], gone: Gone, before: Any
-    ) -> Redactor[EditT, StateT]:
-        """What becomes of the log of a memory with this configuration when turns are deleted."""
-
     @abstractmethod
     def _nodes(self, state: StateT) -> Collection[str]:
         """The ids of the nodes that a deletion may take."""
-
-    @abstractmethod
-    def _stale(self, state: StateT) -> Collection[str]:
-        """The ids of the nodes that wait for another description."""
 
     @abstractmethod
     def _count_renewals(self, state: StateT) -> int:

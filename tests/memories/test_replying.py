@@ -23,6 +23,7 @@ from mgl.memories.turns import (
     TURN_ANSWER,
     UNMENTIONED,
     Form,
+    Shown,
     Voice,
     answer_from_lines,
     cite_shown,
@@ -35,7 +36,7 @@ from mgl.memories.turns import (
     show_turns,
 )
 from mgl.text.groups import format_turn
-from mgl.types import Conversation, Question, Turn
+from mgl.types import Answer, Conversation, Question, Turn
 
 MAY = datetime(2023, 5, 8, 9, 0)
 TALK = Conversation.from_turns(
@@ -58,6 +59,13 @@ def said(answer: str, *memories: int) -> str:
     return json.dumps({"memories": memories, "answer": answer})
 
 
+async def answered(
+    client: Client, memories: list[Shown], question: Question = QUESTION, tokens: int = 256
+) -> Answer:
+    lines, sampling = cite_shown(TALK, memories), Sampling(max_tokens=tokens)
+    return await answer_from_lines(client, lines, question, TURN_ANSWER, sampling)
+
+
 def test_turns_are_shown_in_order_a_line_each_with_their_day() -> None:
     assert show_turns(TALK.turns, [2, 0, 1]) == [
         ((0,), "(Monday, 08 May 2023) Ann: I have got the job"),
@@ -69,10 +77,7 @@ def test_turns_are_shown_in_order_a_line_each_with_their_day() -> None:
 async def test_an_answer_cites_the_turns_of_the_memories_it_names() -> None:
     client, engine = llm(said(" the horse ", 2, 3))
     memories = [((0,), "zero"), ((1, 2), "one and two"), ((2,), "two")]
-    sampling = Sampling(max_tokens=50)
-    answer = await answer_from_lines(
-        client, cite_shown(TALK, memories), QUESTION, TURN_ANSWER, sampling
-    )
+    answer = await answered(client, memories, tokens=50)
     assert (answer.text, answer.confidence) == ("the horse", "medium")
     assert [citation.node_id for citation in answer.citations] == ["b", "c"]
     prompt = engine.requests[0].messages[-1].content
@@ -85,9 +90,7 @@ async def test_the_day_and_the_asker_of_a_question_are_shown() -> None:
     asked = Question("Who was ill yesterday?", datetime(2023, 5, 9, 21), "Ann")
     memories = show_turns(TALK.turns, [2])
     for question in (asked, QUESTION):
-        await answer_from_lines(
-            client, cite_shown(TALK, memories), question, TURN_ANSWER, Sampling()
-        )
+        await answered(client, memories, question)
     shown, plain = (request.messages[-1].content for request in engine.requests)
     assert "\n\nToday is Tuesday, 09 May 2023.\nQuestion by Ann: Who was ill" in shown
     assert "Today" not in plain
@@ -115,11 +118,7 @@ async def test_the_day_and_the_asker_of_a_question_are_shown() -> None:
 async def test_the_form_of_an_answer_follows_the_question(question: str, form: Form) -> None:
     assert find_form(Question(question)) is form
     client, engine = llm(said("x", 1))
-    memories = show_turns(TALK.turns, [0])
-    sampling = Sampling(max_tokens=16)
-    await answer_from_lines(
-        client, cite_shown(TALK, memories), Question(question), TURN_ANSWER, sampling
-    )
+    await answered(client, show_turns(TALK.turns, [0]), Question(question), tokens=16)
     assert form.said in engine.requests[0].messages[-1].content
     assert engine.requests[0].sampling.max_tokens == form.tokens
 
@@ -136,10 +135,7 @@ async def test_numbers_are_held_to_the_memories_there_are(
     shown: int, replies: Sequence[Sequence[int]], cited: list[str]
 ) -> None:
     client, engine = llm(*(said("x", *numbers) for numbers in replies))
-    memories = [((number % 3,), "a line") for number in range(shown)]
-    answer = await answer_from_lines(
-        client, cite_shown(TALK, memories), QUESTION, TURN_ANSWER, Sampling()
-    )
+    answer = await answered(client, [((number % 3,), "a line") for number in range(shown)])
     assert [citation.node_id for citation in answer.citations] == cited
     assert len(engine.requests) == len(replies)
 
@@ -158,8 +154,7 @@ async def test_what_an_answer_repeats_is_cited_where_other_lines_were_named(
     text: str, named: list[int], cited: list[str]
 ) -> None:
     client, engine = llm(said(text, *named))
-    lines = cite_shown(TALK, show_turns(TALK.turns, [0, 1, 2]))
-    answer = await answer_from_lines(client, lines, QUESTION, TURN_ANSWER, Sampling())
+    answer = await answered(client, show_turns(TALK.turns, [0, 1, 2]))
     assert [citation.node_id for citation in answer.citations] == cited
     assert answer.confidence == ("medium" if cited else "low")
     assert UNMENTIONED in engine.requests[0].messages[-1].content
@@ -182,9 +177,7 @@ def test_a_reply_is_shown_the_speakers_statements_first_and_its_own_remarks_last
 async def test_memories_that_are_too_long_are_cut_and_keep_their_numbers() -> None:
     client, engine = llm(said("x", 2), context=1000)
     memories = [((0,), "word " * 3000), ((1,), "short")]
-    answer = await answer_from_lines(
-        client, cite_shown(TALK, memories), QUESTION, TURN_ANSWER, Sampling(max_tokens=50)
-    )
+    answer = await answered(client, memories, tokens=50)
     assert [citation.node_id for citation in answer.citations] == ["b"]
     prompt = engine.requests[0].messages[-1].content
     assert " […]\n[2] short\n" in prompt

@@ -89,34 +89,22 @@ async def test_an_answer_is_read_off_the_persons_statements_with_their_days_and_
 
 
 @pytest.mark.parametrize(
-    ("question", "reply", "said"),
+    ("question", "said", "reply"),
     [
-        ("Where do I live?", "The user's home is Porto, 1 June 2026.", "Your home is Porto."),
-        (
-            "When did I move?",
-            "You moved to Porto on 1 June 2026.",
-            "You moved to Porto on 1 June 2026.",
-        ),
-        (
-            "Where is my exam?",
-            "Your exam in Porto is on 4 July.",
-            "Your exam in Porto is on 4 July.",
-        ),
-        ("Where is my exam?", "My exam in Porto is on 4 July.", "Your exam in Porto is on 4 July."),
-        (
-            "Where do I live?",
-            "I moved to Porto; I’m in my home.",
-            "You moved to Porto; you're in your home.",
-        ),
-        ("Where do I live?", 'You said "I moved to Porto".', 'You said "I moved to Porto".'),
+        ("Where do I live?", "Your home is Porto.", "The user's home is Porto, 1 June 2026."),
+        ("When did I move?", "You moved to Porto on 1 June 2026.", None),
+        ("Where is my exam?", "Your exam in Porto is on 4 July.", None),
+        ("Where is my exam?", "Your exam in Porto is on 4 July.", "My exam in Porto is on 4 July."),
+        ("Where am I?", "You moved to Porto; you're at home.", "I moved to Porto; I’m at home."),
+        ("Where do I live?", 'You said "I moved to Porto".', None),
     ],
 )
 async def test_an_answer_speaks_to_the_person_and_leaves_out_the_day_on_which_they_said_it(
-    question: str, reply: str, said: str
+    question: str, said: str, reply: str | None
 ) -> None:
     exam = Turn("4", "user", "My exam in Porto is on 4 July.", JUNE)
     talk = Conversation.from_turns("talk", [*TALK.turns, exam])
-    client, _ = llm(reply, check("Yes"))
+    client, _ = llm(reply or said, check("Yes"))
     answer = await answer_from_statements(client, talk, [*OWN, 5], Question(question, JUNE, "user"))
     assert answer is not None
     assert answer.text == said

@@ -59,6 +59,80 @@ from mgl.types import Answer, Conversation, Question, Source, Turn
 LABEL_CHARACTERS = 40
 
 
+# Forgetting
+
+
+def find_private_parts(turns: Mapping[int, Turn]) -> Redaction:
+    """What to mask of turns (``mgl.text.private``); one of which nothing is left is forgotten."""
+    from mgl.text.private import find_private
+
+    forgotten: set[int] = set()
+    parts: dict[int, tuple[tuple[int, int], ...]] = {}
+    for number, turn in turns.items():
+        ranges = tuple(find_private(turn.text))
+        left = mask_text(turn.text, ranges)
+        if left == turn.text:
+            continue
+        if left.replace(MASK, "").strip():
+            parts[number] = ranges
+        else:
+            forgotten.add(number)
+    return Redaction(frozenset(forgotten), parts)
+
+
+class GamRedactor:
+    """How a log of GAM loses its words (``mgl.memories.deletion``): a topic keeps its numbers.
+
+    Replayed, the rows lead to the state that the deletion, which names turns alone, leads to.
+    """
+
+    def __init__(self, gone: Gone, before: State) -> None:
+        self._gone = gone
+        self._before = before
+        self._dropped: set[str] = set()
+
+    def redact(self, edit: Edit) -> Edit | None:
+        """The edit without words; None for one that has nothing else."""
+        match edit:
+            case Consolidate(topic) | Merge(topic=topic):
+                kept = (turn for turn in topic.turns if turn not in self._before.forgotten)
+                said = raw_text(replace(topic, turns=tuple(kept)), self._gone.before)
+                self._dropped |= {topic.summary, said}  # it was searched by either
+                known = topic.marks.items()
+                marks = {turn: mark for turn, mark in known if turn not in self._gone.turns}
+                topic = replace(topic, summary="", keywords=(), marks=marks)
+                return replace(edit, topic=topic)
+            case Rewrite(_, summary, _):
+                self._dropped.add(summary)
+                return None
+        return edit
+
+    def restore(self, left: Sequence[Edit], after: State) -> list[Edit]:
+        """The edit that says which turns were deleted and masked."""
+        del left
+        what = self._gone.what
+        stale = [
+            name
+            for name, topic in self._before.topics.items()
+            if topic.summary and name in after.topics and not after.topics[name].summary
+            if what.turns.isdisjoint(topic.turns)
+        ]
+        return [Forget(tuple(sorted(what.forgotten)), tuple(stale), tuple(sorted(what.masked)))]
+
+    def texts(self, state: State, turns: Sequence[Turn]) -> set[str]:
+        """Topics as they are and were searched, and deleted turns as they are asked about."""
+        topics = state.topics.values()
+        found = {form for topic in topics for form in (topic.summary, raw_text(topic, turns))}
+        names = list(dict.fromkeys(turn.speaker for turn in turns))
+        for count in range(1, len(names) + 1):  # a question is read without the names known by then
+            known = {*names[:count]} - {""}
+            found |= {remove_names(turns[number].text, known) for number in self._gone.turns}
+        return found | self._dropped if state is self._before else found
+
+
+# The memory
+
+
 class Gam(TalkMemory[GamConfig, Edit, State]):
     """Groups the events of a conversation into linked topics."""
 
@@ -67,6 +141,7 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
     retrieves = True
     Config = GamConfig
     vocabulary = VOCABULARY
+    Redactor = GamRedactor
 
     def __init__(
         self,
@@ -302,89 +377,10 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
     ) -> tuple[frozenset[int], frozenset[str]]:
         return choose(log.state, log.turns, target)
 
-    @classmethod
-    def redactor(cls, config: Mapping[str, Any], gone: Gone, before: State) -> GamRedactor:
-        del config
-        return GamRedactor(gone, before)
-
     def _nodes(self, state: State) -> Collection[str]:
         return state.topics.keys()
-
-    def _stale(self, state: State) -> Collection[str]:
-        return state.stale
 
     def _count_renewals(self, state: State) -> int:
         if self._config.summaries != "prompt":
             return 0
         return sum(not state.topics[name].frozen for name in state.stale)
-
-
-# Forgetting
-
-
-def find_private_parts(turns: Mapping[int, Turn]) -> Redaction:
-    """What to mask of turns (``mgl.text.private``); one of which nothing is left is forgotten."""
-    from mgl.text.private import find_private
-
-    forgotten: set[int] = set()
-    parts: dict[int, tuple[tuple[int, int], ...]] = {}
-    for number, turn in turns.items():
-        ranges = tuple(find_private(turn.text))
-        left = mask_text(turn.text, ranges)
-        if left == turn.text:
-            continue
-        if left.replace(MASK, "").strip():
-            parts[number] = ranges
-        else:
-            forgotten.add(number)
-    return Redaction(frozenset(forgotten), parts)
-
-
-class GamRedactor:
-    """How a log of GAM loses its words (``mgl.memories.deletion``): a topic keeps its numbers.
-
-    Replayed, the rows lead to the state that the deletion, which names turns alone, leads to.
-    """
-
-    def __init__(self, gone: Gone, before: State) -> None:
-        self._gone = gone
-        self._before = before
-        self._dropped: set[str] = set()
-
-    def redact(self, edit: Edit) -> Edit | None:
-        """The edit without words; None for one that has nothing else."""
-        match edit:
-            case Consolidate(topic) | Merge(topic=topic):
-                kept = (turn for turn in topic.turns if turn not in self._before.forgotten)
-                said = raw_text(replace(topic, turns=tuple(kept)), self._gone.before)
-                self._dropped |= {topic.summary, said}  # it was searched by either
-                known = topic.marks.items()
-                marks = {turn: mark for turn, mark in known if turn not in self._gone.turns}
-                topic = replace(topic, summary="", keywords=(), marks=marks)
-                return replace(edit, topic=topic)
-            case Rewrite(_, summary, _):
-                self._dropped.add(summary)
-                return None
-        return edit
-
-    def restore(self, left: Sequence[Edit], after: State) -> list[Edit]:
-        """The edit that says which turns were deleted and masked."""
-        del left
-        what = self._gone.what
-        stale = [
-            name
-            for name, topic in self._before.topics.items()
-            if topic.summary and name in after.topics and not after.topics[name].summary
-            if what.turns.isdisjoint(topic.turns)
-        ]
-        return [Forget(tuple(sorted(what.forgotten)), tuple(stale), tuple(sorted(what.masked)))]
-
-    def texts(self, state: State, turns: Sequence[Turn]) -> set[str]:
-        """Topics as they are and were searched, and deleted turns as they are asked about."""
-        topics = state.topics.values()
-        found = {form for topic in topics for form in (topic.summary, raw_text(topic, turns))}
-        names = list(dict.fromkeys(turn.speaker for turn in turns))
-        for count in range(1, len(names) + 1):  # a question is read without the names known by then
-            known = {*names[:count]} - {""}
-            found |= {remove_names(turns[number].text, known) for number in self._gone.turns}
-        return found | self._dropped if state is self._before else found

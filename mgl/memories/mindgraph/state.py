@@ -128,14 +128,13 @@ class AddEdge:
 
 @dataclass(frozen=True, slots=True)
 class EditNode:
-    """``span`` and ``quote`` are the source of the new content; None in logs from before edits had
-    one."""
+    """``span`` and ``quote`` are the source of the new content."""
 
     id: str
     content: str
     chunk: int
-    span: Span | None = None
-    quote: str | None = None
+    span: Span
+    quote: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +178,8 @@ def apply(graph: Graph, edit: Edit) -> Graph:
             if node is None:
                 raise ValueError(f"no node {known}")
             earlier = (source for source in node.sources if source.span != span)
-            latest = () if span is None or quote is None else (Passage(span, quote, chunk),)
-            elements[known] = replace(node, content=content, sources=(*latest, *earlier))
+            sources = (Passage(span, quote, chunk), *earlier)
+            elements[known] = replace(node, content=content, sources=sources)
         case DeleteNode(id=known):
             if graph.node(known) is None:
                 raise ValueError(f"no node {known}")

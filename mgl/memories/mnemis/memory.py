@@ -18,22 +18,25 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 
-from mgl.errors import InputError
-from mgl.memories.base import Tools
+from mgl.memories.base import Tools, check_question
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.drawing import draw_graph
 from mgl.memories.mnemis.edits import (
     VOCABULARY,
+    AddEntity,
     AddEpisode,
+    AddFact,
+    Assign,
     Describe,
     Edit,
     EditDraft,
     MarkEpisode,
+    PutCategory,
+    Restore,
     turns_below,
 )
 from mgl.memories.mnemis.entities import (
@@ -54,14 +57,15 @@ from mgl.memories.mnemis.hierarchy import (
 from mgl.memories.mnemis.prompts import ANSWER, CHOICE_ANSWER, writing_prompts
 from mgl.memories.mnemis.reading import EpisodeReader, find_fresh, in_batches
 from mgl.memories.mnemis.retrieval import Index, Item, Reading, find
-from mgl.memories.mnemis.state import Entity, Episode, State
+from mgl.memories.mnemis.state import Category, Entity, Episode, State
 from mgl.memories.mnemis.terms import Places, describe_by_sentences, read_terms
 from mgl.memories.talk import Change, Recall, TalkMemory, refuse_topics
 from mgl.memories.turns import answer_from_lines
-from mgl.memories.view import GraphView
+from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
-from mgl.store.deletion import Fate, Gone
-from mgl.types import Answer, Citation, Document, Question, Source, Turn
+from mgl.store import EditRecord
+from mgl.store.deletion import Fate
+from mgl.types import Answer, Citation, Document, Question, Source, Span, Turn
 
 MOST_FAILURES: Final = 2
 UNREAD: Final = "episodes_unread"
@@ -85,6 +89,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
     retrieves = True
     Config = MnemisConfig
     vocabulary = VOCABULARY
+    Redactor = MnemisRedactor
 
     def __init__(
         self,
@@ -284,16 +289,8 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
                 merge_entities(draft, node, change.merge, change.summary, change.keywords)
                 is_written = log.write(draft)
 
-    @classmethod
-    def redactor(cls, config: Mapping[str, Any], gone: Gone, before: State) -> MnemisRedactor:
-        del config
-        return MnemisRedactor(gone, before)
-
     def _nodes(self, state: State) -> Collection[str]:
         return [*state.entities, *state.facts]
-
-    def _stale(self, state: State) -> Collection[str]:
-        return state.stale
 
     def _count_renewals(self, state: State) -> int:
         calls = count_stale_calls(state, self._config)
@@ -307,8 +304,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
 
     async def read(self, question: Question) -> Reading:
         """Find what the configured routes give; all of it is in the state when this returns."""
-        if not question.text.strip():
-            raise InputError("the question is empty", hint="say what you want to know")
+        check_question(question)
         self._log.open(self._record)
         while True:
             index, source = await self._update_index(), self._log.source
@@ -415,7 +411,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
         """The categories over the entities, and the facts between these."""
         rows = self._log.rows
-        nodes, edges = draw_graph(self.state, rows)
+        nodes, edges = _draw_graph(self.state, rows)
         length = max((row.chunk + 1 for row in rows), default=0)
         return self._view(nodes, edges, steps=length, answers=answers)
 
@@ -441,3 +437,52 @@ def _cite(document: Document, item: Item) -> Citation:
         quote=document.quote(span),
         section=document.section_at(span.start),
     )
+
+
+# The view
+
+
+def _draw_graph(state: State, rows: Sequence[EditRecord]) -> tuple[list[ViewNode], list[ViewEdge]]:
+    """Return the nodes and edges of a state, which ``rows`` lead to.
+
+    A category stands on the first mention of its first entity, and its kind is its layer.
+    """
+    steps = dict(_find_steps(rows))
+    nodes: list[ViewNode] = []
+    edges: list[ViewEdge] = []
+    for entity in state.entities.values():
+        about = entity.name, entity.summary or entity.name, entity.mentions[0].span
+        nodes.append(ViewNode(entity.id, "entity", *about, steps[entity.id]))
+    for fact in state.facts.values():
+        ends, span = (fact.id, fact.source, fact.target), fact.mentions[0].span
+        edges.append(ViewEdge(*ends, fact.text, span, steps[fact.id]))
+    for category in state.categories.values():
+        span, step = _find_span(state, category), steps[category.id]
+        about = category.name, category.summary or category.name, span
+        kind = f"layer {category.layer}"
+        nodes.append(ViewNode(category.id, kind, *about, step, layer=category.layer))
+        for child in category.children:
+            identity = f"{category.id}|{child}"
+            begun = steps.get(identity, step)
+            edges.append(ViewEdge(identity, category.id, child, "holds", span, begun))
+    return nodes, edges
+
+
+def _find_steps(rows: Sequence[EditRecord]) -> Iterator[tuple[str, int]]:
+    """Yield the step at which each element came."""
+    for row in rows:
+        edit = VOCABULARY.edit(row)
+        if isinstance(edit, AddEntity | AddFact | PutCategory):
+            yield edit.id, row.chunk
+        elif isinstance(edit, Restore):
+            yield edit.node.id, row.chunk
+        elif isinstance(edit, Assign):
+            yield f"{edit.category}|{edit.child}", row.chunk
+
+
+def _find_span(state: State, category: Category) -> Span:
+    """Return the first mention of the first entity below a category."""
+    first = category.children[0]
+    while first in state.categories:
+        first = state.categories[first].children[0]
+    return state.entities[first].mentions[0].span

@@ -105,6 +105,9 @@ def case(judgement: str, *concerns: Any) -> dict[str, Any]:
 
 
 PUNISHED = point(["Xodar", "Issus"], "Issus punishes Xodar for the disgrace.")
+ONCE = [{"inserted": [PUNISHED]}, {"inserted": [], "updated": []}]
+"""Replies to the steps of a memory that the first one makes."""
+
 SUFFICES = "[Judgement]: 1\n[Concerns]: <None>"
 INSERTED = (
     "[Inserted Memory Points]:\n"

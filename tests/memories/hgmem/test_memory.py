@@ -18,6 +18,7 @@ from tests.memories.hgmem.conftest import Ask
 from tests.memories.hgmem.telling import (
     DOCUMENT,
     INSERTED,
+    ONCE,
     PUNISHED,
     QUESTION,
     SUFFICES,
@@ -130,7 +131,7 @@ async def test_forced_steps_go_on_with_the_query_where_there_is_no_concern(
     judged: list[str],
     where: tuple[str, int | None],
 ) -> None:
-    evolve = [{"inserted": [PUNISHED]}, {"inserted": [], "updated": []}]
+    evolve = ONCE
     teller = Teller(**{"evolve": evolve, **replies})
     memory = memory_for(teller.engine, steps=2, force_steps=True, **options)
     await memory.answer(QUESTION)
@@ -146,7 +147,7 @@ async def test_a_model_that_is_never_satisfied_ends_at_the_last_step(
     memory_for: Ask, store: Store, *, forced: bool, answers: int
 ) -> None:
     teller = Teller(
-        evolve=[{"inserted": [PUNISHED]}, {"inserted": [], "updated": []}],
+        evolve=ONCE,
         concerns=[case("2.2", "What else?")],
         answer=[{"sources": [], "answer": text} for text in "abcdef"],
     )
@@ -334,7 +335,7 @@ async def test_a_long_question_leaves_less_room_for_sources(memory_for: Ask) -> 
     asked = " ".join(["Is this of Xodar true?", *(f"w{number}" for number in range(400))])
     long = Document.from_text("long.txt", DOCUMENT.text * 30)
     teller = Teller(
-        evolve=[{"inserted": [PUNISHED]}, {"inserted": [], "updated": []}],
+        evolve=ONCE,
         concerns=[case("2.2", "What else?"), case("1")],
         subquery=[{"subquery": asked}],
     )
