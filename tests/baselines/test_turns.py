@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
 
 from mgl.baselines.turns import Turns, TurnsConfig
 from mgl.errors import UsageError
-from mgl.llm.base import Request
-from mgl.llm.client import Client
-from mgl.llm.fakes import ScriptedEngine
-from mgl.memories.base import Tools
-from mgl.observer import SilentObserver
-from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
 from mgl.types import Conversation, Question, Turn
+from tests.baselines.asking import asking, prompts, said
 
 TEXTS = ["The horse is ill", "It rains", "A vet came for the horse", "It rains again", "The ring"]
 TALK = Conversation.from_turns(
@@ -29,41 +24,37 @@ TALK = Conversation.from_turns(
 QUESTION = Question("Did the horse see a vet?")
 
 
-def last(request: Request) -> str:
+def last(prompt: str) -> str:
     """An answer that cites the last memory that is shown."""
-    count = request.messages[-1].content.count("\n[")
-    return json.dumps({"memories": [count], "answer": f"{count} memories"})
+    count = prompt.count("\n[")
+    return said(memories=[count], answer=f"{count} memories")
 
 
 async def test_the_best_turns_are_read_in_the_order_of_the_conversation(store: Store) -> None:
-    engine = ScriptedEngine([last])
-    client = Client(engine, store.call_log())
-    tools = Tools(client, store, SilentObserver(), WordEmbedder())
+    tools, engine = asking(store, last)
     config = TurnsConfig(k=2, answer_tokens=33)
     answer = await Turns(tools, TALK, (), config).answer(QUESTION)
     lines = [f"[{n}] (Monday, 08 May 2023) Ann: {TEXTS[at]}" for n, at in enumerate([0, 2], 1)]
-    assert "\n" + "\n".join(lines) + "\n" in engine.requests[0].messages[-1].content
+    assert "\n" + "\n".join(lines) + "\n" in prompts(engine)[0]
     assert [citation.node_id for citation in answer.citations] == ["D1:3"]
     assert engine.requests[0].sampling.max_tokens == 33
     assert set(answer.retrieved) == {"D1:3", "D1:1"}
 
 
 async def test_a_turn_is_found_by_those_around_it_and_by_its_speaker(store: Store) -> None:
-    said = [("Ann", "My horse is ill."), ("Bo", "Oh no!"), ("Ann", "Oh no!"), ("Bo", "It rains.")]
-    turns = [Turn(str(n), speaker, text, session="1") for n, (speaker, text) in enumerate(said)]
+    lines = [("Ann", "My horse is ill."), ("Bo", "Oh no!"), ("Ann", "Oh no!"), ("Bo", "It rains.")]
+    turns = [Turn(str(n), speaker, text, session="1") for n, (speaker, text) in enumerate(lines)]
     talk = Conversation.from_turns("talk", [*turns, Turn("4", "Bo", "Oh no!", session="2")])
 
     async def find(question: str) -> tuple[str, ...]:
-        client = Client(ScriptedEngine([last]), store.call_log())
-        tools = Tools(client, store, SilentObserver(), WordEmbedder())
-        turns = Turns(tools, talk, (), TurnsConfig(k=3))
-        return (await turns.answer(Question(question))).retrieved
+        tools, _ = asking(store, last)
+        return (await Turns(tools, talk, (), TurnsConfig(k=3)).answer(Question(question))).retrieved
 
     assert set(await find("a horse")) == {"0", "1", "2"}
     assert (await find("What of Bo's horse?"))[0] == "1"
 
 
 async def test_it_needs_an_embedder(store: Store) -> None:
-    tools = Tools(Client(ScriptedEngine([]), store.call_log()), store, SilentObserver())
+    tools = replace(asking(store, last)[0], embedder=None)
     with pytest.raises(UsageError, match="embedding model"):
         await Turns(tools, TALK).answer(QUESTION)
