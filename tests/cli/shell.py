@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from mgl.cli.detached import stop_detached
 from tests.serving import conftest as serving
 
 
@@ -19,8 +20,8 @@ def run_shell(*arguments: object) -> str:
 
 
 @contextmanager
-def free_port(command: str) -> Iterator[int]:
-    """A free port, on which nothing that the command detached runs any more in the end."""
+def free_port(kind: str) -> Iterator[int]:
+    """A free port, on which nothing that was detached as this kind runs any more in the end."""
     number = serving.free_port()
     yield number
-    run_shell(command, "--stop", "--port", number)
+    stop_detached(kind, number)

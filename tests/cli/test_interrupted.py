@@ -40,6 +40,7 @@ def start(book: Path, server: Server, home: Path) -> subprocess.Popen[str]:
         text=True,
         env={**os.environ, "MGL_HOME": str(home)},
         preexec_fn=hear_ctrl_c,
+        start_new_session=True,
     )
 
 
@@ -110,14 +111,19 @@ def test_a_call_that_was_paid_before_its_chunk_was_written_is_not_paid_again(
 def test_the_second_of_two_that_ask_the_same_takes_the_first_ones_answer(
     book: Path, server: Server, tmp_path: Path
 ) -> None:
-    server.delay = 1.5
+    server.delay = 0.3
     first = start(book, server, tmp_path / "home")
     server.wait_for(2)
-    second = start(book, server, tmp_path / "home")
+    os.killpg(first.pid, signal.SIGSTOP)  # with its guard, until the second is seen to wait
+    try:
+        second = start(book, server, tmp_path / "home")
+        assert second.stderr is not None
+        assert any("another process" in line for line in second.stderr)
+    finally:
+        os.killpg(first.pid, signal.SIGCONT)
     said = [process.communicate(timeout=60) for process in (first, second)]
     assert (first.returncode, second.returncode) == (0, 0), said
     one, other = (json.loads(stdout) for stdout, _ in said)
-    assert "another process" in said[1][1]
     assert other["answer"] == one["answer"]
     assert other["usage"]["calls"] == 0
     assert one["usage"]["calls"] == len(server.seen)

@@ -28,22 +28,25 @@ def ask(port: int) -> Any:
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    with free_port("proxy") as number:
+    with free_port("proxies") as number:
         yield number
 
 
-def test_detached_recorded_and_replayed_without_a_model(server: Server, port: int) -> None:
+def test_detached_recorded_and_replayed_without_a_model(
+    mgl: Mgl, server: Server, port: int
+) -> None:
+    stop = ("proxy", "--stop", "--port", port)
     choice = ("--port", port, "--model", MODEL, "--base-url", server.url)
     assert f"{MODEL} is ready at http://127.0.0.1:{port}/v1" in run(*choice, "--detach")
     said = ask(port)
     assert said["choices"][0]["message"]["content"]
     sent = len(server.seen)
-    assert f"stopped the proxy on port {port}" in run("--stop", "--port", port)
+    assert f"stopped the proxy on port {port}" in mgl(*stop).stdout
     run(*choice, "--detach", "--replay")
     assert ask(port) == said
-    run("--stop", "--port", port)
+    mgl(*stop)
     assert len(server.seen) == sent
-    assert "no proxy was detached" in run("--stop", "--port", port)
+    assert "no proxy was detached" in mgl(*stop).stdout
 
 
 def test_a_port_that_is_taken_is_named(mgl: Mgl, server: Server) -> None:

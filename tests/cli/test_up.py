@@ -29,7 +29,10 @@ def port() -> Iterator[int]:
         yield number
 
 
-def test_detached_with_a_key_for_each_tenant(server: Server, port: int, mgl_home: Path) -> None:
+def test_detached_with_a_key_for_each_tenant(
+    mgl: Mgl, server: Server, port: int, mgl_home: Path
+) -> None:
+    stop = ("up", "--stop", "--port", port)
     choice = ("--port", port, "--model", MODEL, "--base-url", server.url, "--tenant", "ann")
     ready, look, ann = run(*choice, "--detach").splitlines()
     assert ready.startswith(f"ready at http://127.0.0.1:{port}/v1 with the key mgl-")
@@ -43,8 +46,8 @@ def test_detached_with_a_key_for_each_tenant(server: Server, port: int, mgl_home
         )
         names = [each["id"] for each in answer.json()["data"]]
         assert names == ["mgl/gam", "mgl/mnemis", MODEL]
-    assert f"stopped the server on port {port}" in run("--stop", "--port", port)
-    assert "no server was detached" in run("--stop", "--port", port)
+    assert f"stopped the server on port {port}" in mgl(*stop).stdout
+    assert "no server was detached" in mgl(*stop).stdout
     assert (mgl_home / "tenants" / "ann" / "mgl.sqlite").exists()
 
 
