@@ -124,7 +124,12 @@ class Lab:
         another process deletes turns meanwhile, the answer is returned but not stored.
         """
         as_question(question, is_talk=False)  # before a file is read for it
-        plan = self._planner.plan(source, memory, conversation, options)
+        if isinstance(source, MemoryRecord):
+            plan = self._planner.plan_record(source, options)
+        elif (record := self._planner.find_stored(source, memory)) is not None:
+            plan = self._planner.plan_record(record, options)
+        else:
+            plan = self._planner.plan_file(source, memory, conversation, options)
         asked = as_question(question, is_talk=isinstance(plan.source, Conversation))
         if plan.kind.per_question and plan.record and asked.text not in plan.record.questions:
             plan = Plan(plan.name, plan.kind, plan.config, plan.source)

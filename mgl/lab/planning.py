@@ -1,6 +1,6 @@
 """What a command names: a file, a memory's id, or a conversation, and with which options it opens.
 
-plan = Planner(store, place, observer).plan("story.txt", None, None, {})
+plan = Planner(store, place, observer).plan_file("story.txt", None, None, {})
 memory = plan.open(tools)
 """
 
@@ -81,27 +81,22 @@ class Planner:
             self._observer.note(f"{chosen[0].name}: {note}")
         return chosen[0]
 
-    def plan(
-        self,
-        source: Path | str | MemoryRecord,
-        memory: str | None,
-        conversation: str | None,
-        options: Mapping[str, Any],
-    ) -> Plan:
-        """Plan to open what ``source`` names: a file, a memory's id or record, a conversation."""
-        if isinstance(source, MemoryRecord):
-            return self.plan_record(source, options)
-        path = Path(source)
-        if not isinstance(source, Path) and not path.is_file():
-            try:
-                return self.plan_record(self.find(source, memory), options)
-            except StoreError:
-                if not path.exists():
-                    raise InputError(
-                        f"there is no file, memory or conversation {source!r}",
-                        hint="check the path; `mgl list` shows memories and conversations",
-                    ) from None
-        return self.plan_file(path, memory, conversation, options)
+    def find_stored(self, source: Path | str, memory: str | None) -> MemoryRecord | None:
+        """Find the memory whose id or conversation is named; None if a file is.
+
+        InputError if neither is there.
+        """
+        if isinstance(source, Path) or Path(source).is_file():
+            return None
+        try:
+            return self.find(source, memory)
+        except StoreError:
+            if Path(source).exists():
+                return None
+            raise InputError(
+                f"there is no file, memory or conversation {source!r}",
+                hint="check the path; `mgl list` shows memories and conversations",
+            ) from None
 
     def plan_file(
         self,
