@@ -14,11 +14,11 @@ response format is passed through to the model as it came, with what was said be
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, overload
+from collections.abc import Mapping
+from typing import Any, Final
 
 from mgl import registry
-from mgl.api.history import News, Role, Spoken, find_news, list_spoken
+from mgl.api.history import Spoken, find_news, list_spoken
 from mgl.api.memories import Memories, grows
 from mgl.lab.talk import Talk
 from mgl.llm.base import LLM, Message, Reply, TokenUsage
@@ -109,35 +109,23 @@ def _reply(
 
 def _take_in(talk: Talk, sent: list[Spoken]) -> Turn:
     """Take in what of the client's history is new, and return the turn to reply to."""
-    stored = _Stored(talk)
-    news: News = find_news(stored, sent)
+    news = find_news(_list_stored(talk), sent)
     if news.asked is not None:
-        return stored.turns[news.asked]
+        return talk.memory.conversation.turns[news.asked]
     return talk.add([Turn("", said.role, said.text or "") for said in news.fresh])[-1]
 
 
-class _Stored(Sequence[Spoken]):
-    """The turns of a conversation as messages, each made when it is looked at: often few are."""
-
-    def __init__(self, talk: Talk) -> None:
-        self.turns = talk.memory.conversation.turns
-        self._redacted = talk.memory.redacted
-        self._assistants = talk.roll.follow(self.turns).assistants
-
-    def __len__(self) -> int:
-        return len(self.turns)
-
-    @overload
-    def __getitem__(self, place: int) -> Spoken: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[Spoken]: ...
-    def __getitem__(self, place: int | slice) -> Spoken | list[Spoken]:
-        numbers = range(len(self.turns))[place]
-        if isinstance(numbers, range):
-            return [self[number] for number in numbers]
-        turn = self.turns[numbers]
-        role: Role = ASSISTANT if turn.speaker in self._assistants else USER
-        return Spoken(role, None if numbers in self._redacted else turn.text.strip())
+def _list_stored(talk: Talk) -> list[Spoken]:
+    """The turns of a conversation as messages; a deleted one says nothing."""
+    turns, redacted = talk.memory.conversation.turns, talk.memory.redacted
+    assistants = talk.roll.follow(turns).assistants
+    return [
+        Spoken(
+            ASSISTANT if turn.speaker in assistants else USER,
+            None if number in redacted else turn.text.strip(),
+        )
+        for number, turn in enumerate(turns)
+    ]
 
 
 def _find_spoken(messages: tuple[Message, ...]) -> list[Spoken]:
