@@ -48,7 +48,7 @@ def test_list_shows_what_is_official_and_what_is_here(mgl: Mgl, folder: Path) ->
     assert rows["longmemeval-s"].endswith("-")
 
 
-def test_a_format_that_needs_a_package_is_told_beside_the_others(
+def test_what_cannot_be_read_or_needs_a_package_is_told_beside_the_others(
     mgl: Mgl, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
@@ -57,16 +57,10 @@ def test_a_format_that_needs_a_package_is_told_beside_the_others(
     listed = json.loads(mgl("data", "--data", folder, "--json").stdout)
     found = {entry["name"]: entry for entry in listed}
     assert found["locomo"]["items_here"] == 2
-    assert "pyarrow" in found["prelude"]["fault"]
-
-
-def test_a_file_that_cannot_be_read_is_told_beside_the_others(mgl: Mgl, folder: Path) -> None:
-    listed = json.loads(mgl("data", "--data", folder, "--json").stdout)
-    found = {entry["name"]: entry for entry in listed}
-    assert found["locomo"]["items_here"] == 2
     assert found["locomo"]["fault"] is None
     assert found["nocha"]["items_here"] is None
     assert "data_sample.json is not JSON" in found["nocha"]["fault"]
+    assert "pyarrow" in found["prelude"]["fault"]
     assert found["narrativeqa"]["path"] is None
     shown = mgl("data", "show", "nocha", "--data", folder)
     assert shown.exit_code == 0

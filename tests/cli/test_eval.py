@@ -33,24 +33,12 @@ def data(tmp_path: Path) -> Path:
 
 
 def new(data: Path, server: Server, out: Path, *more: object) -> list[object]:
-    model = ("--model", SERVED, "--base-url", server.url)
-    return [
-        "eval",
-        "run",
-        "tiny",
-        "--memory",
-        "direct",
-        "--data",
-        data,
-        "--out",
-        out,
-        *model,
-        *more,
-    ]
+    words = ("eval", "run", "tiny", "--memory", "direct", "--data", data, "--out", out)
+    return [*words, "--model", SERVED, "--base-url", server.url, *more]
 
 
-def test_a_run_its_verification_and_its_replay(
-    mgl: Mgl, data: Path, server: Server, tmp_path: Path
+def test_a_run_is_verified_replayed_and_packed_for_another_home(
+    mgl: Mgl, data: Path, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "run"
     ran = mgl(*new(data, server, out))
@@ -59,6 +47,7 @@ def test_a_run_its_verification_and_its_replay(
     assert row is not None, ran.stdout
     assert f"records: {out}" in ran.stdout
     assert re.search(rf"items, {SERVED}: 3 of 3", ran.stderr)
+    assert "estimate: " in ran.stderr
     assert (len(server.seen), len(rows(out))) == (3, 3)
     before = result(out)
 
@@ -75,13 +64,6 @@ def test_a_run_its_verification_and_its_replay(
     assert len(server.seen) == 3
     assert result(out) == before
 
-
-def test_a_run_is_packed_and_replays_in_another_home(
-    mgl: Mgl, data: Path, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = tmp_path / "run"
-    ran = mgl(*new(data, server, out))
-    assert "estimate: " in ran.stderr
     packed = mgl("eval", "pack", out)
     assert packed.exit_code == 0, packed.stderr
     assert (out / "calls.sqlite").exists()

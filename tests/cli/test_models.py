@@ -50,20 +50,17 @@ def test_list_shows_licence_source_and_whether_weights_are_here(mgl: Mgl, profil
     ]
 
 
-def test_json_says_where_the_weights_are(mgl: Mgl, profiles: Path, tiny: Path) -> None:
-    listed = json.loads(mgl("models", "--models", profiles, "--json").stdout)
-    (entry,) = [item for item in listed if item["name"] == "tiny"]
-    assert entry["path"] == str(tiny)
-    assert entry["licence"] == "CC0-1.0"
-    assert entry["task"] == "generate"
-    tasks = {item["name"]: item["task"] for item in listed}
-    assert (tasks["bge-m3"], tasks["bge-reranker-v2-m3"]) == ("embed", "rerank")
-    assert {"qwen2.5-coder-1.5b", "smollm2-135m"} < {item["name"] for item in listed}
-
-
-def test_get_finds_what_is_here_and_prints_only_its_path(
+def test_json_says_what_a_model_does_and_where_its_weights_are(
     mgl: Mgl, profiles: Path, tiny: Path
 ) -> None:
+    listed = json.loads(mgl("models", "--models", profiles, "--json").stdout)
+    (entry,) = [item for item in listed if item["name"] == "tiny"]
+    assert (entry["path"], entry["licence"]) == (str(tiny), "CC0-1.0")
+    does = {item["name"]: (item["task"], item["engine"]) for item in listed}
+    assert does["tiny"] == ("generate", "openvino")
+    assert does["all-minilm-l6-v2"] == ("embed", "openvino")
+    assert does["qwen3-embedding-0.6b"] == ("embed", "sentence-transformers")
+    assert does["bge-reranker-v2-m3"][0] == "rerank"
     assert mgl("models", "get", "tiny", "--models", profiles).stdout == f"{tiny}\n"
 
 
@@ -85,9 +82,3 @@ def test_missing_weights_lead_to_a_command_that_takes_its_options(mgl: Mgl, prof
     assert command in refused.stderr
     taken = mgl("models", "get", "--help").stdout
     assert all(word in taken for word in command.split() if word.startswith("--"))
-
-
-def test_a_model_for_retrieval_says_what_runs_it(mgl: Mgl) -> None:
-    listed = {item["name"]: item["engine"] for item in json.loads(mgl("models", "--json").stdout)}
-    assert listed["all-minilm-l6-v2"] == "openvino"
-    assert listed["qwen3-embedding-0.6b"] == "sentence-transformers"

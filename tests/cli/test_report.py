@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import Result
 
+from tests.cli.conftest import Mgl
 from tests.evaluation.report.folders import Said, item, method, write_run
-
-Mgl = Callable[..., Result]
 
 
 @pytest.fixture
@@ -38,15 +35,7 @@ def test_the_ending_of_out_says_the_format(mgl: Mgl, run: Path, name: str, begin
     assert out.read_text().startswith(begins)
 
 
-def test_another_ending_is_refused(mgl: Mgl, run: Path) -> None:
+def test_what_is_no_run_and_what_cannot_be_written_is_refused(mgl: Mgl, run: Path) -> None:
     assert mgl("report", run, "--out", run.parent / "r.txt").exit_code == 2
-
-
-def test_a_folder_that_is_no_run_ends_with_a_hint(mgl: Mgl, tmp_path: Path) -> None:
-    done = mgl("report", tmp_path)
-    assert done.exit_code == 3
-
-
-def test_an_out_that_cannot_be_written_ends_with_a_hint(mgl: Mgl, run: Path) -> None:
-    done = mgl("report", run, "--out", run.parent / "nowhere" / "r.csv")
-    assert done.exit_code == 5
+    assert mgl("report", run.parent).exit_code == 3
+    assert mgl("report", run, "--out", run.parent / "nowhere" / "r.csv").exit_code == 5

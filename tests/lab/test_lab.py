@@ -86,9 +86,15 @@ def test_the_same_question_and_text_are_the_same_memory(
     assert {citation.document for citation in second.answer.citations} == {"copy.txt"}
 
 
-def test_a_memory_is_asked_by_its_id(server: Server, book: Path) -> None:
+@pytest.mark.parametrize("removed", [False, True])
+def test_a_memory_is_asked_by_its_id_though_an_option_of_it_was_removed(
+    server: Server, book: Path, removed: bool
+) -> None:
     with Lab.open(ModelChoice(SERVED, base_url=server.url)) as lab:
         built = lab.build(book, chunk_tokens=24)
+        if removed:
+            with closing(sqlite3.connect(lab._store.path)) as connection, connection:
+                connection.execute("UPDATE memories SET config = json_set(config, '$.gone', 7)")
         calls = len(server.seen)
         book.unlink()
         for question in (QUESTION, "Who met P3?"):
@@ -98,18 +104,6 @@ def test_a_memory_is_asked_by_its_id(server: Server, book: Path) -> None:
         assert other.memory_id != built.memory_id
         with pytest.raises(InputError):
             lab.ask("nothing-of-this-name", QUESTION)
-
-
-def test_a_memory_is_opened_though_one_of_its_options_was_removed(
-    server: Server, book: Path
-) -> None:
-    with Lab.open(ModelChoice(SERVED, base_url=server.url)) as lab:
-        built = lab.build(book, chunk_tokens=24)
-        with closing(sqlite3.connect(lab._store.path)) as connection:
-            connection.execute("""UPDATE memories SET config = json_set(config, '$.gone', 7)""")
-            connection.commit()
-        assert lab.ask(built.memory_id, QUESTION).memory_id == built.memory_id
-        assert lab.ask(built.memory_id, QUESTION, chunk_tokens=48).memory_id != built.memory_id
 
 
 def test_what_cannot_work_is_refused_before_anything_is_done(book: Path) -> None:
