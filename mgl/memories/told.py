@@ -88,6 +88,7 @@ _WHEN: Final = re.compile(
 )
 _YOU: Final = {
     "the user's": "your",
+    "the user said": "you said",
     "i am": "you are",
     "i'm": "you're",
     "i was": "you were",
@@ -97,7 +98,7 @@ _YOU: Final = {
     "mine": "yours",
     "myself": "yourself",
 }
-_THE_USERS: Final = re.compile(r"\bthe user['’]s\b", re.IGNORECASE)
+_THE_USERS: Final = re.compile(r"\bthe user(?:['’]s| said)\b", re.IGNORECASE)
 _COPIED: Final = re.compile(r"(?:I|My)\b")
 _FIRST_PERSON: Final = re.compile(r"\b(?:I(?: am|['’]m| was)?|[Mm](?:e|y|ine|yself))\b")
 _LAST_DATE: Final = re.compile(rf",?(?: on)? ({DATE.pattern})\.?$")

@@ -92,6 +92,7 @@ async def test_an_answer_is_read_off_the_persons_statements_with_their_days_and_
     ("question", "said", "reply"),
     [
         ("Where do I live?", "Your home is Porto.", "The user's home is Porto, 1 June 2026."),
+        ("Where do I live?", "You said you live in Porto.", "The user said you live in Porto."),
         ("When did I move?", "You moved to Porto on 1 June 2026.", None),
         ("Where is my exam?", "Your exam in Porto is on 4 July.", None),
         ("Where is my exam?", "Your exam in Porto is on 4 July.", "My exam in Porto is on 4 July."),
