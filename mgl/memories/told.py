@@ -98,7 +98,7 @@ _YOU: Final = {
     "mine": "yours",
     "myself": "yourself",
 }
-_THE_USERS: Final = re.compile(r"\bthe user(?:['’]s| said)\b", re.IGNORECASE)
+_OF_USER: Final = re.compile(r"\bthe user(?:['’]s| said)\b", re.IGNORECASE)
 _COPIED: Final = re.compile(r"(?:I|My)\b")
 _FIRST_PERSON: Final = re.compile(r"\b(?:I(?: am|['’]m| was)?|[Mm](?:e|y|ine|yself))\b")
 _LAST_DATE: Final = re.compile(rf",?(?: on)? ({DATE.pattern})\.?$")
@@ -184,7 +184,7 @@ async def answer_from_statements(
 
 def _address(said: str, question: Question, told: str) -> str:
     """Say "you" to the user, and leave out the day of a statement where no time is asked for."""
-    said = _THE_USERS.sub(_to_you, said)
+    said = _OF_USER.sub(_to_you, said)
     if _COPIED.match(said):
         said = _FIRST_PERSON.sub(_to_you, said)
     last = _LAST_DATE.search(said)

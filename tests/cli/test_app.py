@@ -149,6 +149,9 @@ def test_debug_shows_the_traceback() -> None:
     assert done.returncode == 1
     assert "Traceback" in done.stderr
     assert "StoreError" in done.stderr
+    plain = subprocess.run([*MGL, "show", "nothing"], capture_output=True, text=True, check=False)
+    assert plain.returncode == 6
+    assert "Traceback" not in plain.stderr
 
 
 def test_an_unexpected_error_is_one_line_and_exit_1(tmp_path: Path) -> None:

@@ -60,7 +60,8 @@ def test_json_says_what_a_model_does_and_where_its_weights_are(
     assert does["tiny"] == ("generate", "openvino")
     assert does["all-minilm-l6-v2"] == ("embed", "openvino")
     assert does["qwen3-embedding-0.6b"] == ("embed", "sentence-transformers")
-    assert does["bge-reranker-v2-m3"][0] == "rerank"
+    assert (does["bge-m3"][0], does["bge-reranker-v2-m3"][0]) == ("embed", "rerank")
+    assert {"qwen2.5-coder-1.5b", "smollm2-135m"} < does.keys()
     assert mgl("models", "get", "tiny", "--models", profiles).stdout == f"{tiny}\n"
 
 

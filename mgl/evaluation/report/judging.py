@@ -163,10 +163,10 @@ def _preference_rows(group: Group) -> Iterator[Row]:
         forth = [pair.forth.score for _, pair in own]
         back = [pair.back.score for _, pair in own]
         yield _count_readable("readable preferences, %", model, [*forth, *back])
-        read = [(a, b) for a, b in zip(forth, back, strict=True) if None not in (a, b)]
+        read = _pair_readable(forth, back)
         single = [score for pair in read for score in pair if score != NEITHER]
         if read:
-            same = wilson_interval(sum(sum(pair) == 1 for pair in read), len(read))  # type: ignore[arg-type]
+            same = wilson_interval(sum(sum(pair) == 1 for pair in read), len(read))
             what = "the same preference in both orders, %"
             yield _row(what, model, same, "pairs with both readable")
         if single:
@@ -238,7 +238,7 @@ def agreement(one: Scores, other: Scores, *, tolerance: float = 0.0) -> Agreemen
 
     ``tolerance`` is how far graded verdicts (HGMem's) may lie apart and count as the same.
     """
-    pairs = [(a, b) for a, b in zip(one, other, strict=True) if a is not None and b is not None]
+    pairs = _pair_readable(one, other)
     if not pairs:
         return None
     left, right = np.array(pairs, dtype=np.float64).T
@@ -249,6 +249,11 @@ def agreement(one: Scores, other: Scores, *, tolerance: float = 0.0) -> Agreemen
         kappa=_kappa(left, right),
         one_higher=float(apart.mean()) if apart.size else None,
     )
+
+
+def _pair_readable(one: Scores, other: Scores) -> list[tuple[float, float]]:
+    """Return the verdicts on the same things of which both could be read."""
+    return [(a, b) for a, b in zip(one, other, strict=True) if a is not None and b is not None]
 
 
 def repeat_agreement(repeats: Sequence[Scores]) -> Interval | None:
