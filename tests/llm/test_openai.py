@@ -4,9 +4,13 @@ import math
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tokenizers import Tokenizer
+from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import ByteLevel
 
 from mgl.errors import (
     ContextOverflow,
@@ -91,6 +95,28 @@ async def test_tokens_are_counted_by_the_server_or_estimated(
     async with client_of(routes) as (llm, _, _):
         assert await llm.count_tokens(["one two", ""]) == texts
         assert await llm.count_prompt_tokens(ASK) == prompt
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+async def test_vllms_tokenizer_counts_here_where_it_counts_as_the_server(
+    extra: int, tmp_path: Path
+) -> None:
+    """``extra`` is by how many tokens the server's count differs; then the server is asked."""
+    tokenizer = Tokenizer(
+        BPE(vocab={char: at for at, char in enumerate(ByteLevel.alphabet())}, merges=[])
+    )
+    tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
+    tokenizer.enable_truncation(3)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    routes = VLLM | {
+        "/v1/models": models(max_model_len=4096, owned_by="vllm", root=str(tmp_path)),
+        "/tokenize": lambda body: {"count": len(body["prompt"].encode()) + extra},
+    }
+    async with client_of(routes) as (llm, server, _):
+        texts = ["one", "", "zwölf", "twenty " * 50]
+        assert await llm.count_tokens(texts) == [len(text.encode()) + extra for text in texts]
+        asked = [path for path, _, _ in server.seen if path == "/tokenize"]
+        assert len(asked) == (1 + len(texts) if extra else 1)
 
 
 @pytest.mark.parametrize("name", [MODEL, "qwen2.5-7b-instruct", "/models/Qwen2.5-7B-Instruct/"])

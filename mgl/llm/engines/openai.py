@@ -6,9 +6,11 @@ not probed). A constraint that the server cannot compile is dropped for the next
 for none, and not tried again for schemas of the same shape (some servers take seconds to refuse):
 the client validates every reply.
 
-Tokens are counted by the server's own tokenizer (``/tokenize`` of vLLM or llama.cpp). Without one
-they are *estimated* as one token for three bytes of UTF-8, which is more than models use for most
-languages, so that budgets hold. A reply's time is bounded by ``mgl.llm.client``.
+Tokens of texts are counted by the tokenizer that vLLM loaded, if it lies on this machine and counts
+as the server does: a novel has thousands of sentences, and a server takes one at a time. Else the
+server counts them (``/tokenize`` of vLLM or llama.cpp). Without either they are *estimated* as one
+token for three bytes of UTF-8, which is more than models use for most languages, so that budgets
+hold. A reply's time is bounded by ``mgl.llm.client``.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ import asyncio
 import json
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Final, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from mgl.errors import EngineError, EngineFailed, EngineRejected, UsageError
 from mgl.llm.base import Completion, Request
@@ -37,11 +40,15 @@ from mgl.llm.progress import TokenProgress, find_listener
 from mgl.llm.replies import clean
 from mgl.models.profiles import ModelProfile
 
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
 CONCURRENCY: Final = 32
 """Servers queue what they cannot take at once; the wait counts in a call's time-out."""
 # The second shows an engine that died behind a server that still answers the first.
 _WITHOUT_PROMPT: Final = ("/v1/models", "/health")
 _BYTES_PER_TOKEN: Final = 3
+_SAMPLE: Final = "Größe: 12,345 km²\n\n\tdef f(x):  return 'Ωμέγα'  # 東京 🚲 isn't\r\n"
 # The makes that report the usage of a streamed reply.
 _COUNT_STREAMED: Final = ("vllm", "llama.cpp", "ollama", "lm studio")
 
@@ -59,6 +66,7 @@ class OpenAIEngine:
         self._server = server
         self._streams = server.kind in _COUNT_STREAMED
         self._progress: TokenProgress | None = None
+        self._tokenizer: Tokenizer | None = None
         self._formats = formats
         self._failed: set[tuple[str, str]] = set()  # format and shape
         self.model_id = model_id
@@ -94,6 +102,11 @@ class OpenAIEngine:
         formats = Formats.from_probe(seen.formats, seen.ignored) if seen else UNPROBED
         engine = cls(http, server, profile, formats, model_id)
         engine._progress = progress
+        try:
+            await engine._find_tokenizer()
+        except BaseException:
+            await http.aclose()
+            raise
         return engine
 
     async def generate(self, request: Request) -> Completion:
@@ -155,6 +168,8 @@ class OpenAIEngine:
         yield len(formats), None, write_body(request, self._server.model)
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        if self._tokenizer is not None:
+            return await asyncio.to_thread(_count, self._tokenizer, texts)
         slots = asyncio.Semaphore(CONCURRENCY)
 
         async def count(text: str) -> int:
@@ -179,6 +194,17 @@ class OpenAIEngine:
             return await self._count_text(prompt)
         written = json.dumps([write_messages(request), write_tools(request)], ensure_ascii=False)
         return _estimate_tokens(written)
+
+    async def _find_tokenizer(self) -> None:
+        """Load the tokenizer of the server's weights, if it is here and counts as the server."""
+        if self._server.kind != "vllm" or not self._server.weights:
+            return
+        tokenizer = await asyncio.to_thread(_load_tokenizer, self._server.weights)
+        if tokenizer is None:
+            return
+        (own,) = _count(tokenizer, [_SAMPLE])
+        if own == await self._count_text(_SAMPLE):
+            self._tokenizer = tokenizer
 
     async def _count_text(self, text: str) -> int:
         if self._server.kind == "vllm":
@@ -215,6 +241,31 @@ class OpenAIEngine:
 
     async def aclose(self) -> None:
         await self._http.aclose()
+
+
+def _load_tokenizer(weights: str) -> Tokenizer | None:
+    """The tokenizer in a folder of weights, or in the cache of the hub; None if there is none."""
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+    from tokenizers import Tokenizer
+
+    file: object = str(Path(weights) / "tokenizer.json")
+    if not Path(weights).is_dir():
+        try:
+            file = try_to_load_from_cache(weights, "tokenizer.json")
+        except HFValidationError:  # a folder of another machine
+            return None
+    if not isinstance(file, str) or not Path(file).is_file():
+        return None
+    tokenizer: Tokenizer = Tokenizer.from_file(file)
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def _count(tokenizer: Tokenizer, texts: Sequence[str]) -> list[int]:
+    encoded = tokenizer.encode_batch(list(texts), add_special_tokens=False)
+    return [len(one) for one in encoded]
 
 
 def _disobeys(completion: Completion, request: Request) -> bool:

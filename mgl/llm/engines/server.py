@@ -155,12 +155,16 @@ def _is_stream(response: httpx.Response) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What a server says it is; ``version`` is empty if it does not say."""
+    """What a server says it is; ``version`` is empty if it does not say.
+
+    ``weights`` is the folder or the repository that vLLM says it loaded the model from.
+    """
 
     kind: Kind
     version: str
     model: str
     context_tokens: int | None
+    weights: str = ""
 
     @property
     def label(self) -> str:
@@ -181,7 +185,7 @@ async def identify(http: Http, names: Sequence[str] = ()) -> Server:
     context = entry.get("max_model_len") or context
     if kind == "ollama":
         context = await _find_ollama_context(http, model)
-    return Server(kind, version, model, context)
+    return Server(kind, version, model, context, str(entry.get("root") or ""))
 
 
 async def list_models(http: Http) -> dict[str, Mapping[str, Any]]:
