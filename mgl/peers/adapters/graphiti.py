@@ -4,7 +4,9 @@ Each turn is an episode. As in Mem0's run of LoCoMo, the best facts, with their 
 entities, with their summaries, are found; reciprocal ranks order both, where there a cross-encoder
 orders the facts. The graph is kept by Kuzu, in this process: Graphiti calls it deprecated, and no
 longer makes the indices of words that its search needs, so they are made here; its other embedded
-store has no files for glibc before 2.38.
+store has no files for glibc before 2.38. Graphiti allows 16,384 tokens for the facts of a turn,
+whatever its client is set to; ``reply_tokens`` bounds these here, too, since a small model that
+repeats itself writes them all.
 """
 
 import logging
@@ -20,11 +22,13 @@ from graphiti_core.graph_queries import get_fulltext_indices
 from graphiti_core.llm_client.config import LLMConfig
 from graphiti_core.llm_client.openai_generic_client import OpenAIGenericClient
 from graphiti_core.nodes import EpisodeType
+from graphiti_core.prompts import Message
 from graphiti_core.search.search_config_recipes import (
     EDGE_HYBRID_SEARCH_RRF,
     NODE_HYBRID_SEARCH_RRF,
 )
 from openai import AsyncOpenAI
+from pydantic import BaseModel
 
 
 class NoRanking(CrossEncoderClient):
@@ -32,6 +36,20 @@ class NoRanking(CrossEncoderClient):
 
     async def rank(self, query: str, passages: list[str]) -> list[tuple[str, float]]:
         raise NotImplementedError
+
+
+class Bounded(OpenAIGenericClient):
+    """Graphiti's client, of which no reply is longer than its ``max_tokens``."""
+
+    async def generate_response(
+        self,
+        messages: list[Message],
+        response_model: type[BaseModel] | None = None,
+        max_tokens: int | None = None,
+        **settings: Any,
+    ) -> dict[str, Any]:
+        most = min(max_tokens or self.max_tokens, self.max_tokens)
+        return await super().generate_response(messages, response_model, most, **settings)
 
 
 class Malformed(logging.Handler):
@@ -57,7 +75,7 @@ class Adapter:
         self._driver = KuzuDriver()
         self._graph = Graphiti(
             graph_driver=self._driver,
-            llm_client=OpenAIGenericClient(
+            llm_client=Bounded(
                 LLMConfig(model=model, small_model=model, temperature=0),
                 client=api,
                 max_tokens=settings["reply_tokens"],
