@@ -66,7 +66,10 @@ def test_a_killed_run_pays_no_call_twice_and_replays(
     assert len(server.done) == paid
     assert (out / "records.jsonl").read_bytes() == first
 
-    (built,) = RunLog(out / "records.jsonl").builds.values()
+    log = RunLog(out / "records.jsonl")
+    assert {stage for record in log.answers.values() for stage in record.usage} == {"answer"}
+    (built,) = log.builds.values()
+    assert list(built.usage) == ["build"]
     assert built.memory["counts"] == {"notes": 3, "empty": 0, "refused": 0}
     page = tmp_path / "report.html"
     assert mgl("report", out, "--out", page).exit_code == 0

@@ -238,6 +238,9 @@ class LocalExecutor:
             reply = await memory.answer(ask.item.question)
             retrieved = list_retrieved(reply, source, read)
             log = store.edits(memory.id)
+            usage = attempt.usage
+            if ask.shared:  # a peer's new process reads everything again, which its build has paid
+                usage.pop("build", None)
             facts = {
                 **(ask.facts if ask.shared else _describe_memory(memory, store)),
                 "marks": list(reply.marks),
@@ -250,7 +253,7 @@ class LocalExecutor:
                 answer=reply.text,
                 confidence=reply.confidence or "",
                 citations=_list_citations(reply, read),
-                usage=attempt.usage,
+                usage=usage,
                 memory=facts,
                 retrieved=retrieved,
                 trace=reply.trace,
