@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mgl.cli.eval import Data, Sources, find_benchmark, retrieve
+from mgl.cli.eval import Data, Sources, find_benchmark
 from mgl.cli.options import AsJson, split_list
-from mgl.cli.output import print_json, print_table
+from mgl.cli.output import print_json, print_table, say
 from mgl.cli.progress import open_observer
 from mgl.errors import UsageError
 
@@ -97,7 +97,7 @@ def _compare_retrieval(adapter: Adapter, arguments: Arguments, as_json: bool) ->
             open_observer() as observer,
             Workplaces.open_home(choice, observer) as places,
         ):
-            return retrieve(arguments, places, observer)
+            return places.retrieve(arguments, say)
 
     after = measure(adapter.name)  # first: what it learnt from is refused
     compared = compare_recall(measure(adapter.manifest.base), after, 10)

@@ -35,12 +35,9 @@ from mgl.errors import UsageError
 
 if TYPE_CHECKING:
     from mgl.evaluation.runs.lifecycle import Replay
-    from mgl.evaluation.runs.manifest import Arguments
     from mgl.evaluation.runs.plan import Plan
-    from mgl.evaluation.runs.retrieving import Recalls
     from mgl.evaluation.runs.runner import Execution
     from mgl.lab.workplace import Workplaces
-    from mgl.observer import Observer
 
 app = typer.Typer(
     help="Run benchmarks on memories, and check the runs.",
@@ -261,8 +258,7 @@ def run(
         if retrieve_only:
             from mgl.evaluation.runs.retrieving import measure_recall
 
-            found = retrieve(arguments, places, execution.observer)
-            print_evidence(measure_recall(found), as_json)
+            print_evidence(measure_recall(places.retrieve(arguments, say)), as_json)
             return
         folder = out or Path("runs") / f"{benchmark}-{datetime.now():%Y%m%d-%H%M%S}"
         plan = plan_run(arguments, places.open)
@@ -406,43 +402,6 @@ def _replay(folder: Path, data: Path | None, places: Workplaces, concurrency: in
     open_recorded = places.open_recorded(manifest.models)
     plan = reopen_plan(manifest, open_recorded, data)
     return replay_run(plan, folder, Execution(open_recorded, places.observer, concurrency))
-
-
-def retrieve(arguments: Arguments, places: Workplaces, observer: Observer) -> Recalls:
-    """Measure which evidence is returned; the models are none."""
-    from mgl import registry
-    from mgl.evaluation.runs.plan import check_leaks, find_adapters, list_methods, take_items
-    from mgl.evaluation.runs.retrieving import RETRIEVING, retrieve_evidence
-    from mgl.lab.workplace import Workplace
-    from mgl.memories.options import read_settings
-    from mgl.observer import SILENT
-    from mgl.retrieval.opening import DEFAULT_EMBEDDER
-
-    benchmark = registry.load("benchmark", arguments.benchmark)
-    if arguments.data is None:
-        raise UsageError(f"{benchmark.name} names no evidence", hint="take locomo")
-    memories = arguments.memories or RETRIEVING
-    methods = list_methods(memories, read_settings(arguments.settings), {"none": "small"})
-    dataset = benchmark.read(arguments.data)
-    items = take_items(arguments, dataset)
-    embedder = places.base.embedder or DEFAULT_EMBEDDER
-    used = find_adapters({embedder, places.base.reranker}, methods, places.home)
-    for note in check_leaks(used, items, dataset, allow=arguments.allow_leak):
-        say(f"note: {note}")
-    choice = replace(places.base, embedder=embedder)
-    place = Workplace(places.home, places.store, choice, observer)
-    try:
-        return place.run(
-            lambda: retrieve_evidence(
-                methods,
-                items,
-                dataset,
-                lambda llm, kind, store: place.tools(llm, kind, store, SILENT),
-                observer,
-            )
-        )
-    finally:
-        place.close()
 
 
 def _say_estimate(plan: Plan, places: Workplaces) -> None:

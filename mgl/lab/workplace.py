@@ -10,7 +10,7 @@ Everything is made when it is first needed, and closed with the workplace.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -23,12 +23,14 @@ from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.base import MemoryKind, Tools
 from mgl.models import shipped
 from mgl.models.files import compute_sha256, hold_lock
-from mgl.observer import Observer, report_fetch
+from mgl.observer import SILENT, Observer, report_fetch
 from mgl.retrieval.opening import DEFAULT_EMBEDDER, DEFAULT_RERANKER, SIMILARITY, YES_NO
 from mgl.store import Store
 from mgl.store.calls import RUN
 
 if TYPE_CHECKING:
+    from mgl.evaluation.runs.manifest import Arguments
+    from mgl.evaluation.runs.retrieving import Recalls
     from mgl.llm.base import LLM, Engine
     from mgl.llm.calls import CallLog
     from mgl.llm.client import Client
@@ -360,6 +362,40 @@ class Workplaces:
         place = Workplace(self.home, self.store, self.choice(profile), self.observer)
         place.owner = None if self.run is None else f"{RUN}{self.run.absolute()}"
         return place
+
+    def retrieve(self, arguments: Arguments, note: Callable[[str], None]) -> Recalls:
+        """Measure which evidence memories return, without a model; ``note`` hears of leaks.
+
+        UsageError for a benchmark that names no evidence, for a memory that asks a model, and for
+        an adapter that learnt from what is asked.
+        """
+        from mgl import registry
+        from mgl.evaluation.runs.plan import check_leaks, find_adapters, list_methods, take_items
+        from mgl.evaluation.runs.retrieving import RETRIEVING, retrieve_evidence
+        from mgl.memories.options import read_settings
+
+        benchmark = registry.load("benchmark", arguments.benchmark)
+        if arguments.data is None:
+            raise UsageError(f"{benchmark.name} names no evidence", hint="take locomo")
+        memories = arguments.memories or RETRIEVING
+        methods = list_methods(memories, read_settings(arguments.settings), {"none": "small"})
+        dataset = benchmark.read(arguments.data)
+        items = take_items(arguments, dataset)
+        embedder = self.base.embedder or DEFAULT_EMBEDDER
+        used = find_adapters({embedder, self.base.reranker}, methods, self.home)
+        for leak in check_leaks(used, items, dataset, allow=arguments.allow_leak):
+            note(f"note: {leak}")
+        choice = replace(self.base, embedder=embedder)
+        with closing(Workplace(self.home, self.store, choice, self.observer)) as place:
+            return place.run(
+                lambda: retrieve_evidence(
+                    methods,
+                    items,
+                    dataset,
+                    lambda llm, kind, store: place.tools(llm, kind, store, SILENT),
+                    self.observer,
+                )
+            )
 
     def open_recorded(self, models: Mapping[str, ModelFacts]) -> Callable[[str], Workplace]:
         """Return a function that opens workplaces which replay these models from the store."""
