@@ -90,6 +90,16 @@ async def test_a_chapter_becomes_a_graph(record: ServerRecord, cite: str, tmp_pa
     assert not {reason for reason in reasons if reason and reason.startswith("quote_")}
 
 
+async def test_texts_are_counted_here_as_the_server_counts_them(record: ServerRecord) -> None:
+    engine = await connected(record)
+    assert engine._tokenizer is not None
+    lines = chapter(3000).text.splitlines()
+    here = await engine.count_tokens(lines)
+    engine._tokenizer = None
+    assert await engine.count_tokens(lines) == here
+    await engine.aclose()
+
+
 async def test_errors_are_told_apart(record: ServerRecord) -> None:
     engine = await connected(record)
     with pytest.raises(ContextOverflow):
@@ -123,6 +133,18 @@ async def test_replies_keep_to_schema_choice_and_grammar(record: ServerRecord) -
     assert said.parsed is not None
     assert said.parsed.model_dump()["src"] in text
     await client.aclose()
+
+
+async def test_an_adapter_answers_beside_its_base(record: ServerRecord) -> None:
+    if not record.adapters:
+        pytest.skip("the server has no adapter (scripts/test-serving gives it one)")
+    (name,) = record.adapters
+    request, said = Request(tuple(ASK), sampling=Sampling(max_tokens=20)), []
+    for adapter in (None, name, None):
+        engine = await connected(record, adapter)
+        said.append((await engine.generate(request)).text)
+        await engine.aclose()
+    assert said[0] == said[2] != said[1]
 
 
 async def test_a_build_goes_on_when_its_server_is_back(
