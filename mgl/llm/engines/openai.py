@@ -38,7 +38,8 @@ from mgl.llm.engines.wire import (
 )
 from mgl.llm.progress import TokenProgress, find_listener
 from mgl.llm.replies import clean
-from mgl.models.profiles import ModelProfile
+from mgl.models.hub import find_cached
+from mgl.models.profiles import HubSource, ModelProfile
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -67,6 +68,7 @@ class OpenAIEngine:
         self._streams = server.kind in _COUNT_STREAMED
         self._progress: TokenProgress | None = None
         self._tokenizer: Tokenizer | None = None
+        self._has_looked = False  # for that tokenizer
         self._formats = formats
         self._failed: set[tuple[str, str]] = set()  # format and shape
         self.model_id = model_id
@@ -102,11 +104,6 @@ class OpenAIEngine:
         formats = Formats.from_probe(seen.formats, seen.ignored) if seen else UNPROBED
         engine = cls(http, server, profile, formats, model_id)
         engine._progress = progress
-        try:
-            await engine._find_tokenizer()
-        except BaseException:
-            await http.aclose()
-            raise
         return engine
 
     async def generate(self, request: Request) -> Completion:
@@ -168,6 +165,9 @@ class OpenAIEngine:
         yield len(formats), None, write_body(request, self._server.model)
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        if not self._has_looked:
+            self._tokenizer = await self._find_tokenizer()
+            self._has_looked = True
         if self._tokenizer is not None:
             return await asyncio.to_thread(_count, self._tokenizer, texts)
         slots = asyncio.Semaphore(CONCURRENCY)
@@ -195,16 +195,15 @@ class OpenAIEngine:
         written = json.dumps([write_messages(request), write_tools(request)], ensure_ascii=False)
         return _estimate_tokens(written)
 
-    async def _find_tokenizer(self) -> None:
-        """Load the tokenizer of the server's weights, if it is here and counts as the server."""
+    async def _find_tokenizer(self) -> Tokenizer | None:
+        """The tokenizer of the server's weights, if it is here and counts as the server does."""
         if self._server.kind != "vllm" or not self._server.weights:
-            return
+            return None
         tokenizer = await asyncio.to_thread(_load_tokenizer, self._server.weights)
         if tokenizer is None:
-            return
+            return None
         (own,) = _count(tokenizer, [_SAMPLE])
-        if own == await self._count_text(_SAMPLE):
-            self._tokenizer = tokenizer
+        return tokenizer if own == await self._count_text(_SAMPLE) else None
 
     async def _count_text(self, text: str) -> int:
         if self._server.kind == "vllm":
@@ -244,20 +243,15 @@ class OpenAIEngine:
 
 
 def _load_tokenizer(weights: str) -> Tokenizer | None:
-    """The tokenizer in a folder of weights, or in the cache of the hub; None if there is none."""
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
+    """The tokenizer in a folder of weights, or of a repository in the hub's cache; None if it is
+    not on this machine."""
     from tokenizers import Tokenizer
 
-    file: object = str(Path(weights) / "tokenizer.json")
-    if not Path(weights).is_dir():
-        try:
-            file = try_to_load_from_cache(weights, "tokenizer.json")
-        except HFValidationError:  # a folder of another machine
-            return None
-    if not isinstance(file, str) or not Path(file).is_file():
+    name, folder = "tokenizer.json", Path(weights)
+    file = folder / name if folder.is_dir() else find_cached(HubSource(repo=weights, file=name))
+    if file is None or not file.is_file():
         return None
-    tokenizer: Tokenizer = Tokenizer.from_file(file)
+    tokenizer: Tokenizer = Tokenizer.from_file(str(file))
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
