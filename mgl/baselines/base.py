@@ -29,7 +29,8 @@ from mgl.text.groups import format_span, format_turn, turn_groups
 from mgl.types import Answer, Chunk, Citation, Conversation, Question, Source, Span
 
 MOST_CITED: Final = 2
-AT_ONCE: Final = 8
+AT_ONCE: Final = 64
+"""Steps of a build in work together; how many calls the engine takes at once the client knows."""
 
 
 class BaselineConfig(BaseModel):

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, create_model
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
+from mgl.baselines.base import AT_ONCE, Baseline, BaselineConfig, Excerpt
 from mgl.baselines.hipporag import find_synonyms, walk_from
 from mgl.llm.base import Sampling
 from mgl.llm.concurrency import for_each
@@ -53,7 +53,6 @@ SYNONYM: Final = 0.9
 MOST_TURNS: Final = 48
 STATE_TOKENS: Final = 4096
 REPLY_TOKENS: Final = 512
-AT_ONCE: Final = 8
 
 STATE = Prompt(
     "emem.state",

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
+from mgl.baselines.base import AT_ONCE, Baseline, BaselineConfig, Excerpt
 from mgl.llm.concurrency import for_each
 from mgl.llm.prompting import fit_texts
 from mgl.memories.calls import Note, summarize
@@ -34,7 +34,6 @@ NOTE_TOKENS = 400
 BESIDE_CHARS = 200
 BEST = 3
 BEST_FORGETTING = 6
-AT_ONCE = 8
 
 EVENTS = Prompt(
     "memory-bank.events",

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, create_model, model_validator
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
+from mgl.baselines.base import AT_ONCE, Baseline, BaselineConfig, Excerpt
 from mgl.llm.base import LLM, Sampling
 from mgl.llm.concurrency import for_each
 from mgl.llm.constraints import number
@@ -97,7 +97,7 @@ class ReadAgentConfig(BaselineConfig):
     least_tokens: int = Field(373, ge=1)
     gist_tokens: int = Field(200, ge=16)
     look_ups: int = Field(5, ge=0)
-    in_flight: int = Field(8, ge=1)
+    in_flight: int = Field(AT_ONCE, ge=1)
 
     @model_validator(mode="after")
     def _a_page_has_room(self) -> Self:
