@@ -33,6 +33,8 @@ TIMEOUT_S: Final[Mapping[EngineName, float]] = {
     "transformers": 7200.0,
     "openai": 600.0,
 }
+TOKEN_S: Final = 1.0
+"""Seconds more for each token that a reply may have: a server on a CPU writes few a second."""
 CONCURRENCY: Final[Mapping[EngineName, int]] = {"openvino": 16, "transformers": 1, "openai": 32}
 
 

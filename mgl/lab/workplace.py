@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from mgl.errors import MglError, UsageError
-from mgl.lab.model import TIMEOUT_S, ModelChoice, defer, find_context
+from mgl.lab.model import TIMEOUT_S, TOKEN_S, ModelChoice, defer, find_context
 from mgl.llm.concurrency import Portal
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.base import MemoryKind, Tools
@@ -174,7 +174,7 @@ class Workplace:
         from mgl.llm.client import Client, Policy
 
         log = self._store.call_log()
-        return Client(self.engine, log, Policy(timeout_s=TIMEOUT_S[self._engine_name])), log
+        return Client(self.engine, log, Policy(TIMEOUT_S[self._engine_name], token_s=TOKEN_S)), log
 
     def client(self) -> Client:
         """Make a client with a usage of its own, for calls that no memory of the store owns.

@@ -49,14 +49,16 @@ from mgl.types import StageUsage
 class Policy:
     """How persistent the client is.
 
-    ``timeout_s`` bounds one attempt in the engine. ``max_retries`` counts repeats after a retryable
-    error, ``backoff_s`` is the first pause between them (it doubles, with jitter). ``outage_s`` is
-    how long to wait for a server that answered before and is away. ``repair_attempts`` counts
-    repeats after an empty or invalid reply. ``concurrency`` is how many calls are sent at once;
-    None is the engine's own number.
+    ``timeout_s`` bounds one attempt in the engine, with ``token_s`` more for each token that the
+    reply may have. ``max_retries`` counts repeats after a retryable error, ``backoff_s`` is the
+    first pause between them (it doubles, with jitter). ``outage_s`` is how long to wait for a
+    server that answered before and is away. ``repair_attempts`` counts repeats after an empty or
+    invalid reply. ``concurrency`` is how many calls are sent at once; None is the engine's own
+    number.
     """
 
     timeout_s: float = 600.0
+    token_s: float = 0.0
     max_retries: int = 2
     backoff_s: float = 0.5
     outage_s: float = 300.0
@@ -266,10 +268,11 @@ class Client:
         """Send a request until a completion comes back; each attempt is logged and counted."""
         await self._check_context(request)
         retries = self._retries()
+        most_s = self._policy.timeout_s + self._policy.token_s * request.sampling.max_tokens
         while True:
             failure: EngineError
             completion = verdict = None
-            limit = asyncio.timeout(self._policy.timeout_s)
+            limit = asyncio.timeout(most_s)
             try:
                 async with self._on_this_loop().slots:
                     start = time.perf_counter()
@@ -279,7 +282,7 @@ class Client:
                 if not limit.expired():
                     raise
                 failure = EngineTimeout(
-                    f"the model gave no answer within {self._policy.timeout_s:g} s",
+                    f"the model gave no answer within {most_s:g} s",
                     hint="raise the time-out, use smaller chunks, or look at the server's log",
                 )
             except EngineError as error:

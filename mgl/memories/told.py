@@ -4,15 +4,16 @@
 
 A small model that is offered "you have not told me" takes it for nearly every question, and one
 that is not offered it invents. So it is asked for an answer, and the answer is checked: by code,
-for names and numbers that the person's statements lack, and by one Yes or No of the model, which is
-shown the statements, the question and the answer. What is cited are the statements that the answer
-repeats.
+for names and numbers that the person's statements lack, and by the model, which is shown the few
+statements that the answer repeats and says Yes or No, to whether they say that answer, and to
+whether one of them answers the question. What is cited are these statements.
 
 What an assistant said is no statement of the person's. Prompts ours.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Sequence
 from contextlib import suppress
@@ -55,16 +56,26 @@ lines differ, the latest holds.""",
 CONFIRMED = Prompt(
     "replying.confirmed",
     source="ours",
-    text="""What {person} said, in order:
+    text="""What {person} said:
 {statements}
 
 Question: {question}
 Proposed answer: {answer}
-Do the lines above say this? Reply Yes or No.""",
+Do the words above say this, and does it answer the question? Reply Yes or No.""",
     variables=("person", "statements", "question", "answer"),
 )
-"""Without the answer, or with the statements alone that it repeats, the model's Yes tells less
-(docs/measurements.md). It begins as ``STATED`` does, so that the engine has read most of it."""
+
+ANSWERING = Prompt(
+    "replying.answering",
+    source="ours",
+    text="""{statement}
+
+{person} asks: "{question}"
+Do {person}'s words above answer this question? Reply Yes or No.""",
+    variables=("person", "statement", "question"),
+)
+"""The two together tell more than either, or than one that is shown all statements
+(docs/measurements.md)."""
 
 _ASKS: Final = re.compile(
     r"\?\s*$|^(?:and |so |but )?(?:what|which|who|whom|whose|when|where|why|how|do|does|did|is|are"
@@ -174,12 +185,33 @@ async def answer_from_statements(
     used = find_repeated(said, asked, [turn.text for turn in turns])
     if not used or find_unsaid(said, prompt):
         return untold
-    check = CONFIRMED.render(person=person, statements=statements, question=asked, answer=said)
+    repeated = [lines[place] for place in used]
     with suppress(ReplyInvalid):  # a server that gives no log-probabilities: the words decide
-        if await llm.probability_of_yes(reader_messages(check), stage="check") < LEAST_SUPPORT:
+        if await _find_support(llm, person, repeated, asked, said) < LEAST_SUPPORT:
             return untold
     cited = tuple(cite_turn(conversation, places[place]) for place in used)
     return Answer(question.text, said, "medium", cited)
+
+
+async def _find_support(
+    llm: LLM, person: str, statements: Sequence[str], question: str, answer: str
+) -> float:
+    """The mean of two P(Yes): that the statements say the answer, and that one of them answers the
+    question."""
+    said = CONFIRMED.render(
+        person=person, statements="\n".join(statements), question=question, answer=answer
+    )
+    answering = [
+        ANSWERING.render(person=person, statement=statement, question=question)
+        for statement in statements
+    ]
+    says, *answers = await asyncio.gather(
+        *(
+            llm.probability_of_yes(reader_messages(check), stage="check")
+            for check in (said, *answering)
+        )
+    )
+    return (says + max(answers)) / 2
 
 
 def _address(said: str, question: Question, told: str) -> str:

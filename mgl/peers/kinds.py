@@ -16,7 +16,8 @@ from mgl.types import Conversation
 
 class LightRagConfig(PeerConfig):
     """Chunks are HGMem's; ``chunks`` of them are read beside ``k`` entities and relations. The
-    budgets are LightRAG's own, and cut to the model's context."""
+    budgets are LightRAG's own, and cut to the model's context. ``in_flight`` calls are made at
+    once, which decides only how fast it reads."""
 
     chunk_tokens: int = Field(200, ge=16)
     overlap_tokens: int = Field(50, ge=0)
@@ -27,6 +28,7 @@ class LightRagConfig(PeerConfig):
     entity_tokens: int = Field(6000, ge=1)
     relation_tokens: int = Field(8000, ge=1)
     total_tokens: int = Field(30_000, ge=1)
+    in_flight: int = Field(1, ge=1)
 
 
 class LightRag(PeerMemory):
@@ -58,6 +60,7 @@ class LightRag(PeerMemory):
         room = max(1, self._tools.llm.context_tokens - config.reply_tokens)
         return {
             "gleanings": config.gleanings,
+            "in_flight": config.in_flight,
             "search": config.search,
             "k": config.k,
             "chunks": config.chunks,

@@ -68,7 +68,7 @@ async def test_a_question_that_is_asked_again_is_no_statement(serve: Serve) -> N
         for text in (ASKED, HORSE, ASKED):
             reply = await say(api, text)
         assert reply.content == HORSE.replace("My", "Your")
-        shown = served.engine.requests[-2].messages[-1].content  # the last is the check's
+        shown = served.engine.requests[-3].messages[-1].content  # the last two check it
         assert "using only the lines above" in shown
         assert shown.count(ASKED) == 1
 

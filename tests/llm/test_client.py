@@ -142,6 +142,14 @@ async def test_a_hanging_engine_times_out() -> None:
     assert outcomes(log) == ["timeout", "timeout"]
 
 
+async def test_a_reply_that_may_be_long_has_more_time() -> None:
+    policy = Policy(timeout_s=0.001, token_s=0.01, max_retries=0)
+    llm = Client(SlowEngine(0.1), MemoryCallLog(), policy)
+    with pytest.raises(EngineTimeout, match=r"within 0\.011 s"):
+        await llm.complete(ASK, sampling=Sampling(max_tokens=1))
+    assert (await llm.complete(ASK, sampling=Sampling(max_tokens=200))).text
+
+
 async def test_the_same_call_in_flight_is_issued_once() -> None:
     engine = SlowEngine(0.02)
     llm = Client(engine, MemoryCallLog(), QUICK)

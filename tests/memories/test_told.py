@@ -28,8 +28,8 @@ OWN = [0, 2, 4]
 TOLD = [TALK.turns[number].text for number in OWN]
 
 
-def check(said: str) -> Completion:
-    return Completion(said, "stop", TokenUsage(5, 1), logprobs=(-0.1,))
+def check(said: str, logprob: float = -0.1) -> Completion:
+    return Completion(said, "stop", TokenUsage(5, 1), logprobs=(logprob,))
 
 
 def llm(*replies: Scripted) -> tuple[Client, ScriptedEngine]:
@@ -69,13 +69,13 @@ def test_assistants_are_those_who_reply() -> None:
 async def test_an_answer_is_read_off_the_persons_statements_with_their_days_and_cites_them() -> (
     None
 ):
-    client, engine = llm("You live in Porto.", check("Yes"))
+    client, engine = llm("You live in Porto.", check("Yes"), check("Yes"))
     question = Question("Where do I live?", datetime(2026, 6, 20), "user")
     answer = await answer_from_statements(client, TALK, OWN, question)
     assert answer is not None
     assert (answer.text, answer.confidence) == ("You live in Porto.", "medium")
     assert [citation.node_id for citation in answer.citations] == ["3"]
-    asked, checked = (request.messages[-1].content for request in engine.requests)
+    asked, *checked = (request.messages[-1].content for request in engine.requests)
     lines = [
         "The user said on 3 May 2026: I moved to Lisbon last week!",
         "The user said on 3 May 2026: My friend Mara lives in London.",
@@ -84,8 +84,10 @@ async def test_an_answer_is_read_off_the_persons_statements_with_their_days_and_
     assert "\n".join(lines) in asked
     assert "Today is 20 June 2026" in asked
     assert "love London" not in asked, "what the assistant said is no fact"
-    assert "\n".join(lines) in checked
-    assert "Proposed answer: You live in Porto." in checked
+    for prompt in checked:
+        assert lines[2] in prompt
+        assert lines[0] not in prompt, "the answer repeats the last statement alone"
+    assert "Proposed answer: You live in Porto." in checked[0]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +107,7 @@ async def test_an_answer_speaks_to_the_person_and_leaves_out_the_day_on_which_th
 ) -> None:
     exam = Turn("4", "user", "My exam in Porto is on 4 July.", JUNE)
     talk = Conversation.from_turns("talk", [*TALK.turns, exam])
-    client, _ = llm(reply or said, check("Yes"))
+    client, _ = llm(reply or said, *[check("Yes")] * 4)
     answer = await answer_from_statements(client, talk, [*OWN, 5], Question(question, JUNE, "user"))
     assert answer is not None
     assert answer.text == said
@@ -116,7 +118,8 @@ async def test_an_answer_speaks_to_the_person_and_leaves_out_the_day_on_which_th
     [
         ("You live in Berlin.",),  # a place that was never named
         ("You are 28 years old.",),  # a number
-        ("You live in Porto.", check("No")),  # the model does not confirm it
+        ("You live in Porto.", check("No", -0.01), check("Yes")),  # the statement does not say it
+        ("You live in Porto.", check("Yes"), check("No", -0.01)),  # or does not answer the question
     ],
 )
 async def test_what_the_statements_do_not_say_was_not_told(replies: tuple[Scripted, ...]) -> None:

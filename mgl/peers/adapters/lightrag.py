@@ -63,7 +63,7 @@ class Adapter:
         self._rag = LightRAG(
             working_dir=settings["folder"],
             llm_model_func=self._ask,
-            llm_model_max_async=1,
+            llm_model_max_async=settings["in_flight"],
             max_parallel_insert=1,
             tokenizer=Tokenizer("pieces", Pieces()),
             embedding_func=EmbeddingFunc(
