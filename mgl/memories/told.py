@@ -39,7 +39,7 @@ __all__ = [
 UNTOLD: Final = "You have not told me."
 ANSWER_TOKENS: Final = 60
 MOST_STATEMENTS: Final = 12
-LEAST_SUPPORT: Final = 0.5
+LEAST_SUPPORT: Final = 0.52
 
 STATED = Prompt(
     "replying.stated",
