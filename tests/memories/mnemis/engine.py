@@ -159,7 +159,7 @@ def find_stage(request: Request) -> tuple[str, str]:
     """The stage of a call, and the prompt that says most about it."""
     first, more = request.messages[0].content, len(request.messages) > 2
     last = request.messages[-1].content
-    if "said, in order:" in last or "said answer the question?" in last:
+    if request.choices or "said, in order:" in last:
         return "told", last
     for stage, mark in MARKS.items():
         if mark in first:
