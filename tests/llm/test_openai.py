@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import math
 import socket
 from collections.abc import AsyncIterator
@@ -114,9 +115,10 @@ async def test_vllms_tokenizer_counts_here_where_it_counts_as_the_server(
     }
     async with client_of(routes) as (llm, server, _):
         texts = ["one", "", "zwölf", "twenty " * 50]
-        assert await llm.count_tokens(texts) == [len(text.encode()) + extra for text in texts]
+        counts, _ = await asyncio.gather(llm.count_tokens(texts), llm.count_tokens(["beside"]))
+        assert counts == [len(text.encode()) + extra for text in texts]
         asked = [path for path, _, _ in server.seen if path == "/tokenize"]
-        assert len(asked) == (1 + len(texts) if extra else 1)
+        assert len(asked) == (1 + len(texts) + 1 if extra else 1), "the sample is counted once"
 
 
 @pytest.mark.parametrize("name", [MODEL, "qwen2.5-7b-instruct", "/models/Qwen2.5-7B-Instruct/"])

@@ -69,6 +69,7 @@ class OpenAIEngine:
         self._progress: TokenProgress | None = None
         self._tokenizer: Tokenizer | None = None
         self._has_looked = False  # for that tokenizer
+        self._looking = asyncio.Lock()
         self._formats = formats
         self._failed: set[tuple[str, str]] = set()  # format and shape
         self.model_id = model_id
@@ -165,9 +166,10 @@ class OpenAIEngine:
         yield len(formats), None, write_body(request, self._server.model)
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        if not self._has_looked:
-            self._tokenizer = await self._find_tokenizer()
-            self._has_looked = True
+        async with self._looking:
+            if not self._has_looked:
+                self._tokenizer = await self._find_tokenizer()
+                self._has_looked = True
         if self._tokenizer is not None:
             return await asyncio.to_thread(_count, self._tokenizer, texts)
         slots = asyncio.Semaphore(CONCURRENCY)
