@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from mgl.retrieval.base import Hit, Ids
 from mgl.retrieval.ranking import best, places_of
+from mgl.text.stopwords import STOP_WORDS
 
 if TYPE_CHECKING:
     from mgl.store import Store
@@ -48,12 +49,15 @@ def stems(text: str) -> list[str]:
 
 def all_stems(texts: Sequence[str]) -> list[list[str]]:
     """``stems`` of each text; equal to those of ``bm25s.tokenize``."""
-    from bm25s.stopwords import STOPWORDS_EN
     from Stemmer import Stemmer
 
-    stopwords, stem = frozenset(STOPWORDS_EN), Stemmer("english").stemWords
+    return list(map(Stemmer("english").stemWords, split_words(texts, STOP_WORDS)))
+
+
+def split_words(texts: Iterable[str], without: Collection[str] = ()) -> list[list[str]]:
+    """The words of each text in order, lower-cased, of two letters and more, but for some."""
     words = (_WORD.findall(text.lower()) for text in texts)
-    return [stem([word for word in each if word not in stopwords]) for each in words]
+    return [[word for word in each if word not in without] for each in words]
 
 
 class LexicalIndex:

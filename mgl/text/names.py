@@ -22,6 +22,8 @@ from functools import lru_cache
 from itertools import chain
 from typing import Final
 
+from mgl.text.stopwords import STOP_WORDS
+
 WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _TITLES = frozenset(
     "mr mrs miss ms mister dr sir lady lord king queen prince princess count countess baron "
@@ -300,10 +302,9 @@ class GrowingNouns:
 
     def __init__(self, *, min_count: int = 3) -> None:
         import Stemmer
-        from bm25s.stopwords import STOPWORDS_EN
 
         self._min_count = min_count
-        self._stop = frozenset(STOPWORDS_EN)
+        self._stop = STOP_WORDS
         self._skipped = self._stop | _NOT_A_NOUN | _NATIONAL
         self._stemmer = Stemmer.Stemmer("english")
         self._spans: dict[str, list[tuple[int, int]]] = defaultdict(list)

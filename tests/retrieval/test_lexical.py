@@ -6,13 +6,15 @@ from pathlib import Path
 import bm25s
 import numpy as np
 import pytest
+from bm25s.stopwords import STOPWORDS_EN, STOPWORDS_EN_PLUS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from Stemmer import Stemmer
 
 from mgl.retrieval.base import Hit
-from mgl.retrieval.lexical import LexicalIndex, all_stems, stems
+from mgl.retrieval.lexical import LexicalIndex, all_stems, split_words, stems
 from mgl.store import Store
+from mgl.text.stopwords import FUNCTION_WORDS, STOP_WORDS
 
 TEXTS = {
     10: "Ann met Bo in Rome.",
@@ -51,6 +53,21 @@ def test_texts_are_split_and_stemmed_as_by_bm25s(made: list[str]) -> None:
     assert all_stems(made) == bm25s.tokenize(
         made, stopwords="en", stemmer=Stemmer("english"), return_ids=False, show_progress=False
     )
+
+
+@given(st.lists(st.text() | st.sampled_from(["You've had it, I'm sure.", "A O.K. don't"])))
+def test_words_are_split_as_by_bm25s(made: list[str]) -> None:
+    for name, words in (("english", STOP_WORDS), ("english_plus", FUNCTION_WORDS)):
+        assert split_words(made, words) == bm25s.tokenize(
+            made, stopwords=name, stemmer=None, return_ids=False, show_progress=False
+        )
+
+
+def test_stop_words_are_those_of_bm25s() -> None:
+    assert frozenset(STOPWORDS_EN) == STOP_WORDS
+    assert {
+        word for word in STOPWORDS_EN_PLUS if word.isalpha() and len(word) > 1
+    } == FUNCTION_WORDS
 
 
 @given(st.lists(texts, max_size=12), queries)

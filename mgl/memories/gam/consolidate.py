@@ -26,12 +26,14 @@ from mgl.memories.gam.boundaries import Cut, Trigger
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.cues import mark_events
 from mgl.memories.gam.prompts import RELATION, SUMMARY
-from mgl.memories.gam.search import Search, WordSpread, find_words, search_text
+from mgl.memories.gam.search import Search, WordSpread, search_text
 from mgl.memories.gam.state import Check, Consolidate, Edit, Link, Relation, Rewrite, State, Topic
 from mgl.memories.log import Draft
 from mgl.memories.propose import Proposal, StrictReply, propose
 from mgl.memories.told import find_assistants
 from mgl.prompt import one_line
+from mgl.retrieval.lexical import split_words
+from mgl.text.stopwords import FUNCTION_WORDS, STOP_WORDS
 from mgl.text.support import find_unsaid
 from mgl.types import Turn
 
@@ -167,10 +169,10 @@ class Consolidator:
 
 def extract_summary(lines: Sequence[str], spread: WordSpread) -> Summary:
     """Summary and keywords of some lines, without a model."""
-    keywords = spread.weigh(find_words(lines, "english_plus"), "english_plus", 2)
+    keywords = spread.weigh(split_words(lines, FUNCTION_WORDS), 2)
     best_words = sorted(keywords, key=lambda word: (-keywords[word], word))[:KEYWORDS]
-    bags = find_words(lines, "en")
-    weights = spread.weigh(bags, "en", 1)
+    bags = split_words(lines, STOP_WORDS)
+    weights = spread.weigh(bags, 1)
     telling = [sum(weights[word] for word in set(bag)) / sqrt(1 + len(bag)) for bag in bags]
     best = sorted(range(len(lines)), key=lambda place: -telling[place])[:UTTERANCES]
     summary = " ".join(

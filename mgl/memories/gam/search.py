@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from itertools import chain, takewhile
 from math import log
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,14 +21,13 @@ from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.cues import mark_by_rules
 from mgl.memories.gam.state import EMPTY, Marks, State, Topic, raw_text, topic_number
 from mgl.memories.table import Table
-from mgl.retrieval.lexical import LexicalIndex
+from mgl.retrieval.lexical import LexicalIndex, split_words
 from mgl.retrieval.ranking import fuse_hits
 from mgl.retrieval.turns import AROUND, Scores, add_words
 from mgl.retrieval.vectors import VectorIndex
 from mgl.types import Turn
 
 EVENTS_A_TOPIC = 10  # that are looked at first, for each topic that is wanted
-StopWords = Literal["en", "english_plus"]
 Vector = NDArray[np.float32]
 
 
@@ -210,35 +208,20 @@ class WordSpread:
 
     def __init__(self) -> None:
         self._turns = 0
-        self._spread: dict[StopWords, Counter[str]] = {"en": Counter(), "english_plus": Counter()}
+        self._spread: Counter[str] = Counter()
 
     def extend(self, turns: Sequence[Turn], count: int) -> None:
         """Count the first ``count`` turns; fewer than before are counted anew."""
         if count < self._turns:
             self._turns = 0
-            for spread in self._spread.values():
-                spread.clear()
-        lines = [turn.line for turn in turns[self._turns : count]]
-        for stopwords, spread in self._spread.items():
-            spread.update(chain.from_iterable(map(set, find_words(lines, stopwords))))
+            self._spread.clear()
+        lines = (turn.line for turn in turns[self._turns : count])
+        self._spread.update(chain.from_iterable(map(set, split_words(lines))))
         self._turns = count
 
-    def weigh(
-        self, bags: Sequence[Sequence[str]], stopwords: StopWords, rarity: int
-    ) -> dict[str, float]:
+    def weigh(self, bags: Sequence[Sequence[str]], rarity: int) -> dict[str, float]:
         """How telling each word of some texts is: its count × log(1 + N / spread) ** rarity."""
-        spread = self._spread[stopwords]
         return {
-            word: count * log(1 + self._turns / max(1, spread[word])) ** rarity
+            word: count * log(1 + self._turns / max(1, self._spread[word])) ** rarity
             for word, count in Counter(chain.from_iterable(bags)).items()
         }
-
-
-def find_words(lines: Sequence[str], stopwords: StopWords) -> list[list[str]]:
-    """The words of each line, without stop words."""
-    import bm25s
-
-    words: list[list[str]] = bm25s.tokenize(
-        list(lines), stopwords=stopwords, stemmer=None, return_ids=False, show_progress=False
-    )
-    return words
