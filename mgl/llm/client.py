@@ -272,10 +272,10 @@ class Client:
         while True:
             failure: EngineError
             completion = verdict = None
-            limit = asyncio.timeout(most_s)
             try:
                 async with self._on_this_loop().slots:
                     start = time.perf_counter()
+                    limit = asyncio.timeout(most_s)  # from now, and not from when it was queued
                     async with limit:
                         completion = await self._engine.generate(request)
             except TimeoutError:

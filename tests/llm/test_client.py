@@ -150,6 +150,15 @@ async def test_a_reply_that_may_be_long_has_more_time() -> None:
     assert (await llm.complete(ASK, sampling=Sampling(max_tokens=200))).text
 
 
+async def test_the_wait_for_a_free_place_is_no_part_of_a_calls_time() -> None:
+    policy = Policy(timeout_s=0.3, max_retries=0, concurrency=1)
+    log = MemoryCallLog()
+    llm = Client(SlowEngine(0.1), log, policy)
+    asks = [[Message("user", f"question {number}")] for number in range(5)]
+    await asyncio.gather(*(llm.complete(ask) for ask in asks))
+    assert outcomes(log) == ["ok"] * 5
+
+
 async def test_the_same_call_in_flight_is_issued_once() -> None:
     engine = SlowEngine(0.02)
     llm = Client(engine, MemoryCallLog(), QUICK)
