@@ -101,6 +101,12 @@ def find_echoes(texts: Sequence[str], lines: Sequence[str]) -> list[int]:
     ]
 
 
+def share_told(text: str, source: str) -> float:
+    """The share of a text's telling words that a source has, by their stems; 1 for one of none."""
+    words = _telling(text)
+    return len(words & _telling(source)) / len(words) if words else 1.0
+
+
 def _telling(text: str) -> set[str]:
     return set(stem_words(text)) - _FEW_WORDS
 

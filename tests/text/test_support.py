@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from mgl.text.support import find_echoes, find_repeated, find_unsaid, stem_words
+from mgl.text.support import find_echoes, find_repeated, find_unsaid, share_told, stem_words
 
 SOURCE = "user: I moved to Lisbon last week! Mara's flat in London costs 1,200 euros. I am seven."
 
@@ -65,3 +67,12 @@ def test_lines_that_repeat_half_of_what_a_text_tells_are_found() -> None:
     lines = ["So your sister keeps bees in Trebon!", "Bees are fine.", "I keep a horse.", ""]
     assert find_echoes(["My sister Ines keeps bees in Trebon"], lines) == [0]
     assert find_echoes(["", "of the"], lines) == []
+
+
+@given(st.text(), st.text())
+def test_a_share_is_of_what_is_told_and_grows_with_the_source(text: str, source: str) -> None:
+    assert 0 <= share_told(text, source) <= share_told(text, f"{source} {text}") == 1
+
+
+def test_the_share_counts_telling_words_by_their_stems() -> None:
+    assert share_told("The rings were lost in Rome.", "She loses a ring, as he lost it.") == 2 / 3

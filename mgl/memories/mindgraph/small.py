@@ -2,9 +2,9 @@
 
 Code finds what to read (``blocks``). The model reads the best ``BLOCKS_READ`` in the order of the
 text and answers in one sentence, which is the claim that the graph takes in. Code finds the
-sentences of two of these blocks that tell most of it, and the model says of each by itself whether
-it says so. The surer one is the claim's source; a claim that neither bears out is logged as
-rejected. A document that is read for no question has a claim for each block.
+sentences of two of these blocks that tell most of it, and the model says of each that has most of
+the claim's words whether it says so. The surer one is the claim's source; a claim that neither
+bears out is logged as rejected. A document that is read for no question has a claim for each block.
 
 Answering takes the claim that was made for a question; a question that the graph was not built for
 is read for in the same way, and nothing is written. An answer that no sentence bears out is marked
@@ -51,6 +51,7 @@ from mgl.store import EditRecord
 from mgl.text import sentence_spans
 from mgl.text.groups import show_span
 from mgl.text.names import Name, find_mentioned, find_names
+from mgl.text.support import share_told
 from mgl.types import Answer, Chunk, Citation, Document, Question, Span
 
 BLOCKS_READ = 4
@@ -58,6 +59,7 @@ GROUNDS = 2  # sentences that a claim is checked against
 PROMPT_TOKENS, TOKEN_CHARS = 80, 4  # of a call beside what it reads; of a token, about
 GROUND_CHARS = 600  # of the original around such a sentence
 SUPPORT_FLOOR = 0.75  # P(Yes) below which a claim is rejected
+TOLD_FLOOR = 0.6  # share of a claim's words below which its source is not asked about
 NOT_FOUND = "The text could not be read for this question."
 
 _AND = re.compile(
@@ -104,7 +106,8 @@ def cost_of_part(block_tokens: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """The sentences of a block that tell most of a claim, and P(Yes) that they say it."""
+    """The sentences of a block that tell most of a claim, and P(Yes) that they say it: 0 where they
+    lack too many of its words, since the 1.5B then says Yes to what they do not say."""
 
     block: int
     span: Span
@@ -199,6 +202,8 @@ class ClaimReader:
 
         async def check(span: Span, place: int) -> Ground:
             passage = self._show(passage_around(self._document, span, GROUND_CHARS))
+            if share_told(claim, passage) < TOLD_FLOOR:
+                return Ground(place, span, 0.0)
             support = await find_support(self._tools.llm, passage, question, claim)
             return Ground(place, span, support)
 
