@@ -157,16 +157,19 @@ def _find_rivals(manifest: Manifest) -> dict[str, list[str]]:
 
 
 def _find_replies(store: Store, calls: Calls) -> dict[str, _Reply]:
-    """Find the calls whose words are in the store, and read their replies as JSON."""
+    """Find the calls whose words are in the store, and read their replies: as JSON, where they are
+    held to a schema."""
     found = {}
     for key, outcomes in calls.items():
         call = store.find_call(key)
         if call is None or call.completion is None:
             continue
-        try:
-            whole = json.loads(clean(call.completion.text))
-        except ValueError:
-            continue
+        whole: Any = clean(call.completion.text)
+        if call.request.json_schema is not None:
+            try:
+                whole = json.loads(whole)
+            except ValueError:
+                continue
         found[key] = _Reply(call, whole, _keep_applied(whole, outcomes))
     return found
 
@@ -184,13 +187,17 @@ def _keep_applied(whole: Any, outcomes: Sequence[str]) -> Any | None:
 def _make_example(reply: _Reply, origin: _Origin) -> Example:
     return Example(
         reply.prompt,
-        print_reply(reply.kept),
+        _print(reply.kept),
         reply.schema,
         origin.source,
         origin.corpus,
         origin.licence,
         (reply.call.key,),
     )
+
+
+def _print(whole: Any) -> str:
+    return whole if isinstance(whole, str) else print_reply(whole)
 
 
 def _prefer_mended(replies: Mapping[str, _Reply], origin: _Origin) -> Iterator[Preference]:
@@ -232,8 +239,8 @@ def _prefer(
 ) -> Preference:
     return Preference(
         reply.prompt,
-        print_reply(chosen),
-        print_reply(rejected),
+        _print(chosen),
+        _print(rejected),
         reply.schema,
         origin.source,
         origin.corpus,

@@ -110,6 +110,15 @@ def test_a_call_is_learnt_from_where_its_memory_earned_it(tmp_path: Path, store:
         read_run(write_run(tmp_path / "alone", asked[:1], METHODS[:2]), store)
 
 
+def test_a_reply_in_plain_words_is_learnt_from_as_it_is(tmp_path: Path, store: Store) -> None:
+    request = Request((Message("user", "Who sold it?"),))
+    done = Completion(" Ann sold it. ", "stop", TokenUsage(1, 1, 0))
+    store.add_call(CallRecord("c", "read", "m", request, done, "ok", None, 0.1), None)
+    asked = answers("won", 0.8, 0.4, 0.0, credited=("c",), calls={"c": ("applied", "applied")})
+    (row,) = read_run(write_run(tmp_path / "run", asked), store).examples
+    assert (row.completion, row.schema, row.lineage) == ("Ann sold it.", "", ("c",))
+
+
 def test_another_sample_to_the_same_prompt_is_worse(tmp_path: Path, store: Store) -> None:
     put(store, "b", GOOD, BAD)
     put(store, "c", LATER)
