@@ -53,6 +53,14 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("ci" if os.environ.get("CI") else "quick")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Modules that load profiles for their parameters load what ships, not what this machine has."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MGL_HOME", os.devnull)
+        return (yield)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--nightly"):

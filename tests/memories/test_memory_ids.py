@@ -21,6 +21,7 @@ from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.client import Client
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.base import Memory, Tools, memory_id
+from mgl.memories.calls import CLAIM_WITHOUT_QUESTION, PASSAGE_ANSWER
 from mgl.memories.gam.prompts import CUES, RELATION, SUMMARY
 from mgl.memories.mindgraph.prompts import BUILD
 from mgl.observer import SILENT
@@ -76,9 +77,11 @@ SELDOM = {
 
 QUESTIONS = [QUESTION, *(Question(f"Who went to town {n}?") for n in (3, 4))]
 
+CLAIMED = (PASSAGE_ANSWER, CLAIM_WITHOUT_QUESTION)
+
 
 class Listening(SchemaEngine):
-    """Keeps all that is said to it, and finds two entities in every chunk."""
+    """Keeps all that is said to it, finds two entities in every chunk, and claims what all say."""
 
     def __init__(self) -> None:
         super().__init__(native_tools=False)
@@ -101,6 +104,8 @@ class Listening(SchemaEngine):
         elif "inserted" in asked:
             point = {"objects": ends, "description": f"What page {len(self.heard)} tells."}
             said = {"inserted": [point], **({"updated": []} if "updated" in asked else {})}
+        elif any(_mark(each) in request.messages[-1].content for each in CLAIMED):
+            return Completion("The walker went to town.", "stop", TokenUsage(1, 1))
         else:
             return await super().generate(request)
         return Completion(json.dumps(said), "stop", TokenUsage(1, 1))
