@@ -55,7 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Modules that load profiles for their parameters load what ships, not what this machine has."""
+    """What modules load for their parameters is what ships, and nothing of this machine's."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MGL_HOME", os.devnull)
         return (yield)
