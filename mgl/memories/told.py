@@ -4,9 +4,10 @@
 
 A small model that is offered "you have not told me" takes it for nearly every question, and one
 that is not offered it invents. So it is asked for an answer, and the answer is checked: by code,
-for names and numbers that the person's statements lack, and by the model, which is shown the few
-statements that the answer repeats and says Yes or No, to whether they say that answer, and to
-whether one of them answers the question. What is cited are these statements.
+for names and numbers that the person's statements lack and for what the question asks for, and by
+the model, which is shown the few statements that the answer repeats and says Yes or No, to whether
+they say that answer, and to whether one of them answers the question. What is cited are these
+statements. Of a relative whom no statement names nothing was told.
 
 What an assistant said is no statement of the person's. Prompts ours.
 """
@@ -24,6 +25,7 @@ from mgl.llm.base import LLM, Sampling
 from mgl.llm.prompting import fit_texts, reader_messages
 from mgl.memories.turns import cite_turn, find_form, format_statement, is_suggestion
 from mgl.prompt import Prompt, one_line
+from mgl.text.asked import asks_when, gives_what_is_asked, names_unknown_relative
 from mgl.text.support import DATE, find_repeated, find_unsaid, stem_words
 from mgl.types import Answer, Conversation, Question, Turn
 
@@ -39,7 +41,7 @@ __all__ = [
 UNTOLD: Final = "You have not told me."
 ANSWER_TOKENS: Final = 60
 MOST_STATEMENTS: Final = 12
-LEAST_SUPPORT: Final = 0.52
+LEAST_SUPPORT: Final = 0.48
 
 STATED = Prompt(
     "replying.stated",
@@ -93,9 +95,6 @@ _HELP: Final = re.compile(
     r"\bhow (?:do|can|could|would|might|shall) (?:I|we)\b|\b(?:should|shall) (?:I|we)\b"
     r"|\bwhat (?:can|could|shall|would) (?:I|we)\b|\bcan (?:I|we)\b",
     re.IGNORECASE,
-)
-_WHEN: Final = re.compile(
-    r"\bwhen\b|\b(?:date|day|month|year|time|long|since|ago)s?\b", re.IGNORECASE
 )
 _YOU: Final = {
     "the user's": "your",
@@ -166,7 +165,7 @@ async def answer_from_statements(
     told = " ".join(turn.text for turn in turns)
     is_theirs = bool(_OWN.search(question.text)) or _names_known(question.text, told)
     untold = Answer(question.text, UNTOLD, "low", ()) if is_theirs else None
-    if not turns:
+    if not turns or names_unknown_relative(question.text, told):
         return untold
     person = name_person(question.asker or turns[-1].speaker)
     lines = [format_statement(turn, _capital(person)) for turn in turns]
@@ -183,7 +182,7 @@ async def answer_from_statements(
     reply = await llm.complete(reader_messages(prompt), sampling=sampling, stage="answer")
     said = _address(one_line(reply.text), question, told)
     used = find_repeated(said, asked, [turn.text for turn in turns])
-    if not used or find_unsaid(said, prompt):
+    if not used or find_unsaid(said, prompt) or not gives_what_is_asked(said, asked):
         return untold
     repeated = [lines[place] for place in used]
     with suppress(ReplyInvalid):  # a server that gives no log-probabilities: the words decide
@@ -220,7 +219,7 @@ def _address(said: str, question: Question, told: str) -> str:
     if _COPIED.match(said):
         said = _FIRST_PERSON.sub(_to_you, said)
     last = _LAST_DATE.search(said)
-    if last is None or last[1] in told or _WHEN.search(question.text):
+    if last is None or last[1] in told or asks_when(question.text):
         return said
     return f"{said[: last.start()]}."
 

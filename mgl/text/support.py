@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
+from mgl.text.timewords import ONES
+
 _WORD: Final = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")
 _OPENS: Final = re.compile(r"(?:^|[.!?:;\"“”‘(\[]|\n)\s*$")
 _MONTH: Final = (
@@ -27,11 +29,7 @@ DATE: Final = re.compile(
     rf"|\b{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}}\b)?|\b(?:19|20)\d\d\b"
 )
 """A whole date, or a year."""
-_UNITS: Final = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-    "fifteen sixteen seventeen eighteen nineteen twenty"
-).split()
-_NUMBERS: Final = {word: f"{value}" for value, word in enumerate(_UNITS)}
+_NUMBERS: Final = {word: f"{value}" for value, word in enumerate(["zero", *ONES, "twenty"])}
 _NO_NAMES: Final = frozenset(
     "i i'm i've i'll i'd ok you he she it they we the a an your my our his her their its in on at "
     "to for with from by yes no not nothing nobody none".split()
@@ -73,10 +71,10 @@ def stem_words(text: str) -> list[str]:
 def find_repeated(answer: str, question: str, lines: Sequence[str]) -> list[int]:
     """Find the few lines that an answer repeats, in order: each adds words of the answer, or, where
     the answer has none of its own, has most words of the question. The latest of equal ones."""
-    asked = _telling(question)
-    left = _telling(answer) - asked
+    asked = find_telling(question)
+    left = find_telling(answer) - asked
     is_new = bool(left)
-    own = [_telling(line) for line in lines]
+    own = [find_telling(line) for line in lines]
     used: list[int] = []
     while own and len(used) < MOST_REPEATED:
         gains = [(len(left & words), len(asked & words), place) for place, words in enumerate(own)]
@@ -92,8 +90,8 @@ def find_repeated(answer: str, question: str, lines: Sequence[str]) -> list[int]
 
 def find_echoes(texts: Sequence[str], lines: Sequence[str]) -> list[int]:
     """Find the lines that repeat at least half of what one of some texts tells, in order."""
-    told = [words for text in texts if (words := _telling(text))]
-    own = [_telling(line) for line in lines]
+    told = [words for text in texts if (words := find_telling(text))]
+    own = [find_telling(line) for line in lines]
     return [
         place
         for place, words in enumerate(own)
@@ -103,11 +101,12 @@ def find_echoes(texts: Sequence[str], lines: Sequence[str]) -> list[int]:
 
 def share_told(text: str, source: str) -> float:
     """The share of a text's telling words that a source has, by their stems; 1 for one of none."""
-    words = _telling(text)
-    return len(words & _telling(source)) / len(words) if words else 1.0
+    words = find_telling(text)
+    return len(words & find_telling(source)) / len(words) if words else 1.0
 
 
-def _telling(text: str) -> set[str]:
+def find_telling(text: str) -> set[str]:
+    """Find what of a text tells what it is about: its words' stems but for the commonest."""
     return set(stem_words(text)) - _FEW_WORDS
 
 

@@ -16,14 +16,14 @@ MONTHS: Final = (
     "january february march april may june july august september october november december".split()
 )
 WEEKDAYS: Final = "monday tuesday wednesday thursday friday saturday sunday".split()
-_ONES: Final = (
+ONES: Final = (
     "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
     "sixteen seventeen eighteen nineteen".split()
 )
-_TENS: Final = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+TENS: Final = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 _NUMBERS: Final = {
-    **{word: value for value, word in enumerate(_ONES, start=1)},
-    **{word: 10 * value for value, word in enumerate(_TENS, start=2)},
+    **{word: value for value, word in enumerate(ONES, start=1)},
+    **{word: 10 * value for value, word in enumerate(TENS, start=2)},
     "a": 1,
     "an": 1,
 }
@@ -67,7 +67,7 @@ _MONTH_DAY = rf"(?:(?:the )?{_NUMBER}(?: of | )?{_MONTH}\.?|{_MONTH}\.? (?:the )
 _IN_NUMBERS = rf"(?:\d{{4}}-\d\d?-\d\d?|\d\d?/\d\d?/{YEAR})"
 _DATE = rf"(?:{_IN_NUMBERS}|{_MONTH_DAY}(?:,? {YEAR})?|{_MONTH},? (?:of )?{YEAR})"
 _MONTH_OR_DATE = rf"(?:{_DATE}|{_MONTH})"
-_IN_WORDS = rf"(?:{_any(*_TENS)}(?:(?:-| ){_any(*_ONES[:9])})?|{_any(*_ONES, 'an?')})"
+_IN_WORDS = rf"(?:{_any(*TENS)}(?:(?:-| ){_any(*ONES[:9])})?|{_any(*ONES, 'an?')})"
 _COUNT = rf"(?:\d{{1,3}}|{_IN_WORDS}|(?:a )?(?:couple(?: of)?|few)|several)"
 _UNIT = r"(?:day|night|week|weekend|month|year|decade)"
 _AMOUNT = rf"{_COUNT} {_UNIT}s?"

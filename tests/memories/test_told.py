@@ -118,6 +118,7 @@ async def test_an_answer_speaks_to_the_person_and_leaves_out_the_day_on_which_th
     [
         ("You live in Berlin.",),  # a place that was never named
         ("You are 28 years old.",),  # a number
+        ("You live there since June.",),  # no place
         ("You live in Porto.", check("No", -0.01), check("Yes")),  # the statement does not say it
         ("You live in Porto.", check("Yes"), check("No", -0.01)),  # or does not answer the question
     ],
@@ -128,6 +129,13 @@ async def test_what_the_statements_do_not_say_was_not_told(replies: tuple[Script
     assert answer is not None
     assert (answer.text, answer.confidence, answer.citations) == (UNTOLD, "low", ())
     assert len(engine.requests) == len(replies)
+
+
+async def test_nothing_is_asked_of_a_model_about_a_relative_whom_nobody_named() -> None:
+    client, engine = llm()
+    answer = await answer_from_statements(client, TALK, OWN, Question("Where does my aunt live?"))
+    assert answer is not None
+    assert (answer.text, engine.requests) == (UNTOLD, [])
 
 
 async def test_a_question_of_general_interest_is_left_to_the_ordinary_reply() -> None:
