@@ -20,12 +20,14 @@ _ASKS_NUMBER: Final = re.compile(
     r"\bhow (?:much|many|old)\b|\bwhat\b.*\b(?:cost|earn|weigh)s?\b", re.IGNORECASE
 )
 _ASKS_NAME: Final = re.compile(r"\bnames?\b|\bwhat\b.*\bcalled\b", re.IGNORECASE)
+_CHOICE: Final = re.compile(r"\bor\b", re.IGNORECASE)
 _ASKS_THING: Final = re.compile(r"\b(?:what|which|who|whom|whose|where)\b", re.IGNORECASE)
 _ASKS_TIME: Final = re.compile(
     r"\bwhen\b|\b(?:date|day|month|year|time|long|since|ago)s?\b", re.IGNORECASE
 )
 _NUMBER: Final = re.compile(
-    rf"\d|\b(?:{'|'.join([*ONES, *TENS])}|hundred|thousand|million|half|both|none|nothing|free)\b",
+    rf"\d|\b(?:{'|'.join([*ONES, *TENS])}|hundred|thousand|million|dozen|half|both|couple|several|"
+    r"once|twice|no|none|nothing|free)\b",
     re.IGNORECASE,
 )
 _TIMES: Final = find_telling(
@@ -40,8 +42,8 @@ _RELATIVES: Final = tuple(
         "father dad daddy papa parent",
         "sister sibling twin",
         "brother sibling twin",
-        "wife spouse partner marry married wedding",
-        "husband spouse partner marry married wedding",
+        "wife girlfriend fiancée spouse partner marry married wedding",
+        "husband boyfriend fiancé spouse partner marry married wedding",
         "son boy child children kid baby twin",
         "daughter girl child children kid baby twin",
         "grandmother grandma granny gran nan grandparent",
@@ -65,7 +67,10 @@ def asks_when(question: str) -> bool:
 
 def gives_what_is_asked(answer: str, question: str) -> bool:
     """Whether an answer has, beyond the question's own words, a number where one is asked for, a
-    name where one is, and to "what", "which", "who" or "where" more than a time."""
+    name where one is, and to "what", "which", "who" or "where" more than a time. A question that
+    offers a choice may be answered by its own words."""
+    if _CHOICE.search(question):
+        return True
     asked = find_telling(question)
     own = [word for word in answer.split() if find_telling(word) - asked]
     if _ASKS_NUMBER.search(question):

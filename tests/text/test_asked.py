@@ -12,6 +12,7 @@ from mgl.text.asked import asks_when, gives_what_is_asked, names_unknown_relativ
     [
         ("How much is my rent?", "Your rent is 900 euros.", "Your rent has gone up."),
         ("How many hens do I keep?", "You keep six hens.", "You keep hens in the yard."),
+        ("How many eggs did I buy?", "You bought a dozen.", "You bought eggs."),
         ("How old is Ruth?", "Ruth is ninety.", "Ruth is older than you."),
         ("What did the boat cost?", "It was free.", "The boat cost a lot of money."),
         ("What is the horse's name?", "The horse is Bella.", "The horse is a brown mare."),
@@ -34,11 +35,10 @@ def test_an_answer_gives_what_the_question_asks_for(question: str, given: str, m
         ("When do I start?", "You start in May."),
         ("Did I sell the car?", "You sold the car."),
         ("Why did I leave?", "You left."),
+        ("Who is older, Tim or Ann?", "Ann is older."),
     ],
 )
-def test_a_time_answers_a_question_for_a_time_and_anything_one_for_yes_or_no(
-    question: str, answer: str
-) -> None:
+def test_a_question_that_asks_for_no_thing_takes_any_answer(question: str, answer: str) -> None:
     assert gives_what_is_asked(answer, question)
 
 
