@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections import Counter
 from pathlib import Path
@@ -26,7 +27,7 @@ from mgl.models.profiles import load_profile
 from mgl.observer import SilentObserver
 from mgl.serving import records
 from mgl.serving.probe import probe
-from mgl.serving.records import ServerRecord, find_server
+from mgl.serving.records import ServerRecord
 from mgl.store import Store
 from mgl.text import read_document
 from mgl.types import Document, Question
@@ -42,11 +43,12 @@ BACK_S = 400.0
 
 @pytest.fixture(scope="module")
 def record() -> ServerRecord:
-    """The server that ``mgl serve`` runs in the caller's MGL_HOME."""
-    found = find_server(USERS_HOME, None, note=lambda _: None) if USERS_HOME.is_dir() else None
-    if found is None:
-        pytest.skip("no server of `mgl serve` is ready (scripts/test-serving starts one)")
-    return found
+    """The server that MGL_BASE_URL names and ``mgl serve`` runs; any other is somebody's, and
+    these tests kill its engine."""
+    named = os.environ.get("MGL_BASE_URL")
+    if named is None:
+        pytest.skip("MGL_BASE_URL names no server of `mgl serve` (scripts/test-serving starts one)")
+    return next(record for record in records.list_running(USERS_HOME) if record.base_url == named)
 
 
 async def connected(record: ServerRecord, adapter: str | None = None) -> OpenAIEngine:
