@@ -133,11 +133,12 @@ def format_turn(turn: Turn, width: int | None = None) -> str:
 def print_stats(stats: Stats, unit: str, turns: int | None = None) -> None:
     """Print a memory's size, what it was read from (``turns``, or the steps of its log, in
     ``unit``), and how many of its edits were applied."""
+    read = stats.chunks if turns is None else turns
+    source = count(read, unit.removesuffix("s"))
     refused = ", ".join(f"{reason} {n}" for reason, n in stats.edits_rejected.items())
     if not (stats.nodes or stats.edits_applied or refused):
-        typer.echo("no graph: the text is read as it is")
+        typer.echo(f"no graph: {source if read else 'the text'}, word for word")
         return
-    source = count(stats.chunks if turns is None else turns, unit.removesuffix("s"))
     typer.echo(
         f"graph: {count(stats.nodes, 'node')}, {count(stats.edges, 'edge')} from {source}; "
         f"edits: {stats.edits_applied} applied, {stats.edits_repaired} repaired, "

@@ -11,6 +11,7 @@ By words alone, since a small model calls nearly any answer an answer.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Final
 
 from mgl.text.support import find_telling
@@ -30,32 +31,29 @@ _NUMBER: Final = re.compile(
     r"once|twice|no|none|nothing|free)\b",
     re.IGNORECASE,
 )
-_TIMES: Final = find_telling(
+_TIMES: Final = (
     " ".join([*WEEKDAYS, *MONTHS])
     + " time day week month year hour minute morning afternoon evening night noon today tomorrow "
     "yesterday now then every each again last next same since until"
 )
-_RELATIVES: Final = tuple(
-    find_telling(words)
-    for words in (
-        "mother mum mummy mom mommy mama parent",
-        "father dad daddy papa parent",
-        "sister sibling twin",
-        "brother sibling twin",
-        "wife girlfriend fiancée spouse partner marry married wedding",
-        "husband boyfriend fiancé spouse partner marry married wedding",
-        "son boy child children kid baby twin",
-        "daughter girl child children kid baby twin",
-        "grandmother grandma granny gran nan grandparent",
-        "grandfather grandpa granddad grandparent",
-        "grandson grandchild grandchildren",
-        "granddaughter grandchild grandchildren",
-        "aunt auntie",
-        "uncle",
-        "niece",
-        "nephew",
-        "cousin",
-    )
+_RELATIVES: Final = (
+    "mother mum mummy mom mommy mama parent",
+    "father dad daddy papa parent",
+    "sister sibling twin",
+    "brother sibling twin",
+    "wife girlfriend fiancée spouse partner marry married wedding",
+    "husband boyfriend fiancé spouse partner marry married wedding",
+    "son boy child children kid baby twin",
+    "daughter girl child children kid baby twin",
+    "grandmother grandma granny gran nan grandparent",
+    "grandfather grandpa granddad grandparent",
+    "grandson grandchild grandchildren",
+    "granddaughter grandchild grandchildren",
+    "aunt auntie",
+    "uncle",
+    "niece",
+    "nephew",
+    "cousin",
 )
 """Relatives, each with the words that may speak of one."""
 
@@ -78,12 +76,17 @@ def gives_what_is_asked(answer: str, question: str) -> bool:
     if _ASKS_NAME.search(question):
         return any(word.strip("\"'“‘(")[:1].isupper() for word in own)
     if _ASKS_THING.search(question) and not asks_when(question):
-        return bool(find_telling(" ".join(own)) - _TIMES)
+        return bool(find_telling(" ".join(own)) - _stems(_TIMES))
     return True
 
 
 def names_unknown_relative(question: str, told: str) -> bool:
     """Whether a question is about a relative of whom a text does not speak."""
-    known = find_telling(told)
-    of_each = [[words for words in _RELATIVES if word in words] for word in find_telling(question)]
-    return any(relatives and not any(known & words for words in relatives) for relatives in of_each)
+    known, relatives = find_telling(told), [_stems(words) for words in _RELATIVES]
+    of_each = [[words for words in relatives if word in words] for word in find_telling(question)]
+    return any(meant and not any(known & words for words in meant) for meant in of_each)
+
+
+@cache
+def _stems(words: str) -> frozenset[str]:
+    return frozenset(find_telling(words))

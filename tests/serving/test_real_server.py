@@ -46,9 +46,11 @@ def record() -> ServerRecord:
     """The server that MGL_BASE_URL names and ``mgl serve`` runs; any other is somebody's, and
     these tests kill its engine."""
     named = os.environ.get("MGL_BASE_URL")
-    if named is None:
+    running = records.list_running(USERS_HOME)
+    found = next((record for record in running if record.base_url == named), None)
+    if found is None:
         pytest.skip("MGL_BASE_URL names no server of `mgl serve` (scripts/test-serving starts one)")
-    return next(record for record in records.list_running(USERS_HOME) if record.base_url == named)
+    return found
 
 
 async def connected(record: ServerRecord, adapter: str | None = None) -> OpenAIEngine:
