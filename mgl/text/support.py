@@ -4,9 +4,9 @@
     ['Paris', '28']
 
 Found by code, since a small model that is asked whether it invented says no. A capitalised word
-counts as a name if it opens no sentence, or if the text is three words or fewer. Words are compared
-by their stems, numbers by their value ("seven" is 7). A whole date ("19 October", "May 3, 2023") is
-passed over, as it may be reckoned from "last week".
+counts as a name if it opens no sentence, or if the text is three words or fewer; a title ("Dr")
+never does. Words are compared by their stems, numbers by their value ("seven" is 7). A whole date
+("19 October", "May 3, 2023") is passed over, as it may be reckoned from "last week".
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ DATE: Final = re.compile(
     rf"|\b{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}}\b)?|\b(?:19|20)\d\d\b"
 )
 """A whole date, or a year."""
+_TITLE: Final = re.compile(r"\b(?:Dr|Mrs?|Ms|Prof)\b\.?")
 _NUMBERS: Final = {word: f"{value}" for value, word in enumerate(["zero", *ONES, "twenty"])}
 _NO_NAMES: Final = frozenset(
     "i i'm i've i'll i'd ok you he she it they we the a an your my our his her their its in on at "
@@ -49,14 +50,14 @@ def find_unsaid(text: str, source: str, *, with_dates: bool = False) -> list[str
     """List the names and numbers of a text that its source lacks, in order; those of whole dates
     only if asked for."""
     known = set(stem_words(source))
-    undated = text if with_dates else DATE.sub(" ", text)
-    is_short = len(_WORD.findall(undated)) <= FEW
+    looked_at = _TITLE.sub("", text if with_dates else DATE.sub(" ", text))
+    is_short = len(_WORD.findall(looked_at)) <= FEW
     found: dict[str, None] = {}
-    for match in _WORD.finditer(undated):
+    for match in _WORD.finditer(looked_at):
         word = match[0]
         is_number = word[0].isdigit() or word.lower() in _NUMBERS
         is_name = word[0].isupper() and word.lower().replace("’", "'") not in _NO_NAMES
-        if is_name and not is_short and _OPENS.search(undated[: match.start()]):
+        if is_name and not is_short and _OPENS.search(looked_at[: match.start()]):
             is_name = False
         if (is_number or is_name) and not known.intersection(stem_words(word)):
             found[word] = None

@@ -6,7 +6,9 @@ verdict = judge_change(compare_recall(before, after, 10))
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Final
 
 import numpy as np
@@ -46,8 +48,10 @@ def compare_boundaries(
     lines is low, at the threshold that is best for these very rows.
 
     F1, precision and recall count all places alike; Pk (Beeferman et al., 1999) and WindowDiff
-    (Pevzner and Hearst, 2002) are means over conversations, lower is better. ``ahead`` is by how
-    much the detector's F1 is ahead, with its interval over conversations.
+    (Pevzner and Hearst, 2002) are means over conversations, lower is better. ``purity`` is the
+    share of lines that lie in the main topic of the part that holds them, ``coverage`` of those
+    that lie in the main part of their topic. ``ahead`` is by how much the detector's F1 is ahead,
+    with its interval over conversations.
     """
     labels = [[place in row.shifts for place in range(1, len(row.lines))] for row in rows]
     flat = [label for each in labels for label in each]
@@ -73,15 +77,33 @@ def _score(found: Sequence[Sequence[bool]], labels: Sequence[Sequence[bool]]) ->
     precision, recall, f1 = score_boundaries(flat, wanted)
     errors = [_compare_windows(*pair) for pair in zip(found, labels, strict=True)]
     pk, window_diff = np.mean(errors, axis=0).tolist()
-    share = sum(flat) / len(flat)
+    parts = [
+        (_number_parts(own), _number_parts(gold)) for own, gold in zip(found, labels, strict=True)
+    ]
+    lines = sum(len(own) for own, _ in parts)
     return {
         "f1": f1,
         "precision": precision,
         "recall": recall,
         "pk": pk,
         "windowdiff": window_diff,
-        "boundaries a turn": share,
+        "boundaries a turn": sum(flat) / len(flat),
+        "purity": sum(_count_main(own, gold) for own, gold in parts) / lines,
+        "coverage": sum(_count_main(gold, own) for own, gold in parts) / lines,
     }
+
+
+def _number_parts(shifts: Sequence[bool]) -> list[int]:
+    """The number of the part that each line is in."""
+    return [0, *accumulate(shifts)]
+
+
+def _count_main(parts: Sequence[int], others: Sequence[int]) -> int:
+    """How many lines lie in that one of the ``others`` that most of their part lies in."""
+    most: Counter[int] = Counter()
+    for (part, _), lines in Counter(zip(parts, others, strict=True)).items():
+        most[part] = max(most[part], lines)
+    return most.total()
 
 
 def _compare_windows(found: Sequence[bool], wanted: Sequence[bool]) -> tuple[float, float]:

@@ -2,14 +2,17 @@
 """What a model's edits are worth when it builds a graph by MindGraph's own prompt.
 
     python scripts/bench/edits.py HOTPOT.jsonl --model qwen2.5-coder-0.5b --limit 40
-    python scripts/bench/edits.py HOTPOT.jsonl --model qwen2.5-coder-0.5b --adapter mine --ask
+    python scripts/bench/edits.py NARRATIVEQA --book Siddhartha --model qwen2.5-coder-1.5b --ask
 
 A question's two gold paragraphs with one that does not help between them are a document of one
 block (questions answered by yes or no are left out, and paragraphs that are too long). Printed are
 the share of the edits that survive, why the others did not, the share of those that cite a gold
 paragraph, and the gold paragraphs that are cited; with ``--empty`` two paragraphs that do not help
-are the document, and the best graph has nothing. With ``--ask`` each question is answered from its
-graph, and from plain passages. Calls are kept in MGL_HOME: a run that was stopped goes on.
+are the document, and the best graph has nothing. With ``--book`` the document is what the preset
+small ranks first in that book of NarrativeQA for the question: nothing in it is marked as gold.
+With ``--ask`` the model, without the adapter, answers each question from its graph, from the
+sentences that the graph cites, and from plain passages. Calls are kept in MGL_HOME: a run that was
+stopped goes on.
 """
 
 from __future__ import annotations
@@ -18,35 +21,44 @@ import argparse
 import asyncio
 import json
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mgl.baselines.passages import Passages, PassagesConfig
-from mgl.evaluation.scorers.words import f1_squad
+from mgl.benchmarks.narrativeqa import NARRATIVEQA
+from mgl.evaluation.scorers.cascade import cascade
 from mgl.lab.model import ModelChoice
 from mgl.lab.workplace import DATABASE, Workplace
 from mgl.memories.base import Tools
+from mgl.memories.calls import answer_from_passages
 from mgl.memories.mindgraph import MindGraph, MindGraphConfig
+from mgl.memories.mindgraph.config import SMALL_CHUNK_TOKENS
+from mgl.memories.mindgraph.small import BLOCKS_READ, BlockFinder
 from mgl.models.shipped import home
 from mgl.observer import SILENT
+from mgl.retrieval.opening import open_embedder
 from mgl.store import Store
+from mgl.text import chunk_document
+from mgl.text.names import find_names
 from mgl.types import Document, Question
 
 IN_FLIGHT = 12
 LEAST = 120  # characters of a paragraph that does not help
 MOST_GOLD, MOST = 1_500, 1_900  # characters of the gold paragraphs, and of a document
-CONFIG = MindGraphConfig(preset="paper", cite="sentence", chunk_tokens=600)
-PLAIN = PassagesConfig(tokens=100, k=2)
+BLOCKS = 8  # of a book, for a question
+CONFIG = MindGraphConfig(preset="paper", cite="sentence", chunk_tokens=600, max_rounds=8)
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A question and its paragraphs, each with whether it is gold."""
+    """A question and its paragraphs in order, each with whether it is gold, and the places of
+    those that plain passages are."""
 
     question: str
-    answer: str
-    paragraphs: tuple[tuple[str, bool], ...]
+    golds: Sequence[str]
+    paragraphs: Sequence[tuple[str, bool]]
+    plain: Sequence[int]
 
     @property
     def document(self) -> Document:
@@ -80,29 +92,46 @@ def read_questions(path: Path, *, is_empty: bool) -> list[Asked]:
             continue
         far = [one for one in other if one is not between][:2]
         paragraphs = far if is_empty else [gold[0], between, gold[1]]
-        found.append(Asked(row["question_text"], answer, tuple(paragraphs)))
+        found.append(Asked(row["question_text"], (answer,), paragraphs, range(len(paragraphs))))
     return found
 
 
-async def measure(place: Workplace, store: Store, asked: list[Asked], *, ask: bool) -> None:
-    client, _ = place.open_client()
-    tools = Tools(client, store, SILENT)
+async def read_book(place: Workplace, folder: Path, title: str) -> list[Asked]:
+    """The questions of a book, each with the blocks that the preset small ranks first."""
+    data = NARRATIVEQA.read(folder)
+    name = next(each for each in data.sources if title in each)
+    document = data.sources[name]()
+    assert isinstance(document, Document)
+    blocks = await chunk_document(document, SMALL_CHUNK_TOKENS, place.client().count_tokens)
+    embedder = open_embedder("all-minilm-l6-v2", home())
+    finder = BlockFinder(embedder, blocks, find_names(document.text))
+    found = []
+    for item in data.items:
+        if item.source == name:
+            best = finder.find(item.question.text, BLOCKS)
+            shown = sorted(best)
+            plain = [shown.index(block) for block in sorted(best[:BLOCKS_READ])]
+            paragraphs = [(blocks[block].text, False) for block in shown]
+            found.append(Asked(item.question.text, item.golds, paragraphs, plain))
+    return found
+
+
+def open_graph(tools: Tools, one: Asked) -> MindGraph:
+    return MindGraph(tools, one.document, [Question(one.question)], CONFIG)
+
+
+async def build_graphs(tools: Tools, asked: Sequence[Asked]) -> None:
+    """Build a graph for each question, and print what became of its edits."""
     slots = asyncio.Semaphore(IN_FLIGHT)
     counts: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
 
     async def build(one: Asked) -> None:
-        question, document = Question(one.question), one.document
-        memory = MindGraph(tools, document, [question], CONFIG)
+        memory = open_graph(tools, one)
         async with slots:
             await memory.build()
-            if ask:
-                said = await memory.answer(question)
-                plain = await Passages(tools, document, [question], PLAIN).answer(question)
-                counts["right"] += f1_squad(said.text, (one.answer,)) >= 0.5
-                counts["plain"] += f1_squad(plain.text, (one.answer,)) >= 0.5
         cited = set()
-        for row in store.edits(memory.id):
+        for row in tools.store.edits(memory.id):
             counts["edits"] += 1
             if row.outcome == "rejected":
                 reasons[row.reason or ""] += 1
@@ -118,7 +147,32 @@ async def measure(place: Workplace, store: Store, asked: list[Asked], *, ask: bo
         counts["found"] += sum(one.paragraphs[number][1] for number in cited)
 
     await asyncio.gather(*map(build, asked))
-    print(json.dumps({"counts": counts, "rejected": reasons}, indent=1))
+    print(json.dumps({"counts": counts, "rejected": reasons}, indent=1), flush=True)
+
+
+async def answer_questions(writing: Tools, tools: Tools, asked: Sequence[Asked]) -> None:
+    """Answer each question from its graph, from what the graph cites and from plain passages."""
+    slots = asyncio.Semaphore(IN_FLIGHT)
+    right: Counter[str] = Counter()
+
+    async def answer(one: Asked) -> None:
+        question, text = Question(one.question), one.document.text
+        memory = open_graph(writing, one)
+        reader = MindGraph(tools, one.document, [question], CONFIG, identity=memory.id)
+        spans = {row.span for row in tools.store.edits(memory.id) if row.span is not None}
+        passages = {
+            "cited": [text[span.start : span.end] for span in sorted(spans)],
+            "plain": [one.paragraphs[number][0] for number in one.plain],
+        }
+        async with slots:
+            said = {"graph": (await reader.answer(question)).text}
+            for name, shown in passages.items():
+                said[name] = (await answer_from_passages(tools.llm, shown, question)).text
+        right.update(name for name, said_text in said.items() if cascade(said_text, one.golds))
+        print(json.dumps({"question": one.question, "golds": one.golds, **said}), flush=True)
+
+    await asyncio.gather(*map(answer, asked))
+    print(json.dumps({"right": right, "of": len(asked)}))
 
 
 def main() -> None:
@@ -126,18 +180,29 @@ def main() -> None:
     parser.add_argument("file", type=Path)
     parser.add_argument("--model", required=True)
     parser.add_argument("--adapter")
+    parser.add_argument("--book")
     parser.add_argument("--limit", type=int, default=40)
     parser.add_argument("--empty", action="store_true")
     parser.add_argument("--ask", action="store_true")
     given = parser.parse_args()
-    asked = read_questions(given.file, is_empty=given.empty)[: given.limit]
     choice = ModelChoice(profile=given.model, adapter=given.adapter)
     folder = home()
     with (
         Store.open(folder / DATABASE) as store,
         Workplace(folder, store, choice, SILENT) as place,
+        Workplace(folder, store, replace(choice, adapter=None), SILENT) as plain,
     ):
-        place.run(lambda: measure(place, store, asked, ask=given.ask))
+        asked = (
+            place.run(lambda: read_book(place, given.file, given.book))
+            if given.book
+            else read_questions(given.file, is_empty=given.empty)
+        )
+        asked = asked[: given.limit]
+        writing = Tools(place.open_client()[0], store, SILENT)
+        place.run(lambda: build_graphs(writing, asked))
+        if given.ask:
+            answering = Tools(plain.open_client()[0], store, SILENT)
+            plain.run(lambda: answer_questions(writing, answering, asked))
 
 
 if __name__ == "__main__":

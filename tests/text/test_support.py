@@ -18,6 +18,8 @@ SOURCE = "user: I moved to Lisbon last week! Mara's flat in London costs 1,200 e
         ("You live in Paris.", ["Paris"]),
         ("Paris", ["Paris"]),
         ("Mara", []),
+        ("You live with Dr. Mara.", []),
+        ("You live with Dr. Sun in Lisbon.", ["Sun"]),
         ("Mara’s flat costs 1200 euros.", []),
         ("It costs 1300 euros.", ["1300"]),
         ("You are 7 years old.", []),

@@ -67,6 +67,10 @@ def test_it_learns_runs_without_torch_and_is_compared_with_floors(
     scores = json.loads(compared.stdout)
     assert list(scores) == [adapter.identity, "cosine", "everywhere"]
     assert scores["everywhere"]["recall"] == 1
+    assert scores["everywhere"]["purity"] == 1
+    topics = sum(len(row.shifts) + 1 for row in development)
+    lines = sum(len(row.lines) for row in development)
+    assert scores["everywhere"]["coverage"] == pytest.approx(topics / lines)
     assert scores[adapter.identity]["ahead"] == [0, 0, 0]
     lead, low, high = scores["everywhere"]["ahead"]
     assert low <= lead <= high
