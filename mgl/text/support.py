@@ -16,18 +16,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from mgl.text.timewords import ONES
+from mgl.text.timewords import MONTH_DAY, ONES, YEAR
 
 _WORD: Final = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")
 _OPENS: Final = re.compile(r"(?:^|[.!?:;\"“”‘(\[]|\n)\s*$")
-_MONTH: Final = (
-    r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|"
-    r"Sep(?:t|tember)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)\b\.?"
-)
-DATE: Final = re.compile(
-    rf"\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH}(?:,? \d{{4}}\b)?"
-    rf"|\b{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}}\b)?|\b(?:19|20)\d\d\b"
-)
+DATE: Final = re.compile(rf"(?i:\b{MONTH_DAY}(?:,? \d{{4}}\b)?|\b{YEAR})")
 """A whole date, or a year."""
 _TITLE: Final = re.compile(r"\b(?:Dr|Mrs?|Ms|Prof)\b\.?")
 _NUMBERS: Final = {word: f"{value}" for value, word in enumerate(["zero", *ONES, "twenty"])}
