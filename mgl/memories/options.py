@@ -55,6 +55,8 @@ def configure(
         problem = f"{name} cannot take {first['input']!r}: {describe_fault(first)}"
         if first["type"] == "extra_forbidden":
             problem = f"{name} has no option {'.'.join(map(str, error.errors()[0]['loc']))!r}"
+        elif not first["loc"]:
+            problem = describe_fault(first, f"the options of {name}")
         hint = f"its options are {', '.join(kind.Config.model_fields)}"
         raise UsageError(problem, hint=hint) from error
 

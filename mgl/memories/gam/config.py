@@ -6,9 +6,9 @@ What goes beyond the paper is a named option here and is off by default, but for
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from mgl.memories.talk import TalkConfig
 
@@ -19,7 +19,7 @@ class GamConfig(TalkConfig):
     ``partition`` is what ends a topic: ``semantic`` boundaries that the model finds (the paper's),
     or, as in its Fig. 3, ``session`` ends, a fixed ``window`` of tokens or a number of ``turns``.
     ``boundaries`` is what finds the semantic ones: the model (``prompt``, E.3), or, without a call,
-    the adapter of this name (`mgl train boundary`, ours).
+    the adapter of this name (`mgl train boundary`, ours), which makes the partition ``semantic``.
     ``without`` leaves out one part, as in its Table 3: ``tan`` searches all events flatly, ``epg``
     reads summaries of topics and their neighbours and nothing below them, ``ssm`` consolidates
     every turn at once, ``mfr`` ranks events by vector likeness alone.
@@ -77,6 +77,19 @@ class GamConfig(TalkConfig):
     beta_conf: float = Field(1.2, ge=1.0, description="weight of a consistent event (§4.1)")
     private: Literal["keep", "mask"] = "keep"
 
+    @model_validator(mode="before")
+    @classmethod
+    def _cut_by_detector(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("boundaries", "prompt") != "prompt":
+            return {"partition": "semantic", **given}
+        return given
+
+    @model_validator(mode="after")
+    def _check_detector(self) -> Self:
+        if self.boundaries != "prompt" and self.cut_by != "semantic":
+            raise ValueError(f"no boundaries are looked for where topics are cut by {self.cut_by}")
+        return self
+
     @property
     def cut_by(self) -> str:
         """The partition that holds: without the semantic state machine each turn is a topic."""
@@ -85,8 +98,7 @@ class GamConfig(TalkConfig):
     @property
     def detector(self) -> str | None:
         """The adapter that finds boundaries, if any does."""
-        is_asked = self.cut_by != "semantic" or self.boundaries == "prompt"
-        return None if is_asked else self.boundaries
+        return None if self.boundaries == "prompt" else self.boundaries
 
     @property
     def compares_turns(self) -> bool:
