@@ -1,18 +1,19 @@
-"""``scripts/bench/edits.py``: what it counts, of replies that are known."""
+"""``scripts/bench/edits.py``: what it counts and answers, of replies that are known."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from edits import measure, read_questions
+from edits import answer_questions, build_graphs, read_questions
 
 from mgl.llm.client import Client, Policy
 from mgl.llm.fakes import ScriptedEngine
+from mgl.memories.base import Tools
+from mgl.observer import SILENT
 from mgl.store import Store
 
 FAR = "It is far away, and nobody there has ever heard of either of them. " * 2
@@ -32,7 +33,7 @@ def node(name: str, sentence: int) -> dict[str, Any]:
     return {"op": "add_node", "src": sentence, "id": name, "type": "claim", "content": name}
 
 
-def test_edits_are_counted_by_their_fate_and_their_paragraph(
+def test_edits_are_counted_by_fate_and_paragraph_and_the_graph_is_answered_from(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "hotpot.jsonl"
@@ -41,13 +42,21 @@ def test_edits_are_counted_by_their_fate_and_their_paragraph(
     assert [is_gold for _, is_gold in asked.paragraphs] == [True, False, True]
     assert asked.find_paragraph(asked.document.text.index("Bo: Bo")) == 2
     edits = [node("ann", 1), node("far", 2), node("short_id", 1)]
-    replies = [json.dumps({"operations": each}) for each in (edits, [])]
+    step = {"action": "answer", "cited_nodes": ["ann"], "answer": "Bo.", "confidence": "high"}
+    built = [json.dumps({"operations": each}) for each in (edits, [])]
+    said = [json.dumps({"step": step}), "Bo sold a ring.", "A ring."]
     with Store.open(tmp_path / "mgl.sqlite") as store:
         policy = Policy(max_retries=0, repair_attempts=0)
-        client = Client(ScriptedEngine(replies), store.call_log(), policy)
-        place: Any = SimpleNamespace(open_client=lambda: (client, None))
-        asyncio.run(measure(place, store, [asked], ask=False))
-    found = json.loads(capsys.readouterr().out)
+        writing, answering = (
+            Tools(Client(ScriptedEngine(replies), store.call_log(), policy), store, SILENT)
+            for replies in (built, said)
+        )
+        asyncio.run(build_graphs(writing, [asked]))
+        found = json.loads(capsys.readouterr().out)
+        asyncio.run(answer_questions(writing, answering, [asked]))
+    answers, right = map(json.loads, capsys.readouterr().out.splitlines())
+    assert [answers[way] for way in ("graph", "cited", "plain")] == ["Bo.", *said[1:]]
+    assert right == {"right": {"cited": 1, "plain": 1}, "of": 1}
     assert found["rejected"] == {"placeholder_id": 1}
     counts = found["counts"]
     assert {name: counts[name] for name in ("edits", "survive", "helpful", "gold", "found")} == {
