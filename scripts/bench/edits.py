@@ -2,7 +2,7 @@
 """What a model's edits are worth when it builds a graph by MindGraph's own prompt.
 
     python scripts/bench/edits.py HOTPOT.jsonl --model qwen2.5-coder-0.5b --limit 40
-    python scripts/bench/edits.py NARRATIVEQA --book Siddhartha --model qwen2.5-coder-1.5b --ask
+    python scripts/bench/edits.py NARRATIVEQA --book "Siddhartha (novel)" --model NAME --ask
 
 A question's two gold paragraphs with one that does not help between them are a document of one
 block (questions answered by yes or no are left out, and paragraphs that are too long). Printed are
@@ -37,7 +37,6 @@ from mgl.memories.mindgraph.config import SMALL_CHUNK_TOKENS
 from mgl.memories.mindgraph.small import BLOCKS_READ, BlockFinder
 from mgl.models.shipped import home
 from mgl.observer import SILENT
-from mgl.retrieval.opening import open_embedder
 from mgl.store import Store
 from mgl.text import chunk_document
 from mgl.text.names import find_names
@@ -52,13 +51,13 @@ CONFIG = MindGraphConfig(preset="paper", cite="sentence", chunk_tokens=600, max_
 
 @dataclass(frozen=True)
 class Asked:
-    """A question and its paragraphs in order, each with whether it is gold, and the places of
-    those that plain passages are."""
+    """A question and its paragraphs in order, each with whether it is gold; ``plain`` are the
+    passages to answer from without a graph."""
 
     question: str
     golds: Sequence[str]
     paragraphs: Sequence[tuple[str, bool]]
-    plain: Sequence[int]
+    plain: Sequence[str]
 
     @property
     def document(self) -> Document:
@@ -92,26 +91,24 @@ def read_questions(path: Path, *, is_empty: bool) -> list[Asked]:
             continue
         far = [one for one in other if one is not between][:2]
         paragraphs = far if is_empty else [gold[0], between, gold[1]]
-        found.append(Asked(row["question_text"], (answer,), paragraphs, range(len(paragraphs))))
+        plain = [text for text, _ in paragraphs]
+        found.append(Asked(row["question_text"], (answer,), paragraphs, plain))
     return found
 
 
-async def read_book(place: Workplace, folder: Path, title: str) -> list[Asked]:
+async def read_book(tools: Tools, folder: Path, title: str) -> list[Asked]:
     """The questions of a book, each with the blocks that the preset small ranks first."""
     data = NARRATIVEQA.read(folder)
-    name = next(each for each in data.sources if title in each)
-    document = data.sources[name]()
+    document = data.sources[title]()
     assert isinstance(document, Document)
-    blocks = await chunk_document(document, SMALL_CHUNK_TOKENS, place.client().count_tokens)
-    embedder = open_embedder("all-minilm-l6-v2", home())
-    finder = BlockFinder(embedder, blocks, find_names(document.text))
+    blocks = await chunk_document(document, SMALL_CHUNK_TOKENS, tools.llm.count_tokens)
+    finder = BlockFinder(tools.required_embedder, blocks, find_names(document.text))
     found = []
     for item in data.items:
-        if item.source == name:
+        if item.source == title:
             best = finder.find(item.question.text, BLOCKS)
-            shown = sorted(best)
-            plain = [shown.index(block) for block in sorted(best[:BLOCKS_READ])]
-            paragraphs = [(blocks[block].text, False) for block in shown]
+            paragraphs = [(blocks[place].text, False) for place in sorted(best)]
+            plain = [blocks[place].text for place in sorted(best[:BLOCKS_READ])]
             found.append(Asked(item.question.text, item.golds, paragraphs, plain))
     return found
 
@@ -162,7 +159,7 @@ async def answer_questions(writing: Tools, tools: Tools, asked: Sequence[Asked])
         spans = {row.span for row in tools.store.edits(memory.id) if row.span is not None}
         passages = {
             "cited": [text[span.start : span.end] for span in sorted(spans)],
-            "plain": [one.paragraphs[number][0] for number in one.plain],
+            "plain": one.plain,
         }
         async with slots:
             said = {"graph": (await reader.answer(question)).text}
@@ -192,13 +189,13 @@ def main() -> None:
         Workplace(folder, store, choice, SILENT) as place,
         Workplace(folder, store, replace(choice, adapter=None), SILENT) as plain,
     ):
+        writing = Tools(place.open_client()[0], store, SILENT, place.embedder)
         asked = (
-            place.run(lambda: read_book(place, given.file, given.book))
+            place.run(lambda: read_book(writing, given.file, given.book))
             if given.book
             else read_questions(given.file, is_empty=given.empty)
         )
         asked = asked[: given.limit]
-        writing = Tools(place.open_client()[0], store, SILENT)
         place.run(lambda: build_graphs(writing, asked))
         if given.ask:
             answering = Tools(plain.open_client()[0], store, SILENT)

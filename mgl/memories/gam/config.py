@@ -86,7 +86,7 @@ class GamConfig(TalkConfig):
 
     @model_validator(mode="after")
     def _check_detector(self) -> Self:
-        if self.boundaries != "prompt" and self.cut_by != "semantic":
+        if self.detector is not None and self.cut_by != "semantic":
             raise ValueError(f"no boundaries are looked for where topics are cut by {self.cut_by}")
         return self
 
