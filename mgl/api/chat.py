@@ -146,7 +146,7 @@ def _find_name(chat: ChatRequest, header: str | None) -> str | None:
     if metadata.get("temporary") in (True, "true", "1"):
         return None
     name = header or metadata.get("conversation") or chat.user
-    return str(name).strip() or None if name else None
+    return str(name) if name and str(name).strip() else None
 
 
 def _is_passed(chat: ChatRequest) -> bool:

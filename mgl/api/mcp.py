@@ -69,7 +69,9 @@ def make_mcp(find: FindMemories) -> MCPServer[Any]:
     ) -> list[dict[str, Any]]:
         """Find what was said about something, the best first, each with speaker and time."""
         async with _work(ctx, ToolError):
-            return await find(ctx).search(conversation, query, limit)
+            memories = find(ctx)
+            record = await memories.find_conversation(conversation)
+            return await memories.search(record.id, query, limit)
 
     @server.tool(annotations=ToolAnnotations(read_only_hint=True))
     async def ask_document(
@@ -97,7 +99,9 @@ def make_mcp(find: FindMemories) -> MCPServer[Any]:
     ) -> dict[str, Any]:
         """Delete turns for good, with everything that was made of them."""
         async with _work(ctx, ToolError):
-            return await find(ctx).forget(conversation, turns)
+            memories = find(ctx)
+            record = await memories.find_conversation(conversation)
+            return await memories.forget(record.id, turns)
 
     @server.resource("mgl://memories/{memory}/nodes", mime_type="application/json")
     async def nodes(memory: str, ctx: Context[Any, Any]) -> list[dict[str, Any]]:

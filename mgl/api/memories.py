@@ -25,6 +25,7 @@ from mgl.errors import StoreError, UsageError
 from mgl.lab import Lab
 from mgl.lab.talk import Talk
 from mgl.llm.progress import listen
+from mgl.memories.base import check_name, is_memory_id
 from mgl.memories.results import answer_json, citation_json, usage_json
 from mgl.memories.turns import read_answer
 from mgl.peers.wire import NotServed
@@ -92,20 +93,22 @@ class Memories:
         return len(read.turns)
 
     async def _find_talk(self, name: str, kind: str | None, *, is_new: bool = False) -> _Open:
-        """Open a conversation by its name or its memory's id.
+        """Open a conversation by its exact name, which may be new, or its memory by its id.
 
-        NotServed for one that is not there, unless it may be new.
+        NotServed for one that is not there; UsageError for a name that no conversation can have.
         """
-        key = (name.strip(), kind)
-        if not key[0] or len(key[0]) > LONGEST_NAME:
+        key = (name, kind)
+        if len(name) > LONGEST_NAME:
             raise UsageError("this cannot be a name", hint=f"use 1 to {LONGEST_NAME} characters")
+        if is_new:
+            check_name(name)
         if (known := self._open.get(key)) is not None:
             self._open.move_to_end(key)
             return known
         async with self._opening:
             if (known := self._open.get(key)) is not None:
                 return known
-            opened = key[0] if is_new else (await self.find(key[0], kind)).id
+            opened = name if is_new else (await self.find(name, kind)).id
             talk = await asyncio.to_thread(self.lab.talk, opened, memory=kind)
             same = [each for each in self._open.values() if each.talk.id == talk.id]
             self._open[key] = same[0] if same else _Open(talk)
@@ -118,13 +121,13 @@ class Memories:
 
     async def _find_any(self, source: str) -> _Open | MemoryRecord:
         """Open the memory of a conversation, or find that of a document."""
-        if (known := self._open.get((source.strip(), None))) is not None:
+        if (known := self._open.get((source, None))) is not None:
             return known
         record = await self.find(source)
         return await self._find_talk(source, None) if grows(record.kind) else record
 
     async def find(self, source: str, kind: str | None = None) -> MemoryRecord:
-        """Find a memory by its id, or by the name of its conversation or document.
+        """Find a memory by its id, or by the exact name of its conversation or document.
 
         NotServed if there is none.
         """
@@ -136,11 +139,18 @@ class Memories:
                 for each in self.lab.memories():
                     if each.document == source and kind in (None, each.record.kind):
                         return each.record
-                raise NotServed(
-                    f"there is no memory {source!r}", hint="list the memories for their ids"
-                ) from error
+                raise _no_memory(source) from error
 
         return await asyncio.to_thread(do)
+
+    async def find_conversation(self, name: str) -> MemoryRecord:
+        """Find the memory of the conversation of this exact name; NotServed if there is none."""
+        if is_memory_id(name):
+            raise _no_memory(name)
+        try:
+            return await asyncio.to_thread(self.lab.find, name)
+        except StoreError as error:
+            raise _no_memory(name) from error
 
     async def ask(self, source: str, question: Question) -> dict[str, Any]:
         """Answer from a memory that is there; nothing is built for it.
@@ -249,6 +259,10 @@ class Memories:
             return graph
 
         return await asyncio.to_thread(do)
+
+
+def _no_memory(name: str) -> NotServed:
+    return NotServed(f"there is no memory {name!r}", hint="list the memories for their ids")
 
 
 def _tell_answer(reply: str) -> None:

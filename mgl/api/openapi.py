@@ -50,7 +50,7 @@ def _describe(endpoint: Endpoint) -> dict[str, Any]:
     failed = {"application/json": {"schema": {"$ref": _REF.format(model="Error")}}}
     described: dict[str, Any] = {
         "summary": endpoint.summary,
-        "operationId": endpoint.do.__name__.strip("_"),
+        "operationId": f"{endpoint.do.__name__.strip('_')}{'_talk' * ('{name}' in endpoint.path)}",
         "parameters": [
             {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
             for name in re.findall(r"{(\w+)}", endpoint.path)

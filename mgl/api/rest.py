@@ -138,37 +138,58 @@ class Endpoint:
         return Call(memories, jobs, runs, request.path_params, query, read)
 
 
+async def _find_memory(call: Call) -> str:
+    """The memory that a path names: by its id or exact name, or as a conversation by its name."""
+    if (name := call.path.get("name")) is not None:
+        return (await call.memories.find_conversation(name)).id
+    return call.path["memory"]
+
+
+def _for_both(
+    method: Literal["GET", "POST"],
+    verb: str,
+    do: Callable[[Call], Awaitable[Any]],
+    summary: str,
+    **rest: Any,
+) -> tuple[Endpoint, Endpoint]:
+    """What is done with any memory, and with a conversation by its name alone."""
+    paths = f"/api/memories/{{memory}}{verb}", f"/api/conversations/{{name}}{verb}"
+    one, other = (Endpoint(method, path, do, summary, **rest) for path in paths)
+    return one, other
+
+
 async def _list(call: Call) -> Any:
     return {"memories": await call.memories.list_all()}
 
 
 async def _show(call: Call) -> Any:
-    return await call.memories.show(call.path["memory"])
+    return await call.memories.show(await _find_memory(call))
 
 
 async def _nodes(call: Call) -> Any:
-    return {"nodes": await call.memories.nodes(call.path["memory"])}
+    return {"nodes": await call.memories.nodes(await _find_memory(call))}
 
 
 async def _export(call: Call) -> Any:
-    return await call.memories.export(call.path["memory"])
+    return await call.memories.export(await _find_memory(call))
 
 
 async def _search(call: Call) -> Any:
-    found = await call.memories.search(call.path["memory"], call.query.q, call.query.limit)
+    source = await _find_memory(call)
+    found = await call.memories.search(source, call.query.q, call.query.limit)
     return {"results": found}
 
 
 async def _ask(call: Call) -> Any:
     asked: QuestionIn = call.body
     question = Question(asked.question, asked.asked_at, asked.asker)
-    return await call.memories.ask(call.path["memory"], question)
+    return await call.memories.ask(await _find_memory(call), question)
 
 
 async def _forget(call: Call) -> Any:
     what: ForgetIn = call.body
     return await call.memories.forget(
-        call.path["memory"],
+        await _find_memory(call),
         what.turns,
         topics=what.topics,
         before=what.before,
@@ -212,27 +233,27 @@ async def _follow_job(call: Call) -> Any:
 
 ENDPOINTS: Final = (
     Endpoint("GET", "/api/memories", _list, "List all memories, the newest first."),
-    Endpoint("GET", "/api/memories/{memory}", _show, "Show what a memory is, and how large."),
-    Endpoint("GET", "/api/memories/{memory}/nodes", _nodes, "List its nodes with their passages."),
-    Endpoint("GET", "/api/memories/{memory}/export", _export, "Export all that it holds."),
-    Endpoint(
+    *_for_both("GET", "", _show, "Show what a memory is, and how large."),
+    *_for_both("GET", "/nodes", _nodes, "List its nodes with their passages."),
+    *_for_both("GET", "/export", _export, "Export all that it holds."),
+    *_for_both(
         "GET",
-        "/api/memories/{memory}/search",
+        "/search",
         _search,
         "Find turns of a conversation, or nodes of a document.",
         query=SearchQuery,
     ),
-    Endpoint(
+    *_for_both(
         "POST",
-        "/api/memories/{memory}/ask",
+        "/ask",
         _ask,
         "Answer a question, with the passages that the answer stands on.",
         body=QuestionIn,
         events=True,
     ),
-    Endpoint(
+    *_for_both(
         "POST",
-        "/api/memories/{memory}/forget",
+        "/forget",
         _forget,
         "Delete turns for good, with what was made of them.",
         body=ForgetIn,

@@ -37,7 +37,7 @@ def add(
     start = time.monotonic()
     with open_lab(choice) as lab:
         turns = lab.conversation(path, conversation).turns
-        talk = lab.talk(name, memory=memory, **options)
+        talk = lab.talk(name.strip(), memory=memory, **options)
         count = talk.extend(turns)
         if flush:
             talk.flush()

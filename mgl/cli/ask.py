@@ -6,7 +6,15 @@ from typing import Annotated, Any
 
 import typer
 
-from mgl.cli.options import AsJson, ConversationName, Kind, ModelChoice, open_lab, takes_model
+from mgl.cli.options import (
+    AsJson,
+    ConversationName,
+    Kind,
+    ModelChoice,
+    complete_source,
+    open_lab,
+    takes_model,
+)
 from mgl.cli.output import print_answer, print_json, print_stats, print_usage
 
 
@@ -40,7 +48,7 @@ def ask(
 
     with open_lab(choice) as lab:
         result = lab.ask(
-            source,
+            complete_source(lab, source),
             Question(question, asker=asker),
             memory=memory,
             conversation=conversation,

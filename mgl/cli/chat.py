@@ -47,7 +47,7 @@ def chat(
     from mgl.lab import Lab
 
     with open_observer() as observer, Lab.open(choice, observer=observer) as lab:
-        talk = lab.talk(name, memory=memory, **options)
+        talk = lab.talk(name.strip(), memory=memory, **options)
         said = talk.memory.conversation.turns
         say(f"{name}: {len(said)} turns so far; {COMMANDS}")
         read_line = _open_prompt(speaker, (turn.text for turn in said if turn.speaker == speaker))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mgl.cli.options import Memory, OfKind, open_lab
+from mgl.cli.options import Memory, OfKind, complete_id, open_lab
 from mgl.errors import UsageError
 
 
@@ -47,7 +47,7 @@ def edit(
     if not unlink and all(each is None for each in (summary, keywords, frozen, merge)):
         raise UsageError("no change is given", hint="`mgl edit --help` lists what can be changed")
     with open_lab() as lab:
-        lab.look_at(source, memory=memory).edit(
+        lab.look_at(complete_id(lab, source), memory=memory).edit(
             topic,
             summary=summary,
             keywords=None if keywords is None else keywords.split(","),

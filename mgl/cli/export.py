@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from mgl.cli.options import Memory, OfKind, open_lab
+from mgl.cli.options import Memory, OfKind, complete_id, open_lab
 from mgl.cli.output import print_json, say, write_file
 
 
@@ -35,7 +35,7 @@ def export(
     from mgl.web.export import to_graphml, to_hif, to_html, to_json
 
     with open_lab() as lab:
-        found = lab.memory(source, memory)
+        found = lab.memory(complete_id(lab, source), memory)
         if format_ == "json" and found.turns is not None:
             value = lab.export(found.id)
             if output is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from mgl.cli.options import Memory, OfKind, open_lab
+from mgl.cli.options import Memory, OfKind, complete_id, open_lab
 from mgl.cli.output import count, format_turn, one_line, say
 from mgl.errors import UsageError
 
@@ -60,7 +60,7 @@ def forget(
     removed: train them again on what is left. Earlier exports and copies are not changed.
     """
     with open_lab() as lab:
-        talk = lab.look_at(source, memory=memory)
+        talk = lab.look_at(complete_id(lab, source), memory=memory)
         found = talk.forget(
             turn or (), topics=topic or (), branch_of=branch, before=before, dry_run=True
         )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mgl.cli.options import AsJson, Memory, OfKind, open_lab
+from mgl.cli.options import AsJson, Memory, OfKind, complete_id, open_lab
 from mgl.cli.output import one_line, print_json, print_table
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def log(
     from mgl.memories.results import call_json
 
     with open_lab() as lab:
-        found = lab.memory(source, memory)
+        found = lab.memory(complete_id(lab, source), memory)
         if not calls:
             step = "chunk" if found.turns is None else "step"
             _print_edits(lab.edits(found.id), lab.document(found.id), step, as_json)

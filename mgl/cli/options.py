@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer.core import TyperCommand
 
+from mgl.errors import StoreError, UsageError
+
 if TYPE_CHECKING:
     from mgl.lab import Lab
     from mgl.lab.model import ModelChoice as ModelChoice
@@ -26,7 +28,10 @@ else:
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Memory = Annotated[
-    str, typer.Argument(metavar="MEMORY", help="A memory's id or a conversation's name.")
+    str,
+    typer.Argument(
+        metavar="MEMORY", help="A memory's id, or its beginning, or a conversation's name."
+    ),
 ]
 Kind = Annotated[
     str | None,
@@ -217,6 +222,40 @@ class TalkCommand(MemoryCommand):
     """Lists only the kinds that are told a conversation turn by turn."""
 
     usual = ("gam",)
+
+
+def complete_id(lab: Lab, source: str) -> str:
+    """Complete the beginning of a memory's id, with or without its ``mem_``.
+
+    Exact names and what begins no id stay as they are. UsageError where it begins several.
+    """
+    from mgl.memories.base import ID_PREFIX
+
+    beginning = f"{ID_PREFIX}{source.removeprefix(ID_PREFIX)}"
+    found = lab.find_ids(beginning) if beginning != ID_PREFIX else []
+    if not found or _is_name(lab, source):
+        return source
+    if len(found) > 1:
+        raise UsageError(
+            f"{source!r} begins the ids of {len(found)} memories",
+            hint=f"give more characters; some of them are {', '.join(found[:5])}",
+        )
+    return found[0]
+
+
+def complete_source(lab: Lab, source: str) -> str:
+    """Complete what may also be a file or folder, which goes first."""
+    return source if Path(source).exists() else complete_id(lab, source)
+
+
+def _is_name(lab: Lab, source: str) -> bool:
+    try:
+        lab.find(source)
+    except StoreError:
+        return False
+    except UsageError:
+        pass  # several kinds of memory have a conversation of this name
+    return True
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mgl.cli.options import AsJson, Memory, OfKind, open_lab
+from mgl.cli.options import AsJson, Memory, OfKind, complete_id, open_lab
 from mgl.cli.output import (
     format_turn,
     one_line,
@@ -43,7 +43,7 @@ def show(
     what it is part of.
     """
     with open_lab() as lab:
-        summary = lab.memory(source, memory)
+        summary = lab.memory(complete_id(lab, source), memory)
         if item is None:
             _show_memory(lab, summary, step, as_json)
         else:

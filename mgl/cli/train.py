@@ -15,6 +15,8 @@ from mgl.cli.options import (
     ModelChoice,
     Seed,
     choose_model,
+    complete_id,
+    complete_source,
     open_lab,
     split_list,
     with_options,
@@ -118,7 +120,7 @@ def data(
         rows += collect(split_list(corpus or [FREE]), _require_folder(folder), held)
     if log:
         with open_lab() as lab:
-            found = [lab.read_log(name, held) for name in log]
+            found = [lab.read_log(complete_source(lab, name), held) for name in log]
         for one in found:
             rows += one.preferences if preferences else one.examples
         facts = {
@@ -364,7 +366,7 @@ def _collect(
     if on is None:
         return learnt
     with Lab.open(choice, observer=observer) as lab:
-        return [*learnt, *lab.write_questions(on, questions)]
+        return [*learnt, *lab.write_questions(complete_id(lab, on), questions)]
 
 
 def _check(name: str, rows: list[Path] | None, on: str | None = None) -> None:

@@ -49,15 +49,20 @@ class Client:
         return ids
 
     def search(self, memory: str, query: str, limit: int) -> list[dict[str, Any]]:
-        """Find turns of a conversation, or nodes of a document, the best first."""
-        path = f"memories/{_quote(memory)}/search"
-        found: list[dict[str, Any]] = self._ask("GET", path, q=query, limit=limit)["results"]
-        return found
+        """Find turns of a conversation, or nodes of a document, the best first.
+
+        ``memory`` is a memory's id, or the exact name of a conversation or document.
+        """
+        return self._search(f"memories/{_quote(memory)}", query, limit)
+
+    def search_conversation(self, name: str, query: str, limit: int) -> list[dict[str, Any]]:
+        """Find turns of the conversation of this exact name, the best first."""
+        return self._search(f"conversations/{_quote(name)}", query, limit)
 
     def turns(self, conversation: str) -> list[dict[str, Any]]:
         """All turns that were not deleted; none of a conversation that has not begun."""
         try:
-            held = self._ask("GET", f"memories/{_quote(conversation)}/export")
+            held = self._ask("GET", f"conversations/{_quote(conversation)}/export")
         except NotServed:
             return []
         turns: list[dict[str, Any]] = held["turns"]
@@ -65,9 +70,14 @@ class Client:
 
     def forget(self, conversation: str, turns: Collection[str]) -> list[str]:
         """Delete turns for good; return those that are gone."""
-        path = f"memories/{_quote(conversation)}/forget"
+        path = f"conversations/{_quote(conversation)}/forget"
         gone: list[str] = self._ask("POST", path, {"turns": [*turns]})["turns"]
         return gone
+
+    def _search(self, path: str, query: str, limit: int) -> list[dict[str, Any]]:
+        answer = self._ask("GET", f"{path}/search", q=query, limit=limit)
+        found: list[dict[str, Any]] = answer["results"]
+        return found
 
     def _ask(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         try:

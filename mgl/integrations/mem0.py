@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import quote, unquote
 
 from mgl.errors import UsageError
 from mgl.integrations.client import Client
@@ -45,7 +46,7 @@ class Memory:
         """Find what a user said about something, the best first; nothing of one who is new."""
         user = _find_user(filters)
         try:
-            found = self._client.search(user, query, top_k)
+            found = self._client.search_conversation(user, query, top_k)
         except NotServed:
             return {"results": []}
         return {"results": [_describe(user, {**each, "id": each["node_id"]}) for each in found]}
@@ -58,7 +59,7 @@ class Memory:
 
     def delete(self, memory_id: str) -> dict[str, str]:
         """Delete one memory for good, with everything that was made of it."""
-        user, _, turn = memory_id.rpartition("/")
+        user, _, turn = map(unquote, memory_id.partition("/"))
         self._client.forget(user, [turn])
         return {"message": "Memory deleted successfully!"}
 
@@ -73,7 +74,7 @@ def _find_user(filters: Filters) -> str:
 
 
 def _join(user: str, turn: str) -> str:
-    return f"{user}/{turn}"
+    return f"{quote(user, safe='')}/{quote(turn, safe='')}"
 
 
 def _describe(user: str, turn: Mapping[str, Any]) -> dict[str, Any]:

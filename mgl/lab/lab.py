@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from mgl.errors import UsageError
+from mgl.errors import StoreError, UsageError
 from mgl.lab.estimates import describe_estimate, estimate_from_past
 from mgl.lab.model import ModelChoice, NoModel
 from mgl.lab.planning import Plan, Planner
@@ -27,7 +27,7 @@ from mgl.lab.talk import UNKEPT, AnswerKeeper, Talk, as_question
 from mgl.lab.workplace import DATABASE, OwnModels, Workplace
 from mgl.llm.calls import MemoryCallLog, content_hash
 from mgl.llm.concurrency import make_awaitable
-from mgl.memories.base import Memory
+from mgl.memories.base import Memory, check_name, is_memory_id
 from mgl.memories.results import AskResult, BuildResult, MemorySummary, Stats
 from mgl.models import shipped
 from mgl.observer import SILENT, Observer
@@ -223,19 +223,20 @@ class Lab:
     # Conversations
 
     def talk(self, name: str, *, memory: str | None = None, **options: Any) -> Talk:
-        """Open the memory of a conversation by its name or id, or start a new one of that name.
+        """Open the memory of a conversation by its exact name or id, or start one of that name.
 
         A new one is of the kind ``memory`` (gam by default). An existing one keeps its kind and
-        its configuration, which ``options`` override; any model may continue it. UsageError if
+        its configuration, which ``options`` override; any model may continue it. StoreError for
+        an id that no memory has; UsageError for a name that no conversation can have, or if
         several kinds of memory have this conversation and ``memory`` names none of them.
         """
-        name = name.strip()
-        if not name:
-            raise UsageError("a conversation needs a name", hint="for example: mgl chat diary")
         known = self._planner.find_named(name)
-        if [each for each in known if memory in (None, each.kind)]:
+        if is_memory_id(name) or [each for each in known if memory in (None, each.kind)]:
+            if not known:
+                raise StoreError(f"there is no memory {name}", hint="`mgl list` shows their ids")
             plan = self._planner.plan_record(self._planner.pick(name, known, memory), options)
         else:
+            check_name(name)
             plan = self._planner.plan_file(Conversation.named(name), memory, None, options)
         return self._open_talk(plan)
 
@@ -278,8 +279,8 @@ class Lab:
         """Load a stored document by its own id; StoreError if there is none."""
         return self._store.document(document_id)
 
-    # Looking at what is stored. A memory is named by its id, the beginning of its id, or the name
-    # of its conversation.
+    # Looking at what is stored. A memory is named by its id or by the exact name of its
+    # conversation.
 
     def memories(self) -> list[MemorySummary]:
         """List every memory in the store, newest first."""
@@ -290,11 +291,15 @@ class Lab:
         return self._store.costs()
 
     def find(self, source: str, memory: str | None = None) -> MemoryRecord:
-        """Find one memory; StoreError if there is none, or if the beginning of an id fits several.
+        """Find one memory; StoreError if there is none.
 
         UsageError if several kinds of memory have the conversation and ``memory`` names none.
         """
         return self._planner.find(source, memory)
+
+    def find_ids(self, beginning: str) -> list[str]:
+        """The ids of the memories that begin so, the newest first."""
+        return self._store.memory_ids(beginning)
 
     def memory(self, source: str, memory: str | None = None) -> MemorySummary:
         """Summarize one memory."""

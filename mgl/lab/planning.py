@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mgl import registry
 from mgl.errors import InputError, StoreError, UsageError
 from mgl.lab.workplace import Workplace
-from mgl.memories.base import MemoryKind, Tools
+from mgl.memories.base import MemoryKind, Tools, is_memory_id
 from mgl.memories.options import configure
 from mgl.observer import Observer
 from mgl.store import MemoryRecord, Store
@@ -52,11 +52,16 @@ class Planner:
         self._observer = observer
 
     def find(self, source: str, memory: str | None = None) -> MemoryRecord:
-        """Find one memory; StoreError if there is none, or if the beginning of an id fits several.
+        """Find one memory by its id, or by the exact name of its conversation.
 
-        UsageError if several kinds of memory have the conversation and ``memory`` names none.
+        StoreError if there is none; UsageError if several kinds of memory have the conversation
+        and ``memory`` names none.
         """
-        known = self.find_named(source.strip()) or [self._store.memory(source)]
+        if not (known := self.find_named(source)):
+            raise StoreError(
+                f"there is no memory {source!r}",
+                hint="`mgl list` shows the memories and conversations that there are",
+            )
         return self.pick(source, known, memory)
 
     def read_conversation(
@@ -184,8 +189,11 @@ class Planner:
         return [asked]
 
     def find_named(self, source: str) -> list[MemoryRecord]:
-        """The memories of the conversation of this name, or the memory with exactly this id."""
-        return self._store.memories_of(Conversation.named(source).id, source)
+        """Find the memory with this id, or the memories of the conversation of this exact name."""
+        if is_memory_id(source):
+            found = self._store.find_memory(source)
+            return [] if found is None else [found]
+        return self._store.memories_of(Conversation.named(source).id)
 
     def pick(self, source: str, known: Sequence[MemoryRecord], kind: str | None) -> MemoryRecord:
         """Pick the newest memory, of some kind if one is named."""

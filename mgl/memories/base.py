@@ -9,12 +9,13 @@ and the state that it makes. A memory of a conversation is in ``mgl.memories.tal
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -31,6 +32,9 @@ from mgl.retrieval.shifts import ShiftDetector
 from mgl.store import MemoryRecord, Store
 from mgl.types import Answer, Conversation, Document, Question, Source
 
+ID_PREFIX: Final = "mem_"
+_ID: Final = re.compile(rf"{ID_PREFIX}[0-9a-f]{{12}}")
+
 ToolT = TypeVar("ToolT")
 ConfigT = TypeVar("ConfigT", bound=BaseModel)
 EditT = TypeVar("EditT")
@@ -44,14 +48,32 @@ def memory_id(
     prompts: Collection[Prompt],
     **rest: Any,
 ) -> str:
-    """The id of a memory: a hash of all that decides its log; ``rest`` says of what it is.
+    """The id of a memory, ``mem_`` and a hash of all that decides its log.
+
+    ``rest`` says of what it is.
 
     ``prompts`` are those that ask for what stands in the log, and none that only read it; where
     there are any, the one that asks for a reply again (``mgl.llm.replies``) is one of them.
     """
     asked = hashes((*prompts, REPAIR)) if prompts else {}
     decided = {"kind": kind, "config": config, "model": model_id, "prompts": asked, **rest}
-    return content_hash(decided)[:12]
+    return f"{ID_PREFIX}{content_hash(decided)[:12]}"
+
+
+def is_memory_id(name: str) -> bool:
+    """Whether a name is written as a memory's id is; no conversation can be called so."""
+    return _ID.fullmatch(name) is not None
+
+
+def check_name(name: str) -> None:
+    """UsageError for a name that no new conversation can have."""
+    if not name.strip():
+        raise UsageError("a conversation needs a name", hint="for example: mgl chat diary")
+    if is_memory_id(name):
+        raise UsageError(
+            f"{name} is written as a memory's id is",
+            hint="give the conversation another name",
+        )
 
 
 def _check_ids(conversation: Conversation) -> None:

@@ -128,23 +128,14 @@ class Store(Turns, CallTable, Caches):
                     hint="set MGL_HOME to another folder to build it afresh",
                 )
 
-    def memory(self, prefix: str) -> MemoryRecord:
-        """The memory with this id, or the only one whose id begins so; StoreError otherwise."""
-        with self._read():
-            exact = self._memory_where("id = ?", prefix)
-            found = exact or self._memory_where("substr(id, 1, length(?)) = ?", prefix, prefix)
-        if not prefix or not found:
+    def memory(self, identity: str) -> MemoryRecord:
+        """The memory with this id; StoreError if there is none."""
+        if (found := self.find_memory(identity)) is None:
             raise StoreError(
-                f"there is no memory {prefix!r} in {self.path}",
+                f"there is no memory {identity!r} in {self.path}",
                 hint="`mgl list` shows the ids of the memories that there are",
             )
-        if len(found) > 1:
-            shown = ", ".join(memory.id for memory in found[:5])
-            raise StoreError(
-                f"{prefix!r} begins the ids of {len(found)} memories",
-                hint=f"give more characters; some of them are {shown}",
-            )
-        return found[0]
+        return found
 
     def find_memory(self, identity: str) -> MemoryRecord | None:
         """The memory with this id, if there is one."""
@@ -157,10 +148,19 @@ class Store(Turns, CallTable, Caches):
         with self._read():
             return self._memory_where("true")
 
-    def memories_of(self, document_id: str, identity: str) -> list[MemoryRecord]:
-        """The memories of a document, and the one with this id, the newest first."""
+    def memories_of(self, document_id: str) -> list[MemoryRecord]:
+        """The memories of a document or conversation, the newest first."""
         with self._read():
-            return self._memory_where("document_id = ? OR id = ?", document_id, identity)
+            return self._memory_where("document_id = ?", document_id)
+
+    def memory_ids(self, beginning: str = "") -> list[str]:
+        """The ids of the memories that begin so, the newest first."""
+        with self._read() as connection:
+            found = connection.execute(
+                "SELECT id FROM memories WHERE substr(id, 1, ?) = ? ORDER BY number DESC",
+                (len(beginning), beginning),
+            )
+            return [identity for (identity,) in found]
 
     # The edit log
 

@@ -37,6 +37,20 @@ def nodes(shown: str) -> list[str]:
     return [line for line in shown.splitlines() if line.startswith("  p")]
 
 
+def test_the_beginning_of_an_id_is_enough_unless_it_is_a_name(mgl: Mgl, memory: str) -> None:
+    (digit, *_) = memory.removeprefix("mem_")
+    for beginning in (memory[:6], memory[4:8], memory[4:]):
+        assert memory in mgl("show", beginning).stdout
+    with Lab.open() as lab:
+        others = [lab.talk(name) for name in (digit, memory[4:8])]
+        for talk in others:
+            talk.run(talk.memory.build)
+    assert others[1].id in mgl("show", memory[4:8]).stdout
+    refused = mgl("show", "mem_")
+    assert refused.exit_code != 0
+    assert "there is no memory 'mem_'" in refused.stderr
+
+
 def test_a_memory_is_shown_as_it_was_after_a_step(mgl: Mgl, memory: str) -> None:
     whole = mgl("show", memory).stdout
     chunks = json.loads(mgl("list", "--json").stdout)[0]["chunks"]

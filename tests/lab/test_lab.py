@@ -41,7 +41,7 @@ def test_ask_build_and_look(server: Server, book: Path) -> None:
         for citation in result.answer.citations:
             assert document.quote(citation.span) == citation.quote
         assert lab.answers(built.memory_id) == [result.answer]
-        view = lab.view(built.memory_id[:5])
+        view = lab.view(built.memory_id)
         assert (len(view.nodes), len(view.edges)) == (built.stats.nodes, built.stats.edges)
         assert view.answers == (result.answer,)
         assert [summary.id for summary in lab.memories()] == [built.memory_id]
@@ -98,7 +98,7 @@ def test_a_memory_is_asked_by_its_id_though_an_option_of_it_was_removed(
         calls = len(server.seen)
         book.unlink()
         for question in (QUESTION, "Who met P3?"):
-            assert lab.ask(built.memory_id[:6], question).memory_id == built.memory_id
+            assert lab.ask(built.memory_id, question).memory_id == built.memory_id
         assert len(server.seen) == calls + 2
         other = lab.ask(built.memory_id, QUESTION, chunk_tokens=48)
         assert other.memory_id != built.memory_id

@@ -127,7 +127,7 @@ def test_a_talk_continues_after_reopening(server: Server) -> None:
         first.extend(turns(FIRST))
         assert gam(first).state.buffer == (0, 1, 2, 3)
     with Lab.open(choice) as lab:
-        again = lab.talk(" diary ")
+        again = lab.talk("diary")
         assert again.id == first.id
         assert again.extend(turns(FIRST, SECOND)) == 6
         assert gam(again).state.topics["t1"].turns == (0, 1)

@@ -128,16 +128,16 @@ def test_edits_of_another_chunk_an_unknown_document_or_memory_are_refused(
         store.append_edits("nobody", 0, [edit(0)])
 
 
-def test_memories_are_found_by_id_or_unique_prefix(store: Store, document: Document) -> None:
+def test_a_memory_is_found_by_its_whole_id(store: Store, document: Document) -> None:
     store.put_document(document)
     for identity in ("abc1", "abc2", "ab"):
         store.put_memory(memory_record(identity, document))
     assert store.memory("abc2").id == "abc2"
     assert store.memory("ab").id == "ab"
     assert [m.id for m in store.memories()] == ["ab", "abc2", "abc1"]
-    with pytest.raises(StoreError, match="begins the ids of 2"):
-        store.memory("abc")
-    for unknown in ("zz", "", "%"):
+    assert store.memory_ids("abc") == ["abc2", "abc1"]
+    assert store.memory_ids("%") == []
+    for unknown in ("abc", "zz", "", "%"):
         with pytest.raises(StoreError, match="no memory"):
             store.memory(unknown)
 

@@ -1,0 +1,231 @@
+"""Each name opens its own memory and no other's, whatever the names are and whoever asks."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mgl.api.memories import Memories
+from mgl.errors import MglError, UsageError
+from mgl.integrations.client import Client
+from mgl.integrations.mem0 import Memory
+from mgl.lab import Lab
+from mgl.memories.base import is_memory_id
+from mgl.peers.wire import NotServed
+from mgl.retrieval.fakes import WordEmbedder, WordReranker
+from mgl.types import Document, Question, Turn
+from tests.api.conftest import Serve, Served, TalkEngine, open_server
+
+SECRET = "The otter number 0 sleeps"
+
+Names = st.one_of(
+    st.sampled_from(
+        ["a", "ac", "A", "a ", " a", "mem_", "mem", "run a", "%", "_", "0", "Zoë", "Zoe\u0308"]
+    ),
+    st.text("0123456789abcdef", min_size=1, max_size=12),
+    st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8),
+).filter(str.strip)
+Verbs = st.sampled_from(["append", "search", "export", "forget", "ask", "show", "nodes"])
+Steps = st.lists(
+    st.tuples(Verbs, st.integers(0, 5), st.integers(0, 5), st.integers(0, 16)),
+    min_size=4,
+    max_size=12,
+)
+
+
+@given(st.lists(Names, min_size=2, max_size=4, unique=True), Steps)
+def test_every_verb_sees_its_own(names: list[str], steps: list[Any]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(play(Path(folder), names, steps))
+
+
+async def play(home: Path, names: list[str], steps: list[Any]) -> None:
+    """Names are the given ones, and the beginnings of ids that there are."""
+    said: dict[str, list[str]] = {}
+    lab = Lab.open(
+        engine=TalkEngine(native_tools=False),
+        embedder=WordEmbedder(),
+        reranker=WordReranker(),
+        home=home,
+    )
+    with lab:
+        memories = Memories(lab)
+        for number, (verb, place, whose, length) in enumerate(steps):
+            ids = lab.find_ids("")
+            begins = [
+                part for each in ids for part in (each[:length], each[4:][:length]) if part.strip()
+            ]
+            offered = [*names, *begins]
+            name = offered[place % len(offered)]
+            known = said.get(name)
+            if verb == "append":
+                owner = len(said) if known is None else [*said].index(name)
+                text = f"The otter of owner{owner} {number}"
+                if is_memory_id(name):
+                    with pytest.raises(UsageError, match="written as a memory's id"):
+                        await memories.append(name, [Turn("", "user", text)])
+                    continue
+                await memories.append(name, [Turn("", "user", text)])
+                said.setdefault(name, []).append(text)
+                continue
+            if known is None:
+                with pytest.raises(NotServed):
+                    await memories.find_conversation(name)
+                continue
+            source = (await memories.find_conversation(name)).id
+            shown = await do(memories, verb, source, known, whose)
+            others = {f"owner{at}" for at, each in enumerate(said) if each != name}
+            assert not others & set(shown.replace("'", " ").replace('"', " ").split())
+        for name, texts in said.items():
+            held = await memories.export((await memories.find_conversation(name)).id)
+            assert [turn["text"] for turn in held["turns"]] == texts
+
+
+async def do(memories: Memories, verb: str, source: str, said: list[str], whose: int) -> str:
+    if verb == "search":
+        return str(await memories.search(source, "the otter"))
+    if verb == "ask":
+        return str(await memories.ask(source, Question("Which otter?")))
+    if verb == "show":
+        return str(await memories.show(source))
+    if verb == "nodes":
+        return str(await memories.nodes(source))
+    held = await memories.export(source)
+    if verb == "forget" and held["turns"]:
+        turn = held["turns"][whose % len(held["turns"])]
+        said.remove(turn["text"])
+        return str(await memories.forget(source, [turn["id"]]))
+    return str(held)
+
+
+async def keep_a_secret(served: Served) -> str:
+    """The id of a memory that holds it."""
+    memories = (await served.open_tenant("")).memories
+    await memories.append("alice-private", [Turn("", "user", SECRET)])
+    return (await memories.find_conversation("alice-private")).id
+
+
+async def test_a_name_that_begins_an_id_or_is_one_opens_nothing(serve: Serve) -> None:
+    async with serve() as served:
+        identity = await keep_a_secret(served)
+        headers = {"Authorization": f"Bearer {served.key}"}
+        async with httpx.AsyncClient(base_url=served.root, headers=headers) as http:
+            for name in (identity[:-1], identity[4:], identity[4:6], "ALICE-PRIVATE", identity):
+                for place in ("conversations", "memories"):
+                    path = f"/api/{place}/{quote(name, safe='')}"
+                    answers = [
+                        await http.get(path),
+                        await http.get(f"{path}/export"),
+                        await http.get(f"{path}/nodes"),
+                        await http.get(f"{path}/search", params={"q": "otter"}),
+                        await http.post(f"{path}/ask", json={"question": "Which otter?"}),
+                        await http.post(f"{path}/forget", json={"turns": ["1"]}),
+                    ]
+                    if (place, name) != ("memories", identity):
+                        assert [each.status_code for each in answers] == [404] * 6
+                        assert not any(SECRET in each.text for each in answers)
+            for name in (identity, f" {identity}"):
+                sent = {"model": "mgl/gam", "user": name}
+                said = {**sent, "messages": [{"role": "user", "content": "Which otter?"}]}
+                chat = await http.post("/v1/chat/completions", json=said)
+                assert chat.status_code == (400 if name == identity else 200)
+                assert SECRET not in chat.text
+
+
+async def test_integrations_take_names_as_they_are(serve: Serve) -> None:
+    pytest.importorskip("langchain_core", reason="needs the extra langchain")
+    from mgl.integrations.langchain import MglChatHistory
+
+    def use(served: Served, identity: str) -> None:
+        given: Any = {"base_url": served.base_url, "api_key": served.key}
+        memory = Memory(**given)
+        memory.add("The badger.", user_id="book.txt")
+        for name in (identity, identity[:5], identity[4:], identity[4:6]):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)
+                history = MglChatHistory(name, **given)
+            assert history.messages == []
+            history.clear()
+            assert memory.search("otter", filters={"user_id": name}) == {"results": []}
+            assert memory.get_all(filters={"user_id": name}) == {"results": []}
+            if name != identity:
+                memory.add("The badger.", user_id=name)
+        with pytest.raises(UsageError, match="written as a memory's id"):
+            memory.add("The badger.", user_id=identity)
+        assert [turn["text"] for turn in Client(**given).turns("alice-private")] == [SECRET]
+
+    async with serve() as served:
+        await asyncio.to_thread(use, served, await keep_a_secret(served))
+
+
+async def test_a_document_is_no_conversation(serve: Serve) -> None:
+    def use(served: Served) -> None:
+        memory = Memory(base_url=served.base_url, api_key=served.key)
+        assert memory.search("badger", filters={"user_id": "book.txt"}) == {"results": []}
+        assert memory.get_all(filters={"user_id": "book.txt"}) == {"results": []}
+
+    async with serve() as served:
+        lab = (await served.open_tenant("")).memories.lab
+        await lab.abuild(Document.from_text("book.txt", "P1 met P2. The badger slept."))
+        await asyncio.to_thread(use, served)
+
+
+async def test_an_id_of_mem0_names_one_user_and_one_turn(serve: Serve) -> None:
+    """A turn ``x/1`` of ``a`` is not the turn ``1`` of ``a/x``."""
+
+    def use(served: Served) -> None:
+        given: Any = {"base_url": served.base_url, "api_key": served.key}
+        client, memory = Client(**given), Memory(**given)
+        client.add("a", [{"text": "gone", "id": "x/1"}, {"text": "kept", "id": "1"}])
+        gone, _ = memory.get_all(filters={"user_id": "a"})["results"]
+        memory.delete(gone["id"])
+        assert [turn["text"] for turn in client.turns("a")] == ["kept"]
+
+    async with serve() as served:
+        await asyncio.to_thread(use, served)
+
+
+async def test_tools_of_agents_take_names_as_they_are(tmp_path: Path) -> None:
+    pytest.importorskip("mcp", reason="needs the extra mcp")
+    from mcp.client import Client as Agent
+
+    from mgl.api.mcp import make_mcp
+
+    async with open_server(tmp_path) as served:
+        identity = await keep_a_secret(served)
+        memories = (await served.open_tenant("")).memories
+        async with Agent(make_mcp(lambda _: memories)) as agent:
+            for name in (identity, identity[:6], identity[4:8]):
+                for tool, given in (
+                    ("recall", {"query": "otter"}),
+                    ("forget", {"turns": ["1"]}),
+                ):
+                    answer = await agent.call_tool(tool, {"conversation": name, **given})
+                    assert answer.is_error
+                    assert SECRET not in f"{answer.content}"
+        held = await memories.export(identity)
+        assert [turn["text"] for turn in held["turns"]] == [SECRET]
+
+
+def test_python_takes_names_as_they_are() -> None:
+    with Lab.open(
+        engine=TalkEngine(native_tools=False), embedder=WordEmbedder(), reranker=WordReranker()
+    ) as lab:
+        talk = lab.talk("alice-private")
+        talk.append(Turn("1", "user", SECRET))
+        for name in (talk.id[:-1], talk.id[4:], talk.id[:5], "Alice-private", " alice-private"):
+            for look in (lab.find, lab.memory, lab.view, lab.export, lab.edits, lab.look_at):
+                with pytest.raises(MglError, match="no memory"):
+                    look(name)
+            assert not lab.talk(name).memory.conversation.turns
+        with pytest.raises(MglError, match="no memory"):
+            lab.talk("mem_0123456789ab")
