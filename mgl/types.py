@@ -1,6 +1,8 @@
 """The shared nouns: documents, spans, chunks, questions, answers, usage.
 
-All are frozen. Offsets are in characters of a document's decoded text, end exclusive.
+All are frozen. Offsets are in characters of a document's decoded text, end exclusive. No text of a
+document, turn or question holds a lone surrogate, which no file can be written with: U+FFFD stands
+in its place.
 
     >>> document = Document.from_text("note.txt", "Ann met Bo. They married.")
     >>> document.quote(Span(document.id, 0, 11))
@@ -12,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import operator
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -24,6 +27,8 @@ CONVERSATION: Final = "text/x-conversation"
 """The media type of a transcript."""
 
 Confidence = Literal["high", "medium", "low"]
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 AnswerForm = Literal["short", "long"]
 """A few words, or all that there is to say, as in short-form and long-form question answering."""
@@ -82,6 +87,9 @@ class Document:
     media_type: str = "text/plain"
     notes: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        _replace_surrogates(self, "name", "text")
+
     @classmethod
     def from_text(
         cls,
@@ -92,6 +100,7 @@ class Document:
         media_type: str = "text/plain",
         notes: tuple[str, ...] = (),
     ) -> Document:
+        text = replace_surrogates(text)
         return cls(_digest(text), name, text, sections, media_type, notes)
 
     def span(self, start: int, end: int) -> Span:
@@ -133,6 +142,9 @@ class Turn:
     time: datetime | None = None
     session: str | None = None
 
+    def __post_init__(self) -> None:
+        _replace_surrogates(self, "id", "speaker", "text", "session")
+
     @property
     def line(self) -> str:
         """The turn as a transcript has it: ``Ann: Hello.``"""
@@ -159,6 +171,9 @@ class Conversation:
     firsts: Sequence[int] | None = field(default=None, repr=False, compare=False)
     """The number of the turn that begins each turn's session, likewise."""
 
+    def __post_init__(self) -> None:
+        _replace_surrogates(self, "name")
+
     @classmethod
     def from_turns(
         cls, name: str, turns: Sequence[Turn], notes: Sequence[str] = ()
@@ -170,6 +185,7 @@ class Conversation:
     @classmethod
     def named(cls, name: str) -> Conversation:
         """The conversation that is known by its name alone, before its first turn."""
+        name = replace_surrogates(name)
         return cls(_digest(f"name {name}"), name)
 
     @cached_property
@@ -269,6 +285,9 @@ class Question:
     form: AnswerForm = "short"
     options: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        _replace_surrogates(self, "text", "asker")
+
 
 @dataclass(frozen=True, slots=True)
 class Citation:
@@ -360,5 +379,20 @@ class Answer:
     retrieved: tuple[str, ...] = ()
 
 
+def replace_surrogates(text: str) -> str:
+    """Replace each lone surrogate by U+FFFD; the text keeps its length."""
+    if text.isascii():
+        return text
+    return _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def _replace_surrogates(item: Any, *names: str) -> None:
+    """Replace them in some fields of a frozen dataclass that is being made."""
+    for name in names:
+        text = getattr(item, name)
+        if text is not None and (mended := replace_surrogates(text)) is not text:
+            object.__setattr__(item, name, mended)
+
+
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -14,17 +14,20 @@ response format is passed through to the model as it came, with what was said be
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, Final
 
 from mgl import registry
-from mgl.api.history import Spoken, find_news, list_spoken
+from mgl.api.history import Role, Said, find_news, list_spoken
 from mgl.api.memories import Memories, grows
 from mgl.lab.talk import Talk
 from mgl.llm.base import LLM, Message, Reply, TokenUsage
+from mgl.llm.calls import showing_deleted
 from mgl.llm.progress import Listener
 from mgl.memories.results import citation_json
-from mgl.peers.completing import Completer, Said
+from mgl.peers.completing import Completer
+from mgl.peers.completing import Said as Replied
 from mgl.peers.wire import ChatRequest, NotServed, Refused, read_request
 from mgl.types import Answer, StageUsage, Turn
 
@@ -46,8 +49,13 @@ class Chat:
         self.models = [*(f"{PREFIX}{kind}" for kind in _list_kinds()), profile]
 
     async def reply(
-        self, chat: ChatRequest, header: str | None, hear: Listener | None = None
-    ) -> Said:
+        self,
+        chat: ChatRequest,
+        header: str | None,
+        hear: Listener | None = None,
+        *,
+        is_retry: bool = False,
+    ) -> Replied:
         """Reply to a request; ``hear`` is given the text so far."""
         if chat.model not in self.models:
             raise NotServed(
@@ -60,7 +68,7 @@ class Chat:
         passed = _Passed(chat, hear) if _is_passed(chat) else None
 
         def do(talk: Talk) -> tuple[Answer, StageUsage, str]:
-            return _reply(talk, chat, hear, passed)
+            return _reply(talk, chat, hear, passed, is_retry=is_retry)
 
         answer, used, turn = await self._memories.work(name, kind, do, is_new=True)
         cited = [citation_json(each) for each in answer.citations]
@@ -78,21 +86,38 @@ class Chat:
 
 
 class _Passed:
-    """A request that is passed to the model as it came, with what is remembered before it."""
+    """A request that is passed to the model as it came, with what is remembered before it.
+
+    Messages that were deleted from the conversation are left out, and the call is then recorded
+    without its words: calls of tools may repeat them.
+    """
 
     def __init__(self, chat: ChatRequest, hear: Listener | None) -> None:
         self._chat = chat
         self._hear = hear
+        self._has_deleted = False
         self.reply: Reply[None] | None = None
+
+    def leave_out(self, places: Collection[int]) -> None:
+        """Leave out the messages at these places."""
+        kept = [each for place, each in enumerate(self._chat.messages) if place not in places]
+        self._chat = self._chat.model_copy(update={"messages": kept})
+        self._has_deleted = bool(places)
 
     async def say(self, llm: LLM, remembered: str) -> str:
         chat = self._chat.with_system(remembered) if remembered else self._chat
-        self.reply = await Completer(llm).complete(chat, stage="chat", hear=self._hear)
+        with showing_deleted() if self._has_deleted else nullcontext():
+            self.reply = await Completer(llm).complete(chat, stage="chat", hear=self._hear)
         return "" if self.reply.tool_calls else self.reply.text
 
 
 def _reply(
-    talk: Talk, chat: ChatRequest, hear: Listener | None, passed: _Passed | None
+    talk: Talk,
+    chat: ChatRequest,
+    hear: Listener | None,
+    passed: _Passed | None,
+    *,
+    is_retry: bool,
 ) -> tuple[Answer, StageUsage, str]:
     """Take in what is new of a request, reply to its last message, and take that in.
 
@@ -100,38 +125,53 @@ def _reply(
     """
     messages = read_request(chat, max_tokens=1, context_tokens=MOST_TOKENS).messages
     persona = "\n".join(each.content for each in messages if each.role == "system").strip()
-    turn = _take_in(talk, _find_spoken(messages))
+    turn, deleted = _take_in(talk, _find_spoken(messages), is_retry=is_retry)
+    if passed is not None:
+        passed.leave_out(deleted)
     say = None if passed is None else passed.say
     answer, usage = talk.respond(turn, ASSISTANT, persona=persona, hear=hear, say=say)
     talk.settle_later()
     return answer, usage.total, turn.id
 
 
-def _take_in(talk: Talk, sent: list[Spoken]) -> Turn:
-    """Take in what of the client's history is new, and return the turn to reply to."""
-    news = find_news(_list_stored(talk), sent)
-    if news.asked is not None:
-        return talk.memory.conversation.turns[news.asked]
-    return talk.add([Turn("", said.role, said.text or "") for said in news.fresh])[-1]
+def _take_in(
+    talk: Talk, sent: list[tuple[int, Role, str]], *, is_retry: bool
+) -> tuple[Turn, frozenset[int]]:
+    """Take in what of the client's history is new.
+
+    Returns the turn to reply to, and the places of the messages that were deleted before.
+    """
+    digests = talk.find_digests()
+    known = {talk.digest(text): text for _, _, text in sent} if digests else {}
+    stored = _list_stored(talk, {n: known.get(each, each) for n, each in digests.items()})
+    news = find_news(stored, [Said(role, text) for _, role, text in sent], is_retry=is_retry)
+    fresh = [Turn("", role, text) for _, role, text in (sent[each] for each in news.fresh)]
+    added = talk.add(fresh)
+    turn = added[-1] if news.asked is None else talk.memory.conversation.turns[news.asked]
+    gone = {each.key for each in stored if each.is_deleted}
+    gone -= {each.key for each in stored if not each.is_deleted}
+    places = {place for place, role, text in sent[:-1] if (role, text) in gone}
+    return turn, frozenset(places)
 
 
-def _list_stored(talk: Talk) -> list[Spoken]:
-    """The turns of a conversation as messages; a deleted one says nothing."""
-    turns, redacted = talk.memory.conversation.turns, talk.memory.redacted
+def _list_stored(talk: Talk, deleted: Mapping[int, str | bytes]) -> list[Said]:
+    """The turns of a conversation as messages, the deleted ones with what is known of them."""
+    turns, forgotten = talk.memory.conversation.turns, talk.memory.forgotten
     assistants = talk.roll.follow(turns).assistants
     return [
-        Spoken(
-            ASSISTANT if turn.speaker in assistants else USER,
-            None if number in redacted else turn.text.strip(),
+        Said(
+            "assistant" if turn.speaker in assistants else "user",
+            deleted.get(number) or turn.text.strip(),
+            number in forgotten,
         )
         for number, turn in enumerate(turns)
     ]
 
 
-def _find_spoken(messages: tuple[Message, ...]) -> list[Spoken]:
+def _find_spoken(messages: Sequence[Message]) -> list[tuple[int, Role, str]]:
     """What was said, up to the message to reply to: the user's, which calls of tools may follow."""
     spoken = list_spoken(messages)
-    if not spoken or spoken[-1].role != USER:
+    if not spoken or spoken[-1][1] != USER:
         raise Refused(
             "there is no message of the user to reply to",
             hint="end with one, or with the results of the tools that it made necessary",

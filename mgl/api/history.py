@@ -3,19 +3,24 @@
 A client of the OpenAI API sends the conversation with every request: all of it, or its last
 messages, and the one that is to be replied to at the end. What is stored is aligned with that:
 
-1. All of it is stored, and the last message has no reply: a request that failed is sent again.
-2. The messages before the last are the stored tail: the last one is new, whatever it says.
-3. All of it is stored, and what follows is the reply: the reply was lost, and is given again.
-4. Otherwise the client's history was edited, or begins elsewhere: what follows its last message
-   that is stored, in order, is new.
+1. The stored tail is what is sent, and its last message has no reply: a failed request comes again.
+2. The stored tail is what comes before the last message: the last one is new, whatever it says.
+3. The last message is stored after all that comes before it: its reply was lost, or is to be made
+   again.
+4. Otherwise the client's history was edited, or begins elsewhere: messages of the user that are not
+   stored are new, and so is all that follows the last message that is.
 
-A deleted turn is as long as it was and says nothing, so it is taken for any message of its speaker:
-what was forgotten is not taken in again. Where a conversation repeats itself word for word, 2 goes
-before 3: a reply may be remembered twice, and nothing that was said is lost.
+Nothing is taken for something that it does not equal: a deleted turn is compared by the keyed hash
+of what it said. What was deleted is not taken in again, unless the user says it anew, at the end.
+Where a conversation repeats itself word for word, 2 goes before 3: a reply may be remembered twice,
+and nothing that was said is lost. A client that has sent one message, and sends it again, had its
+reply lost; so had one that says that it tries again (the header X-Stainless-Retry-Count, which
+OpenAI's own clients send).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -30,58 +35,103 @@ Role = Literal["user", "assistant"]
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
-    """A message without the space around it; ``text`` is None where it was deleted."""
+class Said:
+    """What is compared of a message: who said it, and its text or the hash of its text."""
 
     role: Role
-    text: str | None
+    what: str | bytes
+    is_deleted: bool = False
 
-    def fits(self, said: Spoken) -> bool:
-        """Whether a message that is sent may be this one, which is stored."""
-        return self.role == said.role and self.text in (None, said.text)
+    @property
+    def key(self) -> tuple[Role, str | bytes]:
+        return self.role, self.what
 
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """``fresh`` are the messages to take in, the last of which is to be replied to.
+    """``fresh`` are the places of the messages to take in.
 
-    Where there are none, that is the stored turn with the number ``asked``.
+    The last of them is to be replied to, or else the stored turn with the number ``asked``.
     """
 
-    fresh: tuple[Spoken, ...]
+    fresh: tuple[int, ...]
     asked: int | None = None
 
 
-def list_spoken(messages: Sequence[Message]) -> list[Spoken]:
-    """What user and assistant said; calls of tools and their results are not part of it."""
+def list_spoken(messages: Sequence[Message]) -> list[tuple[int, Role, str]]:
+    """What user and assistant said, without the space around it, each with the message's place.
+
+    Calls of tools and their results are no part of it.
+    """
     return [
-        Spoken("user" if message.role == "user" else "assistant", text)
-        for message in messages
+        (place, "user" if message.role == "user" else "assistant", text)
+        for place, message in enumerate(messages)
         if message.role in ("user", "assistant") and not message.tool_calls
         if (text := message.content.strip())
     ]
 
 
-def find_news(stored: Sequence[Spoken], sent: Sequence[Spoken]) -> News:
-    """Find what is new; ``sent`` ends with the message of the user that is to be replied to."""
-    before, last = sent[:-1], sent[-1]
-    if stored and stored[-1].role == "user" and _is_tail(stored, sent):
-        return News((), len(stored) - 1)
-    if _is_tail(stored, before):
+def find_news(stored: Sequence[Said], sent: Sequence[Said], *, is_retry: bool = False) -> News:
+    """Find what is new; ``sent`` ends with the message of the user that is to be replied to.
+
+    ``is_retry``: the client says that it sent the same before.
+    """
+    before, last = sent[:-1], len(sent) - 1
+    asked = _find_asked(stored, sent, is_retry=is_retry)
+    if asked is not None and asked == len(stored) - 1 and _is_tail(stored, sent):
+        return News((), asked)
+    if _is_tail(stored, before) and not (asked is not None and (is_retry or not before)):
         return News((last,))
-    replied = bool(stored) and stored[-1].role == "assistant"
-    if replied and len(sent) > 1 and _is_tail(stored, sent, without=1):
-        return News((), len(stored) - 2)
-    compared = stored[-MOST_COMPARED:]
-    blocks = SequenceMatcher(None, compared, before, autojunk=False).get_matching_blocks()
-    known = max((block.b + block.size for block in blocks if block.size), default=0)
-    return News((*before[known:], last))
+    if asked is not None:
+        return News((), asked)
+    return News((*_find_unknown(stored, before), last))
 
 
-def _is_tail(stored: Sequence[Spoken], sent: Sequence[Spoken], *, without: int = 0) -> bool:
-    """Whether the last stored messages, but for some, are those that are sent; true of none."""
-    end = len(stored) - without
-    first = end - len(sent)
+def _find_asked(stored: Sequence[Said], sent: Sequence[Said], *, is_retry: bool) -> int | None:
+    """The last turn of the user that says what is sent last, if it was sent after the rest before.
+
+    A message that is sent alone may be said anew: only the first of a conversation, one without a
+    reply, or one that is sent once more is that turn.
+    """
+    before, last = sent[:-1], sent[-1]
+    first = max(0, len(stored) - MOST_COMPARED)
+    same = (n for n in reversed(range(first, len(stored))) if stored[n].key == last.key)
+    asked = next(same, None)
+    if asked is None or stored[asked].is_deleted:
+        return None
+    if not before:
+        later = len(stored) - 1 - asked
+        return asked if is_retry or not later or (asked == 0 and later == 1) else None
+    is_known = not _find_unknown(stored[:asked], before)
+    return asked if is_known and _find_unknown(stored[asked + 1 :], before) else None
+
+
+def _find_unknown(stored: Sequence[Said], sent: Sequence[Said]) -> list[int]:
+    """The places of messages that are not stored.
+
+    An assistant's message before one that is stored was altered by the client: its own is stored.
+    """
+    compared = [each.key for each in stored[-MOST_COMPARED:]]
+    keys = [each.key for each in sent]
+    blocks = SequenceMatcher(None, compared, keys, autojunk=False).get_matching_blocks()
+    aligned = {block.b + step for block in blocks for step in range(block.size)}
+    known_to = max(aligned, default=-1)
+    left = Counter(compared)
+    left.subtract(keys[place] for place in aligned)
+    unknown = []
+    for place, each in enumerate(sent):
+        if place in aligned or (each.role == "assistant" and place < known_to):
+            continue
+        if left[each.key] > 0:  # stored elsewhere, since the history was edited
+            left[each.key] -= 1
+        else:
+            unknown.append(place)
+    return unknown
+
+
+def _is_tail(stored: Sequence[Said], sent: Sequence[Said]) -> bool:
+    """Whether the last stored messages are those that are sent; true of none."""
+    first = len(stored) - len(sent)
     return first >= 0 and all(
-        one.fits(other) for one, other in zip(stored[first:end], sent, strict=True)
+        one.key == other.key for one, other in zip(stored[first:], sent, strict=True)
     )

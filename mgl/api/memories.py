@@ -241,6 +241,8 @@ class Memories:
             gone = talk.forget(turns, topics=topics, before=before, dry_run=dry_run)
             return {
                 "turns": list(gone.turns),
+                "replies": list(gone.replies),
+                "echoes": list(gone.echoes),
                 "removed": list(gone.removed),
                 "stale": list(gone.stale),
                 "adapters": list(gone.adapters),

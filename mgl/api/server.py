@@ -58,6 +58,8 @@ MOST_CONNECTIONS: Final = 512
 THREADS: Final = 96
 ALL: Final = (*ENDPOINTS, *INSPECTOR)
 CONVERSATION: Final = "x-mgl-conversation"
+RETRIED: Final = "x-stainless-retry-count"
+"""The header in which OpenAI's clients count the times that they sent a request before."""
 
 JOBS: Final = "jobs"
 
@@ -222,9 +224,10 @@ class Server(Listener):
 
         chat: ChatRequest = read_body(ChatRequest, await self.read_body(request))
         name, served = request.headers.get(CONVERSATION), tenant_of(request).chat
+        is_retry = request.headers.get(RETRIED, "0") != "0"
 
         async def work(hear: Hearing | None = None) -> Said:
-            return await served.reply(chat, name, hear)
+            return await served.reply(chat, name, hear, is_retry=is_retry)
 
         if not chat.stream:
             reply, besides = await work()

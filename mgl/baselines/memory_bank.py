@@ -28,6 +28,7 @@ from mgl.retrieval.ranking import nearest
 from mgl.store import EditRecord
 from mgl.store.records import EditOutcome
 from mgl.text.groups import format_span
+from mgl.text.times import find_gap
 from mgl.types import Answer, Question, Span
 
 NOTE_TOKENS = 400
@@ -205,7 +206,7 @@ class MemoryBank(Baseline):
         if then is None or now is None:
             return True
         chance = random.Random(f"{self._config.seed} {place}").random()
-        return chance < exp(-(now - then).days)
+        return chance < exp(-find_gap(then, now).days)
 
 
 def _widen(pieces: Sequence[Piece], place: int) -> list[int]:

@@ -36,6 +36,7 @@ from mgl.retrieval.ranking import nearest
 from mgl.store import EditRecord
 from mgl.store.records import EditOutcome
 from mgl.text.groups import format_turn
+from mgl.text.times import find_gap
 from mgl.types import Answer, Question
 
 ENOUGH: Final = 20
@@ -350,7 +351,7 @@ class Nemori(Baseline):
                 if one.time is None or other.time is None:
                     if one.session == other.session:
                         return True
-                elif abs(one.time - other.time) <= GAP:
+                elif abs(find_gap(one.time, other.time)) <= GAP:
                     return True
         return False
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -15,7 +14,6 @@ from mgl.errors import UsageError
 if TYPE_CHECKING:
     from mgl.lab.talk import Talk
     from mgl.memories.deletion import Forgotten
-    from mgl.types import Turn
 
 SHOWN: Final = 20  # turns or names that are listed before the question
 TITLES: Final = {
@@ -82,7 +80,15 @@ def _print_plan(talk: Talk, found: Forgotten) -> None:
     for identity in found.turns[:SHOWN]:
         typer.echo(f"  {format_turn(turns[identity], 80)}")
     _print_more(found.turns)
-    _print_echoes(list(turns.values()), found.turns)
+    for title, ids in (
+        ("replies among them, made of the others:", found.replies),
+        ("kept, though they repeat it (--turn ID deletes them, too):", found.echoes),
+    ):
+        if ids:
+            typer.echo(title)
+            for identity in ids[:SHOWN]:
+                typer.echo(f"  {format_turn(turns[identity], 80)}")
+            _print_more(ids)
     for field, title in TITLES.items():
         if ids := getattr(found, field):
             shown = (f"{each} {one_line(names.get(each, ''), 40)}".strip() for each in ids[:SHOWN])
@@ -94,21 +100,6 @@ def _print_plan(talk: Talk, found: Forgotten) -> None:
         typer.echo(f"adapter trained on this conversation, which is removed: {adapter}")
     if found.calls:
         typer.echo(f"model calls to summarize again: {found.calls}")
-
-
-def _print_echoes(turns: Sequence[Turn], gone: Collection[str]) -> None:
-    """Name the turns that stay and repeat what goes, such as the replies of an assistant."""
-    from mgl.text.support import find_echoes
-
-    kept = [turn for turn in turns if turn.id not in gone]
-    said = [turn.text for turn in turns if turn.id in gone]
-    echoes = [kept[place] for place in find_echoes(said, [turn.text for turn in kept])]
-    if not echoes:
-        return
-    typer.echo("kept, though they repeat it (--turn ID deletes them, too):")
-    for turn in echoes[:SHOWN]:
-        typer.echo(f"  {format_turn(turn, 80)}")
-    _print_more(tuple(turn.id for turn in echoes))
 
 
 def _print_more(ids: tuple[str, ...]) -> None:

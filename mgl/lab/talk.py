@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -22,9 +22,10 @@ from mgl.errors import InputError
 from mgl.llm.calls import Lineage, collect_lineages
 from mgl.llm.progress import Listener
 from mgl.memories.results import AskResult, Stats
-from mgl.memories.talk import Change, to_plain
+from mgl.memories.talk import Change, check_turns, to_plain
 from mgl.memories.told import find_assistants
 from mgl.memories.turns import Say
+from mgl.text.times import as_aware, check_time
 from mgl.types import Answer, Citation, Question, StageUsage, Turn, Usage
 
 if TYPE_CHECKING:
@@ -42,14 +43,29 @@ UNKEPT: Final = "the answer was not stored: turns were deleted while the model w
 ResultT = TypeVar("ResultT")
 
 
+def _choose_id(taken: Set[str]) -> str:
+    number = len(taken) + 1
+    while f"{number}" in taken:
+        number += 1
+    return f"{number}"
+
+
+def _choose_session(last: Turn | None, now: datetime) -> str:
+    if last is None or last.time is None or last.session is None:
+        return now.isoformat(timespec="seconds")
+    is_near = abs(now - as_aware(last.time)) < NEW_SESSION
+    return last.session if is_near else now.isoformat(timespec="seconds")
+
+
 def as_question(question: str | Question, *, is_talk: bool) -> Question:
     """Tidy a question; one about a conversation is asked now, unless it says when.
 
-    InputError for one without words.
+    InputError for one without words, or asked at a time that no calendar reckons with.
     """
     asked = Question(question) if isinstance(question, str) else question
     if not asked.text.strip():
         raise InputError("the question is empty", hint="say what you want to know")
+    check_time(asked.asked_at)
     now = datetime.now().astimezone() if is_talk and asked.asked_at is None else asked.asked_at
     return replace(asked, text=asked.text.strip(), asked_at=now)
 
@@ -96,7 +112,7 @@ class Roll:
     def follow(self, turns: Sequence[Turn]) -> Self:
         """Take in the turns added since; a reply (``ID+``) counts under the id of its turn."""
         new = turns[self._known :]
-        self.ids.update(turn.id.removesuffix("+") for turn in new)
+        self.ids.update(turn.id.rstrip("+") for turn in new)
         self.assistants.update(find_assistants(new))
         self._known = len(turns)
         return self
@@ -200,8 +216,8 @@ class Talk:
         """Add turns as ``take_in`` does, and return them as they are stored.
 
         A turn without an id gets one, without a time now, and without a session that of the last
-        turn, unless that is long past. Safe from several threads. InputError as of ``append``,
-        after the turns before it were added.
+        turn, unless that is far from it. A time without an offset is local time. Safe from several
+        threads. All are added, or none: InputError as of ``append``.
         """
         return self.run(lambda: self._add_all(turns))
 
@@ -216,25 +232,34 @@ class Talk:
         return await self._await(add)
 
     async def _add_all(self, turns: Sequence[Turn]) -> list[Turn]:
-        added = []
+        check_turns(turns)
+        now = datetime.now().astimezone()
         async with self._adding:
-            for turn in turns:
-                added.append(await self._add(turn))
-                await asyncio.sleep(0)  # so that others have their turn
-        return added
+            while True:
+                filled = self._fill(turns, now)
+                try:
+                    await self.memory.take_in(filled)
+                except InputError:
+                    taken = self._list_ids()
+                    chosen = {each.id for each in filled} - {turn.id for turn in turns}
+                    if chosen.isdisjoint(taken):
+                        raise
+                    continue  # another process took a chosen id first
+                return filled
 
-    async def _add(self, turn: Turn) -> Turn:
-        now = turn.time or datetime.now().astimezone()
-        session = turn.session or self.choose_session(now)
-        while True:
-            filled = replace(turn, id=turn.id or self.choose_id(), time=now, session=session)
-            try:
-                await self.memory.take_in([filled])
-            except InputError:
-                if turn.id or not turn.text.strip():
-                    raise
-                continue  # another process took the id first
-            return filled
+    def _fill(self, turns: Sequence[Turn], now: datetime) -> list[Turn]:
+        """Give turns what they lack: an id, a time, a session."""
+        taken = {*self._list_ids(), *(turn.id for turn in turns if turn.id)}
+        last = next(iter(self.memory.conversation.turns[-1:]), None)
+        filled = []
+        for turn in turns:
+            time = now if turn.time is None else as_aware(turn.time)
+            identity = turn.id or _choose_id(taken)
+            session = turn.session or _choose_session(last, time)
+            last = replace(turn, id=identity, time=time, session=session)
+            taken.add(identity)
+            filled.append(last)
+        return filled
 
     def search(self, question: str | Question, limit: int = 10) -> tuple[Citation, ...]:
         """Find the turns that answer a question, the best first, without an answer."""
@@ -246,21 +271,24 @@ class Talk:
         asked = as_question(question, is_talk=True)
         return await self._await(lambda: self.memory.search(asked, limit))
 
+    def digest(self, text: str) -> bytes:
+        """The keyed hash of a text, by which a deleted turn is known again."""
+        return self._store.digest_text(text)
+
+    def find_digests(self) -> dict[int, bytes]:
+        """The hashes of the turns that were deleted, or masked in part, by their number."""
+        return self._store.find_digests(self.memory.conversation.id)
+
     def choose_id(self) -> str:
         """Choose an id for the next turn that neither a turn nor a reply (``ID+``) has."""
-        taken = self.roll.follow(self.memory.conversation.turns).ids
-        number = len(taken) + 1
-        while f"{number}" in taken:
-            number += 1
-        return f"{number}"
+        return _choose_id(self._list_ids())
 
     def choose_session(self, now: datetime) -> str:
-        """The session of what is said now: the last turn's, unless that is long past."""
-        for last in self.memory.conversation.turns[-1:]:
-            is_near = last.time is not None and now - last.time.astimezone() < NEW_SESSION
-            if is_near and last.session is not None:
-                return last.session
-        return now.isoformat(timespec="seconds")
+        """Choose the session of what is said now: the last turn's, unless that is far from now."""
+        return _choose_session(next(iter(self.memory.conversation.turns[-1:]), None), now)
+
+    def _list_ids(self) -> Set[str]:
+        return self.roll.follow(self.memory.conversation.turns).ids
 
     def settle(self) -> None:
         """Do what the turns so far make due."""

@@ -102,6 +102,20 @@ def showing_only(turns: Collection[int]) -> Iterator[None]:
 
 
 @contextmanager
+def showing_deleted() -> Iterator[None]:
+    """State that the calls within may repeat what was deleted: none is recorded with its words.
+
+    Changes nothing where nobody stated around them what they show.
+    """
+    around = _LINEAGE.get()
+    if around is None:
+        yield
+        return
+    with showing(around.document_id, since=0):
+        yield
+
+
+@contextmanager
 def collect_lineages(calls: list[Lineage | None]) -> Iterator[None]:
     """Add the lineage of each call that is made within, replayed ones too, in order."""
     token = _COLLECTED.set(calls)

@@ -30,6 +30,7 @@ from mgl.prompt import Prompt, hashes
 from mgl.retrieval.base import Embedder, Reranker
 from mgl.retrieval.shifts import ShiftDetector
 from mgl.store import MemoryRecord, Store
+from mgl.text.times import check_time
 from mgl.types import Answer, Conversation, Document, Question, Source
 
 ID_PREFIX: Final = "mem_"
@@ -76,8 +77,11 @@ def check_name(name: str) -> None:
         )
 
 
-def _check_ids(conversation: Conversation) -> None:
+def _check_turns(conversation: Conversation) -> None:
+    """InputError for an id that two turns have, or a time that no calendar reckons with."""
     ids = Counter(turn.id for turn in conversation.turns)
+    for turn in conversation.turns:
+        check_time(turn.time)
     if twice := [each for each, count in ids.items() if count > 1]:
         raise InputError(
             f"two turns have the id {twice[0]!r}", hint="give each turn an id of its own"
@@ -239,7 +243,7 @@ class SourceMemory(Memory, Generic[ConfigT]):
                 hint=f"`mgl ask --help` lists the memories that read {other}",
             )
         if isinstance(source, Conversation):
-            _check_ids(source)
+            _check_turns(source)
         for question in questions:
             check_question(question)
         self._tools = tools

@@ -11,7 +11,7 @@ left.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
@@ -19,9 +19,12 @@ from typing import Any, Protocol, TypeVar
 from mgl import registry
 from mgl.errors import InputError
 from mgl.memories.log import FORGOTTEN, Draft, Vocabulary
+from mgl.prompt import words_of
 from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.store.deletion import Gone, Redaction, Rewritten
+from mgl.store.turns import ReplySources
 from mgl.text.groups import format_span
+from mgl.text.support import find_echoes
 from mgl.types import Turn
 
 EditT = TypeVar("EditT")
@@ -51,7 +54,8 @@ class Forgotten:
     ``stale`` nodes keep other sources and get another description, which takes ``calls`` model
     calls. ``spared`` nodes are frozen: they were meant and are kept. ``runs`` are the folders of
     the evaluation runs whose calls keep the text, ``adapters`` the names of those that were trained
-    on the conversation and are removed.
+    on the conversation and are removed. ``replies`` are those of the turns that go because they
+    were made of others that do; ``echoes`` are turns that stay though they repeat what goes.
     """
 
     turns: tuple[str, ...] = ()
@@ -61,6 +65,8 @@ class Forgotten:
     calls: int = 0
     runs: tuple[str, ...] = ()
     adapters: tuple[str, ...] = ()
+    replies: tuple[str, ...] = ()
+    echoes: tuple[str, ...] = ()
 
 
 class Redactor(Protocol[EditT, SeenT]):
@@ -125,6 +131,44 @@ def find_turn_numbers(
         if numbers[identity] in forgotten:
             raise InputError(f"turn {identity!r} is forgotten already", hint="leave it out")
     return {identity: numbers[identity] for identity in ids}
+
+
+def find_derived(
+    turns: Sequence[Turn],
+    replies: Mapping[int, ReplySources],
+    gone: Collection[int],
+    forgotten: Collection[int],
+) -> frozenset[int]:
+    """The replies that were made of deleted turns, or of replies that were, by their numbers.
+
+    Those are the ones that reply to such a turn or cite it; and, of those that were shown one, the
+    ones with a word that nothing holds but what goes and such replies.
+    """
+    left = {number: each for number, each in replies.items() if number not in forgotten}
+    lost = set(gone)
+    while True:
+        left = {number: each for number, each in left.items() if number not in lost}
+        shown = {number for number, each in left.items() if not each.shown.isdisjoint(lost)}
+        words = set().union(*(words_of(turns[number].text) for number in lost))
+        words &= Gone("", Redaction(frozenset(lost | shown)), turns).words
+        found = {
+            number
+            for number, each in left.items()
+            if not each.made_of.isdisjoint(lost)
+            or (number in shown and not words.isdisjoint(words_of(turns[number].text)))
+        }
+        if not found:
+            return frozenset(lost.difference(gone))
+        lost |= found
+
+
+def find_repeating(
+    turns: Sequence[Turn], gone: Collection[int], forgotten: Collection[int]
+) -> list[int]:
+    """The turns that stay though they repeat what goes, by their numbers."""
+    kept = [n for n in range(len(turns)) if n not in gone and n not in forgotten]
+    said = [turns[number].text for number in gone]
+    return [kept[place] for place in find_echoes(said, [turns[number].text for number in kept])]
 
 
 def find_before(turns: Sequence[Turn], time: datetime | None) -> set[int]:

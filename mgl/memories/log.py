@@ -28,7 +28,7 @@ from mgl.observer import Observer
 from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.store.deletion import Fate
 from mgl.store.records import EditOutcome
-from mgl.store.turns import is_same
+from mgl.store.turns import ReplySources, is_same
 from mgl.types import Conversation, Source, Span, Turn
 
 EditT = TypeVar("EditT")
@@ -227,6 +227,13 @@ class Draft(Generic[EditT, StateT]):
         self.rows.append(row)
 
 
+def _taken(turn: Turn) -> InputError:
+    return InputError(
+        f"the conversation has another turn with the id {turn.id!r}",
+        hint="give each turn an id of its own",
+    )
+
+
 class Log(Generic[EditT, StateT]):
     """``state`` and the ``step`` that comes next, as of the last time that it caught up.
 
@@ -355,12 +362,19 @@ class Log(Generic[EditT, StateT]):
         number = self._numbers.get(turn.id)
         if number is None:
             return False
-        if not is_same(self.turns[number], turn) and number not in self.fates:
-            raise InputError(
-                f"the conversation has another turn with the id {turn.id!r}",
-                hint="give each turn an id of its own",
-            )
+        if not is_same(self.turns[number], turn) and not (
+            number in self.fates and self._store.was_deleted_as(self._source.id, number, turn)
+        ):
+            raise _taken(turn)
         return True
+
+    def find_new(self, turns: Sequence[Turn]) -> list[Turn]:
+        """Those of some turns that are not there; InputError where another has an id of one."""
+        fresh: dict[str, Turn] = {}
+        for turn in turns:
+            if not self.has(turn) and not is_same(fresh.setdefault(turn.id, turn), turn):
+                raise _taken(turn)
+        return [*fresh.values()]
 
     def draft(self) -> Draft[EditT, StateT]:
         """Begin the next step."""
@@ -382,20 +396,39 @@ class Log(Generic[EditT, StateT]):
         self.catch_up()
         return True
 
-    def append_turn(self, turn: Turn) -> bool:
-        """Append a turn to the conversation and its row to the log, in one transaction.
+    def append_turns(self, turns: Sequence[Turn]) -> bool:
+        """Append turns to the conversation and their rows to the log, in one transaction.
 
         False as in ``write``.
         """
-        number = len(self.turns)
-        row = EditRecord(self.step, APPEND, {"turn": number}, "applied", turns=())
+        first = len(self.turns)
+        rows = [self._row_of(first + place, self.step + place) for place in range(len(turns))]
         try:
-            self._store.append_turn(self._source.id, number, turn, self.identity, row)
+            self._store.append_turns(self._source.id, first, turns, self.identity, rows)
         except StoreConflict:
-            self.catch_up()
             return False
-        self.catch_up()
+        finally:
+            self.catch_up()
         return True
+
+    def append_reply(self, turn: Turn, sources: ReplySources, *, since: int) -> bool | None:
+        """Append a reply as ``append_turns`` does, with the turns that it was made of.
+
+        None, and nothing written, where one that it was shown was deleted after ``since``.
+        """
+        number = len(self.turns)
+        row = self._row_of(number, self.step)
+        store, talk = self._store, self._source.id
+        try:
+            kept = store.append_reply(talk, number, turn, self.identity, row, sources, since=since)
+        except StoreConflict:
+            return False
+        finally:
+            self.catch_up()
+        return True if kept else None
+
+    def _row_of(self, turn: int, step: int) -> EditRecord:
+        return EditRecord(step, APPEND, {"turn": turn}, "applied", turns=())
 
     def change(self, make: Callable[[StateT], EditT | None]) -> None:
         """Write the edit that ``make`` finds for the state, if it finds one."""

@@ -26,6 +26,8 @@ from mgl.memories.deletion import (
     Target,
     delete,
     find_before,
+    find_derived,
+    find_repeating,
     find_turn_numbers,
     plan_deletion,
 )
@@ -49,6 +51,8 @@ from mgl.memories.turns import (
     say_in_talk,
 )
 from mgl.store.deletion import Gone, Redaction
+from mgl.store.turns import ReplySources
+from mgl.text.times import check_time
 from mgl.types import Answer, Citation, Conversation, Document, Question, Turn
 
 EditT = TypeVar("EditT")
@@ -149,10 +153,10 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         raise UsageError("this memory is of a document", hint="ask it, or look at it")
 
     @property
-    def redacted(self) -> Collection[int]:
-        """The numbers of the turns that were deleted, or masked in part."""
+    def forgotten(self) -> frozenset[int]:
+        """The numbers of the turns that were deleted."""
         self._log.open(self._record)
-        return self._log.fates.keys()
+        return self._log.forgotten
 
     @abstractmethod
     async def recall(self, question: Question, *, recent: Sequence[int] = ()) -> Recall:
@@ -182,20 +186,21 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         """Take in the next turn; one that is there already, by id and text, changes nothing.
 
         Returns once the turn is in the log and what it makes due is done. InputError for a turn
-        without text, or with the id of another.
+        without text, with a time that no calendar has, or with the id of another.
         """
+        check_turns([turn])
         await self.settle()
-        await self._take_in_turn(turn)
+        await self._append_turns([turn])
         await self.settle()
 
     async def take_in(self, turns: Sequence[Turn]) -> None:
-        """Take in turns, as ``append`` does, and leave what they make due to ``settle``.
+        """Take in turns, all or none, and leave what they make due to ``settle``.
 
-        What ``settle_later`` is at stops, so that nobody waits for it.
+        What ``settle_later`` is at stops, so that nobody waits for it. InputError as of ``append``.
         """
+        check_turns(turns)
         await self.pause()
-        for turn in turns:
-            await self._take_in_turn(turn)
+        await self._append_turns(turns)
 
     async def end_session(self) -> None:
         """The session has ended, though no turn of the next one has come yet."""
@@ -275,39 +280,46 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
 
         ``hear`` is given the reply so far while it is written. ``say`` replies in place of the
         memory, and may show all of the conversation; where its text is empty there is no reply to
-        take in.
+        take in. A reply is not taken in where a turn that it was shown was deleted meanwhile.
         """
         await self.take_in([turn])
         talk, own = self.conversation, f"{turn.id}+"
         last = self._log.number(turn.id)
         heard, forgotten = talk.turns[last], self._log.forgotten
-        replies = (n for n in range(last + 1, len(talk.turns)) if talk.turns[n].id == own)
-        replied = next(replies, None)
-        if replied is not None and replied not in forgotten:
-            return Answer(heard.text, talk.turns[replied].text, "low", (), ("replied to before",))
+        for number in range(last + 1, len(talk.turns)):
+            if talk.turns[number].id == own:
+                if number not in forgotten:
+                    said = talk.turns[number].text
+                    return Answer(heard.text, said, "low", (), ("replied to before",))
+                own = f"{own}+"
         earlier = (number for number in reversed(range(last)) if number not in forgotten)
         recent = [*[*islice(earlier, RECENT - 1)][::-1], last]
         question = Question(heard.text, heard.time, heard.speaker or None)
+        since = self._log.deletions
         with self._log.showing():
             found = await self.recall(question, recent=recent)
         voice = Voice(name, persona)
-        said = None
+        answer = None
+        shown_turns = found.turns.union(recent) if say is None else frozenset(range(last + 1))
         if say is None:
-            said = await self._answer_from_told(question, found, recent[:-1])
-        if said is None:
+            answer = await self._answer_from_told(question, found, recent[:-1])
+        if answer is None:
             llm, talk = self._tools.llm, self.conversation
             seen = None  # a program's own messages may show all of it
             if say is None:  # what is shown, and the turn that the reply becomes
-                seen = found.turns.union(recent, [len(talk.turns)])
+                seen = shown_turns.union([len(talk.turns)])
                 shown = [talk.turns[number] for number in recent]
                 sampling = self._answer_sampling
                 say = partial(say_in_talk, recent=shown, voice=voice, sampling=sampling, hear=hear)
             with self._log.showing(seen):
-                said = await reply_to_turn(llm, talk, found.shown, heard, voice, say)
-            if not said.text.strip():
-                return replace(said, trace=found.trace, paths=found.paths)
-        await self._take_in_turn(Turn(own, name, said.text, turn.time, turn.session))
-        return replace(said, trace=found.trace, paths=found.paths)
+                answer = await reply_to_turn(llm, talk, found.shown, heard, voice, say)
+            if not answer.text.strip():
+                return replace(answer, trace=found.trace, paths=found.paths)
+        cited = {self._log.number(citation.node_id) for citation in answer.citations}
+        sources = ReplySources(frozenset({last, *cited}), shown_turns.union(found.ranked))
+        reply = Turn(own, name, answer.text, turn.time, turn.session)
+        await self._append_reply(reply, sources, since)
+        return replace(answer, trace=found.trace, paths=found.paths)
 
     async def settle(self) -> None:
         """Do what the turns so far make due."""
@@ -333,13 +345,21 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         elif error is not None:
             raise error
 
-    async def _take_in_turn(self, turn: Turn) -> None:
-        """Write a turn into the log, and nothing that it makes due."""
-        if not turn.text.strip():
-            raise InputError("a turn has no text", hint="leave it out")
+    async def _append_turns(self, turns: Sequence[Turn]) -> None:
+        """Write turns into the log, all or none, and nothing that they make due."""
         async with self._writer() as log:
-            while not log.has(turn):
-                if not log.append_turn(turn):  # another's turn came first
+            while (fresh := log.find_new(turns)) and not log.append_turns(fresh):
+                await self._settle(ended=False)  # another's turn came first
+
+    async def _append_reply(self, reply: Turn, sources: ReplySources, since: int) -> None:
+        async with self._writer() as log:
+            while log.find_new([reply]):
+                kept = log.append_reply(reply, sources, since=since)
+                if kept is None:
+                    note = "the reply was not stored: turns were deleted while it was written"
+                    self._tools.observer.note(note)
+                    return
+                if not kept:
                     await self._settle(ended=False)
 
     async def forget(
@@ -354,31 +374,39 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         """Delete turns (by their ids), topics, a topic with every later one that leads to it, and
         all that was said before a time, with what only they support.
 
-        A ``dry_run`` deletes nothing and says what would go. The words are gone from the store when
-        this returns, for every memory of the conversation; descriptions that lost a source are made
-        again with the next turn or build. InputError for what is not there, was forgotten already,
-        or is named and frozen; UsageError for topics of a memory that has none.
+        Replies go with what they were made of: the turn that they reply to, those that they cite,
+        those that they were shown and alone repeat a word of. A ``dry_run`` deletes nothing and
+        says what would go. The words are gone from the store when this returns, for every memory of
+        the conversation; descriptions that lost a source are made again with the next turn or
+        build. InputError for what is not there, was forgotten already, or is named and frozen;
+        UsageError for topics of a memory that has none.
         """
         target = Target(turns, topics, branch_of, before)
         async with self._writer() as log:
             self.conversation  # noqa: B018  (UsageError over a document)
-            gone, spared = self._choose(log, target)
-            what, ids = Redaction(gone), tuple(log.turns[number].id for number in sorted(gone))
-            old = log.state
+            chosen, spared = self._choose(log, target)
+            replies = find_derived(
+                log.turns, self._tools.store.find_replies(self._source.id), chosen, log.forgotten
+            )
+            gone = chosen | replies
+            echoes = find_repeating(log.turns, gone, log.forgotten)
+            what, turns_before, old = Redaction(gone), log.turns, log.state
             if gone and not dry_run:
                 self._delete(what)
                 after: Any = log.state
             else:
-                lost = Gone(self._source.id, what, tuple(log.turns))
+                lost = Gone(self._source.id, what, tuple(turns_before))
                 _, after = plan_deletion(type(self), log.step, log.rows, lost)
         removed = set(self._nodes(old)).difference(self._nodes(after))
         return Forgotten(
-            ids,
+            _name_turns(turns_before, gone),
             _in_order(removed),
             _in_order(after.stale),
             _in_order(spared),
             self._count_renewals(after),
             tuple(self._tools.store.find_runs(self._source.id, gone)),
+            replies=_name_turns(turns_before, replies),
+            echoes=_name_turns(turns_before, echoes),
         )
 
     def _choose(
@@ -448,6 +476,19 @@ def refuse_topics() -> UsageError:
     """The error of a memory without topics."""
     hint = "only gam has; of mnemis, entities are merged"
     return UsageError("this memory has no topics", hint=hint)
+
+
+def check_turns(turns: Sequence[Turn]) -> None:
+    """InputError for a turn that no conversation can hold: without text, or with a time that no
+    calendar reckons with."""
+    for turn in turns:
+        if not turn.text.strip():
+            raise InputError("a turn has no text", hint="leave it out")
+        check_time(turn.time)
+
+
+def _name_turns(turns: Sequence[Turn], numbers: Collection[int]) -> tuple[str, ...]:
+    return tuple(turns[number].id for number in sorted(numbers))
 
 
 def _in_order(ids: Collection[str]) -> tuple[str, ...]:

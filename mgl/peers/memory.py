@@ -240,7 +240,11 @@ class PeerMemory(Baseline):
         """The time of the last turn."""
         source = self._source
         times = [turn.time for turn in getattr(source, "turns", ()) if turn.time is not None]
-        return max(times).isoformat() if times else LONG_AGO
+        return (
+            max(times, key=lambda time: time.replace(tzinfo=None)).isoformat()
+            if times
+            else LONG_AGO
+        )
 
     async def _feed(self) -> None:
         """Have the peer read everything, and note in the log what was read for the first time."""

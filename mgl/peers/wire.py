@@ -31,6 +31,7 @@ from mgl.errors import (
 from mgl.llm.base import Message, Reply, Request, Sampling, Tool, ToolCall
 from mgl.llm.engines.wire import WireCall, write_calls
 from mgl.llm.schemas import inline_schema
+from mgl.types import replace_surrogates
 
 ANY_OBJECT: Final[Mapping[str, Any]] = {"type": "object"}
 """The schema of ``response_format`` json_object."""
@@ -215,12 +216,24 @@ def read_shape(
             return shape.model_validate_json(given)
         return shape.model_validate(given)
     except ValidationError as error:
+        if isinstance(given, bytes) and (mended := _replace_surrogates(given)) is not None:
+            return read_shape(shape, mended, whole, hint=hint)
         first = error.errors(include_url=False, include_input=False)[0]
         raise Refused(
             describe_fault(dict(first), whole),
             hint=hint,
             param=".".join(map(str, first["loc"])) or None,
         ) from error
+
+
+def _replace_surrogates(body: bytes) -> bytes | None:
+    """JSON with U+FFFD for each lone surrogate that it escapes; None where it has none."""
+    try:
+        written = json.dumps(json.loads(body), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return None
+    mended = replace_surrogates(written)
+    return None if mended == written else mended.encode()
 
 
 def read_body(shape: type[BaseModel], body: bytes) -> Any:

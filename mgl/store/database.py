@@ -27,7 +27,7 @@ from mgl.store.caches import Caches
 from mgl.store.calls import CallTable
 from mgl.store.deletion import Fate, Gone, Redaction, Rewrite
 from mgl.store.records import EditRecord, MemoryCost, MemoryRecord
-from mgl.store.turns import Turns, insert_turn
+from mgl.store.turns import ReplySources, Turns, insert_turn
 from mgl.types import CONVERSATION, Document, Turn
 
 
@@ -63,17 +63,48 @@ class Store(Turns, CallTable, Caches):
 
     # Conversations
 
-    def append_turn(
-        self, conversation_id: str, number: int, turn: Turn, memory_id: str, edit: EditRecord
+    def append_turns(
+        self,
+        conversation_id: str,
+        first: int,
+        turns: Sequence[Turn],
+        memory_id: str,
+        edits: Sequence[EditRecord],
     ) -> None:
-        """Append a turn to a conversation and its edit to a memory's log, in one transaction.
+        """Append turns to a conversation, and an edit for each to a memory's log, in one
+        transaction.
 
-        ``edit.chunk`` is the step. StoreConflict, and nothing written, where another process has
-        taken the turn's number, its id or the step.
+        ``first`` is the number of the first turn, ``chunk`` of an edit its step. StoreConflict, and
+        nothing written, where another process has taken a turn's number, its id or a step.
         """
         with self._write() as connection:
-            insert_turn(connection, conversation_id, number, turn)
+            for number, (turn, edit) in enumerate(zip(turns, edits, strict=True), first):
+                insert_turn(connection, conversation_id, number, turn)
+                self._append(connection, memory_id, edit.chunk, [edit])
+
+    def append_reply(
+        self,
+        conversation_id: str,
+        number: int,
+        turn: Turn,
+        memory_id: str,
+        edit: EditRecord,
+        sources: ReplySources,
+        *,
+        since: int,
+    ) -> bool:
+        """Append a reply as ``append_turns`` does, with the turns that it was made of.
+
+        False, and nothing written, where a turn that it was shown was deleted after the deletion
+        ``since``.
+        """
+        with self._write() as connection:
+            shown = lineage.encode_turns(sources.shown)
+            if lineage.deleted_since(connection, conversation_id, since, shown):
+                return False
+            insert_turn(connection, conversation_id, number, turn, sources)
             self._append(connection, memory_id, edit.chunk, [edit])
+            return True
 
     def find_fates(self, conversation_id: str, *, since: int = 0) -> dict[int, Fate]:
         """The turns of a conversation that were deleted from, by their number."""
@@ -93,7 +124,8 @@ class Store(Turns, CallTable, Caches):
                 (memory, self.steps(memory.id), self.edits(memory.id))
                 for memory in self._memory_where("document_id = ?", conversation_id)
             ]
-            for memory, step, edits in deletion.delete(connection, gone, logs, rewrite):
+            digests = {number: self.digest_text(gone.before[number].text) for number in gone.turns}
+            for memory, step, edits in deletion.delete(connection, gone, logs, rewrite, digests):
                 self._append(connection, memory.id, step, edits)
         with self._read() as connection:
             (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

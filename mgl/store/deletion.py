@@ -168,13 +168,17 @@ def find_fates(
 
 
 def delete(
-    connection: sqlite3.Connection, gone: Gone, logs: Sequence[MemoryLog], rewrite: Rewrite
+    connection: sqlite3.Connection,
+    gone: Gone,
+    logs: Sequence[MemoryLog],
+    rewrite: Rewrite,
+    digests: Mapping[int, bytes],
 ) -> list[MemoryLog]:
     """Delete from a conversation, and from the ``logs`` of its memories what was made of it.
 
-    Returns the steps that are to be appended.
+    ``digests`` are kept in place of the texts that go. Returns the steps that are to be appended.
     """
-    _overwrite_turns(connection, gone)
+    _overwrite_turns(connection, gone, digests)
     record_deletion(connection, gone.document_id, gone.turns)
     renamed, replies = _empty_calls(connection, gone)
     texts = gone.texts | replies
@@ -205,14 +209,17 @@ def strings(value: Any) -> Iterator[str]:
             yield from strings(item)
 
 
-def _overwrite_turns(connection: sqlite3.Connection, gone: Gone) -> None:
+def _overwrite_turns(
+    connection: sqlite3.Connection, gone: Gone, digests: Mapping[int, bytes]
+) -> None:
     connection.executemany(
-        """UPDATE turns SET text = ?, redacted = CASE redacted WHEN 1 THEN 1 ELSE ? END
-        WHERE document_id = ? AND number = ?""",
+        """UPDATE turns SET text = ?, redacted = CASE redacted WHEN 1 THEN 1 ELSE ? END,
+        digest = coalesce(digest, ?) WHERE document_id = ? AND number = ?""",
         [
             (
                 records.pack(gone.after[number].text),
                 1 if number in gone.what.forgotten else 2,
+                digests[number],
                 gone.document_id,
                 number,
             )

@@ -11,10 +11,12 @@ It does not know what the tables hold.
 
 from __future__ import annotations
 
+import os
+import secrets
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
@@ -22,6 +24,7 @@ from mgl.errors import MglError, ResourceError, StoreError
 from mgl.store.schema import create_tables, transaction
 
 _BUSY_TIMEOUT_S = 10.0
+_SECRET_BYTES = 32
 _FAILURES = (sqlite3.Error, UnicodeEncodeError)
 
 
@@ -102,6 +105,31 @@ class _Access:
         self._lock.release()
         if isinstance(error, _FAILURES):
             raise _translate(error, self._path) from error
+
+
+def read_secret(path: Path) -> bytes:
+    """Read a key of 32 random bytes from a file of its own, which is made where it is missing.
+
+    ResourceError if it can be neither read nor written.
+    """
+    try:
+        if not path.exists():
+            part = path.with_suffix(f".{secrets.token_hex(8)}")
+            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(secrets.token_bytes(_SECRET_BYTES))
+            with suppress(FileExistsError):  # another process made one meanwhile
+                os.link(part, path)
+            part.unlink()
+        found = path.read_bytes()
+    except OSError as error:
+        raise ResourceError(
+            f"cannot read or write {path} ({error.strerror})",
+            hint="make the file and its folder writable, or set MGL_HOME to another folder",
+        ) from error
+    if len(found) != _SECRET_BYTES:
+        raise ResourceError(f"{path} is damaged", hint="delete it: another is made")
+    return found
 
 
 def _connect(path: Path, busy_timeout_s: float) -> sqlite3.Connection:

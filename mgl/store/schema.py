@@ -20,7 +20,7 @@ from typing import Final
 
 from mgl.errors import StoreError
 
-NAME: Final = "0010_edits_by_step"
+NAME: Final = "0011_replies_with_lineage"
 
 SCHEMA: Final = """
 CREATE TABLE migrations (
@@ -137,6 +137,9 @@ CREATE TABLE turns (
     time TEXT,
     session BLOB,
     redacted INTEGER NOT NULL DEFAULT 0,
+    digest BLOB,
+    made_of TEXT,
+    shown TEXT,
     PRIMARY KEY (document_id, number),
     UNIQUE (document_id, id)
 ) WITHOUT ROWID;

@@ -1,21 +1,36 @@
 """Conversations as rows: one a turn, under the document that stands for the transcript.
 
-The document's own text stays empty; ``mgl.types.Conversation`` makes it of the turns.
+The document's own text stays empty; ``mgl.types.Conversation`` makes it of the turns. Of a deleted
+turn a digest stays, by which it is known again when a client sends it once more. The key of digests
+lies beside the database, so that the database alone does not tell whether a guess is right.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
+from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from sys import intern
 
 from mgl.errors import StoreConflict, StoreError
 from mgl.store import records
-from mgl.store.file import DatabaseFile
+from mgl.store.file import DatabaseFile, read_secret
+from mgl.store.lineage import decode_turns, encode_turns
 from mgl.types import CONVERSATION, Conversation, Document, Turn
 
 _COLUMNS = "id, speaker, text, time, session"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplySources:
+    """The turns that a reply was made of (what it replies to, and what it cites), and all that its
+    prompt showed, by their numbers."""
+
+    made_of: frozenset[int]
+    shown: frozenset[int]
 
 
 class Turns(DatabaseFile):
@@ -36,11 +51,12 @@ class Turns(DatabaseFile):
                 records.document_row(document),
             )
             there = connection.execute(
-                f"SELECT {_COLUMNS}, redacted FROM turns WHERE document_id = ? ORDER BY number",
+                f"SELECT {_COLUMNS}, redacted, digest FROM turns WHERE document_id = ? "
+                "ORDER BY number",
                 (identity,),
             ).fetchall()
             for number, (turn, row) in enumerate(zip(conversation.turns, there, strict=False)):
-                if not row[-1] and _row(turn) != row[:-1]:
+                if _row(turn) != row[:-2] and not self._is_deleted_as(turn, row):
                     raise StoreError(
                         f"turn {number + 1} of {name} ({turn.id}) differs from the one kept",
                         hint="a conversation only grows: give another a name of its own",
@@ -81,6 +97,56 @@ class Turns(DatabaseFile):
             ).fetchone()
             return None if found is None else found[0]
 
+    def was_deleted_as(self, conversation_id: str, number: int, turn: Turn) -> bool:
+        """Whether the turn with this number is what is left of ``turn`` after a deletion."""
+        with self._read() as connection:
+            row = connection.execute(
+                f"SELECT {_COLUMNS}, redacted, digest FROM turns "
+                "WHERE document_id = ? AND number = ?",
+                (conversation_id, number),
+            ).fetchone()
+        return row is not None and self._is_deleted_as(turn, row)
+
+    def find_digests(self, conversation_id: str) -> dict[int, bytes]:
+        """The digests of the turns that were deleted, or masked in part, by their number."""
+        with self._read() as connection:
+            found = connection.execute(
+                "SELECT number, digest FROM turns WHERE document_id = ? AND redacted > 0",
+                (conversation_id,),
+            )
+            return dict(found.fetchall())
+
+    def digest_text(self, text: str) -> bytes:
+        """The keyed hash of a text, without the space around it."""
+        said = records.pack(text.strip())
+        return hashlib.blake2b(said, key=self._secret, digest_size=16).digest()
+
+    def find_replies(self, conversation_id: str) -> dict[int, ReplySources]:
+        """What the replies of a conversation were made of, by their number."""
+        with self._read() as connection:
+            found = connection.execute(
+                "SELECT number, made_of, shown FROM turns "
+                "WHERE document_id = ? AND made_of IS NOT NULL",
+                (conversation_id,),
+            ).fetchall()
+        return {
+            number: ReplySources(
+                frozenset(decode_turns(made_of) or ()), frozenset(decode_turns(shown) or ())
+            )
+            for number, made_of, shown in found
+        }
+
+    @cached_property
+    def _secret(self) -> bytes:
+        return read_secret(self.path.with_suffix(".key"))
+
+    def _is_deleted_as(self, turn: Turn, row: records.Row) -> bool:
+        """Whether a row, with ``redacted`` and ``digest``, is what is left of a turn."""
+        identity, speaker, _, time, session, redacted, digest = row
+        whole = _row(turn)
+        is_kept = (whole[0], whole[1], *whole[3:]) == (identity, speaker, time, session)
+        return bool(redacted) and is_kept and digest == self.digest_text(turn.text)
+
     def _no_document(self, identity: str) -> StoreError:
         return StoreError(
             f"there is no document {identity!r} in {self.path}",
@@ -94,17 +160,25 @@ def is_same(one: Turn, other: Turn) -> bool:
     return _row(one) == _row(other)
 
 
-def insert_turn(connection: sqlite3.Connection, document_id: str, number: int, turn: Turn) -> None:
+def insert_turn(
+    connection: sqlite3.Connection,
+    document_id: str,
+    number: int,
+    turn: Turn,
+    sources: ReplySources | None = None,
+) -> None:
     """Add one turn; StoreConflict where its number or id is taken, or numbers would be left out."""
+    made_of = None if sources is None else encode_turns(sources.made_of)
+    shown = None if sources is None else encode_turns(sources.shown)
     (there,) = connection.execute(
         "SELECT coalesce(max(number) + 1, 0) FROM turns WHERE document_id = ?", (document_id,)
     ).fetchone()
     inserted = 0
     if there == number:
         inserted = connection.execute(
-            f"""INSERT INTO turns (document_id, number, {_COLUMNS})
-            VALUES (?, ?, {records.placeholders(_COLUMNS)}) ON CONFLICT DO NOTHING""",
-            (document_id, number, *_row(turn)),
+            f"""INSERT INTO turns (document_id, number, {_COLUMNS}, made_of, shown)
+            VALUES (?, ?, {records.placeholders(_COLUMNS)}, ?, ?) ON CONFLICT DO NOTHING""",
+            (document_id, number, *_row(turn), made_of, shown),
         ).rowcount
     if not inserted:
         raise StoreConflict(

@@ -9,7 +9,7 @@
 Each decision leaves a note that names the place:
 
 - a turn of white space only is left out
-- characters that no text holds (NUL, lone surrogates) become U+FFFD
+- NUL becomes U+FFFD, as lone surrogates do in any turn
 - a turn without an id gets its reader's
 - a turn that repeats an id with the same speaker, text and time is left out; one that repeats an
   id with anything else is renamed ``ID#2``
@@ -21,20 +21,20 @@ Missing speakers and times are not guessed.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count, pairwise
 from math import inf
+from typing import Final
 
 from mgl.types import Conversation, Turn
 
 MAX_NOTES = 100
 """Notes kept per conversation; a last one counts the rest."""
 
-_NO_TEXT = re.compile("[\0\ud800-\udfff]")
+_NUL: Final = "\0"
 
 
 class Gathering:
@@ -51,13 +51,13 @@ class Gathering:
 
         ``fallback_id`` is the id of a turn without one; by default the place itself.
         """
-        cleaned, damaged = _NO_TEXT.subn("\ufffd", turn.text)
-        if damaged:
+        cleaned = turn.text.replace(_NUL, "\ufffd")
+        if damaged := turn.text.count(_NUL):
             self.note(place, f"{damaged} invalid characters replaced by U+FFFD")
         if not cleaned.strip():
             self.note(place, "no text: left out")
             return
-        name, own = _NO_TEXT.sub("\ufffd", turn.speaker).strip(), turn.id.strip()
+        name, own = turn.speaker.replace(_NUL, "\ufffd").strip(), turn.id.strip()
         kept = replace(turn, id=own or fallback_id or place, speaker=name, text=cleaned)
         self._turns.append((place, bool(own), kept))
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Final, Literal
 
+from mgl.errors import InputError
 from mgl.text.timewords import (
     DAYS_AWAY,
     EXPRESSION,
@@ -34,6 +35,7 @@ from mgl.text.timewords import (
     is_part,
 )
 
+_YEARS: Final = range(1000, 9000)
 _DAY: Final = timedelta(days=1)
 _AHEAD: Final = timedelta(days=31)
 _ANY_DAY: Final = date(2000, 1, 1)
@@ -42,6 +44,28 @@ _SPLIT_PERIOD = re.compile(r" (?:and|to|until|till|through) ")
 _SPLIT_BEFORE = re.compile(r"(?: just| right| shortly)? (before|prior to|after|following) ")
 _PART = re.compile(rf"(?:the )?({'|'.join(PARTS)})(?: of| in)?(?: the)? (.*)")
 _FIRST_MONTH: Final = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+
+
+def check_time(time: datetime | None) -> None:
+    """InputError for a time that calendars cannot reckon with, such as the zero of a programming
+    language: the year has to be 1000 to 8999."""
+    if time is not None and time.year not in _YEARS:
+        raise InputError(
+            f"{time.isoformat()} is not in the years {_YEARS[0]} to {_YEARS[-1]}",
+            hint="leave the time out where it is not known",
+        )
+
+
+def as_aware(time: datetime) -> datetime:
+    """A time with its offset from UTC; one without is local time."""
+    return time if time.tzinfo is not None else time.astimezone()
+
+
+def find_gap(before: datetime, after: datetime) -> timedelta:
+    """The time between two times; as clocks show them where one of them has no offset."""
+    if before.tzinfo is None or after.tzinfo is None:
+        return after.replace(tzinfo=None) - before.replace(tzinfo=None)
+    return after - before
 
 
 @dataclass(frozen=True, slots=True)

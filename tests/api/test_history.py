@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mgl.api.history import News, Spoken, find_news, list_spoken
+from mgl.api.history import News, Said, find_news, list_spoken
 from mgl.llm.base import Message, ToolCall
 
 
-def talk(*texts: str | None) -> list[Spoken]:
-    """User and assistant by turns; None is a turn that was deleted."""
+def talk(*texts: str) -> list[Said]:
+    """User and assistant by turns; ``-a`` is a turn that said "a" and was deleted."""
     roles = ("user", "assistant")
-    return [Spoken(roles[place % 2], text) for place, text in enumerate(texts)]  # type: ignore[arg-type]
+    return [
+        Said(roles[place % 2], text.removeprefix("-"), text.startswith("-"))  # type: ignore[arg-type]
+        for place, text in enumerate(texts)
+    ]
 
 
-USER = [Spoken("user", "ok")]
+USER = [Said("user", "ok")]
 
 
 @pytest.mark.parametrize(
@@ -26,18 +31,25 @@ USER = [Spoken("user", "ok")]
         ([], talk("hi", "hello", "who?"), ["hi", "hello", "who?"]),
         (talk("hi", "hello"), talk("hi", "hello", "who?"), ["who?"]),
         (talk("ok", "fine"), talk("ok", "fine", "ok"), ["ok"]),
-        (talk("ok", "fine"), USER, ["ok"]),  # a client that sends the last message alone
+        (talk("hi", "hello", "ok", "fine"), USER, ["ok"]),  # one that sends the last message alone
         (talk("a", "b", "c", "d"), talk("c", "d", "e"), ["e"]),  # the last messages
         (talk("a", "b", "c", "d"), talk("a", "b", "new"), ["new"]),  # an edited message
         (talk("a", "b"), talk("a", "other", "c"), ["other", "c"]),  # another reply
         (talk("a", "b", "x", "y"), talk("a", "b", "c", "d", "e"), ["c", "d", "e"]),
-        (talk("a", "b", None, "d"), talk("a", "b", "gone", "d", "e"), ["e"]),
-        (talk("a", "b", "c", None), talk("a", "b", "c", "gone", "e"), ["e"]),
+        (talk("a", "b", "x", "y"), talk("new", "b", "x", "y", "e"), ["new", "e"]),
+        (talk("a", "b", "x", "y"), talk("a", "altered", "x", "y", "e"), ["e"]),
+        (talk("-a"), talk("new"), ["new"]),  # what is deleted is like nothing but itself
+        (talk("-a", "-b"), talk("a", "b", "new"), ["new"]),
+        (talk("a", "b", "-c", "-d"), talk("a", "b", "new"), ["new"]),
+        (talk("a", "b", "-c", "d"), talk("a", "b", "c", "d", "e"), ["e"]),
+        (talk("a", "b", "-c", "d"), talk("a", "b", "x", "d", "e"), ["x", "e"]),
+        (talk("a", "b", "c", "-d"), talk("a", "b", "c", "d", "e"), ["e"]),
+        (talk("-a"), talk("a"), ["a"]),  # said anew
     ],
 )
-def test_what_follows_is_new(stored: list[Spoken], sent: list[Spoken], fresh: list[str]) -> None:
+def test_what_follows_is_new(stored: list[Said], sent: list[Said], fresh: list[str]) -> None:
     found = find_news(stored, sent)
-    assert [each.text for each in found.fresh] == fresh
+    assert [sent[place].what for place in found.fresh] == fresh
     assert found.asked is None
 
 
@@ -49,6 +61,13 @@ def test_a_request_that_failed_is_not_taken_in_again() -> None:
 
 def test_a_reply_that_was_lost_is_given_again() -> None:
     assert find_news(talk("a", "b", "c", "d"), talk("a", "b", "c")) == News((), 2)
+    assert find_news(talk("a", "b"), talk("a")) == News((), 0)
+
+
+def test_so_is_that_to_an_edited_message() -> None:
+    stored = [*talk("a", "b", "c", "d"), *talk("new", "e")]
+    assert find_news(stored, talk("a", "b", "new")) == News((), 4)
+    assert find_news(stored[:-1], talk("a", "b", "new")) == News((), 4)
 
 
 def test_tool_calls_and_their_results_are_no_part_of_a_talk() -> None:
@@ -60,7 +79,7 @@ def test_tool_calls_and_their_results_are_no_part_of_a_talk() -> None:
         Message("tool", "42", (), "1"),
         Message("assistant", "It is 42."),
     ]
-    assert list_spoken(messages) == [Spoken("user", "hi"), Spoken("assistant", "It is 42.")]
+    assert list_spoken(messages) == [(1, "user", "hi"), (4, "assistant", "It is 42.")]
 
 
 Texts = st.lists(st.sampled_from(["ok", "no", "hm"]), max_size=12)
@@ -71,17 +90,91 @@ def test_however_much_a_client_sends_each_message_is_stored_once(
     texts: list[str], window: int, data: st.DataObject
 ) -> None:
     """Few words, so that messages are often alike; replies are lost on the way, or never made."""
-    stored: list[Spoken] = []
-    shown: list[Spoken] = []
+    stored: list[Said] = []
+    shown: list[Said] = []
     for text in texts:
-        shown.append(Spoken("user", text))
+        shown.append(Said("user", text))
         fails = data.draw(st.booleans())
         for attempt in range(2 if fails else 1):
             found = find_news(stored, shown[-window:])
-            stored += found.fresh
+            if window == 1 and not attempt and found.asked == 0:
+                return  # the first message again, by one who sends nothing else
+            stored += [shown[-window:][place] for place in found.fresh]
             if fails and not attempt:
                 continue  # the engine failed: the same request comes again
-            reply = Spoken("assistant", data.draw(st.sampled_from(["fine", "ok"])))
+            reply = Said("assistant", data.draw(st.sampled_from(["fine", "ok"])))
             stored.append(reply)
             shown.append(reply)
     assert stored == shown
+
+
+@dataclass
+class Client:
+    """What a client shows, and what its server has stored of it."""
+
+    window: int
+    shown: list[Said] = field(default_factory=list)
+    stored: list[Said] = field(default_factory=list)
+    said: int = 0
+
+    def send(self, fate: str, *, is_retry: bool = False) -> None:
+        """Send what is shown: it is ``served``, its reply is ``lost``, or it ``fails``."""
+        sent = self.shown[-self.window :]
+        found = find_news(self.stored, sent, is_retry=is_retry)
+        self.stored += [sent[place] for place in found.fresh]
+        asked = len(self.stored) - 1 if found.asked is None else found.asked
+        if fate == "fails":
+            return
+        if [each.role for each in self.stored[asked + 1 :]] != ["assistant"]:
+            self.said += 1
+            self.stored.append(Said("assistant", f"reply {self.said}"))
+        if fate == "served":
+            reply = self.stored[-1]
+            self.shown.append(Said(reply.role, reply.what))
+
+    def say(self) -> None:
+        self.said += 1
+        self.shown.append(Said("user", f"said {self.said}"))
+
+
+Moves = st.lists(
+    st.tuples(
+        st.sampled_from(["say", "say", "say", "edit", "regenerate", "forget"]),
+        st.sampled_from(["served", "served", "lost", "fails"]),
+        st.integers(0, 20),
+    ),
+    max_size=20,
+)
+
+
+@given(Moves, st.sampled_from([1, 2, 3, 5, 100]))
+def test_nothing_is_lost_and_nothing_doubled(
+    moves: list[tuple[str, str, int]], window: int
+) -> None:
+    """Clients say, edit and regenerate; turns are forgotten; replies and requests are lost."""
+    client = Client(window)
+    for what, fate, place in moves:
+        users = [n for n, each in enumerate(client.shown) if each.role == "user"]
+        if what == "forget" and client.stored:
+            number = place % len(client.stored)
+            old = client.stored[number]
+            client.stored[number] = Said(old.role, old.what, is_deleted=True)
+            continue
+        if what == "edit" and users:
+            del client.shown[users[place % len(users)] :]
+            client.say()
+        elif what == "regenerate" and users:
+            if client.stored and any(each.is_deleted for each in client.stored[-2:]):
+                continue  # said anew: it is taken in again
+            if 1 in (window, users[-1] + 1) and len(client.stored) > 2:
+                continue  # one message alone is said anew
+            del client.shown[users[-1] + 1 :]
+        else:
+            client.say()
+        client.send(fate)
+        while fate != "served":  # the client tries again, until it has a reply
+            fate = "served" if place % 2 else {"fails": "lost", "lost": "served"}[fate]
+            client.send(fate, is_retry=True)
+        told = [each.what for each in client.stored]
+        assert len(told) == len(set(told))
+        assert {each.what for each in client.shown} <= set(told)

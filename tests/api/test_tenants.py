@@ -113,10 +113,14 @@ async def forget(
     turns = exported.json().get("turns", [])
     if not turns:
         return await http.post(f"/api/memories/{talk}/forget", json={"turns": ["1"]})
-    gone = turns[place % len(turns)]
-    if gone["text"] in said[talk]:
-        said[talk].remove(gone["text"])
-    return await http.post(f"/api/memories/{talk}/forget", json={"turns": [gone["id"]]})
+    chosen = turns[place % len(turns)]["id"]
+    answer = await http.post(f"/api/memories/{talk}/forget", json={"turns": [chosen]})
+    gone = answer.json()["turns"]
+    assert chosen in gone
+    for turn in turns:
+        if turn["id"] in gone and turn["text"] in said[talk]:
+            said[talk].remove(turn["text"])
+    return answer
 
 
 @pytest.mark.parametrize("tenant", ["", "ann"])

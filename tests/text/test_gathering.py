@@ -100,7 +100,7 @@ def test_characters_that_are_none_are_replaced() -> None:
     turns.add("line 1", Turn("", "An\ud800n", "a\0b\ud83dc"))
     [turn] = turns.conversation().turns
     assert (turn.text, turn.speaker) == ("a\ufffdb\ufffdc", "An\ufffdn")
-    assert turns.notes == ("line 1: 2 invalid characters replaced by U+FFFD",)
+    assert turns.notes == ("line 1: 1 invalid characters replaced by U+FFFD",)
 
 
 def test_notes_end_somewhere() -> None:

@@ -13,7 +13,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import pairwise
 
 from pydantic import create_model
@@ -27,6 +27,7 @@ from mgl.memories.gam.prompts import BOUNDARIES, number_lines
 from mgl.memories.gam.state import State, TriggerReason
 from mgl.memories.propose import StrictReply, propose
 from mgl.retrieval.shifts import ShiftDetector
+from mgl.text.times import find_gap
 from mgl.types import Turn
 
 BOUNDARY_TOKENS = 200
@@ -167,14 +168,7 @@ def _break_between(before: Turn, turn: Turn, config: GamConfig) -> TriggerReason
         return "session_end"
     if config.cut_by == "session" or before.time is None or turn.time is None:
         return None
-    return "pause" if _gap(before.time, turn.time) > PAUSE else None
-
-
-def _gap(before: datetime, time: datetime) -> timedelta:
-    """The time between two times; as clocks show them where one of them has no zone."""
-    if before.tzinfo is None or time.tzinfo is None:
-        return time.replace(tzinfo=None) - before.replace(tzinfo=None)
-    return time - before
+    return "pause" if find_gap(before.time, turn.time) > PAUSE else None
 
 
 async def _detect(
