@@ -143,6 +143,8 @@ CREATE TABLE turns (
     PRIMARY KEY (document_id, number),
     UNIQUE (document_id, id)
 ) WITHOUT ROWID;
+CREATE INDEX deleted_turns ON turns (document_id) WHERE redacted > 0;
+CREATE INDEX replies ON turns (document_id) WHERE made_of IS NOT NULL;
 CREATE TABLE deletions (
     number INTEGER PRIMARY KEY,
     document_id TEXT NOT NULL REFERENCES documents (id),

@@ -111,7 +111,8 @@ class Turns(DatabaseFile):
         """The digests of the turns that were deleted, or masked in part, by their number."""
         with self._read() as connection:
             found = connection.execute(
-                "SELECT number, digest FROM turns WHERE document_id = ? AND redacted > 0",
+                "SELECT number, digest FROM turns INDEXED BY deleted_turns "
+                "WHERE document_id = ? AND redacted > 0",
                 (conversation_id,),
             )
             return dict(found.fetchall())
@@ -125,7 +126,7 @@ class Turns(DatabaseFile):
         """What the replies of a conversation were made of, by their number."""
         with self._read() as connection:
             found = connection.execute(
-                "SELECT number, made_of, shown FROM turns "
+                "SELECT number, made_of, shown FROM turns INDEXED BY replies "
                 "WHERE document_id = ? AND made_of IS NOT NULL",
                 (conversation_id,),
             ).fetchall()
