@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 from mgl.errors import EngineError, EngineFailed, EngineRejected, UsageError
 from mgl.llm.base import Completion, Request
 from mgl.llm.capabilities import Endpoint
-from mgl.llm.engines.control import MARKS, ControlTokens, select_control, unmark
+from mgl.llm.control import MARKS, ControlTokens, select_control, unmark
 from mgl.llm.engines.formats import UNPROBED, Format, Formats, shape_of
 from mgl.llm.engines.server import PROBE_SECONDS, Http, Server, identify, require_adapter
 from mgl.llm.engines.wire import (

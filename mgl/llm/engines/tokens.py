@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgl.llm.base import Request
-from mgl.llm.engines.control import ControlTokens
+from mgl.llm.control import ControlTokens
 
 PIECE: Final = 4_000  # characters encoded at once: beyond 8,192 tokens the tokenizer cuts silently
 _SAVED: Final = "openvino_tokenizer"

@@ -21,7 +21,7 @@ from typing import Any
 
 from mgl.errors import EngineUnavailable, ResourceError, UsageError, install_hint
 from mgl.llm.base import Completion, FinishReason, Request, TokenUsage
-from mgl.llm.engines.control import ControlTokens, select_control
+from mgl.llm.control import ControlTokens, select_control
 from mgl.llm.grammar import to_lark
 from mgl.llm.schemas import compile_request
 
@@ -145,7 +145,8 @@ def encode_texts(tokenizer: Any, control: ControlTokens, texts: Sequence[str]) -
 
 
 def encode_prompt(tokenizer: Any, control: ControlTokens, request: Request) -> list[int]:
-    """The token ids of a request's messages in the chat template, which alone has control tokens."""
+    """The token ids of a request's messages in the chat template, whose control tokens alone are
+    control."""
     marked, mark = control.mark(request)
     messages = [{"role": each.role, "content": each.content} for each in marked.messages]
     text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
