@@ -82,6 +82,10 @@ class ControlTokens:
             found = self._any.search(text, start)
         return [*parts, text[start:]]
 
+    def spell(self, text: str) -> str:
+        """The text with a mark at each cut, as a server is sent it."""
+        return MARKS[0].join(self.cut(text))
+
     def leave_whole(self, text: str, place: int) -> int:
         """The place, or the beginning of the control token that it lies in."""
         near = self._any.finditer(text, max(0, place - _LONGEST), place + _LONGEST)

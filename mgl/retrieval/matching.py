@@ -60,9 +60,7 @@ class TokenEncoder:
             import torch
             from transformers import AutoModel, AutoTokenizer
 
-            self._tokenizer: Any = AutoTokenizer.from_pretrained(
-                folder, local_files_only=True, split_special_tokens=True
-            )
+            self._tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
             model: Any = AutoModel.from_pretrained(
                 folder, local_files_only=True, dtype=torch.float32
             )

@@ -15,7 +15,8 @@ TEXTS = st.lists(st.sampled_from([*OVERLAPPING, *"<|>s", "end", " ", "é", "\n"]
 )
 FAMILIES = """
 <|im_start|> <|im_end|> <|endoftext|> <|eot_id|> <|start_header_id|> <|begin_of_text|>
-<|python_tag|> <|reserved_special_token_17|> <|channel|> <|END_OF_TURN_TOKEN|> <|turn> <turn|> <|tool_call>
+<|python_tag|> <|reserved_special_token_17|> <|channel|> <|END_OF_TURN_TOKEN|>
+<|turn> <turn|> <|tool_call>
 <｜User｜> <｜begin▁of▁sentence｜> <｜tool▁calls▁begin｜> <s> </s> <unk> <pad> <bos> <eos> <mask>
 <start_of_turn> <end_of_turn> <fim_prefix> <think> </think> <tool_call> </tool_call>
 <tool_response> <seed:think> </seed:think> <<SYS>> <</SYS>> [INST] [/INST] [SYSTEM_PROMPT]

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 from mgl.errors import EngineError, EngineFailed, EngineRejected, UsageError
 from mgl.llm.base import Completion, Request
 from mgl.llm.capabilities import Endpoint
-from mgl.llm.control import MARKS, ControlTokens, select_control, unmark
+from mgl.llm.control import ControlTokens, select_control, unmark
 from mgl.llm.engines.formats import UNPROBED, Format, Formats, shape_of
 from mgl.llm.engines.server import PROBE_SECONDS, Http, Server, identify, require_adapter
 from mgl.llm.engines.wire import (
@@ -171,7 +171,7 @@ class OpenAIEngine:
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         await self._open_tokenizer()
-        texts = [MARKS[0].join(self._control.cut(text)) for text in texts]  # as they are sent
+        texts = [self._control.spell(text) for text in texts]
         if self._tokenizer is not None:
             return await asyncio.to_thread(_count, self._tokenizer, texts)
         slots = asyncio.Semaphore(CONCURRENCY)
