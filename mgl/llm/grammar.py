@@ -22,6 +22,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
+from mgl.llm.control import FAMILIES
+
 
 @dataclass(frozen=True, slots=True)
 class Literal:
@@ -108,6 +110,7 @@ _LETTER = r"[^\x00-\x20\x22\x5c\x7f]"
 _ESCAPE_REGEX = r'\\["\x5c/nrt]'
 _ESCAPE_LARK = r'\\["\x5c\/nrt]'
 _ESCAPE_EBNF = r'"\\" ["\x5c/nrt]'
+_UNFORCED = '%llguidance {"no_forcing": true}'
 # Otherwise a model that has used up its words goes on without spaces until its budget is gone.
 _LETTERS_A_WORD = 24
 _CHARACTERS_A_WORD = 7
@@ -199,11 +202,13 @@ def to_lark(node: Node) -> str:
     """Write a Lark grammar for llguidance, with the start rule ``start``.
 
     Each part without free text is one terminal, a regular expression: the fewer lexemes, the
-    cheaper it is to follow.
+    cheaper it is to follow. Where only one text is possible, llguidance forces the tokens of that
+    text, a control token if it spells one out: then the model chooses its tokens.
     """
     writer = _Lark()
     start = writer.write(node)
-    return "".join([f"start: {start}\n", *(f"{line}\n" for line in writer.lines)])
+    lark = "".join([f"start: {start}\n", *(f"{line}\n" for line in writer.lines)])
+    return f"{_UNFORCED}\n{lark}" if FAMILIES.search(lark.replace("\\", "")) else lark
 
 
 @dataclass(slots=True)

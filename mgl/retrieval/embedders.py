@@ -168,6 +168,7 @@ class SentenceEmbedder:
                 device=choose_device(),
                 local_files_only=True,
                 model_kwargs={"dtype": getattr(torch, choose_dtype(dtype))},
+                processor_kwargs={"split_special_tokens": True},
             )
         own = self._model.get_embedding_dimension()
         if own is not None and own < dims:

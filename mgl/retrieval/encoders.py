@@ -217,6 +217,7 @@ def _load_tokenizer(folder: Path, max_tokens: int) -> Any:
 
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()
+    tokenizer.encode_special_tokens = True  # [SEP] in a text is text
     tokenizer.enable_truncation(max_tokens, strategy="longest_first")
     return tokenizer
 

@@ -196,6 +196,7 @@ def cross_encoder(folder: Path, max_tokens: int, dtype: FloatName | None = None)
             device=choose_device(),
             local_files_only=True,
             model_kwargs={"dtype": getattr(torch, choose_dtype(dtype))},
+            processor_kwargs={"split_special_tokens": True},
             activation_fn=torch.nn.Sigmoid(),
         )
     model.max_length = min(model.max_length or max_tokens, max_tokens)
@@ -241,6 +242,8 @@ def qwen3_reranker(folder: Path, max_tokens: int, dtype: FloatName | None = None
         import torch
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
+        from mgl.llm.engines.transformers import encode_texts, find_control
+
         tokenizer: Any = AutoTokenizer.from_pretrained(
             folder, local_files_only=True, padding_side="left"
         )
@@ -258,14 +261,12 @@ def qwen3_reranker(folder: Path, max_tokens: int, dtype: FloatName | None = None
     prefix, suffix = (
         tokenizer.encode(text, add_special_tokens=False) for text in (_PREFIX, _SUFFIX)
     )
-    room = max_tokens - len(prefix) - len(suffix)
+    room, control = max_tokens - len(prefix) - len(suffix), find_control(tokenizer)
 
     def judge(query: str, texts: Sequence[str]) -> ArrayLike:
         pairs = [PAIR.render(query=query, document=text) for text in texts]
-        bodies = tokenizer(pairs, add_special_tokens=False, truncation=True, max_length=room)[
-            "input_ids"
-        ]
-        prompts = [[*prefix, *body, *suffix] for body in bodies]
+        bodies = encode_texts(tokenizer, control, pairs)
+        prompts = [[*prefix, *body[:room], *suffix] for body in bodies]
         found = np.zeros(len(prompts), dtype=np.float32)
         order = sorted(range(len(prompts)), key=lambda at: len(prompts[at]))  # little padding
         for start in range(0, len(order), _PROMPTS_AT_ONCE):

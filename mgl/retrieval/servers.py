@@ -3,7 +3,8 @@
     embedder = ServerEmbedder("http://127.0.0.1:8001/v1", names=("BAAI/bge-m3",),
                               model_id="bge-m3@main+openai", dims=1024)
 
-A server that answered before and is away is waited for, up to five minutes.
+A server that answered before and is away is waited for, up to five minutes. Control tokens in texts
+(``[SEP]``) are sent with a mark in them, which makes them text (``mgl.llm.control``).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pydantic import AliasChoices, BaseModel, Field, ValidationError
 
 from mgl.errors import ContextOverflow, EngineRejected
 from mgl.llm.concurrency import Portal, Retries
+from mgl.llm.control import ControlTokens
 from mgl.llm.engines.server import Http, Server, identify
 from mgl.retrieval.base import EmbeddingTask
 from mgl.retrieval.computing import to_utf8
@@ -30,6 +32,7 @@ _BATCH = 64
 _IN_FLIGHT = 4
 _ANSWER_S = 600.0
 _OUTAGE_S, _PAUSE_S = 300.0, 0.5
+_CONTROL = ControlTokens(families=True)
 
 
 class _Item(BaseModel):
@@ -80,7 +83,7 @@ class ServerEmbedder:
         self, texts: Sequence[str], *, task: EmbeddingTask = "passage"
     ) -> NDArray[np.float32]:
         prefix = self._query_prefix if task == "query" else ""
-        sent = [f"{prefix}{text}" for text in to_utf8(texts)]
+        sent = [f"{prefix}{_CONTROL.spell(text)}" for text in to_utf8(texts)]
         raw = self._portal.run(lambda: self._embed_all(sent))
         return unit_vectors(raw, count=len(texts), dims=self.dims, model_id=self.model_id)
 
@@ -134,7 +137,8 @@ class ServerReranker:
     async def scores(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
         if not texts:
             return np.zeros(0, dtype=np.float32)
-        server, (asked, *sent) = await self._served.find(), to_utf8([query, *texts])
+        server = await self._served.find()
+        asked, *sent = map(_CONTROL.spell, to_utf8([query, *texts]))
 
         async def score(batch: Sequence[str]) -> list[float]:
             body = {"query": asked, "documents": list(batch), "top_n": len(batch)}

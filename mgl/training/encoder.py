@@ -30,7 +30,9 @@ class LoraEncoder:
         with load_model(folder):
             from transformers import AutoModel, AutoTokenizer
 
-            self._tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+            self._tokenizer: Any = AutoTokenizer.from_pretrained(
+                folder, local_files_only=True, split_special_tokens=True
+            )
             self._model: Any = AutoModel.from_pretrained(folder, local_files_only=True)
         try:
             from peft import LoraConfig, inject_adapter_in_model

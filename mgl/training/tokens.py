@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from mgl.llm.base import Message, Request
 from mgl.llm.grammar import to_regex
 from mgl.llm.schemas import compile_schema, print_reply
 from mgl.observer import Observer
@@ -58,10 +59,12 @@ def tokenize(
     tokenizer: Any, prompt: Sequence[tuple[str, str]], answer: str
 ) -> tuple[list[int], list[int]]:
     """The token ids of a prompt as the engines send it, and of an answer with its end."""
-    messages = _list_messages(prompt)
-    text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
-    ids, answered = tokenizer([text, answer], add_special_tokens=False)["input_ids"]
-    return ids, [*answered, _find_end(tokenizer)]
+    from mgl.llm.engines.transformers import encode_prompt, encode_texts, find_control
+
+    control = find_control(tokenizer)
+    request = Request(tuple(Message(cast("Any", role), content) for role, content in prompt))
+    (answered,) = encode_texts(tokenizer, control, [answer])
+    return encode_prompt(tokenizer, control, request), [*answered, _find_end(tokenizer)]
 
 
 def _find_end(tokenizer: Any) -> int:

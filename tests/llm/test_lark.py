@@ -10,8 +10,12 @@ import llguidance
 import numpy as np
 import pytest
 from pydantic import BaseModel, create_model
+from tokenizers import Tokenizer
+from tokenizers.decoders import ByteLevel as Decoder
+from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import ByteLevel
 
-from mgl.llm.constraints import disjoint, index_set, max_chars, part_of, several
+from mgl.llm.constraints import disjoint, index_set, max_chars, one_of, part_of, several
 from mgl.llm.grammar import to_lark
 from mgl.llm.replies import validate
 from mgl.llm.schemas import compile_schema, json_schema
@@ -81,6 +85,27 @@ def test_a_part_ends_within_its_bound() -> None:
     assert all(part in TEXT for part in parts)
     assert max(map(len, parts)) <= 20
     assert len(set(parts)) > 10
+
+
+@pytest.mark.parametrize("token", ["</s>", "<|im_start|>"])
+def test_a_quote_of_a_control_token_is_written_without_it(token: str) -> None:
+    """``</s>`` ends a reply."""
+    letters = {char: at for at, char in enumerate(sorted(ByteLevel.alphabet()))}
+    tokenizer = Tokenizer(BPE(letters, []))
+    tokenizer.pre_tokenizer, tokenizer.decoder = ByteLevel(add_prefix_space=False), Decoder()
+    tokenizer.add_special_tokens(["</s>", "<|im_start|>"])
+    vocabulary = llguidance.LLTokenizer(tokenizer.to_str(), eos_token=tokenizer.token_to_id("</s>"))
+    kind = reply(src=part_of(f"one {token}two three", 40), sure=one_of([f"a{token}b"]))
+    lark = to_lark(compile_schema(json_schema(kind)))
+    matcher, draw, written = llguidance.LLMatcher(vocabulary, lark), random.Random(1), list[int]()
+    while not matcher.is_stopped():
+        mask = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
+        allowed = np.flatnonzero(np.unpackbits(mask, bitorder="little")).tolist()
+        written.append(draw.choice(allowed))
+        assert matcher.consume_token(written[-1]), matcher.get_error()
+    said = validate(tokenizer.decode(written), kind).parsed.model_dump()
+    assert said["sure"] == f"a{token}b"
+    assert said["src"] in f"one {token}two three"
 
 
 def test_a_text_ends_within_its_tokens() -> None:

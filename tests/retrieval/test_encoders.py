@@ -30,6 +30,7 @@ from tests.retrieval import tiny
 TEXTS = ["Ann met Bo in Rome.", "The ring was lost at sea.", "Who met Ann?", "", "ring " * 500]
 QUERY, JUDGED = "who lost the ring ?", ["Ann met Bo.", "The ring was lost at sea.", "Bo " * 200]
 DIMS, HEADS, LAYERS, LIMIT = 8, 2, 2, 16
+SPECIAL = ["[PAD]", "[CLS]", "[SEP]", "[UNK]"]
 
 erf = np.vectorize(math.erf)
 
@@ -38,7 +39,7 @@ def write_bert(folder: Path) -> Path:
     """A BERT of random weights that knows eleven words."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-    words = ["[PAD]", "[CLS]", "[SEP]", "[UNK]", *"Ann met Bo in Rome ring who".split()]
+    words = [*SPECIAL, *"Ann met Bo in Rome ring who".split()]
     known = {word: number for number, word in enumerate(words)}
     tokenizer = Tokenizer(models.WordLevel(known, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
@@ -47,6 +48,7 @@ def write_bert(folder: Path) -> Path:
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
         special_tokens=[("[CLS]", 1), ("[SEP]", 2)],
     )
+    tokenizer.add_special_tokens(SPECIAL)
     tokenizer.save(str(folder / "tokenizer.json"))
     draw = np.random.default_rng(7)
     shapes = {
@@ -142,6 +144,12 @@ def test_a_vector_is_the_mean_of_the_last_states(tmp_path: Path) -> None:
         assert vector == pytest.approx(mean / np.linalg.norm(mean), abs=1e-5)
     assert embedder.embed(TEXTS[::-1]) == pytest.approx(found[::-1], abs=1e-6)
     assert embedder.embed([]).shape == (0, DIMS)
+
+
+def test_a_text_that_spells_a_control_token_is_text(tmp_path: Path) -> None:
+    embedder = EncoderEmbedder(write_bert(tmp_path), model_id="b", dims=DIMS)
+    spelled, bracketed = embedder.embed(["Ann [SEP] Bo", "Ann [XYZ] Bo"])
+    assert spelled == pytest.approx(bracketed, abs=1e-6)
 
 
 def test_a_pair_is_scored_by_the_first_token(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ pytestmark = [
 ]
 
 TEXTS = ["Ann met Bo in Rome.", "The ring was lost at sea.", "Who met Ann?", ""]
+SPELLED = ["Ann met </s> Bo <mask>", "Ann met </x> Bo <xyzw>"]
 ODD = ["", "half a pair \ud800", "ring " * 5000, "Ann\x00\n\n"]
 
 
@@ -68,6 +69,12 @@ def test_vectors_are_cut_and_a_given_prefix_goes_before_the_folders(qwen_folder:
     assert asked == pytest.approx(cut.embed(["where: the ring"]), abs=1e-5)
     with pytest.raises(UsageError):
         SentenceEmbedder(qwen_folder, model_id="q", dims=64)
+
+
+def test_a_text_that_spells_a_control_token_is_text(qwen_folder: Path) -> None:
+    embedder = SentenceEmbedder(qwen_folder, model_id="q", dims=tiny.HIDDEN)
+    spelled, bracketed = embedder.embed(SPELLED)
+    assert spelled == pytest.approx(bracketed, abs=1e-6)
 
 
 def test_odd_texts_have_vectors_and_order_does_not_matter(qwen_folder: Path) -> None:
@@ -131,6 +138,8 @@ async def test_a_logit_becomes_a_probability(scorer: Path) -> None:
     expected = [1 / (1 + math.exp(-logit)) for logit in logits]
     reranker = LocalReranker(lambda: cross_encoder(scorer, 64, "float32"), model_id="m")
     assert await reranker.scores(QUERY, JUDGED) == pytest.approx(expected, abs=1e-5)
+    spelled, bracketed = await reranker.scores(QUERY, SPELLED)
+    assert spelled == pytest.approx(bracketed, abs=1e-6)
     odd = await reranker.scores("\ud800", ["", "ring " * 5000])
     assert len(odd) == 2
     await reranker.aclose()
@@ -157,6 +166,8 @@ async def test_qwen3_is_asked_for_yes_or_no_under_its_own_prompt(qwen: Path) -> 
     reranker = LocalReranker(lambda: qwen3_reranker(qwen, 256, "float32"), model_id="q")
     assert await reranker.scores(QUERY, JUDGED) == pytest.approx(expected, abs=1e-4)
     assert max(expected) - min(expected) > 1e-3
+    spelled, bracketed = await reranker.scores(QUERY, SPELLED)
+    assert spelled == pytest.approx(bracketed, abs=1e-6)
     long = ["ring " * 5000]
     assert (await reranker.scores(QUERY, long)).shape == (1,)
 

@@ -87,6 +87,15 @@ def test_a_text_that_is_too_long_is_halved_until_it_fits(server: Server, embedde
     assert made == pytest.approx(WordEmbedder().embed(["Bo", long[:26], "Cy"]), abs=1e-6)
 
 
+def test_a_server_finds_no_control_token_in_a_text(server: Server, embedder: Opener) -> None:
+    embedder(server.url).embed(["Ann [SEP] Bo </s>", "Ann [1] Bo"])
+    ((spelled, plain),) = [body["input"] for body in server.bodies("/v1/embeddings")]
+    assert "[SEP]" not in spelled
+    assert "</s>" not in spelled
+    assert spelled.replace("\u2060", "") == "Ann [SEP] Bo </s>"
+    assert plain == "Ann [1] Bo"
+
+
 @pytest.mark.parametrize(
     "answer",
     [
@@ -141,6 +150,15 @@ async def test_a_servers_scores_become_probabilities_in_order(
     bodies = server.bodies("/v1/rerank")
     assert sorted(len(body["documents"]) for body in bodies) == [36, 64]
     assert {(body["model"], body["query"]) for body in bodies} == {(MODEL, QUERY)}
+
+
+async def test_a_reranker_finds_no_control_token_in_a_text() -> None:
+    with serving(answering(OTHER, logits=False)) as server:
+        reranker = ServerReranker(server.url, names=(MODEL,), model_id="m")
+        await reranker.scores("Who? <|im_end|>", ["yes<|im_end|>"])
+        await reranker.aclose()
+    (body,) = server.bodies("/v1/rerank")
+    assert "<|im_end|>" not in body["query"] + body["documents"][0]
 
 
 @pytest.mark.parametrize(

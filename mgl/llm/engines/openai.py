@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 from mgl.errors import EngineError, EngineFailed, EngineRejected, UsageError
 from mgl.llm.base import Completion, Request
 from mgl.llm.capabilities import Endpoint
+from mgl.llm.control import ControlTokens, select_control, unmark
 from mgl.llm.engines.formats import UNPROBED, Format, Formats, shape_of
 from mgl.llm.engines.server import PROBE_SECONDS, Http, Server, identify, require_adapter
 from mgl.llm.engines.wire import (
@@ -67,6 +68,7 @@ class OpenAIEngine:
         self._server = server
         self._streams = server.kind in _COUNT_STREAMED
         self._progress: TokenProgress | None = None
+        self._control = ControlTokens(families=True)
         self._tokenizer: Tokenizer | None = None
         self._has_looked = False  # for that tokenizer
         self._looking = asyncio.Lock()
@@ -108,22 +110,24 @@ class OpenAIEngine:
         return engine
 
     async def generate(self, request: Request) -> Completion:
+        await self._open_tokenizer()
+        request, mark = self._control.mark(request)
         for loosened, format_, body in self._bodies(request):
             try:
-                answer = await self._complete(body, request)
+                answer = await self._complete(body, request, mark)
             except ConstraintRefused:
                 if format_ is None:
                     raise
                 self._failed.add((format_.name, shape_of(request)))
                 continue
-            completion = read_completion(answer, request, format_)
+            completion = _unmark(read_completion(answer, request, format_), mark)
             looser = self._formats.for_request(request)[loosened + 1 :]
             if format_ is not None and looser and _disobeys(completion, request):
                 self._failed.add((format_.name, shape_of(request)))
             return replace(completion, loosened=loosened)
         raise AssertionError("the last body is sent without a constraint")
 
-    async def _complete(self, body: dict[str, Any], request: Request) -> Any:
+    async def _complete(self, body: dict[str, Any], request: Request, mark: str) -> Any:
         """The answer to a chat request; streamed if that shows progress and loses nothing."""
         progress = self._progress
         if progress is None or request.tools or request.choices or not self._streams:
@@ -140,7 +144,7 @@ class OpenAIEngine:
             if listener is not None:
                 for choice in event.get("choices", ()):
                     text += (choice.get("delta") or {}).get("content") or ""
-                listener(text)
+                listener(unmark(text, mark))
             written += bool(event.get("choices"))
             progress.update(call, read=prompt, prompt=prompt, written=written, budget=budget)
 
@@ -166,10 +170,8 @@ class OpenAIEngine:
         yield len(formats), None, write_body(request, self._server.model)
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        async with self._looking:
-            if not self._has_looked:
-                self._tokenizer = await self._find_tokenizer()
-                self._has_looked = True
+        await self._open_tokenizer()
+        texts = [self._control.spell(text) for text in texts]
         if self._tokenizer is not None:
             return await asyncio.to_thread(_count, self._tokenizer, texts)
         slots = asyncio.Semaphore(CONCURRENCY)
@@ -181,6 +183,8 @@ class OpenAIEngine:
         return list(await asyncio.gather(*(count(text) for text in texts)))
 
     async def count_prompt_tokens(self, request: Request) -> int:
+        await self._open_tokenizer()
+        request, _ = self._control.mark(request)
         if self._server.kind == "vllm":
             body: dict[str, Any] = {
                 "model": self._server.model,
@@ -196,6 +200,16 @@ class OpenAIEngine:
             return await self._count_text(prompt)
         written = json.dumps([write_messages(request), write_tools(request)], ensure_ascii=False)
         return _estimate_tokens(written)
+
+    async def _open_tokenizer(self) -> None:
+        """Look for the tokenizer, once; where there is one, all its control tokens are known."""
+        async with self._looking:
+            if not self._has_looked:
+                self._tokenizer = await self._find_tokenizer()
+                if self._tokenizer is not None:
+                    added = self._tokenizer.get_added_tokens_decoder().values()
+                    self._control = ControlTokens(select_control(added), families=True)
+                self._has_looked = True
 
     async def _find_tokenizer(self) -> Tokenizer | None:
         """The tokenizer of the server's weights, if it is here and counts as the server does."""
@@ -262,6 +276,17 @@ def _load_tokenizer(weights: str) -> Tokenizer | None:
 def _count(tokenizer: Tokenizer, texts: Sequence[str]) -> list[int]:
     encoded = tokenizer.encode_batch(list(texts), add_special_tokens=False)
     return [len(one) for one in encoded]
+
+
+def _unmark(completion: Completion, mark: str) -> Completion:
+    """Take out what was marked in the request, where a reply repeats it."""
+    if not mark:
+        return completion
+    calls = tuple(
+        replace(call, name=unmark(call.name, mark), arguments=unmark(call.arguments, mark))
+        for call in completion.tool_calls
+    )
+    return replace(completion, text=unmark(completion.text, mark), tool_calls=calls)
 
 
 def _disobeys(completion: Completion, request: Request) -> bool:

@@ -27,7 +27,7 @@ from typing import Any, Final
 
 from mgl.errors import EngineRejected, EngineUnavailable, EngineUnusable, ResourceError
 from mgl.llm.base import Completion, FinishReason, Request, TokenUsage
-from mgl.llm.engines.tokens import Tokenizer
+from mgl.llm.engines.tokens import Tokenizer, find_control
 from mgl.llm.grammar import to_ebnf
 from mgl.llm.progress import Listener, Progress, find_listener
 from mgl.llm.schemas import compile_request
@@ -90,7 +90,8 @@ class OpenVinoEngine:
         self._cache = cache
         self._cache_gb = cache_gb
         self._pipeline = self._load()
-        self._tokenizer = Tokenizer(self._pipeline.get_tokenizer())
+        control = find_control(self._genai, self.weights)
+        self._tokenizer = Tokenizer(self._pipeline.get_tokenizer(), control)
         self.closed = False
         self._inbox: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._worker = threading.Thread(target=self._work, name="mgl-openvino", daemon=True)
@@ -246,7 +247,7 @@ class OpenVinoEngine:
 
     def _report(self, job: _Job) -> None:
         if job.listener is not None and job.written and not job.cancelled.is_set():
-            job.listener(self._tokenizer.decode(job.written))
+            job.listener(self._decode(job))
         if job.progress is not None and not job.cancelled.is_set():
             job.progress.update(
                 id(job),
@@ -276,12 +277,22 @@ class OpenVinoEngine:
             return True
         reasons = self._genai.GenerationFinishReason
         reason: FinishReason = "length" if job.stopped_by == reasons.LENGTH else "stop"
-        text = self._tokenizer.decode(job.written)
+        text = self._decode(job)
         logprobs = tuple(job.logprobs) if job.request.choices else ()
         usage = TokenUsage(job.prompt_tokens, len(job.written))
         way = None if job.grammar is None else "grammar (ebnf)"
         _succeed(job, Completion(text, reason, usage, logprobs=logprobs, way=way))
         return True
+
+    def _decode(self, job: _Job) -> str:
+        """What a job wrote. A control token that a grammar let it write stands for its text, unless
+        the reply ends by it."""
+        if job.grammar is None:
+            return self._tokenizer.decode(job.written)
+        written = list(job.written)
+        while written and not self._tokenizer.decode(written[-1:]):
+            written.pop()
+        return self._tokenizer.decode(written, keep_control=True)
 
     def _config(self, job: _Job) -> Any:
         request, sampling = job.request, job.request.sampling

@@ -112,9 +112,11 @@ class SharedEngine:
 
     def _load_tokenizer(self) -> Tokenizer:
         from mgl.llm.engines.openvino import import_genai
-        from mgl.llm.engines.tokens import Tokenizer
+        from mgl.llm.engines.tokens import Tokenizer, find_control
 
-        return Tokenizer(import_genai().Tokenizer(str(self._loaded)))
+        assert self._loaded is not None
+        genai = import_genai()
+        return Tokenizer(genai.Tokenizer(str(self._loaded)), find_control(genai, self._loaded))
 
     async def _connect(self) -> _Connection:
         if self._closed:

@@ -21,6 +21,7 @@ from typing import Any
 
 from mgl.errors import EngineUnavailable, ResourceError, UsageError, install_hint
 from mgl.llm.base import Completion, FinishReason, Request, TokenUsage
+from mgl.llm.control import ControlTokens, select_control
 from mgl.llm.grammar import to_lark
 from mgl.llm.schemas import compile_request
 
@@ -37,6 +38,7 @@ class TransformersEngine:
         self.model_id = model_id
         self.context_tokens = context_tokens
         self._torch, self._tokenizer, self._model, self._backend = _load(weights, lora)
+        self._control = find_control(self._tokenizer)
         self._tokenizing = threading.Lock()
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="mgl-transformers")
 
@@ -54,7 +56,7 @@ class TransformersEngine:
             raise
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return await asyncio.to_thread(lambda: [len(self._encode(text)) for text in texts])
+        return await asyncio.to_thread(lambda: [len(ids) for ids in self._encode(texts)])
 
     async def count_prompt_tokens(self, request: Request) -> int:
         return len(await asyncio.to_thread(self._prompt, request))
@@ -62,17 +64,13 @@ class TransformersEngine:
     async def aclose(self) -> None:
         await asyncio.to_thread(self._worker.shutdown, wait=True, cancel_futures=True)
 
-    def _encode(self, text: str) -> list[int]:
+    def _encode(self, texts: Sequence[str]) -> list[list[int]]:
         with self._tokenizing:
-            ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
-        return ids
+            return encode_texts(self._tokenizer, self._control, texts)
 
     def _prompt(self, request: Request) -> list[int]:
-        messages = [{"role": m.role, "content": m.content} for m in request.messages]
-        text = self._tokenizer.apply_chat_template(
-            messages, add_generation_prompt=True, tokenize=False
-        )
-        return self._encode(text)
+        with self._tokenizing:
+            return encode_prompt(self._tokenizer, self._control, request)
 
     def _generate(
         self, request: Request, grammar: str | None, stopped: threading.Event
@@ -130,6 +128,30 @@ class TransformersEngine:
             for score, token in zip(scores, written, strict=False)
         )
         return tuple(value if math.isfinite(value) else 0.0 for value in chosen)
+
+
+def find_control(tokenizer: Any) -> ControlTokens:
+    """Find the control tokens of a tokenizer of transformers."""
+    template = str(tokenizer.chat_template or "")
+    return ControlTokens(select_control(tokenizer.added_tokens_decoder.values(), template))
+
+
+def encode_texts(tokenizer: Any, control: ControlTokens, texts: Sequence[str]) -> list[list[int]]:
+    """The token ids of texts, in which control tokens are spelled out."""
+    cut = [control.cut(text) for text in texts]
+    flat = [part for parts in cut for part in parts]
+    ids = iter(tokenizer(flat, add_special_tokens=False)["input_ids"] if flat else ())
+    return [[one for _ in parts for one in next(ids)] for parts in cut]
+
+
+def encode_prompt(tokenizer: Any, control: ControlTokens, request: Request) -> list[int]:
+    """The token ids of a request's messages in the chat template, whose control tokens alone are
+    control."""
+    marked, mark = control.mark(request)
+    messages = [{"role": each.role, "content": each.content} for each in marked.messages]
+    text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+    parts = tokenizer(text.split(mark) if mark else [text], add_special_tokens=False)["input_ids"]
+    return [one for part in parts for one in part]
 
 
 def merge_lora(model: Any, folder: Path) -> Any:
