@@ -165,7 +165,6 @@ class Jobs:
             changed.set()
 
     def _write(self, job: Job) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_whole(self._folder / f"{job.id}.json", job.model_dump_json().encode())
 
     def _drop_old(self) -> None:

@@ -10,7 +10,6 @@ own: what lies in one file cannot be read by a query over another.
 from __future__ import annotations
 
 import json
-import os
 import re
 import secrets
 from collections.abc import Mapping
@@ -18,6 +17,8 @@ from pathlib import Path
 from typing import Final, Self
 
 from mgl.errors import ResourceError, UsageError
+from mgl.models.files import write_whole
+from mgl.models.permissions import restrict
 from mgl.peers.listening import check_key
 
 OWNER: Final = ""
@@ -54,6 +55,7 @@ class Keys:
         ResourceError for a file that cannot be read; UsageError where ``own`` is another's key.
         """
         path = home / _FILE
+        restrict(path)
         try:
             stored = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
             kept = {str(name): str(key) for name, key in stored.items()}
@@ -90,11 +92,4 @@ class Keys:
         return fits[0] if given and fits else None
 
     def _write(self) -> None:
-        self._home.mkdir(parents=True, exist_ok=True)
-        path = self._home / _FILE
-        part = path.with_suffix(f".{os.getpid()}")
-        part.unlink(missing_ok=True)
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(self._kept, file, indent=1)
-        part.replace(path)
+        write_whole(self._home / _FILE, json.dumps(self._kept, indent=1).encode())

@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import urlsplit
 
 from mgl.errors import EngineUnavailable, ResourceError
+from mgl.models.files import write_whole
+from mgl.models.permissions import FILE, make_private_folder
 from mgl.models.profiles import Task
 
 if TYPE_CHECKING:
@@ -189,13 +191,7 @@ def read_record(home: Path, port: int) -> ServerRecord | None:
 
 def write_record(home: Path, record: ServerRecord) -> None:
     """Write a record atomically, readable only by its owner."""
-    path = _path(home, record.port)
-    part = path.with_suffix(".part")
-    part.unlink(missing_ok=True)
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(_adapter().dump_json(record, indent=2))
-    part.replace(path)
+    write_whole(_path(home, record.port), _adapter().dump_json(record, indent=2))
 
 
 def remove_record(home: Path, port: int) -> None:
@@ -210,8 +206,8 @@ def lock_port(home: Path, port: int, wait_s: float = _LOCK_S) -> Iterator[bool]:
     from mgl.models.files import release_lock
 
     path = _path(home, port).with_suffix(".lock")
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    lock = FileLock(path, mode=0o600)
+    make_private_folder(path.parent)
+    lock = FileLock(path, mode=FILE)
     try:
         lock.acquire(timeout=wait_s, poll_interval=0.02)
     except Timeout:

@@ -34,6 +34,7 @@ import httpx
 
 from mgl.errors import EngineUnavailable, UsageError
 from mgl.llm.capabilities import forget_capabilities
+from mgl.models.files import write_whole
 from mgl.serving.logs import (
     Failure,
     LogTail,
@@ -276,7 +277,7 @@ def request_stop(home: Path, record: ServerRecord, *, patience_s: float = 45.0) 
     killed. Raises EngineUnavailable if its supervisor lives and does not answer.
     """
     path = stop_file(home, record.port)
-    path.write_text(record.token, encoding="utf-8")
+    write_whole(path, record.token.encode())
     deadline = time.monotonic() + patience_s
     while any(one.token == record.token for one in list_running(home)):
         if time.monotonic() > deadline:

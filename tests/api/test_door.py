@@ -14,10 +14,13 @@ from mgl.api.keys import OWNER, Keys, tenant_folder
 from mgl.api.limits import Bucket, read_limited
 from mgl.api.server import check_host
 from mgl.errors import ResourceError, UsageError
+from mgl.models import shipped
 from mgl.peers.wire import OverLimit
-from tests.api.conftest import Serve, Served
+from tests.api.conftest import MEMORY, Serve, Served, open_server
+from tests.privileges import no_umask, shared_paths
 
 MODELS = "/v1/models"
+HELLO = {"role": "user", "content": "Hello"}
 
 
 async def get(served: Served, path: str = MODELS, **headers: str) -> httpx.Response:
@@ -172,3 +175,25 @@ def test_a_tenant_is_no_path(tmp_path: Path, name: str) -> None:
             tenant_folder(tmp_path, name)
     else:
         assert tenant_folder(tmp_path, name) == tmp_path
+
+
+async def test_nothing_that_a_server_keeps_is_other_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "made" / "home"
+    monkeypatch.setenv("MGL_HOME", str(home))
+    with no_umask():
+        shipped.home()
+        async with open_server(home, tenants=["ann"]) as served:
+            for key in (served.key, Keys.open(home).add("ann")):
+                given = {"Authorization": f"Bearer {key}"}
+                async with httpx.AsyncClient(base_url=served.root, headers=given) as http:
+                    said = {"turns": [{"text": "My horse is called Star"}]}
+                    await http.post("/api/conversations/diary/turns", json=said)
+                    asked = {"model": MEMORY, "user": "diary", "messages": [HELLO]}
+                    await http.post("/v1/chat/completions", json=asked)
+                    await http.post("/api/documents?name=a.txt", content=b"P1 met P2.")
+            kept = {path.name for path in home.rglob("*")}
+            assert shared_paths(tmp_path / "made") == []
+    assert {"keys.json", "mgl.sqlite", "mgl.sqlite-wal", "jobs", "tenants"} <= kept
+    assert shared_paths(tmp_path / "made") == []

@@ -22,6 +22,7 @@ from mgl.llm.engines.host import Host, Model
 from mgl.llm.engines.openvino import OpenVinoEngine, convert
 from mgl.llm.engines.shared import SharedEngine, list_hosts, stop_host
 from mgl.llm.progress import listen
+from tests.privileges import no_umask, shared_paths
 
 HELLO = Request((Message("user", "hello"),), sampling=Sampling(max_tokens=7))
 
@@ -243,9 +244,11 @@ async def test_only_its_owner_can_reach_a_host_and_its_name_tells_models_apart(
     assert named().place != model.place
 
     monkeypatch.setenv("MGL_ENGINE_IDLE", "0.1")
-    await asyncio.to_thread(shared.start_host, model)
+    with no_umask():
+        await asyncio.to_thread(shared.start_host, model)
     assert stat.S_IMODE(model.socket.stat().st_mode) == 0o600
-    assert stat.S_IMODE(model.place.parent.stat().st_mode) == 0o700
+    assert shared_paths(model.place.parent) == []
+    assert model.log.exists()
     with pytest.raises(MglError):
         await SharedEngine.open(model)  # it is no model
     await until(lambda: not model.socket.exists())

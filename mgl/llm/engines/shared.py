@@ -28,6 +28,7 @@ from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.engines.host import LONGEST, Model
 from mgl.llm.progress import Progress, find_listener
 from mgl.models.files import hold_lock
+from mgl.models.permissions import open_private
 
 if TYPE_CHECKING:
     from mgl.llm.engines.tokens import Tokenizer
@@ -242,8 +243,7 @@ def start_host(model: Model) -> None:
     searched = [str(Path(mgl.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     fault, folder = "", model.place.parent
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with hold_lock(model.place.with_suffix(".lock")), model.log.open("ab") as log:
+        with hold_lock(model.place.with_suffix(".lock")), open_private(model.log, "ab") as log:
             if _is_listening(model.socket):
                 return
             model.socket.unlink(missing_ok=True)  # its process was killed
