@@ -23,7 +23,7 @@ from mgl.api.chat import Chat
 from mgl.api.inspector import FOLDER, INSPECTOR
 from mgl.api.inspector import list_routes as list_pages
 from mgl.api.jobs import Jobs
-from mgl.api.keys import OWNER, Keys, tenant_folder
+from mgl.api.keys import KEY, OWNER, Keys, tenant_folder
 from mgl.api.limits import MOST_BYTES, RATE, Bucket, read_limited
 from mgl.api.memories import Memories
 from mgl.api.openapi import describe
@@ -33,7 +33,14 @@ from mgl.errors import MglError, UsageError
 from mgl.lab import Lab
 from mgl.llm.progress import Listener as Hearing
 from mgl.peers.completing import Said, stream_reply
-from mgl.peers.listening import HOST, OWN_NAMES, Listener, read_key, stream_events
+from mgl.peers.listening import (
+    HOST,
+    OWN_NAMES,
+    Listener,
+    read_key,
+    stream_events,
+    write_health,
+)
 from mgl.peers.wire import (
     AccessDenied,
     ChatRequest,
@@ -71,7 +78,7 @@ def check_host(host: str, *, has_own_key: bool) -> None:
     if host not in OWN_NAMES and not has_own_key:
         raise UsageError(
             f"{host} can be reached from other machines, and no key was given",
-            hint="set MGL_API_KEY, or leave out --host",
+            hint=f"set {KEY}, or leave out --host",
         )
 
 
@@ -126,10 +133,12 @@ class Server(Listener):
 
                 routes = list_routes(lambda ctx: _tenant_in(ctx).memories, self._most_bytes)
                 self._mcp = await self._closing.enter_async_context(routes)
-            await super().__aenter__()
-            for name in (OWNER, *self._keys.tenants):
+            self.take_port()  # before jobs begin: another server may be at them
+            await self.open_tenant(OWNER)  # whose model may not be there
+            for name in self._keys.tenants:
                 if (tenant_folder(self._home, name) / JOBS).is_dir():
                     await self.open_tenant(name)  # whose jobs may not be finished
+            await super().__aenter__()
         except BaseException:
             await self.__aexit__()
             raise
@@ -277,8 +286,7 @@ def _is_open(path: str) -> bool:
 async def _health(request: Request) -> Response:
     from starlette.responses import JSONResponse
 
-    del request
-    return JSONResponse({"status": "ok"})
+    return JSONResponse(write_health(request.query_params.get("challenge")))
 
 
 async def _describe(request: Request) -> Response:

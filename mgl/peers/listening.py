@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from mgl.errors import ResourceError, UsageError, install_hint
 from mgl.peers.wire import AccessDenied, encode_event
+from mgl.serving.records import prove_start
 
 if TYPE_CHECKING:
     import uvicorn
@@ -65,9 +66,7 @@ class Listener(ABC):
 
     @property
     def root(self) -> str:
-        name = HOST if self.host in _EVERYWHERE else self.host
-        name = f"[{name}]" if ":" in name else name
-        return f"http://{name}:{self._port}"
+        return root_of(self.host, self._port)
 
     @property
     def base_url(self) -> str:
@@ -83,8 +82,8 @@ class Listener(ABC):
             raise ResourceError(
                 f"the server needs {error.name}", hint=install_hint("server")
             ) from error
-        if self._held is None:
-            self._held = self._bind()
+        self.take_port()
+        assert self._held is not None
         self._port = self._held.getsockname()[1]
         config = uvicorn.Config(
             app,
@@ -113,6 +112,11 @@ class Listener(ABC):
             await server.shutdown()
         if not self._keep_port:
             self.close()
+
+    def take_port(self) -> None:
+        """Take the port, where clients wait until ``async with``; UsageError if it is taken."""
+        if self._held is None:
+            self._held = self._bind()
 
     def close(self) -> None:
         """Give the port back."""
@@ -149,6 +153,7 @@ class Listener(ABC):
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             taken.bind((self.host, self._port))
+            taken.listen()  # two may bind before one listens
         except OSError as error:
             taken.close()
             raise UsageError(
@@ -156,6 +161,18 @@ class Listener(ABC):
                 hint="choose another with --port",
             ) from error
         return taken
+
+
+def root_of(host: str, port: int) -> str:
+    """The URL of a server from this machine."""
+    name = HOST if host in _EVERYWHERE else host
+    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+
+
+def write_health(challenge: str | None, **more: str) -> dict[str, str]:
+    """What ``/health`` says, and to whoever challenges it, the proof of its start."""
+    proof = prove_start(challenge) if challenge else None
+    return {"status": "ok", **more, **({"proof": proof} if proof else {})}
 
 
 def find_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -168,8 +185,9 @@ def find_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def read_key(headers: Mapping[str, str]) -> str:
-    """The key that a request brings; "" where it brings none."""
-    return headers.get("authorization", "").removeprefix("Bearer ")
+    """The key that a request brings as a bearer; "" where it brings none."""
+    scheme, _, key = headers.get("authorization", "").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else ""
 
 
 def check_key(given: str, key: str) -> bool:

@@ -24,7 +24,7 @@ from mgl.errors import MglError
 from mgl.llm.base import LLM, Reply
 from mgl.llm.progress import Listener as Hearing
 from mgl.peers.completing import REPLY_TOKENS, Completer, Said, stream_reply
-from mgl.peers.listening import Listener, check_key, read_key, stream_events
+from mgl.peers.listening import Listener, check_key, read_key, stream_events, write_health
 from mgl.peers.wire import (
     AccessDenied,
     ChatRequest,
@@ -147,8 +147,8 @@ class Proxy(Listener):
     async def _health(self, request: Request) -> Response:
         from starlette.responses import JSONResponse
 
-        del request
-        return JSONResponse({"status": "ok", "model": self.model})
+        challenge = request.query_params.get("challenge")
+        return JSONResponse(write_health(challenge, model=self.model))
 
     async def _models(self, request: Request) -> Response:
         from starlette.responses import JSONResponse

@@ -8,12 +8,14 @@ Only the lock shows whether a server is supervised: process numbers are reused a
 
 A server's processes are found by a token in their environment (``MGL_SERVER``), which children
 inherit. Only processes that carry it are ever signalled, whoever started them and whatever their
-numbers are. On Linux a process that changes its title hides its environment from others unless
-``SPT_NOENV`` is set there. Other users' processes cannot be inspected; none is ours.
+numbers are, and only a server of theirs is taken for the one that was started. On Linux a process
+that changes its title hides its environment from others unless ``SPT_NOENV`` is set there. Other
+users' processes cannot be inspected; none is ours.
 """
 
 from __future__ import annotations
 
+import hmac
 import os
 import signal
 import time
@@ -249,6 +251,17 @@ def token_environment(token: str) -> Mapping[str, str]:
     return {_TOKEN: token, "SPT_NOENV": "1"}
 
 
+def prove_start(challenge: str) -> str | None:
+    """Prove that this process was started with its token; None if it was started without one."""
+    token = os.environ.get(_TOKEN)
+    return compute_proof(token, challenge) if token else None
+
+
+def compute_proof(token: str, challenge: str) -> str:
+    """What only a process that has the token can answer to a challenge; it tells nothing of it."""
+    return hmac.new(token.encode(), challenge.encode(), "sha256").hexdigest()
+
+
 def find_processes(token: str) -> list[psutil.Process]:
     """Find the living processes that carry a token, parents before their children."""
     import psutil
@@ -259,6 +272,18 @@ def find_processes(token: str) -> list[psutil.Process]:
             if process.pid != os.getpid() and process.environ().get(_TOKEN) == token:
                 found.append(process)
     return found
+
+
+def holds_port(token: str, port: int) -> bool:
+    """Whether a process that carries a token listens on a port, and so nobody else does."""
+    import psutil
+
+    for process in find_processes(token):
+        with suppress(psutil.Error):
+            for each in process.net_connections("tcp"):
+                if each.status == psutil.CONN_LISTEN and each.laddr.port == port:
+                    return True
+    return False
 
 
 def end_processes(

@@ -47,6 +47,7 @@ from mgl.serving.plan import LaunchPlan
 from mgl.serving.records import (
     ServerRecord,
     end_processes,
+    holds_port,
     list_running,
     lock_port,
     read_record,
@@ -261,6 +262,8 @@ def is_ready(record: ServerRecord) -> bool:
     headers = {"Authorization": f"Bearer {record.api_key}"}
     try:
         with httpx.Client(headers=headers, timeout=_READY_S, trust_env=False, verify=False) as http:
+            if not holds_port(record.token, record.port):
+                return False  # or the key would be sent to another
             health = http.get(httpx.URL(record.base_url).join("/health"))
             if health.status_code != httpx.codes.OK:
                 return False

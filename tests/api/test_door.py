@@ -33,8 +33,16 @@ async def test_it_listens_on_this_machine_and_wants_its_key(serve: Serve) -> Non
     async with serve() as served:
         assert served.root.startswith("http://127.0.0.1:")
         assert (await get(served)).status_code == 200
-        for wrong in ("", "Bearer", "Bearer wrong", f"Bearer {served.key}x", served.key[:-1]):
+        for right in (f"bearer {served.key}", f"BEARER {served.key}", f"Bearer  {served.key}"):
+            assert (await get(served, Authorization=right)).status_code == 200
+        for wrong in (
+            *("", "Bearer", "Bearer wrong", f"Bearer {served.key}x", served.key[:-1]),
+            *(served.key, f"Basic {served.key}", f"Bearer: {served.key}", f"Bearer{served.key}"),
+        ):
             assert (await get(served, Authorization=wrong)).status_code == 401
+        for name in ("key", "api_key", "access_token", "token", "authorization"):
+            path = f"{MODELS}?{name}={served.key}"
+            assert (await get(served, path, Authorization="")).status_code == 401
         assert (await get(served, "/health", Authorization="")).json() == {"status": "ok"}
 
 
@@ -163,6 +171,9 @@ def test_a_key_is_made_once_and_only_its_owner_reads_it(tmp_path: Path) -> None:
     assert "mine" not in path.read_text()
     with pytest.raises(UsageError, match="is a tenant's"):
         Keys.open(tmp_path, ann)
+    for unsendable in ("schlüssel", "two words", "line\nend"):
+        with pytest.raises(UsageError, match="cannot be sent"):
+            Keys.open(tmp_path, unsendable)
     path.write_text("[1]")
     with pytest.raises(ResourceError, match="cannot be read"):
         Keys.open(tmp_path)
