@@ -55,7 +55,9 @@ def mcp(
     from mgl.api.memories import Memories
     from mgl.api.relay import Relay
     from mgl.lab import Lab
+    from mgl.peers.faults import log_privately
 
+    log_privately()
     with Lab.open(choice, observer=Relay()) as lab:
         memories = Memories(lab)
         asyncio.run(make_mcp(lambda _: memories).run_stdio_async())

@@ -69,8 +69,10 @@ def _serve(
     from mgl.cli.progress import open_observer
     from mgl.lab.workplace import DATABASE, Workplace
     from mgl.models import shipped
+    from mgl.peers.faults import log_privately
     from mgl.store import Store
 
+    log_privately()
     home = shipped.home()
     with open_observer() as observer, Store.open(home / DATABASE) as store:
         with Workplace(home, store, choice, observer) as place:

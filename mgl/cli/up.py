@@ -94,6 +94,9 @@ async def _serve(
     from mgl.api.relay import Relay
     from mgl.api.server import Server
     from mgl.lab import Lab
+    from mgl.peers.faults import log_privately
+
+    log_privately()
 
     def open_lab(folder: Path) -> Lab:
         return Lab.open(choice, home=home, memories=folder, observer=Relay())

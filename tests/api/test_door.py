@@ -6,15 +6,19 @@ import asyncio
 import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from mgl.api.keys import OWNER, Keys, tenant_folder
-from mgl.api.limits import Bucket, read_limited
+from mgl.api.limits import Bucket
+from mgl.api.memories import Memories
 from mgl.api.server import check_host
 from mgl.errors import ResourceError, UsageError
+from mgl.lab.talk import Talk
 from mgl.models import shipped
+from mgl.peers.listening import read_limited
 from mgl.peers.wire import OverLimit
 from tests.api.conftest import MEMORY, Serve, Served, open_server
 from tests.privileges import no_umask, shared_paths
@@ -186,6 +190,55 @@ def test_a_tenant_is_no_path(tmp_path: Path, name: str) -> None:
             tenant_folder(tmp_path, name)
     else:
         assert tenant_folder(tmp_path, name) == tmp_path
+
+
+SECRET = "my horse is called Star"
+
+
+def fail(*_: Any, **__: Any) -> Any:
+    raise KeyError(SECRET)
+
+
+async def test_a_fault_has_an_id_that_the_log_has_and_tells_no_words_or_keys(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serve() as served:
+        key = {"Authorization": f"Bearer {served.key}"}
+        async with httpx.AsyncClient(base_url=served.root, headers=key, timeout=60) as http:
+            said = {"turns": [{"text": SECRET}]}
+            await http.post("/api/conversations/diary/turns", json=said)
+            monkeypatch.setattr(Memories, "list_all", fail)
+            monkeypatch.setattr(Talk, "respond", fail)
+            monkeypatch.setattr(Talk, "aanswer", fail)
+            asked = {"model": MEMORY, "user": "diary", "messages": [HELLO]}
+            events = {"accept": "text/event-stream"}
+            question = {"question": SECRET}
+            answers = [
+                await http.get("/api/memories"),
+                await http.post("/v1/chat/completions", json=asked),
+                await http.post("/v1/chat/completions", json={**asked, "stream": True}),
+                await http.post("/api/memories/diary/ask", json=question),
+                await http.post("/api/memories/diary/ask", json=question, headers=events),
+            ]
+            monkeypatch.setattr(served, "open_tenant", fail)
+            answers.append(await http.get("/v1/models"))
+            fine = await http.get("/health")
+    assert [answer.status_code for answer in answers] == [500] * 6
+    for answer in answers:
+        error = answer.json()["error"]
+        assert (error["code"], error["type"]) == ("internal_error", "server_error")
+        assert error["request_id"] == answer.headers["x-request-id"]
+        assert error["request_id"] in caplog.text
+        assert SECRET not in answer.text
+    assert len({answer.headers["x-request-id"] for answer in (*answers, fine)}) == 7
+    assert SECRET not in caplog.text
+    assert served.key not in caplog.text
+
+
+async def test_what_is_refused_has_an_id_as_well(serve: Serve) -> None:
+    async with serve() as served:
+        for answer in (await get(served, Authorization=""), await get(served, "/none")):
+            assert answer.headers["x-request-id"].startswith("req_")
 
 
 async def test_nothing_that_a_server_keeps_is_other_users(
