@@ -94,7 +94,7 @@ def mgl_home(
 ) -> Path:
     """An empty MGL_HOME for each test, and no model hub."""
     folder = next(homes)
-    folder.mkdir()
+    folder.mkdir(mode=0o700)
     monkeypatch.setenv("MGL_HOME", str(folder))
     monkeypatch.setenv("MGL_ENGINE_IDLE", "5")
     monkeypatch.setenv("HF_HOME", str(folder / "huggingface"))

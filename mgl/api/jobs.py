@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-import traceback
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -24,6 +23,7 @@ from mgl.api.relay import hearing
 from mgl.errors import MglError
 from mgl.lab import Lab
 from mgl.models.files import write_whole
+from mgl.peers.faults import describe_fault, log_fault
 from mgl.peers.wire import NotServed
 from mgl.types import Document
 
@@ -145,9 +145,8 @@ class Jobs:
             except MglError as error:
                 self._change(job, {"state": "failed", "error": str(error)})
             except Exception as error:
-                traceback.print_exc()  # a fault of mgl: the server's log says where
-                said = f"unexpected {type(error).__name__}: {error}"
-                self._change(job, {"state": "failed", "error": said})
+                log_fault(error, job.id)
+                self._change(job, {"state": "failed", "error": describe_fault(job.id)})
             else:
                 self._change(job, {"state": "done", "memory_id": built, "error": None})
             self._write(job)
@@ -165,7 +164,6 @@ class Jobs:
             changed.set()
 
     def _write(self, job: Job) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_whole(self._folder / f"{job.id}.json", job.model_dump_json().encode())
 
     def _drop_old(self) -> None:

@@ -1,6 +1,6 @@
 """Whose memories a request may use: a key for each tenant, kept in the home.
 
-    keys = Keys.open(home)                 # the owner's key, made where there is none
+    keys = Keys.open(home, os.environ.get(KEY))     # without one, the owner's key is made
     keys.add("ann"); keys.find_tenant(given)
 
 The owner's memories are the home's. Each other tenant has a folder of its own, with a store of its
@@ -10,7 +10,6 @@ own: what lies in one file cannot be read by a query over another.
 from __future__ import annotations
 
 import json
-import os
 import re
 import secrets
 from collections.abc import Mapping
@@ -18,12 +17,18 @@ from pathlib import Path
 from typing import Final, Self
 
 from mgl.errors import ResourceError, UsageError
+from mgl.models.files import write_whole
+from mgl.models.permissions import restrict
 from mgl.peers.listening import check_key
 
 OWNER: Final = ""
 """The tenant whose memories are the home's own."""
 
+KEY: Final = "MGL_UP_KEY"
+"""The variable of the environment that names the owner's key."""
+
 _FILE: Final = "keys.json"
+_SENDABLE: Final = re.compile(r"[!-~]+")
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
@@ -51,9 +56,12 @@ class Keys:
         """Read the keys. The owner's is ``own``, which is not stored; without it one is made and
         stored.
 
-        ResourceError for a file that cannot be read; UsageError where ``own`` is another's key.
+        ResourceError for a file that cannot be read; UsageError where ``own`` is a tenant's key, or
+        cannot be sent in a header.
         """
+        own = own or None
         path = home / _FILE
+        restrict(path)
         try:
             stored = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
             kept = {str(name): str(key) for name, key in stored.items()}
@@ -63,10 +71,24 @@ class Keys:
                 hint="delete it: new keys are made",
             ) from error
         if own in [key for tenant, key in kept.items() if tenant != OWNER]:
-            raise UsageError("this key is a tenant's", hint="set MGL_API_KEY to another")
+            raise UsageError("this key is a tenant's", hint=f"set {KEY} to another")
+        if own is not None and not _SENDABLE.fullmatch(own):
+            raise UsageError(
+                f"{KEY} cannot be sent in a header", hint="use letters, digits and signs of ASCII"
+            )
         keys = cls(home, kept, own)
         keys.add(OWNER)
         return keys
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the owner's key was given, and not made."""
+        return self._own is not None
+
+    @property
+    def path(self) -> Path:
+        """The file that keeps the keys that were made."""
+        return self._home / _FILE
 
     @property
     def tenants(self) -> list[str]:
@@ -90,11 +112,4 @@ class Keys:
         return fits[0] if given and fits else None
 
     def _write(self) -> None:
-        self._home.mkdir(parents=True, exist_ok=True)
-        path = self._home / _FILE
-        part = path.with_suffix(f".{os.getpid()}")
-        part.unlink(missing_ok=True)
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(self._kept, file, indent=1)
-        part.replace(path)
+        write_whole(self.path, json.dumps(self._kept, indent=1).encode())

@@ -1,26 +1,15 @@
-"""How much a request may ask of the server: bodies, their pace, and how many there may be.
-
-body = await read_limited(request, most=MOST_BYTES)
-bucket = Bucket(600); bucket.take("ann")
-"""
+"""How often a tenant may ask: ``bucket = Bucket(600); bucket.take("ann")``."""
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mgl.peers.wire import OverLimit
 
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
 RATE: Final = 1200
 """Requests a minute of one tenant."""
-MOST_BYTES: Final = 32 * 1024 * 1024
-BODY_S: Final = 60.0
-"""Seconds in which a body has to come."""
 
 
 class Bucket:
@@ -45,26 +34,3 @@ class Bucket:
                 hint="wait a moment, or start the server with --rate",
             )
         self._left[name] = (left - 1, now)
-
-
-async def read_limited(
-    request: Request, *, most: int = MOST_BYTES, within: float = BODY_S
-) -> bytes:
-    """Read a body of at most ``most`` bytes in ``within`` seconds; OverLimit otherwise."""
-    large = OverLimit(
-        413, f"the body has more than {most:,} bytes", hint="send it in parts, or from a terminal"
-    )
-    if int(request.headers.get("content-length") or 0) > most:
-        raise large
-    body = bytearray()
-    try:
-        async with asyncio.timeout(within):
-            async for part in request.stream():
-                body += part
-                if len(body) > most:
-                    raise large
-    except TimeoutError as error:
-        raise OverLimit(
-            408, f"the body did not come within {within:g} seconds", hint="send it at once"
-        ) from error
-    return bytes(body)

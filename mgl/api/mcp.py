@@ -25,6 +25,8 @@ from starlette.routing import BaseRoute
 
 from mgl.api.memories import Memories
 from mgl.errors import MglError
+from mgl.peers.faults import CODE, describe_fault, log_fault, new_identity
+from mgl.peers.listening import identity_of
 from mgl.types import Question, Turn
 
 FindMemories = Callable[[Context[Any, Any]], Memories]
@@ -139,6 +141,13 @@ async def _work(
         yield
     except MglError as error:
         raise kind(str(error)) from error
+    except (ToolError, ResourceError):
+        raise
+    except Exception as error:
+        request = ctx.request_context.request  # none where it came by the pipes
+        identity = new_identity() if request is None else identity_of(request)
+        log_fault(error, identity)
+        raise kind(f"{CODE}: {describe_fault(identity)}") from None
     finally:
         beating.cancel()
 

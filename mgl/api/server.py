@@ -23,24 +23,32 @@ from mgl.api.chat import Chat
 from mgl.api.inspector import FOLDER, INSPECTOR
 from mgl.api.inspector import list_routes as list_pages
 from mgl.api.jobs import Jobs
-from mgl.api.keys import OWNER, Keys, tenant_folder
-from mgl.api.limits import MOST_BYTES, RATE, Bucket, read_limited
+from mgl.api.keys import KEY, OWNER, Keys, tenant_folder
+from mgl.api.limits import RATE, Bucket
 from mgl.api.memories import Memories
 from mgl.api.openapi import describe
 from mgl.api.rest import ENDPOINTS, Endpoint, follow_work
 from mgl.api.runs import Runs
-from mgl.errors import MglError, UsageError
+from mgl.errors import UsageError
 from mgl.lab import Lab
 from mgl.llm.progress import Listener as Hearing
 from mgl.peers.completing import Said, stream_reply
-from mgl.peers.listening import HOST, OWN_NAMES, Listener, read_key, stream_events
+from mgl.peers.listening import (
+    HOST,
+    MOST_BYTES,
+    OWN_NAMES,
+    Listener,
+    read_key,
+    read_limited,
+    stream_events,
+    write_health,
+)
 from mgl.peers.wire import (
     AccessDenied,
     ChatRequest,
     NotServed,
     read_body,
     write_completion,
-    write_error,
     write_model,
     write_models,
 )
@@ -54,7 +62,6 @@ if TYPE_CHECKING:
 
 WRONG_KEYS: Final = 60
 """Requests a minute with a key that is none, of all together."""
-MOST_CONNECTIONS: Final = 512
 THREADS: Final = 96
 ALL: Final = (*ENDPOINTS, *INSPECTOR)
 CONVERSATION: Final = "x-mgl-conversation"
@@ -73,7 +80,7 @@ def check_host(host: str, *, has_own_key: bool) -> None:
     if host not in OWN_NAMES and not has_own_key:
         raise UsageError(
             f"{host} can be reached from other machines, and no key was given",
-            hint="set MGL_API_KEY, or leave out --host",
+            hint=f"set {KEY}, or leave out --host",
         )
 
 
@@ -106,7 +113,7 @@ class Server(Listener):
         most_bytes: int = MOST_BYTES,
         runs: Path | None = None,
     ) -> None:
-        super().__init__(host=host, port=port, most=MOST_CONNECTIONS)
+        super().__init__(host=host, port=port)
         self._home = home
         self._keys = keys
         self._open_lab = open_lab
@@ -128,10 +135,12 @@ class Server(Listener):
 
                 routes = list_routes(lambda ctx: _tenant_in(ctx).memories, self._most_bytes)
                 self._mcp = await self._closing.enter_async_context(routes)
-            await super().__aenter__()
-            for name in (OWNER, *self._keys.tenants):
+            self.take_port()  # before jobs begin: another server may be at them
+            await self.open_tenant(OWNER)  # whose model may not be there
+            for name in self._keys.tenants:
                 if (tenant_folder(self._home, name) / JOBS).is_dir():
                     await self.open_tenant(name)  # whose jobs may not be finished
+            await super().__aenter__()
         except BaseException:
             await self.__aexit__()
             raise
@@ -171,15 +180,10 @@ class Server(Listener):
         from starlette.applications import Starlette
         from starlette.exceptions import HTTPException
         from starlette.middleware import Middleware
-        from starlette.responses import JSONResponse
         from starlette.routing import Route
 
-        async def fail(_: Request, error: Exception) -> Response:
-            if isinstance(error, HTTPException):
-                error = NotServed("this is not served here", hint="see /api/openapi.json")
-            assert isinstance(error, MglError)
-            status, body = write_error(error)
-            return JSONResponse(body, status)
+        async def refuse(_: Request, __: Exception) -> Response:
+            raise NotServed("this is not served here", hint="see /api/openapi.json")
 
         return Starlette(
             routes=[
@@ -193,7 +197,7 @@ class Server(Listener):
                 *self._mcp,
             ],
             middleware=[Middleware(_Door, server=self)],
-            exception_handlers={MglError: fail, HTTPException: fail},
+            exception_handlers={HTTPException: refuse},
         )
 
     async def read_body(self, request: Request) -> bytes:
@@ -211,10 +215,10 @@ class Server(Listener):
             call = endpoint.read(tenant.memories, tenant.jobs, tenant.runs, request, body)
             wants_events = "text/event-stream" in request.headers.get("accept", "")
             if endpoint.events and endpoint.method == "POST" and wants_events:
-                return await stream_events(follow_work(endpoint.do(call)))
+                return await stream_events(follow_work(endpoint.do(call)), request)
             done = await endpoint.do(call)
             if isinstance(done, AsyncGenerator):
-                return await stream_events(done)
+                return await stream_events(done, request)
             return JSONResponse(done, endpoint.status)
 
         return serve
@@ -233,7 +237,7 @@ class Server(Listener):
             reply, besides = await work()
             return JSONResponse(write_completion(reply, chat.model, besides))
         events = stream_reply(work, chat.model, with_usage=chat.with_usage)
-        return await stream_events(events)
+        return await stream_events(events, request)
 
 
 def tenant_of(request: Request) -> Tenant:
@@ -256,19 +260,13 @@ class _Door:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         from starlette.datastructures import Headers
-        from starlette.responses import JSONResponse
 
         if scope["type"] == "http":
             headers = Headers(scope=scope)
-            try:
-                if _is_open(scope["path"]):
-                    self._server.check_sender(headers)
-                else:
-                    scope["mgl.tenant"] = await self._server.admit(headers)
-            except MglError as error:
-                status, body = write_error(error)
-                await JSONResponse(body, status)(scope, receive, send)
-                return
+            if _is_open(scope["path"]):
+                self._server.check_sender(headers)
+            else:
+                scope["mgl.tenant"] = await self._server.admit(headers)
         await self._app(scope, receive, send)
 
 
@@ -280,8 +278,7 @@ def _is_open(path: str) -> bool:
 async def _health(request: Request) -> Response:
     from starlette.responses import JSONResponse
 
-    del request
-    return JSONResponse({"status": "ok"})
+    return JSONResponse(write_health(request.query_params.get("challenge")))
 
 
 async def _describe(request: Request) -> Response:

@@ -20,6 +20,7 @@ from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
 from mgl.benchmarks.files import hash_files, open_file, refuse_duplicates
 from mgl.benchmarks.longbench import OPTIONS
 from mgl.errors import InputError
+from mgl.models.permissions import make_private_folder
 from mgl.text.reading import read_bytes
 from mgl.types import AnswerForm, Document, Question, Source
 
@@ -75,7 +76,7 @@ def _read(path: Path, *, form: AnswerForm = "short") -> Dataset:
 def write_made(folder: Path, items: Sequence[Item], documents: Mapping[str, Document]) -> None:
     """Write such a folder; ``documents`` by the sources that items name, which are kept as the
     ids of the documents."""
-    (folder / "documents").mkdir(parents=True, exist_ok=True)
+    make_private_folder(folder / "documents")
     used = {documents[item.source].id: documents[item.source] for item in items}
     for document in used.values():
         text = document.text.encode("utf-8", "surrogatepass")

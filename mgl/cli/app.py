@@ -32,7 +32,8 @@ Environment:
   MGL_HOME      folder of weights and memories
   MGL_DATA      folder of benchmark files, one folder each (`mgl data`)
   MGL_BASE_URL  OpenAI-compatible server to use, as --base-url
-  MGL_API_KEY   key of that server, and of `mgl up`
+  MGL_API_KEY   key of that server
+  MGL_UP_KEY    key of `mgl up`, for it and for its clients
 """
 
 COMMANDS = {

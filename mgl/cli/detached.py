@@ -1,4 +1,9 @@
-"""Servers that a command leaves running, each in a session of its own: started and stopped."""
+"""Servers that a command leaves running, each in a session of its own: started and stopped.
+
+A server is known by the token that it was started with, which its processes carry and its
+``/health`` proves (``mgl.serving.records``). So one that was there before, or somebody else's, is
+taken for no other, and only what was started here is stopped.
+"""
 
 from __future__ import annotations
 
@@ -10,27 +15,40 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from mgl.errors import EngineUnavailable, UsageError
+from mgl.errors import EngineUnavailable, MglError, ResourceError, StoreError, UsageError
+
+Kind = Literal["up", "proxies"]
 
 START_S: Final = 120.0
+STOP_S: Final = 10.0
+ABANDON_S: Final = 0.5  # less than the patience of the guard, who hears Ctrl-C as well
+_NOUNS: Final[Mapping[Kind, str]] = {"up": "server", "proxies": "proxy"}
+_FAILURES: Final = {each.exit_code: each for each in (UsageError, ResourceError, StoreError)}
 
 
-def start_detached(kind: str, port: int) -> tuple[Mapping[str, Any], Path]:
-    """Run this command again, without --detach, and wait until it answers on its port.
+def start_detached(kind: Kind, port: int, root: str) -> tuple[Mapping[str, Any], Path]:
+    """Run this command again, without --detach, and wait until that very server answers.
 
-    Returns what its ``/health`` says, and its log. EngineUnavailable, with the error that it ended
-    in, if it does not answer; UsageError if another holds the port.
+    ``root`` is its URL. Returns what its ``/health`` says, and its log. UsageError if one that was
+    detached here has the port already; else the error that it ended in, as where another program
+    has the port. Whatever happens, a server that is not returned is not left running.
     """
-    from mgl.models import shipped
-    from mgl.serving.logs import open_log
-    from mgl.serving.records import token_environment
+    from mgl.models.files import write_whole
+    from mgl.serving.logs import LogTail, open_log
+    from mgl.serving.records import end_processes, find_processes, token_environment
 
     path, token = _record(kind, port), secrets.token_hex(16)
-    log = shipped.home() / kind / f"{port}.log"
+    if (known := _read(path)) is not None and find_processes(known["token"]):
+        raise UsageError(
+            f"port {port} is taken by a {_NOUNS[kind]} of yours, which runs already",
+            hint="choose another with --port, or end that one with --stop",
+        )
+    log = path.with_suffix(".log")
     arguments = [each for each in sys.argv[1:] if each != "--detach"]
     with open_log(log) as output:
+        tail = LogTail(log)
         process = subprocess.Popen(
             [sys.executable, "-m", "mgl", *arguments],
             stdin=subprocess.DEVNULL,
@@ -40,49 +58,86 @@ def start_detached(kind: str, port: int) -> tuple[Mapping[str, Any], Path]:
             start_new_session=True,
         )
     deadline = time.monotonic() + START_S
-    while (health := _ask_health(port)) is None:
-        if process.poll() is not None or time.monotonic() > deadline:
-            process.terminate()
-            said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            errors, hints = (
-                [line.removeprefix(mark) for line in said if line.startswith(mark)]
-                for mark in ("error: ", "hint: ")
-            )
-            raise EngineUnavailable(
-                (errors or ["it did not start"])[-1],
-                hint=(hints or [f"see {log}; without --detach it runs in this terminal"])[-1],
-            )
-        time.sleep(0.1)
-    if process.poll() is not None:
-        raise UsageError(f"port {port} is taken", hint="choose another with --port")
-    path.write_text(json.dumps({"token": token}), encoding="utf-8")
+    try:
+        while (health := _ask_health(root, token)) is None:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise _explain(tail.read_end(10_000), process.poll(), log)
+            time.sleep(0.1)
+        write_whole(path, json.dumps({"token": token, "root": root}).encode())
+    except BaseException:
+        end_processes(token, patience_s=ABANDON_S, reap=process.poll)
+        raise
     return health, log
 
 
-def stop_detached(kind: str, port: int) -> bool:
-    """Stop the server that was left running on a port; False if there is none."""
-    from mgl.serving.records import end_processes
+def stop_detached(kind: Kind, port: int) -> str:
+    """Stop the server that was left running on a port, and say what came of it.
 
-    path = _record(kind, port)
-    if not path.exists():
-        return False
-    end_processes(json.loads(path.read_text(encoding="utf-8"))["token"], patience_s=10)
-    path.unlink()
-    return True
+    ResourceError if its record cannot be read, EngineUnavailable if it answers all the same.
+    """
+    from mgl.serving.records import end_processes, find_processes
+
+    noun, path = _NOUNS[kind], _record(kind, port)
+    if (known := _read(path)) is None:
+        return f"no {noun} was detached on port {port}"
+    is_found = bool(find_processes(known["token"]))
+    end_processes(known["token"], patience_s=STOP_S)
+    if _ask_health(known["root"], known["token"]) is not None:
+        raise EngineUnavailable(
+            f"the {noun} on port {port} still answers, and its processes cannot be seen from here",
+            hint="stop it as the user, and in the container, that started it",
+        )
+    path.unlink(missing_ok=True)
+    if is_found:
+        return f"stopped the {noun} on port {port}"
+    return f"the {noun} that was detached on port {port} had ended already"
 
 
-def _record(kind: str, port: int) -> Path:
+def _record(kind: Kind, port: int) -> Path:
     from mgl.models import shipped
 
     return shipped.home() / kind / f"{port}.json"
 
 
-def _ask_health(port: int) -> Mapping[str, Any] | None:
-    """What the server on a port says of itself; None where none answers."""
+def _read(path: Path) -> dict[str, str] | None:
+    """A record of a server; None if there is none."""
+    try:
+        known = json.loads(path.read_bytes())
+        return {name: str(known[name]) for name in ("token", "root")}
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ResourceError(
+            f"{path} cannot be read ({type(error).__name__})",
+            hint="end the server that it is of, if there is one, and delete it",
+        ) from error
+
+
+def _ask_health(root: str, token: str) -> Mapping[str, Any] | None:
+    """What the server that was started with a token says of itself; None where none answers, or
+    another."""
     import httpx
 
+    from mgl.serving.records import compute_proof
+
+    challenge = secrets.token_hex(16)
     try:
-        answer = httpx.get(f"http://127.0.0.1:{port}/health", trust_env=False).json()
-        return answer if answer["status"] == "ok" else None
+        asked = httpx.get(f"{root}/health", params={"challenge": challenge}, trust_env=False)
+        answer: Mapping[str, Any] = asked.json()
+        proof = str(answer["proof"])
     except (httpx.HTTPError, ValueError, KeyError, TypeError):
         return None
+    return answer if secrets.compare_digest(proof, compute_proof(token, challenge)) else None
+
+
+def _explain(said: str, code: int | None, log: Path) -> MglError:
+    """The error that a server ended in, by what it said."""
+    errors, hints = (
+        [line.removeprefix(mark) for line in said.splitlines() if line.startswith(mark)]
+        for mark in ("error: ", "hint: ")
+    )
+    kind = EngineUnavailable if code is None else _FAILURES.get(code, EngineUnavailable)
+    return kind(
+        (errors or ["it did not start"])[-1],
+        hint=(hints or [f"see {log}; without --detach it runs in this terminal"])[-1],
+    )

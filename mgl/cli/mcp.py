@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import typer
 
-from mgl.cli.options import ModelChoice, choose_model, with_options
+from mgl.cli.options import ModelChoice, choose_model, with_options, write_choice
+from mgl.cli.output import say
 from mgl.cli.up import HOST, PORT
 from mgl.errors import ResourceError, install_hint
+
+PASSED_ON: Final = (
+    "MGL_ENGINE_IDLE",
+    "HF_HOME",
+    "HF_HUB_CACHE",
+    "HF_HUB_OFFLINE",
+    "XDG_CACHE_HOME",
+)
+"""What else decides which model is found: clients start servers without a shell's environment."""
 
 
 @with_options(choice=choose_model)
@@ -44,22 +55,29 @@ def mcp(
     from mgl.api.memories import Memories
     from mgl.api.relay import Relay
     from mgl.lab import Lab
+    from mgl.peers.faults import log_privately
 
+    log_privately()
     with Lab.open(choice, observer=Relay()) as lab:
         memories = Memories(lab)
         asyncio.run(make_mcp(lambda _: memories).run_stdio_async())
 
 
 def _configure(way: Literal["stdio", "http"], choice: ModelChoice, port: int) -> dict[str, Any]:
-    """One server as clients write it."""
-    from mgl.api.keys import OWNER, Keys
+    """One server as clients write it, with all that it needs to start from anywhere."""
+    from mgl.api.keys import KEY, OWNER, Keys
     from mgl.models import shipped
 
     home = shipped.home()
     if way == "http":
-        key = Keys.open(home).add(OWNER)
+        if write_choice(choice):
+            say("the options of the model are for `mgl up`: this only names its address")
+        key = Keys.open(home, os.environ.get(KEY)).add(OWNER)
         headers = {"Authorization": f"Bearer {key}"}
         return {"type": "http", "url": f"http://{HOST}:{port}/mcp", "headers": headers}
-    named = ["--model", choice.profile] if choice.profile else []
-    arguments = ["-m", "mgl", "mcp", *named]
-    return {"command": sys.executable, "args": arguments, "env": {"MGL_HOME": f"{home}"}}
+    arguments = ["-m", "mgl", "mcp", *write_choice(choice)]
+    environment = {"MGL_HOME": str(home.absolute())}
+    if choice.api_key:
+        environment["MGL_API_KEY"] = choice.api_key
+    environment |= {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    return {"command": sys.executable, "args": arguments, "env": environment}

@@ -116,7 +116,7 @@ def choose_model(
     ] = None,
     allow_hub: AllowHub = False,
 ) -> ModelChoice:
-    """Collect the options that choose a model; the server's key comes from MGL_API_KEY."""
+    """Collect the options that choose a model; its server's key comes from MGL_API_KEY."""
     from mgl.lab.model import ModelChoice as ModelChoice
 
     return ModelChoice(
@@ -131,6 +131,22 @@ def choose_model(
         embedder=embedder,
         reranker=reranker,
     )
+
+
+def write_choice(choice: ModelChoice) -> list[str]:
+    """Write a choice as the options that give it to ``choose_model``, from any folder."""
+    given = {
+        "--model": choice.profile,
+        "--engine": choice.engine,
+        "--base-url": choice.base_url,
+        "--weights": choice.weights and choice.weights.absolute(),
+        "--adapter": choice.adapter,
+        "--models": choice.models and choice.models.absolute(),
+        "--embedder": choice.embedder,
+        "--reranker": choice.reranker,
+    }
+    words = [f"{word}" for name, value in given.items() if value for word in (name, value)]
+    return [*words, "--allow-hub"] if choice.allow_hub else words
 
 
 def collect_options(

@@ -45,11 +45,15 @@ def one_line(text: str, width: int | None = None) -> str:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write a file as UTF-8; ResourceError if that is not possible."""
+    """Write a file as UTF-8; only its owner can read a new one. ResourceError if that fails."""
     from mgl.errors import ResourceError
+    from mgl.models.permissions import open_new_private
 
     try:
-        path.write_text(text, encoding="utf-8", errors="surrogatepass", newline="")
+        with open_new_private(
+            path, "w", encoding="utf-8", errors="surrogatepass", newline=""
+        ) as file:
+            file.write(text)
     except OSError as error:
         raise ResourceError(
             f"cannot write {path} ({error.strerror})", hint="name a file in a writable folder"

@@ -51,12 +51,13 @@ def proxy(
     program can be run again for nothing. Ctrl-C ends it.
     """
     if stop:
-        stopped = stop_detached("proxies", port)
-        what = f"stopped the proxy on port {port}"
-        typer.echo(what if stopped else f"no proxy was detached on port {port}")
+        typer.echo(stop_detached("proxies", port))
     elif detach:
-        health, log = start_detached("proxies", port)
-        typer.echo(f"{health['model']} is ready at http://127.0.0.1:{port}/v1")
+        from mgl.peers.listening import HOST, root_of
+
+        root = root_of(HOST, port)
+        health, log = start_detached("proxies", port, root)
+        typer.echo(f"{health['model']} is ready at {root}/v1")
         say(f"stop it with `mgl proxy --stop --port {port}`; its log is {log}")
     else:
         _serve(choice, port, key, reply_tokens, replay=replay)
@@ -68,8 +69,10 @@ def _serve(
     from mgl.cli.progress import open_observer
     from mgl.lab.workplace import DATABASE, Workplace
     from mgl.models import shipped
+    from mgl.peers.faults import log_privately
     from mgl.store import Store
 
+    log_privately()
     home = shipped.home()
     with open_observer() as observer, Store.open(home / DATABASE) as store:
         with Workplace(home, store, choice, observer) as place:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -53,28 +54,26 @@ def up(
 
     Clients of the OpenAI API choose the model mgl/gam and name a conversation (the header
     X-MGL-Conversation, metadata.conversation, or user): what is said is remembered, and replies
-    cite it. Every request brings the key: MGL_API_KEY, or one that is made and kept in MGL_HOME. It
+    cite it. Every request brings the key: MGL_UP_KEY, or one that is made and kept in MGL_HOME. It
     listens on 127.0.0.1; another host needs a key of your own. Ctrl-C ends it.
     """
-    from mgl.api.keys import Keys
+    from mgl.api.keys import KEY, Keys
     from mgl.api.server import check_host
     from mgl.models import shipped
-    from mgl.peers.listening import find_loop
+    from mgl.peers.listening import find_loop, root_of
 
     if stop:
-        stopped = stop_detached("up", port)
-        what = f"stopped the server on port {port}"
-        typer.echo(what if stopped else f"no server was detached on port {port}")
+        typer.echo(stop_detached("up", port))
         return
-    own = os.environ.get("MGL_API_KEY")
-    check_host(host, has_own_key=bool(own))
     home = shipped.home()
-    keys = Keys.open(home, own)
+    keys = Keys.open(home, os.environ.get(KEY))
+    check_host(host, has_own_key=keys.is_own)
     for name in tenant or ():
         keys.add(name)
     if detach:
-        _, log = start_detached("up", port)
-        _print_keys(f"http://{HOST}:{port}", keys, tenant or ())
+        root = root_of(host, port)
+        _, log = start_detached("up", port, root)
+        _print_keys(root, keys, tenant or ())
         say(f"stop it with `mgl up --stop --port {port}`; its log is {log}")
     else:
         with asyncio.Runner(loop_factory=find_loop()) as runner:
@@ -91,26 +90,33 @@ async def _serve(
     runs: Path,
     tenants: Sequence[str],
 ) -> None:
-    from mgl.api.keys import OWNER
+    from mgl.api.keys import KEY, OWNER
     from mgl.api.relay import Relay
     from mgl.api.server import Server
     from mgl.lab import Lab
+    from mgl.peers.faults import log_privately
+
+    log_privately()
 
     def open_lab(folder: Path) -> Lab:
         return Lab.open(choice, home=home, memories=folder, observer=Relay())
 
     async with Server(home, keys, open_lab, host=host, port=port, rate=rate, runs=runs) as server:
         served = await server.open_tenant(OWNER)
-        _print_keys(server.root, keys, tenants)
+        if sys.stdout.isatty():
+            _print_keys(server.root, keys, tenants)
+        else:  # a log, which is no place for keys
+            where = f"of {KEY}" if keys.is_own else f"in {keys.path}"
+            typer.echo(f"ready at {server.base_url} with the key {where}")
         say(f"models: {', '.join(served.chat.models)}; Ctrl-C ends it")
         await server.wait()
 
 
 def _print_keys(root: str, keys: Keys, tenants: Sequence[str]) -> None:
-    from mgl.api.keys import OWNER
+    from mgl.api.keys import KEY, OWNER
 
-    own = keys.add(OWNER)
-    typer.echo(f"ready at {root}/v1 with the key {own}")
-    typer.echo(f"look at the memories: {root}/inspect/#key={own}")
+    key = f"of {KEY}" if keys.is_own else keys.add(OWNER)
+    typer.echo(f"ready at {root}/v1 with the key {key}")
+    typer.echo(f"look at the memories, with the key: {root}/inspect/")
     for name in tenants:
         typer.echo(f"{name}: {keys.add(name)}")

@@ -31,6 +31,7 @@ from mgl.lab.model import ModelChoice
 from mgl.lab.workplace import Workplace
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.models import shipped
+from mgl.models.permissions import open_private
 from mgl.observer import SilentObserver
 from mgl.store import Store
 
@@ -136,7 +137,8 @@ class Worker:
         """Answer over the store whose bytes are given, if any."""
         path, shared = self._new_path(), self._new_path()
         if base is not None:
-            shared.write_bytes(base)
+            with open_private(shared, "wb") as file:
+                file.write(base)
             ask = replace(ask, base=shared)
 
         async def answer(place: Workplace) -> Record:

@@ -24,6 +24,7 @@ from mgl.evaluation.records import BuildRecord, Record, VerdictRecord
 from mgl.evaluation.runs.units import Ask, Build, Executor, OpenExecutor, Workplace, remove_store
 from mgl.lab.model import ModelChoice
 from mgl.llm.engines.recorded import ModelFacts
+from mgl.models.permissions import open_private
 from mgl.observer import Observer
 
 LOCAL: Final = "local"
@@ -269,5 +270,6 @@ def _write_store(path: Path, stored: bytes) -> None:
     """Put a store at its place, all at once."""
     remove_store(path)
     scratch = path.with_suffix(".come")
-    scratch.write_bytes(stored)
+    with open_private(scratch, "wb") as file:
+        file.write(stored)
     scratch.replace(path)

@@ -19,6 +19,7 @@ from mgl.errors import UsageError
 from mgl.evaluation.records import Record, Spent, replace_file
 from mgl.evaluation.runs.folder import RunFolder, tally
 from mgl.evaluation.runs.manifest import Manifest, Method
+from mgl.models.permissions import make_private_folder
 
 VERSION: Final = 2
 
@@ -30,7 +31,7 @@ def write_inspect_logs(run: Path, folder: Path) -> list[Path]:
     """
     manifest, answers = Manifest.read(run), RunFolder(run).log.answers
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
     except OSError as error:
         raise UsageError(
             f"cannot write {folder}: {error.strerror}", hint="name another folder"

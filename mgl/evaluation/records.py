@@ -23,6 +23,7 @@ from pydantic import TypeAdapter
 
 from mgl.benchmarks.base import Item
 from mgl.errors import InputError, UsageError
+from mgl.models.permissions import open_private
 
 LABELLED: Final = "labelled"
 """Stands for the method where the answer is one of the labelled set."""
@@ -229,7 +230,7 @@ class RunLog:
         """Append a row; UsageError if the file cannot be written."""
         line = encode_row(row)
         try:
-            with self.path.open("ab") as file:
+            with open_private(self.path, "ab") as file:
                 file.truncate(self._length)
                 file.write(line)
         except OSError as error:
@@ -333,10 +334,14 @@ def scratch_path(path: Path) -> Path:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a file atomically: the old or the new one exists at every moment. UsageError."""
+    """Write a file atomically, for its owner alone: the old or the new one exists at every moment.
+
+    UsageError.
+    """
     scratch = scratch_path(path)
     try:
-        scratch.write_bytes(data)
+        with open_private(scratch, "wb") as file:
+            file.write(data)
         scratch.replace(path)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error}", hint="name another place") from error

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import httpx
 
-from mgl.api.keys import OWNER, Keys
+from mgl.api.keys import KEY, OWNER, Keys
 from mgl.errors import EngineUnavailable, UsageError
 from mgl.models import shipped
 from mgl.peers.wire import NotServed
@@ -28,12 +28,12 @@ class Client:
     """Asks a server. Safe from several threads.
 
     ``base_url`` is what `mgl up` printed, with or without ``/v1``. Without ``api_key`` it is
-    MGL_API_KEY, else the key in MGL_HOME. Errors: EngineUnavailable where no server answers,
+    MGL_UP_KEY, else the key in MGL_HOME. Errors: EngineUnavailable where no server answers,
     NotServed for a memory that is not there, UsageError for what the server refuses.
     """
 
     def __init__(self, base_url: str | None = None, api_key: str | None = None) -> None:
-        key = api_key or os.environ.get("MGL_API_KEY") or Keys.open(shipped.home()).add(OWNER)
+        key = api_key or Keys.open(shipped.home(), os.environ.get(KEY)).add(OWNER)
         self._http = httpx.Client(
             base_url=(base_url or URL).rstrip("/").removesuffix("/v1"),
             headers={"Authorization": f"Bearer {key}"},

@@ -121,5 +121,4 @@ def _load(home: Path) -> dict[str, Capabilities]:
 
 def _save(home: Path, records: dict[str, Capabilities]) -> None:
     path = home / "servers" / "probed.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, _RECORDS.dump_json(records, indent=1))

@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mgl.errors import ResourceError, UsageError, describe_fault
-from mgl.models.files import compute_sha256, hold_lock
+from mgl.models.files import compute_sha256, hold_lock, write_whole
+from mgl.models.permissions import make_private_folder
 from mgl.models.shipped import data_dirs, require_space, suggest
 
 ADAPTERS: Final = "adapters"
@@ -164,13 +165,13 @@ def write_adapter(
     scratch = target.with_name(f".{name}.new")
     require_space(home, sum(path.stat().st_size for path in given))
     shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir(parents=True)
+    make_private_folder(scratch)
     for path in given:
         shutil.copyfile(path, scratch / path.name)
     hashes = {path.name: compute_sha256(path) for path in given}
     written = Manifest.model_validate({**manifest, "files": hashes})
-    (scratch / RECORD).write_text(record, encoding="utf-8")
-    (scratch / MANIFEST).write_text(written.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    write_whole(scratch / RECORD, record.encode())
+    write_whole(scratch / MANIFEST, f"{written.model_dump_json(indent=1)}\n".encode())
     shutil.rmtree(target, ignore_errors=True)
     scratch.replace(target)
     return Adapter(name, target, written)

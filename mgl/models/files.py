@@ -19,6 +19,7 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from mgl.errors import ResourceError
+from mgl.models.permissions import FILE, make_private_folder, open_private
 from mgl.models.profiles import Archive, Weights
 from mgl.models.shipped import require_space
 
@@ -33,8 +34,8 @@ def hold_lock(path: Path, on_wait: Callable[[], None] = lambda: None) -> Iterato
     ``on_wait`` is called each time the lock is found taken; what it raises ends the waiting. The
     file is removed at the end; that of a process that died stays, and the next one takes it.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(path)
+    make_private_folder(path.parent)
+    lock = FileLock(path, mode=FILE)
     timeout = 0.0
     while True:
         try:
@@ -83,9 +84,14 @@ def has_sha256(path: Path, sha256: str) -> bool:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that whoever reads it finds the old content or the new, never a part."""
+    """Write a file so that its owner, who alone can read it, finds the old content or the new.
+
+    Its folder is made if it is missing.
+    """
+    make_private_folder(path.parent)
     scratch = path.with_name(f"{path.name}.{os.getpid()}")
-    scratch.write_bytes(content)
+    with open_private(scratch, "wb") as file:
+        file.write(content)
     scratch.replace(path)
 
 
@@ -102,7 +108,6 @@ class VerifiedFiles:
     def remember(self, path: Path, sha256: str) -> None:
         """Record that this file, in its present state, has this hash."""
         records = {**self._load(), str(path.resolve()): _state(path, sha256)}
-        self._record.parent.mkdir(parents=True, exist_ok=True)
         write_whole(self._record, _RECORDS.dump_json(records, indent=1))
 
     def _load(self) -> dict[str, _Checked]:

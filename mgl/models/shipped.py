@@ -15,11 +15,28 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
 from mgl.errors import InputError, ResourceError, UsageError, describe_fault
+from mgl.models.permissions import can_others_use, make_private_folder, restrict_tree
 
 DataKind = Literal["models", "serving", "eval", "examples"]
+
+_PRIVATE: Final = (
+    "*.sqlite*",
+    "keys.json",
+    "jobs",
+    "tenants",
+    "locks",
+    "engines",
+    "up",
+    "proxies",
+    "servers/log",
+    "servers/run",
+    "adapters",
+    "training",
+)
+"""What of a home holds words or keys of its user; weights and environments are public."""
 
 
 class _Named(Protocol):
@@ -47,14 +64,17 @@ class Shipped(Generic[_P]):
 
 
 def home(override: Path | None = None) -> Path:
-    """The folder where mgl keeps weights and memories; created if missing.
+    """The folder where mgl keeps weights and memories; created if missing, for its owner alone.
 
-    ``override`` comes before ``MGL_HOME``, and that before the platform's user data folder.
-    Raises ResourceError if it cannot be created or written to.
+    ``override`` comes before ``MGL_HOME``, and that before the platform's user data folder. A home
+    that other users could read is restricted, with a warning. Raises ResourceError if it cannot be
+    created or written to.
     """
     folder = _home_path(override)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
+        if can_others_use(folder):
+            restrict_tree(folder, _PRIVATE)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:

@@ -1,7 +1,8 @@
 """An HTTP server of ours: its socket, its start and its end in the running loop, and who may ask.
 
 A web page cannot use it: requests under another host's name, or from another origin, are refused,
-and no header lets a browser read an answer.
+and no header lets a browser read an answer. Each answer has an id (``x-request-id``), under which
+the log has what went wrong.
 """
 
 from __future__ import annotations
@@ -16,13 +17,18 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from urllib.parse import urlsplit
 
-from mgl.errors import ResourceError, UsageError, install_hint
-from mgl.peers.wire import AccessDenied, encode_event
+from mgl.errors import MglError, ResourceError, UsageError, install_hint
+from mgl.peers.connections import make_protocol
+from mgl.peers.faults import log_fault, new_identity, write_fault
+from mgl.peers.wire import AccessDenied, OverLimit, encode_event, write_error
+from mgl.serving.records import prove_start
 
 if TYPE_CHECKING:
     import uvicorn
     from starlette.applications import Starlette
+    from starlette.requests import Request
     from starlette.responses import StreamingResponse
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 HOST: Final = "127.0.0.1"
 OWN_NAMES: Final = frozenset({HOST, "localhost", "::1"})
@@ -30,7 +36,13 @@ KEEP_ALIVE_S: Final = 75
 """Longer than clients keep a connection: httpx 5 s, aiohttp 15 s. Closed by the server, it may be
 while the client sends its next request, which then fails."""
 
+MOST_CONNECTIONS: Final = 512
+MOST_BYTES: Final = 32 * 1024 * 1024
+BODY_S: Final = 60.0
+"""Seconds in which a body has to come."""
+
 MOST_WAITING: Final = 1000
+_IDENTITY: Final = "mgl.request"
 _EVERYWHERE: Final = frozenset({"0.0.0.0", "::"})
 
 EventT = TypeVar("EventT")
@@ -41,7 +53,7 @@ class Listener(ABC):
     """Listens from ``async with`` to its end; a subclass makes the app that answers.
 
     Port 0 takes any that is free (``base_url`` says which); with ``keep_port`` it is kept for the
-    next ``async with``, until ``close``. ``most`` is how many connections there may be at once.
+    next ``async with``, until ``close``. ``most`` is how many requests there may be at once.
     """
 
     def __init__(
@@ -50,7 +62,7 @@ class Listener(ABC):
         host: str = HOST,
         port: int = 0,
         keep_port: bool = False,
-        most: int | None = None,
+        most: int = MOST_CONNECTIONS,
     ) -> None:
         self.host = host
         self._port = port
@@ -65,9 +77,7 @@ class Listener(ABC):
 
     @property
     def root(self) -> str:
-        name = HOST if self.host in _EVERYWHERE else self.host
-        name = f"[{name}]" if ":" in name else name
-        return f"http://{name}:{self._port}"
+        return root_of(self.host, self._port)
 
     @property
     def base_url(self) -> str:
@@ -79,20 +89,22 @@ class Listener(ABC):
             import uvicorn
 
             app = self._make_app()
+            app.add_middleware(_Outermost, listener=self)
+            protocol = make_protocol(self._most)
         except ImportError as error:
             raise ResourceError(
                 f"the server needs {error.name}", hint=install_hint("server")
             ) from error
-        if self._held is None:
-            self._held = self._bind()
+        self.take_port()
+        assert self._held is not None
         self._port = self._held.getsockname()[1]
         config = uvicorn.Config(
             app,
+            http=protocol,
             log_config=None,
             access_log=False,
             lifespan="off",
             ws="none",
-            limit_concurrency=self._most,
             server_header=False,
             timeout_graceful_shutdown=1,
             timeout_keep_alive=KEEP_ALIVE_S,
@@ -114,11 +126,21 @@ class Listener(ABC):
         if not self._keep_port:
             self.close()
 
+    def take_port(self) -> None:
+        """Take the port, where clients wait until ``async with``; UsageError if it is taken."""
+        if self._held is None:
+            self._held = self._bind()
+
     def close(self) -> None:
         """Give the port back."""
         if self._held is not None:
             self._held.close()
             self._held = None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are more connections than there may be, and all of them are at work."""
+        return self._server is not None and len(self._server.server_state.connections) > self._most
 
     async def wait(self) -> None:
         """Serve until the server ends."""
@@ -149,6 +171,7 @@ class Listener(ABC):
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             taken.bind((self.host, self._port))
+            taken.listen()  # two may bind before one listens
         except OSError as error:
             taken.close()
             raise UsageError(
@@ -156,6 +179,18 @@ class Listener(ABC):
                 hint="choose another with --port",
             ) from error
         return taken
+
+
+def root_of(host: str, port: int) -> str:
+    """The URL of a server from this machine."""
+    name = HOST if host in _EVERYWHERE else host
+    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+
+
+def write_health(challenge: str | None, **more: str) -> dict[str, str]:
+    """What ``/health`` says, and to whoever challenges it, the proof of its start."""
+    proof = prove_start(challenge) if challenge else None
+    return {"status": "ok", **more, **({"proof": proof} if proof else {})}
 
 
 def find_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -168,8 +203,9 @@ def find_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def read_key(headers: Mapping[str, str]) -> str:
-    """The key that a request brings; "" where it brings none."""
-    return headers.get("authorization", "").removeprefix("Bearer ")
+    """The key that a request brings as a bearer; "" where it brings none."""
+    scheme, _, key = headers.get("authorization", "").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else ""
 
 
 def check_key(given: str, key: str) -> bool:
@@ -200,6 +236,7 @@ async def follow(
         loop.call_soon_threadsafe(put, event)
 
     task = asyncio.create_task(work(tell))
+    task.add_done_callback(_look_at)
     # Behind what was told, which other threads put into the loop before.
     task.add_done_callback(lambda _: loop.call_soon(told.put_nowait, None))
     try:
@@ -208,8 +245,40 @@ async def follow(
         task.cancel()
 
 
-async def stream_events(events: AsyncGenerator[Mapping[str, Any]]) -> StreamingResponse:
-    """Send events as they come. What fails before the first is raised, so that it has a status."""
+def _look_at(task: asyncio.Task[Any]) -> None:
+    """Else asyncio logs the error of one that nobody waits for any more, with what it says."""
+    if not task.cancelled():
+        task.exception()
+
+
+async def read_limited(
+    request: Request, *, most: int = MOST_BYTES, within: float = BODY_S
+) -> bytes:
+    """Read a body of at most ``most`` bytes in ``within`` seconds; OverLimit otherwise."""
+    large = OverLimit(
+        413, f"the body has more than {most:,} bytes", hint="send it in parts, or from a terminal"
+    )
+    if int(request.headers.get("content-length") or 0) > most:
+        raise large
+    body = bytearray()
+    try:
+        async with asyncio.timeout(within):
+            async for part in request.stream():
+                body += part
+                if len(body) > most:
+                    raise large
+    except TimeoutError as error:
+        raise OverLimit(
+            408, f"the body did not come within {within:g} seconds", hint="send it at once"
+        ) from error
+    return bytes(body)
+
+
+async def stream_events(
+    events: AsyncGenerator[Mapping[str, Any]], request: Request
+) -> StreamingResponse:
+    """Send events as they come. What fails before the first is raised, so that it has a status; a
+    fault after it is the last event."""
     from starlette.responses import StreamingResponse
 
     first = await anext(events)
@@ -217,11 +286,64 @@ async def stream_events(events: AsyncGenerator[Mapping[str, Any]]) -> StreamingR
     async def send() -> AsyncIterator[bytes]:
         async with aclosing(events):
             yield encode_event(first)
-            async for event in events:
-                yield encode_event(event)
+            try:
+                async for event in events:
+                    yield encode_event(event)
+            except Exception as error:
+                log_fault(error, identity_of(request))
+                yield encode_event(write_fault(identity_of(request))[1])
             yield encode_event(None)
 
     return StreamingResponse(send(), media_type="text/event-stream")
+
+
+def identity_of(request: Request) -> str:
+    """The id that a request was given, which its answer and the log have."""
+    identity: str = request.scope[_IDENTITY]
+    return identity
+
+
+class _Outermost:
+    """Gives each request its id, and answers what was raised: errors, and faults by their id."""
+
+    def __init__(self, app: ASGIApp, listener: Listener) -> None:
+        self._app = app
+        self._listener = listener
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        from starlette.requests import ClientDisconnect
+        from starlette.responses import JSONResponse
+
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        identity = scope[_IDENTITY] = new_identity()
+        has_begun = False
+
+        async def pass_on(message: Message) -> None:
+            nonlocal has_begun
+            if message["type"] == "http.response.start":
+                has_begun = True
+                named = (b"x-request-id", identity.encode())
+                message = {**message, "headers": [*message.get("headers", ()), named]}
+            await send(message)
+
+        headers = {}
+        try:
+            if self._listener.is_full:
+                headers = {"connection": "close", "retry-after": "1"}
+                raise OverLimit(503, "too many requests are at work here", hint="try again later")
+            await self._app(scope, receive, pass_on)
+            return
+        except ClientDisconnect:
+            return  # in the middle of its body
+        except MglError as error:
+            status, body = write_error(error)
+        except Exception as error:
+            log_fault(error, identity)
+            status, body = write_fault(identity)
+        if not has_begun:  # else uvicorn closes the connection
+            await JSONResponse(body, status, headers)(scope, receive, pass_on)
 
 
 def _host_of(url: str) -> str | None:

@@ -24,7 +24,14 @@ from mgl.errors import MglError
 from mgl.llm.base import LLM, Reply
 from mgl.llm.progress import Listener as Hearing
 from mgl.peers.completing import REPLY_TOKENS, Completer, Said, stream_reply
-from mgl.peers.listening import Listener, check_key, read_key, stream_events
+from mgl.peers.listening import (
+    Listener,
+    check_key,
+    read_key,
+    read_limited,
+    stream_events,
+    write_health,
+)
 from mgl.peers.wire import (
     AccessDenied,
     ChatRequest,
@@ -147,8 +154,8 @@ class Proxy(Listener):
     async def _health(self, request: Request) -> Response:
         from starlette.responses import JSONResponse
 
-        del request
-        return JSONResponse({"status": "ok", "model": self.model})
+        challenge = request.query_params.get("challenge")
+        return JSONResponse(write_health(challenge, model=self.model))
 
     async def _models(self, request: Request) -> Response:
         from starlette.responses import JSONResponse
@@ -173,7 +180,7 @@ class Proxy(Listener):
     async def _chat(self, request: Request) -> Response:
         from starlette.responses import JSONResponse
 
-        chat: ChatRequest = read_body(ChatRequest, await request.body())
+        chat: ChatRequest = read_body(ChatRequest, await read_limited(request))
         self._require(chat.model, self.model, self._llm.model_id)
 
         async def work(hear: Hearing | None = None) -> Said:
@@ -184,12 +191,12 @@ class Proxy(Listener):
             reply, _ = await work()
             return JSONResponse(write_completion(reply, self.model))
         events = stream_reply(work, self.model, with_usage=chat.with_usage, failures=self.failures)
-        return await stream_events(events)
+        return await stream_events(events, request)
 
     async def _embed(self, request: Request) -> Response:
         from starlette.responses import JSONResponse
 
-        read: EmbeddingRequest = read_body(EmbeddingRequest, await request.body())
+        read: EmbeddingRequest = read_body(EmbeddingRequest, await read_limited(request))
         embedder, name = self._embedder, self.embedder_name
         if embedder is None or name is None:
             raise NotServed("there is no embedder here", hint="start with --embedder NAME")

@@ -10,15 +10,15 @@ the log's last error line does.
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import IO, Final
 
+from mgl.models.permissions import make_private_folder, open_private
 from mgl.prompt import one_line
 
 _LINE_END: Final = re.compile(rb"[\r\n]+")  # progress bars end a line with a carriage return
@@ -26,13 +26,12 @@ _MOST_BYTES: Final = 50_000_000  # a larger log is rotated before the server sta
 
 
 @contextmanager
-def open_log(path: Path) -> Iterator[BinaryIO]:
+def open_log(path: Path) -> Iterator[IO[bytes]]:
     """Open a log to append to, readable only by its owner; a large one becomes ``<name>.old``."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private_folder(path.parent)
     if path.exists() and path.stat().st_size > _MOST_BYTES:
         path.replace(path.with_suffix(".old"))
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    with os.fdopen(descriptor, "ab") as file:
+    with open_private(path, "ab") as file:
         yield file
 
 

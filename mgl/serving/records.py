@@ -8,12 +8,14 @@ Only the lock shows whether a server is supervised: process numbers are reused a
 
 A server's processes are found by a token in their environment (``MGL_SERVER``), which children
 inherit. Only processes that carry it are ever signalled, whoever started them and whatever their
-numbers are. On Linux a process that changes its title hides its environment from others unless
-``SPT_NOENV`` is set there. Other users' processes cannot be inspected; none is ours.
+numbers are, and only a server of theirs is taken for the one that was started. On Linux a process
+that changes its title hides its environment from others unless ``SPT_NOENV`` is set there. Other
+users' processes cannot be inspected; none is ours.
 """
 
 from __future__ import annotations
 
+import hmac
 import os
 import signal
 import time
@@ -25,6 +27,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import urlsplit
 
 from mgl.errors import EngineUnavailable, ResourceError
+from mgl.models.files import write_whole
+from mgl.models.permissions import FILE, make_private_folder
 from mgl.models.profiles import Task
 
 if TYPE_CHECKING:
@@ -189,13 +193,7 @@ def read_record(home: Path, port: int) -> ServerRecord | None:
 
 def write_record(home: Path, record: ServerRecord) -> None:
     """Write a record atomically, readable only by its owner."""
-    path = _path(home, record.port)
-    part = path.with_suffix(".part")
-    part.unlink(missing_ok=True)
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(_adapter().dump_json(record, indent=2))
-    part.replace(path)
+    write_whole(_path(home, record.port), _adapter().dump_json(record, indent=2))
 
 
 def remove_record(home: Path, port: int) -> None:
@@ -210,8 +208,8 @@ def lock_port(home: Path, port: int, wait_s: float = _LOCK_S) -> Iterator[bool]:
     from mgl.models.files import release_lock
 
     path = _path(home, port).with_suffix(".lock")
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    lock = FileLock(path, mode=0o600)
+    make_private_folder(path.parent)
+    lock = FileLock(path, mode=FILE)
     try:
         lock.acquire(timeout=wait_s, poll_interval=0.02)
     except Timeout:
@@ -253,6 +251,17 @@ def token_environment(token: str) -> Mapping[str, str]:
     return {_TOKEN: token, "SPT_NOENV": "1"}
 
 
+def prove_start(challenge: str) -> str | None:
+    """Prove that this process was started with its token; None if it was started without one."""
+    token = os.environ.get(_TOKEN)
+    return compute_proof(token, challenge) if token else None
+
+
+def compute_proof(token: str, challenge: str) -> str:
+    """What only a process that has the token can answer to a challenge; it tells nothing of it."""
+    return hmac.new(token.encode(), challenge.encode(), "sha256").hexdigest()
+
+
 def find_processes(token: str) -> list[psutil.Process]:
     """Find the living processes that carry a token, parents before their children."""
     import psutil
@@ -263,6 +272,18 @@ def find_processes(token: str) -> list[psutil.Process]:
             if process.pid != os.getpid() and process.environ().get(_TOKEN) == token:
                 found.append(process)
     return found
+
+
+def holds_port(token: str, port: int) -> bool:
+    """Whether a process that carries a token listens on a port, and so nobody else does."""
+    import psutil
+
+    for process in find_processes(token):
+        with suppress(psutil.Error):
+            for each in process.net_connections("tcp"):
+                if each.status == psutil.CONN_LISTEN and each.laddr.port == port:
+                    return True
+    return False
 
 
 def end_processes(

@@ -34,6 +34,7 @@ import httpx
 
 from mgl.errors import EngineUnavailable, UsageError
 from mgl.llm.capabilities import forget_capabilities
+from mgl.models.files import write_whole
 from mgl.serving.logs import (
     Failure,
     LogTail,
@@ -46,6 +47,7 @@ from mgl.serving.plan import LaunchPlan
 from mgl.serving.records import (
     ServerRecord,
     end_processes,
+    holds_port,
     list_running,
     lock_port,
     read_record,
@@ -260,6 +262,8 @@ def is_ready(record: ServerRecord) -> bool:
     headers = {"Authorization": f"Bearer {record.api_key}"}
     try:
         with httpx.Client(headers=headers, timeout=_READY_S, trust_env=False, verify=False) as http:
+            if not holds_port(record.token, record.port):
+                return False  # or the key would be sent to another
             health = http.get(httpx.URL(record.base_url).join("/health"))
             if health.status_code != httpx.codes.OK:
                 return False
@@ -276,7 +280,7 @@ def request_stop(home: Path, record: ServerRecord, *, patience_s: float = 45.0) 
     killed. Raises EngineUnavailable if its supervisor lives and does not answer.
     """
     path = stop_file(home, record.port)
-    path.write_text(record.token, encoding="utf-8")
+    write_whole(path, record.token.encode())
     deadline = time.monotonic() + patience_s
     while any(one.token == record.token for one in list_running(home)):
         if time.monotonic() > deadline:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Self
 
 from mgl.errors import MglError, ResourceError, StoreError
+from mgl.models.permissions import create_private, make_private_folder, restrict
 from mgl.store.schema import create_tables, transaction
 
 _BUSY_TIMEOUT_S = 10.0
@@ -44,7 +45,7 @@ class DatabaseFile:
         StoreError (damaged, locked, written by a newer mgl) or ResourceError (not writable).
         """
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_private_folder(path.parent)
         except OSError as error:
             raise ResourceError(
                 f"cannot create the folder {path.parent} ({error.strerror})",
@@ -133,7 +134,13 @@ def read_secret(path: Path) -> bytes:
 
 
 def _connect(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
-    """A connection in autocommit mode, usable from any thread (the caller locks)."""
+    """A connection in autocommit mode, usable from any thread (the caller locks).
+
+    SQLite gives the files beside the database the database's own permissions.
+    """
+    with suppress(OSError):  # SQLite says what is wrong
+        create_private(path)
+    restrict(*(path.with_name(f"{path.name}-{part}") for part in ("wal", "shm", "journal")))
     connection = sqlite3.connect(
         path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False
     )

@@ -23,6 +23,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from mgl.errors import InputError, describe_fault
 from mgl.llm.calls import content_hash
+from mgl.models.permissions import open_new_private
 
 DEVELOPMENT: Final = 10
 """One source of so many is kept for development."""
@@ -134,9 +135,10 @@ def hash_rows(rows: Sequence[Row], settings: Mapping[str, Any]) -> str:
 
 
 def write_rows(rows: Iterable[Row], path: Path) -> None:
-    """Write rows as JSON lines; what was there is replaced."""
+    """Write rows as JSON lines in place of what was there; only its owner can read a new file."""
     lines = (json.dumps(asdict(row), ensure_ascii=False) for row in rows)
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", errors="replace")
+    with open_new_private(path, "w", encoding="utf-8", errors="replace") as file:
+        file.writelines(f"{line}\n" for line in lines)
 
 
 def read_rows(path: Path, kind: type[RowT]) -> list[RowT]:

@@ -18,7 +18,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from mgl.errors import ResourceError, describe_fault
 from mgl.models.adapters import Adapter, AdapterKind, hash_question, write_adapter
-from mgl.models.files import compute_sha256
+from mgl.models.files import compute_sha256, write_whole
+from mgl.models.permissions import make_private_folder
 from mgl.training.data import WRITTEN, Pair, Row
 from mgl.training.fitting import Epoch, Fitted, Settings
 
@@ -83,7 +84,7 @@ def keep_training(
     ``train`` and ``write_adapter``.
     """
     work = home / WORK / name
-    work.mkdir(parents=True, exist_ok=True)
+    make_private_folder(work)
     trained = train(work)
     labelled = [row for row in rows if row.corpus != WRITTEN]
     asked = {row.question for row in labelled if isinstance(row, Pair)}
@@ -101,7 +102,7 @@ def keep_training(
     fitted = trained.fitted
     examples = [" ".join(example.split()) for example in trained.examples]
     course = Course(fitted.epochs, None if fitted.best < 0 else fitted.best, examples)
-    (work / COURSE).write_text(json.dumps(asdict(course)), encoding="utf-8")
+    write_whole(work / COURSE, json.dumps(asdict(course)).encode())
     page = _describe(name, manifest, course, fitted.seconds)
     adapter = write_adapter(name, home, manifest, [*trained.files, work / COURSE], page)
     shutil.rmtree(work)

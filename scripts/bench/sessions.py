@@ -199,7 +199,7 @@ def open_page(url: str, name: str) -> Say:
     folder = Path(closing.enter_context(tempfile.TemporaryDirectory()))
     tab = closing.enter_context(open_tab(chromium, folder))
     is_open = "location.pathname.endsWith('memory') && document.documentElement.dataset.ready"
-    tab.show(f"{url}/inspect/#key={KEY}")
+    tab.unlock(url, KEY)
     tab.run(f"""
         document.querySelector("#begin").value = {name!r};
         document.querySelector(".begin").requestSubmit();
@@ -274,7 +274,7 @@ def serve(home: Path, model: str) -> Iterator[str]:
     url = f"http://127.0.0.1:{port}"
     process = subprocess.Popen(
         [sys.executable, "-m", "mgl", "up", "--port", f"{port}", "--model", model],
-        env={**os.environ, "MGL_HOME": str(home), "MGL_API_KEY": KEY},
+        env={**os.environ, "MGL_HOME": str(home), "MGL_UP_KEY": KEY},
         stdout=subprocess.DEVNULL,
     )
     try:

@@ -83,6 +83,20 @@ class Tab:
         self.call("Page.navigate", url=address)
         self.wait(_READY)
 
+    def type_key(self, key: str) -> None:
+        """Type the key that the inspector asks for, which this tab then keeps."""
+        self.wait("!!document.querySelector('#key')")
+        self.run(f"""
+            document.querySelector("#key").value = {json.dumps(key)};
+            document.querySelector("dialog form").requestSubmit();
+        """)
+
+    def unlock(self, root: str, key: str) -> None:
+        """Open the inspector of a server with its key."""
+        self.call("Page.navigate", url=f"{root}/inspect/")
+        self.type_key(key)
+        self.wait(_READY)
+
     def run(self, script: str) -> Any:
         """The value of an expression, awaited."""
         said = self.call(

@@ -6,18 +6,25 @@ import asyncio
 import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from mgl.api.keys import OWNER, Keys, tenant_folder
-from mgl.api.limits import Bucket, read_limited
+from mgl.api.limits import Bucket
+from mgl.api.memories import Memories
 from mgl.api.server import check_host
 from mgl.errors import ResourceError, UsageError
+from mgl.lab.talk import Talk
+from mgl.models import shipped
+from mgl.peers.listening import read_limited
 from mgl.peers.wire import OverLimit
-from tests.api.conftest import Serve, Served
+from tests.api.conftest import MEMORY, Serve, Served, open_server
+from tests.privileges import no_umask, shared_paths
 
 MODELS = "/v1/models"
+HELLO = {"role": "user", "content": "Hello"}
 
 
 async def get(served: Served, path: str = MODELS, **headers: str) -> httpx.Response:
@@ -30,8 +37,16 @@ async def test_it_listens_on_this_machine_and_wants_its_key(serve: Serve) -> Non
     async with serve() as served:
         assert served.root.startswith("http://127.0.0.1:")
         assert (await get(served)).status_code == 200
-        for wrong in ("", "Bearer", "Bearer wrong", f"Bearer {served.key}x", served.key[:-1]):
+        for right in (f"bearer {served.key}", f"BEARER {served.key}", f"Bearer  {served.key}"):
+            assert (await get(served, Authorization=right)).status_code == 200
+        for wrong in (
+            *("", "Bearer", "Bearer wrong", f"Bearer {served.key}x", served.key[:-1]),
+            *(served.key, f"Basic {served.key}", f"Bearer: {served.key}", f"Bearer{served.key}"),
+        ):
             assert (await get(served, Authorization=wrong)).status_code == 401
+        for name in ("key", "api_key", "access_token", "token", "authorization"):
+            path = f"{MODELS}?{name}={served.key}"
+            assert (await get(served, path, Authorization="")).status_code == 401
         assert (await get(served, "/health", Authorization="")).json() == {"status": "ok"}
 
 
@@ -160,6 +175,9 @@ def test_a_key_is_made_once_and_only_its_owner_reads_it(tmp_path: Path) -> None:
     assert "mine" not in path.read_text()
     with pytest.raises(UsageError, match="is a tenant's"):
         Keys.open(tmp_path, ann)
+    for unsendable in ("schlüssel", "two words", "line\nend"):
+        with pytest.raises(UsageError, match="cannot be sent"):
+            Keys.open(tmp_path, unsendable)
     path.write_text("[1]")
     with pytest.raises(ResourceError, match="cannot be read"):
         Keys.open(tmp_path)
@@ -172,3 +190,74 @@ def test_a_tenant_is_no_path(tmp_path: Path, name: str) -> None:
             tenant_folder(tmp_path, name)
     else:
         assert tenant_folder(tmp_path, name) == tmp_path
+
+
+SECRET = "my horse is called Star"
+
+
+def fail(*_: Any, **__: Any) -> Any:
+    raise KeyError(SECRET)
+
+
+async def test_a_fault_has_an_id_that_the_log_has_and_tells_no_words_or_keys(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serve() as served:
+        key = {"Authorization": f"Bearer {served.key}"}
+        async with httpx.AsyncClient(base_url=served.root, headers=key, timeout=60) as http:
+            said = {"turns": [{"text": SECRET}]}
+            await http.post("/api/conversations/diary/turns", json=said)
+            monkeypatch.setattr(Memories, "list_all", fail)
+            monkeypatch.setattr(Talk, "respond", fail)
+            monkeypatch.setattr(Talk, "aanswer", fail)
+            asked = {"model": MEMORY, "user": "diary", "messages": [HELLO]}
+            events = {"accept": "text/event-stream"}
+            question = {"question": SECRET}
+            answers = [
+                await http.get("/api/memories"),
+                await http.post("/v1/chat/completions", json=asked),
+                await http.post("/v1/chat/completions", json={**asked, "stream": True}),
+                await http.post("/api/memories/diary/ask", json=question),
+                await http.post("/api/memories/diary/ask", json=question, headers=events),
+            ]
+            monkeypatch.setattr(served, "open_tenant", fail)
+            answers.append(await http.get("/v1/models"))
+            fine = await http.get("/health")
+    assert [answer.status_code for answer in answers] == [500] * 6
+    for answer in answers:
+        error = answer.json()["error"]
+        assert (error["code"], error["type"]) == ("internal_error", "server_error")
+        assert error["request_id"] == answer.headers["x-request-id"]
+        assert error["request_id"] in caplog.text
+        assert SECRET not in answer.text
+    assert len({answer.headers["x-request-id"] for answer in (*answers, fine)}) == 7
+    assert SECRET not in caplog.text
+    assert served.key not in caplog.text
+
+
+async def test_what_is_refused_has_an_id_as_well(serve: Serve) -> None:
+    async with serve() as served:
+        for answer in (await get(served, Authorization=""), await get(served, "/none")):
+            assert answer.headers["x-request-id"].startswith("req_")
+
+
+async def test_nothing_that_a_server_keeps_is_other_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "made" / "home"
+    monkeypatch.setenv("MGL_HOME", str(home))
+    with no_umask():
+        shipped.home()
+        async with open_server(home, tenants=["ann"]) as served:
+            for key in (served.key, Keys.open(home).add("ann")):
+                given = {"Authorization": f"Bearer {key}"}
+                async with httpx.AsyncClient(base_url=served.root, headers=given) as http:
+                    said = {"turns": [{"text": "My horse is called Star"}]}
+                    await http.post("/api/conversations/diary/turns", json=said)
+                    asked = {"model": MEMORY, "user": "diary", "messages": [HELLO]}
+                    await http.post("/v1/chat/completions", json=asked)
+                    await http.post("/api/documents?name=a.txt", content=b"P1 met P2.")
+            kept = {path.name for path in home.rglob("*")}
+            assert shared_paths(tmp_path / "made") == []
+    assert {"keys.json", "mgl.sqlite", "mgl.sqlite-wal", "jobs", "tenants"} <= kept
+    assert shared_paths(tmp_path / "made") == []

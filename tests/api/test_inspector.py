@@ -113,10 +113,11 @@ def _read(tab: Tab, root: str, key: str) -> None:
 
 
 def _enter(tab: Tab, root: str, key: str) -> None:
-    """By a wrong key, then by the right one in the link, which does not stay there."""
-    tab.call("Page.navigate", url=f"{root}/inspect/#key=wrong")
+    """By a link with the key, which is not read, by a wrong key, and by the right one."""
+    tab.call("Page.navigate", url=f"{root}/inspect/#key={key}")
+    tab.type_key("wrong")
     assert "key is not right" in tab.wait("document.querySelector('.wrong')?.textContent")
-    tab.show(f"{root}/inspect/#key={key}")
+    tab.unlock(root, key)
     assert tab.wait("document.querySelector('tbody a')?.textContent") == "diary"
     assert key not in tab.run("location.href")
     assert "4 turns" in tab.run("document.querySelector('tbody').textContent")
@@ -180,19 +181,19 @@ async def test_a_reader_merges_entities_and_forgets_the_turn_that_one_stands_on(
 ) -> None:
     async with serve() as served:
         await tell(served, memory="mnemis")
-        address = f"{served.root}/inspect/memory?id=diary#key={served.key}"
-        await asyncio.to_thread(_forget, tab, address)
+        await asyncio.to_thread(_forget, tab, served.root, served.key)
         async with client(served) as http:
             page = (await http.get("/api/memories/diary/page")).text
         assert HORSE not in page
         assert "I painted" in page
 
 
-def _forget(tab: Tab, address: str) -> None:
+def _forget(tab: Tab, root: str, key: str) -> None:
     first = (
         f"[...document.querySelectorAll('#text mark')].find((e) => {HORSE!r}.includes(e.innerText))"
     )
-    tab.show(address)
+    tab.unlock(root, key)
+    tab.show(f"{root}/inspect/memory?id=diary")
     tab.run(f"{first}.click()")
     tools = "document.querySelector('.by-hand').textContent"
     assert tab.run(tools) == "Merge…Forget this turn…"

@@ -24,7 +24,7 @@ def start(home: Path, port: int) -> subprocess.Popen[bytes]:
     words = ["-m", "mgl", "up", "--port", f"{port}", "--model", "smollm2-135m", "--rate", "0"]
     process = subprocess.Popen(
         [sys.executable, *words],
-        env={**os.environ, "MGL_HOME": str(home), "MGL_API_KEY": KEY},
+        env={**os.environ, "MGL_HOME": str(home), "MGL_UP_KEY": KEY},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,

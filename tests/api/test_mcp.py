@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 import threading
 from collections.abc import AsyncIterator
@@ -14,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
+from mgl.api.memories import Memories
 from mgl.llm.base import Completion, Request
 from mgl.types import Document
 from tests.api.conftest import Serve, Served
@@ -108,6 +110,27 @@ async def test_a_client_hears_that_a_slow_answer_is_still_being_made(
         done = await client.call_tool("ask_document", asked, progress_callback=hear)
         assert not done.is_error
         assert heard.is_set()
+
+
+async def test_a_fault_is_told_by_its_id_and_without_its_words(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise KeyError(HORSE)
+
+    for name in ("list_all", "nodes"):
+        monkeypatch.setattr(Memories, name, fail)
+    async with serve() as served, connect(served) as client:
+        done = await client.call_tool("list_memories", {})
+        with pytest.raises(Exception, match="internal_error") as caught:
+            await client.read_resource("mgl://memories/diary/nodes")
+    assert done.is_error
+    for said in (str(done.content), str(caught.value)):
+        (identity,) = re.findall(r"req_[0-9a-f]{24}", said)
+        assert "internal_error" in said
+        assert identity in caplog.text
+        assert HORSE not in said
+    assert HORSE not in caplog.text
 
 
 async def test_what_is_not_there_is_told_to_the_model(serve: Serve) -> None:

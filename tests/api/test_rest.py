@@ -157,7 +157,7 @@ async def test_an_unfinished_job_goes_on_after_a_restart(
     ("fault", "said"),
     [
         (EngineRejected("no such model", hint="choose another"), "no such model (choose another)"),
-        (ZeroDivisionError("by zero"), "unexpected ZeroDivisionError: by zero"),
+        (ZeroDivisionError("by zero"), "unexpected error; the server's log has it"),
     ],
 )
 async def test_a_job_that_failed_says_why(
@@ -170,7 +170,8 @@ async def test_a_job_that_failed_says_why(
     async with serve() as served, client(served) as http:
         given = await http.post("/api/documents", params={"name": "b.txt"}, content=b"P1 met P2.")
         done = await finish(http, given.json()["id"])
-        assert (done["state"], done["error"]) == ("failed", said)
+        assert (done["state"], done["error"][: len(said)]) == ("failed", said)
+        assert "by zero" not in done["error"]
     async with serve() as served, client(served) as http:
         assert (await finish(http, done["id"]))["state"] == "failed"
 

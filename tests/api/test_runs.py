@@ -142,12 +142,12 @@ async def test_a_reader_goes_through_them_by_keyboard(
     """From the memories to a question's answers and to a training; axe finds nothing on the way."""
     train(mgl_home)
     async with serve(runs=runs) as served:
-        address = f"{served.root}/inspect/#key={served.key}"
-        await asyncio.to_thread(_read, tab, address, axe, dark)
+        await asyncio.to_thread(_read, tab, served.root, served.key, axe, dark)
 
 
-def _read(tab: Tab, address: str, axe: str, dark: bool) -> None:
-    tab.show(address, size=(390, 844) if dark else (1440, 900), dark=dark)
+def _read(tab: Tab, root: str, key: str, axe: str, dark: bool) -> None:
+    tab.unlock(root, key)
+    tab.show(f"{root}/inspect/", size=(390, 844) if dark else (1440, 900), dark=dark)
     _follow(tab, "Evaluations")
     _check(tab, axe)
     tab.run("document.querySelector('#search').focus()")

@@ -35,8 +35,9 @@ def story(sentences: int) -> str:
 class Server(ThreadingHTTPServer):
     """``seen`` holds the chat requests that arrived, ``done`` those that were answered.
 
-    ``probes`` counts the requests of probes, which are in neither. ``context_tokens`` is what it
-    says of its model; while it is ``busy`` it answers no chat request.
+    ``probes`` counts the requests of probes, which are in neither; ``keys`` are what all requests
+    brought. ``context_tokens`` is what it says of its model; while it is ``busy`` it answers no
+    chat request.
     """
 
     daemon_threads = True
@@ -51,6 +52,7 @@ class Server(ThreadingHTTPServer):
         self.seen: list[dict[str, Any]] = []
         self.done: list[str] = []
         self.probes = 0
+        self.keys: set[str | None] = set()
         self.closing = threading.Event()
         self.arrived = threading.Condition()
 
@@ -91,6 +93,7 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
+        self.server.keys.add(self.headers["Authorization"])
         if self.path == "/v1/models":
             served = {"id": MODEL, "max_model_len": self.server.context_tokens}
             self._send({"object": "list", "data": [served]})
@@ -98,6 +101,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send({"error": {"message": "no such page"}}, 404)
 
     def do_POST(self) -> None:
+        self.server.keys.add(self.headers["Authorization"])
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.path == "/tokenize":
             text = body.get("prompt") or json.dumps(body.get("messages"))

@@ -3,30 +3,68 @@
 from __future__ import annotations
 
 import os
+import signal
+import socket
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
 from functools import partial
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import httpx
+import psutil
 import pytest
 
-from mgl.errors import EngineUnavailable, install_hint
+from mgl.errors import EngineUnavailable, ResourceError, install_hint
+from mgl.serving import records
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
 from tests.cli.shell import free_port, run_shell
+from tests.serving.supervised import hear_signals, wait_for
 
 MODEL = "qwen2.5-7b-instruct"
-
+OWN = "a-key-of-my-own"
 
 run = partial(run_shell, "up")
+
+
+@pytest.fixture(autouse=True)
+def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MGL_API_KEY", "MGL_UP_KEY"):
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
 def port() -> Iterator[int]:
     with free_port("up") as number:
         yield number
+
+
+def ask(port: int, key: str, path: str = "/v1/models") -> httpx.Response:
+    headers = {"Authorization": f"Bearer {key}"}
+    return httpx.get(f"http://127.0.0.1:{port}{path}", headers=headers, trust_env=False)
+
+
+def fail(*words: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "mgl", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def processes() -> set[int]:
+    """The processes that any server of a test carries on in."""
+    found = set()
+    for process in psutil.process_iter():
+        try:
+            environment = process.environ()
+        except psutil.Error:
+            continue
+        marks = records.token_environment("").keys()
+        if marks <= environment.keys() and environment.get("MGL_HOME") == os.environ["MGL_HOME"]:
+            found.add(process.pid)
+    return found
 
 
 def test_detached_with_a_key_for_each_tenant(
@@ -36,19 +74,41 @@ def test_detached_with_a_key_for_each_tenant(
     choice = ("--port", port, "--model", MODEL, "--base-url", server.url, "--tenant", "ann")
     ready, look, ann = run(*choice, "--detach").splitlines()
     assert ready.startswith(f"ready at http://127.0.0.1:{port}/v1 with the key mgl-")
-    assert look.endswith(f": http://127.0.0.1:{port}/inspect/#key={ready.split()[-1]}")
+    assert look.endswith(f": http://127.0.0.1:{port}/inspect/")
     assert ann.startswith("ann: mgl-")
-    for key in (ready.split()[-1], ann.split()[-1]):
-        answer = httpx.get(
-            f"http://127.0.0.1:{port}/v1/models",
-            headers={"Authorization": f"Bearer {key}"},
-            trust_env=False,
-        )
-        names = [each["id"] for each in answer.json()["data"]]
+    keys = ready.split()[-1], ann.split()[-1]
+    for key in keys:
+        names = [each["id"] for each in ask(port, key).json()["data"]]
         assert names == ["mgl/gam", "mgl/mnemis", MODEL]
     assert f"stopped the server on port {port}" in mgl(*stop).stdout
     assert "no server was detached" in mgl(*stop).stdout
     assert (mgl_home / "tenants" / "ann" / "mgl.sqlite").exists()
+    log = mgl_home / "up" / f"{port}.log"
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+    assert "ready at" in log.read_text()
+    assert not [key for key in keys if key in log.read_text()]
+
+
+def test_the_key_of_the_door_and_that_of_the_model_server_are_two(
+    mgl: Mgl, server: Server, port: int, mgl_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MGL_UP_KEY", OWN)
+    monkeypatch.setenv("MGL_API_KEY", "the-model-servers-key")
+    said = run("--port", port, "--model", MODEL, "--base-url", server.url, "--detach")
+    assert "with the key of MGL_UP_KEY" in said
+    assert ask(port, OWN).status_code == 200
+    assert ask(port, "the-model-servers-key").status_code == 401
+    plain = {"model": MODEL, "messages": [{"role": "user", "content": "How many met?"}]}
+    headers = {"Authorization": f"Bearer {OWN}"}
+    url = f"http://127.0.0.1:{port}/v1/chat/completions"
+    answer = httpx.post(url, json=plain, headers=headers, trust_env=False, timeout=30)
+    assert answer.status_code == 200, answer.text
+    assert server.keys == {"Bearer the-model-servers-key"}
+    mgl("up", "--stop", "--port", port)
+    kept = [path for path in mgl_home.rglob("*") if path.is_file()]
+    assert f"{port}.log" in {path.name for path in kept}
+    assert [path for path in kept if OWN.encode() in path.read_bytes()] == []
+    assert OWN not in said
 
 
 @pytest.mark.usefixtures("mgl_home")
@@ -63,18 +123,143 @@ def test_detached_without_the_extra_says_what_to_install(port: int, tmp_path: Pa
         timeout=60,
         check=False,
     )
-    assert done.returncode == EngineUnavailable.exit_code
+    assert done.returncode == ResourceError.exit_code
     error, hint = done.stderr.splitlines()
     assert error == "error: the server needs uvicorn"
     assert hint == f"hint: {install_hint('server')}"
 
 
-def test_another_host_needs_a_key(mgl: Mgl, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("MGL_API_KEY", raising=False)
+def test_a_second_one_on_a_port_is_refused_and_the_first_can_be_stopped(
+    mgl: Mgl, server: Server, port: int
+) -> None:
+    choice = ("--port", port, "--model", MODEL, "--base-url", server.url, "--detach")
+    key = run(*choice).splitlines()[0].split()[-1]
+    second = fail("up", *choice)
+    assert (second.returncode, second.stdout) == (2, "")
+    assert f"port {port} is taken" in second.stderr
+    assert "--stop" in second.stderr
+    assert ask(port, key).status_code == 200
+    assert f"stopped the server on port {port}" in mgl("up", "--stop", "--port", port).stdout
+    with pytest.raises(httpx.ConnectError):
+        ask(port, key)
+
+
+class Stranger(BaseHTTPRequestHandler):
+    """Says of itself what any server says."""
+
+    def do_GET(self) -> None:
+        body = b'{"status": "ok", "model": "another", "proof": "0"}'
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("command", "kind"), [("up", "up"), ("proxy", "proxies")])
+def test_a_strangers_server_is_not_taken_for_the_one_just_started(
+    mgl: Mgl, server: Server, mgl_home: Path, command: str, kind: str
+) -> None:
+    with HTTPServer(("127.0.0.1", 0), Stranger) as stranger:
+        thread = Thread(target=stranger.serve_forever, daemon=True)
+        thread.start()
+        port = stranger.server_address[1]
+        choice = ("--port", port, "--model", MODEL, "--base-url", server.url, "--detach")
+        done = fail(command, *choice)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"port {port} cannot be used" in done.stderr
+        assert not (mgl_home / kind / f"{port}.json").exists()
+        assert "was detached on port" in mgl(command, "--stop", "--port", port).stdout
+        assert httpx.get(f"http://127.0.0.1:{port}/health", trust_env=False).status_code == 200
+        stranger.shutdown()
+        thread.join()
+
+
+@pytest.mark.usefixtures("mgl_home")
+def test_one_that_cannot_serve_its_model_is_not_called_ready(port: int) -> None:
+    done = fail("up", "--port", port, "--model", "none-such", "--detach")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "none-such" in done.stderr
+    assert not processes()
+
+
+@pytest.mark.usefixtures("mgl_home")
+def test_ctrl_c_before_it_is_ready_leaves_nothing_running(port: int) -> None:
+    with socket.socket() as silent:  # a model server that answers nobody
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+        words = ("up", "--port", f"{port}", "--model", MODEL, "--base-url", url, "--detach")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "mgl", *words], preexec_fn=hear_signals, start_new_session=True
+        )
+        wait_for(lambda: bool(processes()))
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
+        assert not processes()
+
+
+def test_one_that_died_is_not_said_to_be_stopped(
+    mgl: Mgl, server: Server, port: int, mgl_home: Path
+) -> None:
+    run("--port", port, "--model", MODEL, "--base-url", server.url, "--detach")
+    for number in processes():
+        os.kill(number, signal.SIGKILL)
+    wait_for(lambda: not processes())
+    said = mgl("up", "--stop", "--port", port).stdout
+    assert "had ended already" in said
+    assert "stopped" not in said
+    assert not (mgl_home / "up" / f"{port}.json").exists()
+
+
+def test_one_that_cannot_be_stopped_is_not_said_to_be(
+    mgl: Mgl, server: Server, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As another user's, whose processes this one cannot see."""
+    run("--port", port, "--model", MODEL, "--base-url", server.url, "--detach")
+    with monkeypatch.context() as patch:
+        patch.setattr("mgl.serving.records.find_processes", lambda _token: [])
+        done = mgl("up", "--stop", "--port", port)
+    assert done.exit_code == EngineUnavailable.exit_code
+    assert "still answers" in done.stderr
+    assert "stopped" in mgl("up", "--stop", "--port", port).stdout
+
+
+def test_a_record_that_is_none_is_named(mgl: Mgl, port: int, mgl_home: Path) -> None:
+    path = mgl_home / "up" / f"{port}.json"
+    path.parent.mkdir()
+    path.write_text("[]")
+    done = mgl("up", "--stop", "--port", port)
+    assert done.exit_code == ResourceError.exit_code
+    assert str(path) in done.stderr
+    path.unlink()
+
+
+def test_another_host_needs_a_key(mgl: Mgl) -> None:
     done = mgl("up", "--host", "0.0.0.0")
     assert done.exit_code == 2
     assert "no key was given" in done.stderr
-    assert os.environ.get("MGL_API_KEY") is None
+    assert "MGL_UP_KEY" in done.stderr
+
+
+def test_the_key_of_the_model_server_opens_no_door_to_the_network(
+    mgl: Mgl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MGL_API_KEY", "the-model-servers-key")
+    done = mgl("up", "--host", "0.0.0.0", "--port", "1", "--model", "none-such")
+    assert "no key was given" in done.stderr
+
+
+def test_detached_on_another_host_it_is_asked_there(
+    mgl: Mgl, server: Server, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MGL_UP_KEY", OWN)
+    choice = ("--host", "127.0.0.2", "--port", port, "--model", MODEL, "--base-url", server.url)
+    said = run(*choice, "--detach")
+    assert f"ready at http://127.0.0.2:{port}/v1" in said
+    assert "stopped" in mgl("up", "--stop", "--port", port).stdout
 
 
 def test_a_model_that_is_not_there_is_named_at_once(mgl: Mgl) -> None:

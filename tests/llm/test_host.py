@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 import stat
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -13,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import psutil
 import pytest
 
 from mgl.errors import EngineRejected, EngineUnavailable, EngineUnusable, MglError, ResourceError
@@ -22,6 +25,7 @@ from mgl.llm.engines.host import Host, Model
 from mgl.llm.engines.openvino import OpenVinoEngine, convert
 from mgl.llm.engines.shared import SharedEngine, list_hosts, stop_host
 from mgl.llm.progress import listen
+from tests.privileges import no_umask, shared_paths
 
 HELLO = Request((Message("user", "hello"),), sampling=Sampling(max_tokens=7))
 
@@ -243,9 +247,11 @@ async def test_only_its_owner_can_reach_a_host_and_its_name_tells_models_apart(
     assert named().place != model.place
 
     monkeypatch.setenv("MGL_ENGINE_IDLE", "0.1")
-    await asyncio.to_thread(shared.start_host, model)
+    with no_umask():
+        await asyncio.to_thread(shared.start_host, model)
     assert stat.S_IMODE(model.socket.stat().st_mode) == 0o600
-    assert stat.S_IMODE(model.place.parent.stat().st_mode) == 0o700
+    assert shared_paths(model.place.parent) == []
+    assert model.log.exists()
     with pytest.raises(MglError):
         await SharedEngine.open(model)  # it is no model
     await until(lambda: not model.socket.exists())
@@ -312,3 +318,27 @@ async def test_an_opening_that_is_cancelled_leaves_nothing_half_open(mgl_home: P
         assert (await engine.generate(HELLO)).text == "HELLO"
         assert engine._loaded == place.engine.weights
         await engine.aclose()
+
+
+@pytest.mark.parametrize("is_host", [True, False])
+def test_a_host_that_does_not_obey_is_killed_and_nothing_else(
+    mgl_home: Path, monkeypatch: pytest.MonkeyPatch, is_host: bool
+) -> None:
+    """Its number may be another process's by now."""
+    monkeypatch.setattr(shared, "_STOP_S", 0.1)
+    name = "mgl.llm.engines.host" if is_host else "something.else"
+    command = [sys.executable, "-S", "-c", "import time; time.sleep(60)", name]
+    with socket.socket(socket.AF_UNIX) as deaf, subprocess.Popen(command) as process:
+        deaf.bind(str(mgl_home / "deaf.sock"))
+        deaf.listen()
+        host = shared.RunningHost("m", process.pid, mgl_home / "deaf.sock")
+        try:
+            if is_host:
+                stop_host(host)
+                assert not psutil.pid_exists(process.pid)
+            else:
+                with pytest.raises(EngineUnavailable, match="does not stop"):
+                    stop_host(host)
+                assert process.poll() is None
+        finally:
+            process.kill()

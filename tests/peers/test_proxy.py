@@ -306,6 +306,49 @@ async def test_a_key_is_asked_for_and_web_pages_are_refused(serve: Serve) -> Non
     assert len(served.engine.requests) == 1
 
 
+async def test_a_fault_has_an_id_that_the_log_has_and_tells_no_words(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    secret = "my horse is called Star"
+
+    def fail_late(_: Any) -> Completion:
+        hear = find_listener()
+        assert hear is not None
+        hear("half of")
+        raise KeyError(secret)
+
+    asked = {"model": MODEL, "messages": HELLO}
+    async with serve([KeyError(secret), fail_late]) as served, httpx.AsyncClient() as http:
+        url = f"{served.base_url}/chat/completions"
+        whole = await http.post(url, json=asked)
+        begun = await http.post(url, json={**asked, "stream": True})
+        fine = await http.get(f"{served.base_url}/models")
+    assert (whole.status_code, begun.status_code) == (500, 200)
+    last = [line for line in begun.text.splitlines() if line.startswith("data: {")][-1]
+    for answer, body in ((whole, whole.json()), (begun, json.loads(last.removeprefix("data: ")))):
+        error = body["error"]
+        assert (error["code"], error["type"]) == ("internal_error", "server_error")
+        assert error["request_id"] == answer.headers["x-request-id"]
+        assert error["request_id"] in caplog.text
+        assert secret not in answer.text
+    assert secret not in caplog.text
+    assert fine.headers["x-request-id"].startswith("req_")
+
+
+@pytest.mark.parametrize("path", ["chat/completions", "embeddings"])
+async def test_a_body_is_read_up_to_a_limit(serve: Serve, path: str) -> None:
+    async def stream() -> AsyncIterator[bytes]:  # which says nothing of its length
+        for _ in range(33):
+            yield b"x" * 2**20
+
+    async with serve([]) as served, httpx.AsyncClient(timeout=60) as http:
+        url = f"{served.base_url}/{path}"
+        for body in (stream(), b"x" * (32 * 2**20 + 1)):
+            answer = await http.post(url, content=body)
+            assert answer.status_code == 413
+            assert answer.json()["error"]["code"] == "over_limit"
+
+
 async def test_a_program_that_hangs_up_ends_its_stream(serve: Serve) -> None:
     ended = asyncio.Event()
 

@@ -7,7 +7,10 @@ import stat
 import subprocess
 import urllib.error
 import urllib.request
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
+from typing import ClassVar
 
 import pytest
 
@@ -137,6 +140,39 @@ def test_two_servers_on_one_port(mgl_home: Path, port: int) -> None:
         with pytest.raises(UsageError):
             Supervisor(plan_of(port, model="other"), mgl_home).run()
         assert records.list_running(mgl_home) == [record]
+
+
+class Open(BaseHTTPRequestHandler):
+    """Another server of the same model, which asks nobody for a key."""
+
+    asked: ClassVar[list[str | None]] = []
+
+    def do_GET(self) -> None:
+        self.asked.append(self.headers["Authorization"])
+        body = b'{"data": [{"id": "tiny"}]}'
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_another_server_on_the_port_is_not_the_one_that_starts(mgl_home: Path, port: int) -> None:
+    """It came after the port was checked, and before ours listens."""
+    with Supervised(mgl_home, plan_of(port, "--load-s", 3)) as supervised:
+        starting = supervised.until(lambda one: bool(records.find_processes(one.token)))
+        with HTTPServer(("127.0.0.1", port), Open) as other:
+            thread = Thread(target=other.serve_forever, daemon=True)
+            thread.start()
+            looked = [is_ready(starting) for _ in range(3)]
+            failed = supervised.until(lambda one: one.state != "starting", 30)
+            other.shutdown()
+            thread.join()
+        assert looked == [False] * 3
+        assert failed.state in ("restarting", "failed")
+        assert Open.asked == [], "the key was sent to another"
 
 
 def test_a_killed_supervisor_leaves_a_server_that_is_found_and_ended(

@@ -21,6 +21,7 @@ from mgl.errors import UsageError
 from mgl.evaluation.records import Record, RunLog, scratch_path
 from mgl.evaluation.runs.manifest import MANIFEST
 from mgl.models.files import hold_lock
+from mgl.models.permissions import make_private_folder
 
 RECORDS: Final = "records.jsonl"
 PACKED: Final = "calls.sqlite"
@@ -39,7 +40,7 @@ class RunFolder:
     def create(cls, path: Path) -> RunFolder:
         """Make the folder of a new run; UsageError if the path holds something already."""
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            make_private_folder(path)
             held = {file.name for file in path.iterdir()}
         except OSError as error:
             raise UsageError(
@@ -70,7 +71,7 @@ class RunFolder:
         """Where the store of a build or an item lies while it is needed."""
         name = hashlib.sha256("\0".join((kind, *map(str, key))).encode()).hexdigest()[:16]
         folder = self.path / "work"
-        folder.mkdir(exist_ok=True)
+        make_private_folder(folder)
         return folder / f"{kind}-{name}.sqlite"
 
     def remove_stores(self) -> None:

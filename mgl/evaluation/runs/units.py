@@ -302,7 +302,7 @@ class LocalExecutor:
             return
         remove_store(path)
         if ask.base is not None:
-            shutil.copyfile(ask.base, path)
+            shutil.copy(ask.base, path)  # with its permissions
         try:
             with Store.open(path) as store:
                 yield store, ask.memory.open(self._place, llm, store, SILENT)

@@ -11,7 +11,6 @@ import asyncio
 import json
 import logging
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -28,6 +27,7 @@ from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.engines.host import LONGEST, Model
 from mgl.llm.progress import Progress, find_listener
 from mgl.models.files import hold_lock
+from mgl.models.permissions import open_private
 
 if TYPE_CHECKING:
     from mgl.llm.engines.tokens import Tokenizer
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 CONCURRENCY: Final = 16
 _STATUS_S: Final = 1.0
 _STOP_S: Final = 30.0
+_KILL_S: Final = 10.0
+_HOST: Final = "mgl.llm.engines.host"
 
 _log = logging.getLogger(__name__)
 
@@ -244,14 +246,13 @@ def start_host(model: Model) -> None:
     searched = [str(Path(mgl.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     fault, folder = "", model.place.parent
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with hold_lock(model.place.with_suffix(".lock")), model.log.open("ab") as log:
+        with hold_lock(model.place.with_suffix(".lock")), open_private(model.log, "ab") as log:
             if _is_listening(model.socket):
                 return
             model.socket.unlink(missing_ok=True)  # its process was killed
             log.truncate(0)
             done = subprocess.run(
-                [sys.executable, "-m", "mgl.llm.engines.host"],
+                [sys.executable, "-m", _HOST],
                 input=json.dumps(asdict(model), default=str).encode(),
                 stdout=log,
                 stderr=log,
@@ -311,10 +312,25 @@ def list_hosts(home: Path) -> list[RunningHost]:
 
 
 def stop_host(host: RunningHost) -> None:
-    """End a host: what it is asked at the moment fails. One that does not obey is killed."""
-    if (told := _question(host.socket, "stop", _STOP_S)) is not None and "late" in told:
-        with suppress(ProcessLookupError):
-            os.kill(host.pid, signal.SIGKILL)
+    """End a host: what it is asked at the moment fails. One that does not obey is killed.
+
+    EngineUnavailable if its process cannot be found, or is somebody else's.
+    """
+    if (told := _question(host.socket, "stop", _STOP_S)) is None or "late" not in told:
+        return
+    import psutil
+
+    try:
+        process = psutil.Process(host.pid)
+        if _HOST not in process.cmdline():  # the number is another's by now
+            raise psutil.NoSuchProcess(host.pid)
+        process.kill()
+        process.wait(_KILL_S)
+    except psutil.Error as error:
+        raise EngineUnavailable(
+            f"{host.model_id} does not stop ({type(error).__name__})",
+            hint=f"end the process that listens on {host.socket}",
+        ) from error
 
 
 def _question(path: Path, what: str, patience_s: float) -> dict[str, Any] | None:

@@ -86,12 +86,3 @@ function askKey(wrong) {
   });
   return asking;
 }
-
-/** A link may bring the key behind its #, which no server is sent; it does not stay there. */
-function takeKey() {
-  const given = new URLSearchParams(location.hash.slice(1));
-  if (!given.has("key")) return;
-  sessionStorage.setItem(KEY, given.get("key"));
-  history.replaceState(null, "", location.pathname + location.search);
-}
-if (live) takeKey();

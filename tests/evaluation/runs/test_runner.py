@@ -32,6 +32,7 @@ from tests.evaluation.trial import (
     rows,
     write_data,
 )
+from tests.privileges import no_umask, shared_paths
 
 LIFECYCLE = "mgl.evaluation.runs.lifecycle"
 pytestmark = pytest.mark.usefixtures("plugin")
@@ -74,6 +75,21 @@ def test_every_item_is_put_to_every_method_and_the_manifest_tells_with_what(
     steps = [step[1:] for step in heard.steps if step[0] == f"items, {MODEL}"]
     assert steps == [(done, 18) for done in range(19)]
     assert ("builds", 3, 3) in heard.steps
+
+
+def test_what_a_run_keeps_is_its_owners_alone(trial: Trial, tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    class Looking(SilentObserver):
+        def progress(self, stage: str, done: int, total: int) -> None:
+            del stage, done, total
+            seen.extend(shared_paths(tmp_path / "runs"))
+
+    trial.observer = Looking()
+    with no_umask():
+        out = trial.run(tmp_path / "runs" / "run", memories=("direct", "plain=mindgraph"))
+    assert {"manifest.json", "records.jsonl"} <= {path.name for path in out.iterdir()}
+    assert seen == shared_paths(tmp_path / "runs") == []
 
 
 def test_questions_of_a_source_may_share_one_memory(trial: Trial, tmp_path: Path) -> None:
