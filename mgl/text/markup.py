@@ -22,8 +22,8 @@ from mgl.text.encoding import Decoded, decode
 from mgl.types import Document
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-_HIDDEN = frozenset(
-    "head title script style template noscript svg math iframe rp rt".split()  # rt is said, not read
+_HIDDEN = frozenset(  # rt is said, not read
+    "head title script style template noscript svg math iframe rp rt".split()
 )
 _OF_HEAD = frozenset(
     "base basefont bgsound link meta title style script noscript template noframes".split()
