@@ -5,7 +5,7 @@
 
 The document is in the store and the job in its file before ``start`` returns. A job that was not
 finished is begun again when the server starts; what its build has done is in the log of the memory,
-so it goes on where it was.
+so it goes on where it was. One that is cancelled is finished: it stops, and what it did stays.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import AsyncGenerator, Sequence
+from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -22,13 +23,14 @@ from pydantic import BaseModel, ValidationError
 from mgl.api.relay import hearing
 from mgl.errors import MglError
 from mgl.lab import Lab
+from mgl.llm.concurrency import Stop
 from mgl.models.files import write_whole
 from mgl.peers.faults import describe_fault, log_fault
 from mgl.peers.wire import NotServed
 from mgl.types import Document
 
 MOST_KEPT: Final = 1000
-FINISHED: Final = ("done", "failed")
+FINISHED: Final = ("done", "failed", "cancelled")
 
 
 class Job(BaseModel):
@@ -39,7 +41,7 @@ class Job(BaseModel):
     document: str
     memory: str
     questions: list[str] = []
-    state: Literal["waiting", "running", "done", "failed"] = "waiting"
+    state: Literal["waiting", "running", "done", "failed", "cancelled"] = "waiting"
     created: float
     progress: dict[str, Any] = {}
     memory_id: str | None = None
@@ -58,6 +60,7 @@ class Jobs:
         self._lab = lab
         self._jobs: dict[str, Job] = {}
         self._changed: dict[str, set[asyncio.Event]] = {}
+        self._stops: dict[str, Stop] = {}
         self._turn = asyncio.Semaphore(1)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -104,6 +107,16 @@ class Jobs:
             raise NotServed(f"there is no job {identity!r}", hint="list the jobs for their ids")
         return self._jobs[identity]
 
+    def cancel(self, identity: str) -> Job:
+        """Stop a job for good, unless it is finished; NotServed if there is none."""
+        job = self.find(identity)
+        if not job.is_finished:
+            self._change(job, {"state": "cancelled"})
+            self._write(job)  # before anybody hears of it: a restart must not begin it again
+            if identity in self._stops:
+                self._stops[identity].ask()
+        return job
+
     async def follow(self, identity: str) -> AsyncGenerator[dict[str, Any]]:
         """A job's state now, and each time that it changes, until it is finished."""
         changed = asyncio.Event()
@@ -138,10 +151,13 @@ class Jobs:
             loop.call_soon_threadsafe(self._change, job, {"progress": event})
 
         async with self._turn:
+            if job.is_finished:
+                return
             self._change(job, {"state": "running"})
+            stop = self._stops[job.id] = Stop()
             try:
                 with hearing(hear):
-                    built = await asyncio.to_thread(self._build, job)
+                    built = await asyncio.to_thread(self._build, job, stop)
             except MglError as error:
                 self._change(job, {"state": "failed", "error": str(error)})
             except Exception as error:
@@ -149,11 +165,18 @@ class Jobs:
                 self._change(job, {"state": "failed", "error": describe_fault(job.id)})
             else:
                 self._change(job, {"state": "done", "memory_id": built, "error": None})
+            finally:
+                del self._stops[job.id]
             self._write(job)
 
-    def _build(self, job: Job) -> str:
+    def _build(self, job: Job, stop: Stop) -> str | None:
+        """Build a job's memory and return its id; None if it was stopped."""
         document = self._lab.load(job.document_id)
-        return self._lab.build(document, job.questions, memory=job.memory).memory_id
+        try:
+            built = self._lab.build(document, job.questions, memory=job.memory, stop=stop)
+        except CancelledError:
+            return None
+        return built.memory_id
 
     def _change(self, job: Job, what: dict[str, Any]) -> None:
         if job.is_finished:

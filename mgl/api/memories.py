@@ -77,15 +77,25 @@ class Memories:
         return [turn.id for turn in await found.talk.aadd(turns)]
 
     async def take_in_file(
-        self, name: str, content: bytes, conversation: str | None, kind: str | None = None
+        self,
+        name: str,
+        content: bytes,
+        conversation: str | None,
+        kind: str | None = None,
+        *,
+        refuse: Callable[[str | None], None] | None = None,
     ) -> int:
         """Add the turns of a chat log that are not there yet, by their ids; return how many it has.
 
-        A file that holds several conversations wants the name of one.
+        A file that holds several conversations wants the name of one. ``refuse`` is told what it
+        takes if that is large (``Lab.weigh_turns``), and may raise.
         """
-        found = await self._find_talk(name, kind, is_new=True)
         place = Path("conversation.json")  # a name that says nothing: the content decides
         read = await asyncio.to_thread(self.lab.conversation, place, conversation, content)
+        if refuse is not None:
+            weigh = self.lab.weigh_turns
+            refuse(await asyncio.to_thread(weigh, name, read.turns, memory=kind))
+        found = await self._find_talk(name, kind, is_new=True)
         for start in range(0, len(read.turns), TURNS_AT_ONCE):
             part = read.turns[start : start + TURNS_AT_ONCE]
             await asyncio.to_thread(found.talk.take_in, part)  # so that others have their turn

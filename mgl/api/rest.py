@@ -22,7 +22,7 @@ from mgl.api.relay import hearing
 from mgl.api.runs import Runs
 from mgl.errors import MglError
 from mgl.peers.listening import follow
-from mgl.peers.wire import read_shape, write_error
+from mgl.peers.wire import Refused, read_shape, write_error
 from mgl.text.reading import parse_document
 from mgl.types import Question, Turn
 
@@ -72,18 +72,26 @@ class ForgetIn(_Shape):
 
 
 class DocumentQuery(_Shape):
-    """The document's file name, the kind of memory, and the questions it is read for."""
+    """The document's file name, the kind of memory, and the questions it is read for.
+
+    A document that takes very long to read has to be confirmed.
+    """
 
     name: str = Field(min_length=1)
     memory: Literal["mindgraph", "hgmem", "mnemis", "graph"] = "mindgraph"
     question: list[str] = []
+    confirm: bool = False
 
 
 class FileQuery(_Shape):
-    """The kind of memory, and which conversation of the file is meant."""
+    """The kind of memory, and which conversation of the file is meant.
+
+    A chat log that takes very long to read has to be confirmed.
+    """
 
     memory: TalkKind | None = None
     conversation: str | None = None
+    confirm: bool = False
 
 
 class SearchQuery(_Shape):
@@ -204,16 +212,35 @@ async def _append(call: Call) -> Any:
 
 
 async def _take_in_file(call: Call) -> Any:
+    wanted: FileQuery = call.query
     count = await call.memories.take_in_file(
-        call.path["name"], call.body, call.query.conversation, call.query.memory
+        call.path["name"],
+        call.body,
+        wanted.conversation,
+        wanted.memory,
+        refuse=None if wanted.confirm else _refuse_large,
     )
     return {"turns": count}
+
+
+def _refuse_large(plan: str | None) -> None:
+    if plan is not None:
+        raise Refused(
+            f"this would take very long: {plan}",
+            hint="send it again with confirm=true in the query, or less of it",
+            param="confirm",
+        )
 
 
 async def _read_document(call: Call) -> Any:
     wanted: DocumentQuery = call.query
     name = Path(Path(wanted.name).name or "document")  # it is called so, and nothing is opened
     document = await asyncio.to_thread(parse_document, call.body, name)
+    if not wanted.confirm:
+        weigh = call.memories.lab.weigh
+        _refuse_large(
+            await asyncio.to_thread(weigh, document, wanted.question, memory=wanted.memory)
+        )
     job = await call.jobs.start(document, wanted.memory, wanted.question)
     return job.model_dump()
 
@@ -224,6 +251,10 @@ async def _list_jobs(call: Call) -> Any:
 
 async def _show_job(call: Call) -> Any:
     return call.jobs.find(call.path["job"]).model_dump()
+
+
+async def _cancel_job(call: Call) -> Any:
+    return call.jobs.cancel(call.path["job"]).model_dump()
 
 
 async def _follow_job(call: Call) -> Any:
@@ -286,6 +317,12 @@ ENDPOINTS: Final = (
     ),
     Endpoint("GET", "/api/jobs", _list_jobs, "List all jobs, the newest first."),
     Endpoint("GET", "/api/jobs/{job}", _show_job, "Show how far a job is."),
+    Endpoint(
+        "POST",
+        "/api/jobs/{job}/cancel",
+        _cancel_job,
+        "Stop a job for good; what it has done stays.",
+    ),
     Endpoint("GET", "/api/jobs/{job}/events", _follow_job, "Follow a job by events.", events=True),
 )
 

@@ -8,7 +8,15 @@ from typing import Annotated, Any
 
 import typer
 
-from mgl.cli.options import ConversationName, Kind, ModelChoice, open_lab, takes_model
+from mgl.cli.options import (
+    ConversationName,
+    Kind,
+    ModelChoice,
+    Yes,
+    approve_large,
+    open_lab,
+    takes_model,
+)
 from mgl.cli.output import print_stats, print_usage
 
 
@@ -29,6 +37,7 @@ def add(
     *,
     options: dict[str, Any],
     choice: ModelChoice,
+    yes: Yes = False,
 ) -> None:
     """Add a chat log's turns to a conversation.
 
@@ -37,6 +46,8 @@ def add(
     start = time.monotonic()
     with open_lab(choice) as lab:
         turns = lab.conversation(path, conversation).turns
+        if not yes and (plan := lab.weigh_turns(name, turns, memory=memory)) is not None:
+            approve_large(plan)
         talk = lab.talk(name.strip(), memory=memory, **options)
         count = talk.extend(turns)
         if flush:

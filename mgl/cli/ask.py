@@ -11,6 +11,7 @@ from mgl.cli.options import (
     ConversationName,
     Kind,
     ModelChoice,
+    Yes,
     complete_source,
     open_lab,
     takes_model,
@@ -36,6 +37,7 @@ def ask(
     *,
     options: dict[str, Any],
     choice: ModelChoice,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Ask a file, a memory or a conversation a question.
@@ -46,7 +48,7 @@ def ask(
     """
     from mgl.types import Question
 
-    with open_lab(choice) as lab:
+    with open_lab(choice, yes=yes) as lab:
         result = lab.ask(
             complete_source(lab, source),
             Question(question, asker=asker),

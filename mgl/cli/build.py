@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mgl.cli.options import AsJson, ConversationName, Kind, ModelChoice, open_lab, takes_model
+from mgl.cli.options import AsJson, ConversationName, Kind, ModelChoice, Yes, open_lab, takes_model
 from mgl.cli.output import print_json, print_stats, print_usage
 from mgl.errors import UsageError
 
@@ -34,6 +34,7 @@ def build(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Read the parts that failed again.")
     ] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Read a file into a memory, to ask it later.
@@ -43,7 +44,7 @@ def build(
     """
     if dry_run and retry_failed:
         raise UsageError("--dry-run builds nothing", hint="leave out --retry-failed")
-    with open_lab(choice) as lab:
+    with open_lab(choice, yes=yes) as lab:
         if dry_run:
             from mgl.lab.estimates import describe_estimate
 

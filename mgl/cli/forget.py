@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from mgl.cli.options import Memory, OfKind, complete_id, open_lab
-from mgl.cli.output import count, format_turn, one_line, say
+from mgl.cli.output import confirm, count, format_turn, one_line, say
 from mgl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -108,12 +108,10 @@ def _print_more(ids: tuple[str, ...]) -> None:
 
 
 def _confirm() -> bool:
-    say("Delete this for good? [y/N]")
     try:
-        reply = input()
+        return confirm("Delete this for good?")
     except EOFError:
         raise UsageError(
             "nothing was deleted: there was nobody to confirm it",
             hint="--yes deletes without asking",
         ) from None
-    return reply.strip().lower() in ("y", "yes")

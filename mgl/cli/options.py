@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -81,6 +82,7 @@ DataFolder = Annotated[
         help="Folder of the benchmarks, instead of MGL_DATA.",
     ),
 ]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before what takes very long.")]
 Detach = Annotated[
     bool, typer.Option("--detach", help="Leave it running, and return when it is ready.")
 ]
@@ -275,10 +277,32 @@ def _is_name(lab: Lab, source: str) -> bool:
 
 
 @contextmanager
-def open_lab(choice: ModelChoice | None = None) -> Iterator[Lab]:
-    """Open a lab that reports its progress to stderr."""
+def open_lab(choice: ModelChoice | None = None, *, yes: bool = True) -> Iterator[Lab]:
+    """Open a lab that reports its progress to stderr, and asks before a large build unless
+    ``yes``."""
     from mgl.cli.progress import open_observer
     from mgl.lab import Lab
 
-    with open_observer() as observer, Lab.open(choice, observer=observer) as lab:
-        yield lab
+    with open_observer() as observer:
+
+        def ask_first(plan: str) -> None:
+            observer.hush()
+            approve_large(plan)
+            observer.resume()
+
+        with Lab.open(choice, observer=observer, approve=None if yes else ask_first) as lab:
+            yield lab
+
+
+def approve_large(plan: str) -> None:
+    """Ask whether to begin something large; UsageError where there is nobody to ask."""
+    from mgl.cli.output import confirm
+    from mgl.errors import UsageError
+
+    if not sys.stdin.isatty():
+        raise UsageError(
+            f"not begun without confirmation: {plan}",
+            hint="--yes begins it; a part of the file takes less",
+        )
+    if not confirm(f"{plan}. Begin?"):
+        raise UsageError("not begun", hint="a part of the file takes less")

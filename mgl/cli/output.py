@@ -34,6 +34,12 @@ def say(text: str) -> None:
     typer.echo(clean(text), err=True)
 
 
+def confirm(question: str) -> bool:
+    """Ask on the terminal; EOFError where nobody can answer."""
+    say(f"{question} [y/N]")
+    return input().strip().lower() in ("y", "yes")
+
+
 def clean(text: str) -> str:
     """Replace control characters, except tab and newline, by U+FFFD."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)

@@ -1,6 +1,7 @@
 """What a build would cost, from what earlier builds of the kind cost on this machine.
 
-    cost = estimate_from_past(store, memory.id, "gam", model_id, source)    # None: nothing is known
+    cost = estimate_from_past(store, memory.id, "gam", model_id, len(text))  # None: unknown
+    describe_large(cost, len(text))                     # None: not above the limits below
 
 A kind that can tell from the text itself (``estimate``) is asked in place of this. The rates are
 those of the newest ``PAST`` memories of the kind and model, by the characters that they read;
@@ -14,15 +15,19 @@ from typing import Final
 
 from mgl.memories.graph import Estimate
 from mgl.store import Store
-from mgl.types import Conversation, Source
 
 PAST: Final = 5
+MOST_CALLS: Final = 5_000
+MOST_TOKENS: Final = 20_000_000
+MOST_SECONDS: Final = 24 * 3600
+MOST_CHARACTERS: Final = 10_000_000
+"""What a build may take without being confirmed: several long novels; ours."""
 
 
 def estimate_from_past(
-    store: Store, memory_id: str, kind: str, model_id: str, source: Source
+    store: Store, memory_id: str, kind: str, model_id: str, text_characters: int
 ) -> Estimate | None:
-    """Estimate the whole build of a memory from others; None where there are none."""
+    """Estimate what a memory takes to read so much text, from others; None where there are none."""
     past = (
         record
         for record in store.memories()
@@ -40,8 +45,7 @@ def estimate_from_past(
                 seconds += call.seconds
     if not characters or not calls:
         return None
-    text = source.transcript.text if isinstance(source, Conversation) else source.text
-    rate = len(text) / characters
+    rate = text_characters / characters
     return Estimate(
         chunks=0,
         done=0,
@@ -61,6 +65,28 @@ def describe_estimate(cost: Estimate) -> str:
     said = f"to do: {chunks}{cost.calls:,} model calls, {cost.input_tokens:,} input tokens"
     if cost.seconds is None:
         return f"{said}; time unknown: this model has built none on this machine yet"
-    minutes = cost.seconds / 60
-    time = f"{minutes:.0f} minutes" if minutes >= 2 else f"{cost.seconds:.0f} seconds"
+    time = _describe_time(cost.seconds)
     return f"{said}, about {time} (from {cost.measured:,} calls of this model on this machine)"
+
+
+def describe_large(cost: Estimate | None, text_characters: int) -> str | None:
+    """Say what is to be done, if it is above the limits; None if it is not.
+
+    A text of which nothing is known but its length is measured by that.
+    """
+    is_large = cost is not None and (
+        cost.calls > MOST_CALLS
+        or cost.input_tokens > MOST_TOKENS
+        or (cost.seconds or 0) > MOST_SECONDS
+    )
+    if not is_large and text_characters <= MOST_CHARACTERS:
+        return None
+    known = "" if cost is None else f"; {describe_estimate(cost)}"
+    return f"a text of {text_characters:,} characters{known}"
+
+
+def _describe_time(seconds: float) -> str:
+    for unit, length in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:,.0f} {unit}"
+    return f"{seconds:.0f} seconds"

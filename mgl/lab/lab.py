@@ -20,19 +20,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from mgl.errors import StoreError, UsageError
-from mgl.lab.estimates import describe_estimate, estimate_from_past
+from mgl.lab.estimates import describe_estimate, describe_large, estimate_from_past
 from mgl.lab.model import ModelChoice, NoModel
-from mgl.lab.planning import Plan, Planner
+from mgl.lab.planning import REMEMBERS, Plan, Planner
 from mgl.lab.talk import UNKEPT, AnswerKeeper, Talk, as_question
 from mgl.lab.workplace import DATABASE, OwnModels, Workplace
 from mgl.llm.calls import MemoryCallLog, content_hash
-from mgl.llm.concurrency import make_awaitable
+from mgl.llm.concurrency import Stop, make_awaitable
 from mgl.memories.base import Memory, check_name, is_memory_id
 from mgl.memories.results import AskResult, BuildResult, MemorySummary, Stats
 from mgl.models import shipped
 from mgl.observer import SILENT, Observer
 from mgl.store import EditRecord, MemoryCost, MemoryRecord, Store
-from mgl.types import Answer, Conversation, Document, Question, Source, Usage
+from mgl.types import Answer, Conversation, Document, Question, Source, Turn, Usage
 
 if TYPE_CHECKING:
     from mgl.llm.base import LLM, Engine
@@ -50,10 +50,17 @@ ResultT = TypeVar("ResultT")
 class Lab:
     """Builds memories and asks them. Close it, or use it in a ``with`` statement."""
 
-    def __init__(self, store: Store, place: Workplace, observer: Observer) -> None:
+    def __init__(
+        self,
+        store: Store,
+        place: Workplace,
+        observer: Observer,
+        approve: Callable[[str], object] | None = None,
+    ) -> None:
         self._store = store
         self._place = place
         self._observer = observer
+        self._approve = approve
         self._planner = Planner(store, place, observer)
 
     @classmethod
@@ -67,6 +74,7 @@ class Lab:
         home: Path | None = None,
         memories: Path | None = None,
         observer: Observer | None = None,
+        approve: Callable[[str], object] | None = None,
     ) -> Self:
         """Open the store in the home folder; the model is opened when it is first needed.
 
@@ -74,14 +82,16 @@ class Lab:
         ``embedder`` and ``reranker`` are objects of your own in place of its models; their
         ``model_id`` is what their calls and vectors are kept under. ``home`` is the folder of
         weights and memories, MGL_HOME by default; ``memories`` is that of the memories alone, where
-        they are kept apart. Raises ResourceError if it cannot be written to, and StoreError.
+        they are kept apart. ``approve`` is told what a large build (``mgl.lab.estimates``) would
+        take before it begins, and raises to refuse it; without it every build begins. Raises
+        ResourceError if the folder cannot be written to, and StoreError.
         """
         choice = model if isinstance(model, ModelChoice) else ModelChoice(model)
         folder = shipped.home(home)
         store = Store.open((memories or folder) / DATABASE)
         observer = observer or SILENT
         own = OwnModels(engine, embedder, reranker)
-        return cls(store, Workplace(folder, store, choice, observer, own=own), observer)
+        return cls(store, Workplace(folder, store, choice, observer, own=own), observer, approve)
 
     def close(self) -> None:
         self._place.close()
@@ -156,12 +166,14 @@ class Lab:
         memory: str | None = None,
         conversation: str | None = None,
         retry_failed: bool = False,
+        stop: Stop | None = None,
         **options: Any,
     ) -> BuildResult:
         """Read a file, or what was read from one, into a memory, for these questions or for any.
 
         ``retry_failed`` reads the parts of a document again that gave no usable reply; UsageError
-        if the kind of memory cannot do that.
+        if the kind of memory cannot do that. Another thread may stop it by ``stop``: it raises
+        ``concurrent.futures.CancelledError``, and the memory keeps what was finished.
         """
         asked = [as_question(question, is_talk=False) for question in dict.fromkeys(questions)]
         plan = self._planner.plan_file(source, memory, conversation, options)
@@ -174,7 +186,7 @@ class Lab:
         opened = plan.open(self._place.tools(client, plan.kind), asked)
         log.attach(opened.id)
         start = time.monotonic()
-        self._build(plan, opened, opened.retry_failed if retry_failed else opened.build)
+        self._build(plan, opened, opened.retry_failed if retry_failed else opened.build, stop)
         usage = Usage(client.usage(), time.monotonic() - start)
         return BuildResult(opened.id, self.stats(opened.id), usage)
 
@@ -202,15 +214,61 @@ class Lab:
             if estimate is not None:
                 return estimate
         model_id = self._place.engine.model_id
-        return estimate_from_past(self._store, opened.id, plan.name, model_id, plan.source)
+        length = _count_characters(plan.source)
+        return estimate_from_past(self._store, opened.id, plan.name, model_id, length)
 
-    def _build(self, plan: Plan, opened: Any, build: Callable[[], Any]) -> None:
+    def weigh(
+        self,
+        source: Document | Conversation,
+        questions: Sequence[str] = (),
+        *,
+        memory: str | None = None,
+        **options: Any,
+    ) -> str | None:
+        """Say what a build would take, if it is not begun yet and large; else None."""
+        plan = self._planner.plan_file(source, memory, None, options)
+        client, _ = self._place.open_client()
+        asked = [as_question(question, is_talk=False) for question in dict.fromkeys(questions)]
+        opened = plan.open(self._place.tools(client, plan.kind), asked)
+        if self._store.steps(opened.id):
+            return None
+        if large := describe_large(None, _count_characters(source)):
+            return large  # without counting its tokens
+        return describe_large(self._estimate(plan, opened), _count_characters(source))
+
+    def weigh_turns(
+        self, name: str, turns: Sequence[Turn], *, memory: str | None = None
+    ) -> str | None:
+        """Say what adding turns to a conversation would take, if that is large; else None.
+
+        Turns that are there already, by their ids, cost nothing.
+        """
+        known = [
+            each for each in self._planner.find_named(name.strip()) if memory in (None, each.kind)
+        ]
+        kind = known[0].kind if known else memory or REMEMBERS
+        said = {
+            turn.id
+            for each in known[:1]
+            for turn in self._store.conversation(each.document_id).turns
+        }
+        length = sum(len(turn.line) for turn in turns if turn.id not in said)
+        model_id = self._place.engine.model_id
+        return describe_large(estimate_from_past(self._store, "", kind, model_id, length), length)
+
+    def _build(
+        self, plan: Plan, opened: Any, build: Callable[[], Any], stop: Stop | None = None
+    ) -> None:
         """Build alone, and say before what it takes."""
-        with self._place.alone(opened.id):
-            is_new = self._store.steps(opened.id) == 0
-            if is_new and (cost := self._estimate(plan, opened)) is not None and cost.calls:
+        if self._store.steps(opened.id) == 0:
+            cost = self._estimate(plan, opened)
+            if cost is not None and cost.calls:
                 self._observer.note(describe_estimate(cost))
-            self._place.run(build)
+            large = describe_large(cost, _count_characters(plan.source))
+            if large is not None and self._approve is not None:
+                self._approve(large)
+        with self._place.alone(opened.id):
+            self._place.run(build if stop is None else lambda: stop.guard(build))
 
     async def forward(self, work: Callable[[LLM], Coroutine[Any, Any, ResultT]]) -> ResultT:
         """Await what ``work`` asks of the model, of which nothing is kept; cancelled, it stops."""
@@ -421,3 +479,8 @@ class Lab:
             min(done, record.chunks) if record.chunks else done,
             self._store.count_turns(record.document_id),
         )
+
+
+def _count_characters(source: Source) -> int:
+    text = source.transcript.text if isinstance(source, Conversation) else source.text
+    return len(text)

@@ -138,6 +138,41 @@ def make_awaitable(method: Callable[P, ResultT]) -> Callable[P, Coroutine[Any, A
     return run
 
 
+class Stop:
+    """Lets one thread stop what another runs in a portal.
+
+    stop = Stop()
+    portal.run(lambda: stop.guard(work))    # raises concurrent.futures.CancelledError
+    stop.ask()                              # from anywhere, before or while it runs
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._asked = False
+        self._cancel: Callable[[], object] | None = None
+
+    def ask(self) -> None:
+        """Have the work cancelled; its caller waits until it has cleaned up."""
+        with self._lock:
+            self._asked = True
+            if self._cancel is not None:
+                self._cancel()
+
+    async def guard(self, work: Callable[[], Awaitable[ResultT]]) -> ResultT:
+        """Do the work, unless and until it is to be stopped."""
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        assert task is not None
+        with self._lock:
+            if self._asked:
+                raise asyncio.CancelledError
+            self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)
+        try:
+            return await work()
+        finally:
+            with self._lock:
+                self._cancel = None
+
+
 class Portal:
     """An event loop in its own thread, for synchronous callers: async inside, sync at the edge.
 

@@ -2,8 +2,12 @@
 
 ``META-INF/container.xml`` names a package file, which lists the pages and their order; a table of
 contents (EPUB 3 ``nav`` or EPUB 2 ``ncx``) names chapters. Every character belongs to a chapter: a
-page without a heading takes its entry in the table of contents, else "page file N". Nothing is
-unpacked to disk, memory is bounded, no entity is expanded, and protected books are refused.
+page without a heading takes its entry in the table of contents, else "page file N". A page that is
+listed again is read once, a name whose case differs is found, and a bare ``&`` stands for itself.
+
+Nothing is unpacked to disk, no entity is expanded, and protected books are refused. A book unpacks
+to at most ``MAX_UNPACKED_BYTES``, and to ``MAX_RATIO`` times its own size: pages of real books
+compress to between a third and a tenth.
 """
 
 from __future__ import annotations
@@ -11,19 +15,27 @@ from __future__ import annotations
 import io
 import lzma
 import posixpath
+import re
 import zipfile
 import zlib
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
-from xml.etree import ElementTree
 
 from mgl.errors import InputError
 from mgl.text.chapters import Heading, sections
 from mgl.text.markup import decode_page, extract
 from mgl.types import Document
 
-MAX_UNPACKED_BYTES = 128 * 1024 * 1024
+if TYPE_CHECKING:
+    from lxml.etree import _Element
+
+MAX_UNPACKED_BYTES: Final = 128 * 1024 * 1024
+MAX_RATIO: Final = 50
+SMALL_BYTES: Final = 1024 * 1024
+"""What any book may unpack to, however small it is."""
 _AGAIN = "it is damaged or truncated: download it again"
+_BARE_AMPERSAND = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9a-fA-F]{1,6});)")
 _PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml", "text/x-oeb1-document")
 _DAMAGES = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError,
@@ -40,17 +52,18 @@ def read_epub(data: bytes, name: str) -> Document:
     """Read a book in reading order. Raises InputError."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            return _Book(archive, name).document()
+            return _Book(archive, name, len(data)).document()
     except _DAMAGES as error:
         raise InputError(f"{name} is not a complete EPUB: {error}", hint=_AGAIN) from error
 
 
 class _Book:
-    def __init__(self, archive: zipfile.ZipFile, name: str) -> None:
+    def __init__(self, archive: zipfile.ZipFile, name: str, size: int) -> None:
         self._archive = archive
         self._name = name
-        self._left = MAX_UNPACKED_BYTES
+        self._left = self._most = min(MAX_UNPACKED_BYTES, max(SMALL_BYTES, MAX_RATIO * size))
         self._names = frozenset(archive.namelist())
+        self._by_case = {name.casefold(): name for name in archive.namelist()}
         self._notes: list[str] = []
 
     def document(self) -> Document:
@@ -104,21 +117,30 @@ class _Book:
         tree = self._parse_xml(package)
         items = {item.get("id", ""): item for item in _find_elements(tree, "item")}
         titles = self._read_titles(package, list(items.values()))
-        pages: list[tuple[str, str | None]] = []
+        pages: dict[str, str | None] = {}
+        again = 0
         for reference in _find_elements(tree, "itemref"):
             item = items.get(reference.get("idref", ""))
             if item is not None and item.get("media-type", _PAGES[0]) in _PAGES:
-                path = _resolve(package, item.get("href", ""))
-                pages.append((path, titles.get(path)))
+                path = self._find(package, item.get("href", ""))
+                again += path in pages
+                pages[path] = titles.get(path)
         if not pages:
             raise InputError(f"{self._name} lists no pages to read", hint=_AGAIN)
-        return pages
+        if again:
+            self._notes.append(f"pages listed again, read once: {again:,}")
+        return list(pages.items())
 
-    def _read_titles(self, package: str, items: list[ElementTree.Element]) -> dict[str, str]:
+    def _find(self, base: str, href: str) -> str:
+        """Resolve a link to a member of the archive, whose name may differ in case."""
+        path = _resolve(base, href)
+        return path if path in self._names else self._by_case.get(path.casefold(), path)
+
+    def _read_titles(self, package: str, items: list[_Element]) -> dict[str, str]:
         """Read each page's title: its first entry in the table of contents."""
         titles: dict[str, str] = {}
         for item in items:
-            path = _resolve(package, item.get("href", ""))
+            path = self._find(package, item.get("href", ""))
             is_nav = "nav" in item.get("properties", "").split()
             is_ncx = item.get("media-type") == "application/x-dtbncx+xml"
             if path not in self._names or not (is_nav or is_ncx):
@@ -130,31 +152,41 @@ class _Book:
                 continue
             for target, words in _nav_entries(tree) if is_nav else _ncx_entries(tree):
                 if words:
-                    titles.setdefault(_resolve(path, target), words)
+                    titles.setdefault(self._find(path, target), words)
         return titles
 
     def _refuse_protected(self, paths: set[str]) -> None:
         if "META-INF/encryption.xml" not in self._names:
             return
         tree = self._parse_xml("META-INF/encryption.xml")
-        encrypted = {unquote(e.get("URI", "")) for e in _find_elements(tree, "CipherReference")}
+        encrypted = {
+            self._find("", e.get("URI", "")) for e in _find_elements(tree, "CipherReference")
+        }
         if encrypted & paths:  # in other books it is the fonts
             raise InputError(
                 f"{self._name} is protected: its pages are encrypted",
                 hint="use a copy without copy protection",
             )
 
-    def _parse_xml(self, path: str) -> ElementTree.Element:
+    def _parse_xml(self, path: str) -> _Element:
+        from lxml.etree import XMLParser, XMLSyntaxError, fromstring
+
         data = self._unpack(path)
         if b"<!ENTITY" in data.replace(b"\0", b""):
             raise InputError(
                 f"{self._name} declares XML entities in {path}, which are not expanded",
                 hint="convert the book to plain EPUB again",
             )
+        parser = XMLParser(resolve_entities=False, no_network=True)
         try:
-            return ElementTree.fromstring(data)
-        except ElementTree.ParseError as error:
-            raise InputError(f"{path} in {self._name} is damaged: {error}", hint=_AGAIN) from error
+            return fromstring(data, parser)
+        except XMLSyntaxError as error:
+            try:
+                return fromstring(_BARE_AMPERSAND.sub(b"&amp;", data), parser)
+            except XMLSyntaxError:
+                raise InputError(
+                    f"{path} in {self._name} is damaged: {error}", hint=_AGAIN
+                ) from error
 
     def _unpack(self, path: str) -> bytes:
         """Read one member, within what is left of the book's size limit."""
@@ -169,29 +201,32 @@ class _Book:
             ) from error
         if len(data) > self._left:
             raise InputError(
-                f"{self._name} unpacks to more than {MAX_UNPACKED_BYTES:,} bytes of pages",
+                f"{self._name} unpacks to more than {self._most:,} bytes of pages",
                 hint="it may be a zip bomb; a real book this large has to be split",
             )
         self._left -= len(data)
         return data
 
 
-def _find_elements(tree: ElementTree.Element, name: str) -> Iterator[ElementTree.Element]:
+def _find_elements(tree: _Element, name: str) -> Iterator[_Element]:
     """Yield the elements of a local name, in any namespace."""
-    return (e for e in tree.iter() if isinstance(e.tag, str) and e.tag.rpartition("}")[2] == name)
+    yield from tree.iter(f"{{*}}{name}")
 
 
-def _nav_entries(tree: ElementTree.Element) -> Iterator[tuple[str, str]]:
+def _nav_entries(tree: _Element) -> Iterator[tuple[str, str]]:
     for link in _find_elements(tree, "a"):
-        yield link.get("href", ""), " ".join("".join(link.itertext()).split())
+        yield link.get("href", ""), _join_words(link)
 
 
-def _ncx_entries(tree: ElementTree.Element) -> Iterator[tuple[str, str]]:
+def _ncx_entries(tree: _Element) -> Iterator[tuple[str, str]]:
     for point in _find_elements(tree, "navPoint"):
-        content = next(_find_elements(point, "content"), None)
-        label = next(_find_elements(point, "navLabel"), None)
+        content, label = point.find("{*}content"), point.find("{*}navLabel")
         if content is not None and label is not None:
-            yield content.get("src", ""), " ".join("".join(label.itertext()).split())
+            yield content.get("src", ""), _join_words(label)
+
+
+def _join_words(element: _Element) -> str:
+    return " ".join("".join(element.itertext()).split())
 
 
 def _resolve(base: str, href: str) -> str:

@@ -4,14 +4,17 @@
     'Rain\\n\\nIt rained.'
 
 Offsets are those of the extracted text. White space collapses as in a browser, except in ``pre``.
-Scripts, styles and templates are left out; nothing is fetched or run.
+Scripts, styles and templates are left out; nothing is fetched or run. lxml (libxml2) parses in
+linear time and closes what a page leaves open; only end tags that close nothing cost more the
+deeper they stand, so a page may have only so many of them. The end tag of a paragraph that is
+closed already is passed over, where a browser shows an empty one.
 """
 
 from __future__ import annotations
 
 import codecs
 import re
-from html.parser import HTMLParser
+from typing import Final
 
 from mgl.errors import InputError
 from mgl.text.chapters import Heading, sections
@@ -19,14 +22,23 @@ from mgl.text.encoding import Decoded, decode
 from mgl.types import Document
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-_HIDDEN = frozenset(
-    "head script style template noscript svg math iframe rp rt".split()  # rt is said, not read
+_HIDDEN = frozenset(  # rt is said, not read
+    "head title script style template noscript svg math iframe rp rt".split()
 )
+_OF_HEAD = frozenset(
+    "base basefont bgsound link meta title style script noscript template noframes".split()
+)
+_OF_RUBY = frozenset("rb rt rtc rp".split())
 _APART = frozenset(_HEADINGS) | {
     "p", "div", "section", "article", "main", "header", "footer", "aside", "nav", "blockquote",
     "ul", "ol", "dl", "dt", "dd", "li", "table", "figure", "figcaption", "pre", "form",
     "fieldset", "address", "hr", "body",
 }  # fmt: skip
+_WIDTHS = ("", " ", "\t", "\n", "\n\n")
+MAX_UNMATCHED: Final = 2_000_000_000
+"""Open elements times end tags in a page, for each MB of it: each end tag is looked for in all."""
+_PIECE_BYTES = 1 << 14
+_OPEN_HEADINGS = 16  # at a time, one inside another; what was opened before them is no heading
 _SPACES = re.compile(r"[ \t\r\n\f]+")
 _DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_.:-]+)""", re.IGNORECASE)
 
@@ -50,10 +62,18 @@ def read_html(data: bytes, name: str, encoding: str | None) -> Document:
 
 
 def extract(source: str) -> tuple[str, tuple[Heading, ...]]:
-    """Extract the visible text of an HTML or XHTML source, and its headings."""
-    page = _Page()
-    page.feed(source)
-    page.close()
+    """Extract the visible text of an HTML or XHTML source, and its headings.
+
+    Raises InputError for elements nested so deep that its end tags would take long to match.
+    """
+    from lxml.etree import HTMLParser
+
+    page = _Page(source)
+    parser = HTMLParser(target=page, encoding="utf-8", huge_tree=True)
+    data = source.encode("utf-8", "replace")
+    for start in range(0, len(data), _PIECE_BYTES):  # an error stops it only after a piece
+        parser.feed(data[start : start + _PIECE_BYTES])
+    parser.close()
     return "".join(page.parts), tuple(page.headings)
 
 
@@ -79,24 +99,32 @@ def _check_declared(data: bytes, declared: str) -> str | None:
     return codec
 
 
-class _Page(HTMLParser):
-    """Collects what a page shows, tag by tag."""
+class _Page:
+    """Collects what a page shows, from the parser's events: each start has its end."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, source: str) -> None:
         self.parts: list[str] = []
         self.headings: list[Heading] = []
         self._length = 0
         self._gap = ""
         self._open: list[tuple[int, int]] = []  # of headings: level, index of its first part
         self._preformatted = 0
-        self._hidden: list[str] = []  # the element that hides what is read, once for each level
+        self._hidden: list[str] = []  # the element that hides what is read, and those in it
+        ends = max(1, source.count("</"))
+        self._room = MAX_UNMATCHED * max(1, len(source) >> 20) // ends  # for open elements
 
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        del attrs
+    def start(self, tag: str, attributes: object) -> None:
+        del attributes
+        self._room -= 1
+        if self._room < 0:
+            raise InputError(
+                "too many elements are open at once, for a page with so many end tags",
+                hint="save the page from a browser as text or PDF",
+            )
+        if self._ends_hidden(tag):
+            self._hidden.clear()
         if self._hidden or tag in _HIDDEN:
-            if tag == (self._hidden or [tag])[0]:
-                self._hidden.append(tag)
+            self._hidden.append(tag)
             return
         self._preformatted += tag == "pre"
         if tag == "br":
@@ -104,23 +132,19 @@ class _Page(HTMLParser):
         self._add_edge(tag)
         if tag in _HEADINGS:
             self._open.append((_HEADINGS[tag], len(self.parts)))
+            del self._open[:-_OPEN_HEADINGS]
 
-    def handle_endtag(self, tag: str) -> None:
+    def end(self, tag: str) -> None:
+        self._room += 1
         if self._hidden:
-            if tag == self._hidden[0]:
-                self._hidden.pop()
+            self._hidden.pop()
             return
-        self._preformatted -= tag == "pre" and self._preformatted > 0
+        self._preformatted -= tag == "pre"
         self._add_edge(tag)
         if tag in _HEADINGS and self._open:
-            level, first = self._open.pop()
-            words = "".join(self.parts[first:])
-            if words.strip():
-                lead = len(words) - len(words.lstrip())
-                start = self._length - len(words) + lead
-                self.headings.append(Heading(start, level, words.strip()))
+            self._close_heading()
 
-    def handle_data(self, data: str) -> None:
+    def data(self, data: str) -> None:
         if self._hidden:
             return
         preformatted = self._preformatted > 0
@@ -136,6 +160,22 @@ class _Page(HTMLParser):
         self.parts.append(words)
         self._length += len(words)
 
+    def close(self) -> None:
+        """End the page, as the parser requires."""
+
+    def _ends_hidden(self, tag: str) -> bool:
+        """Whether an element implies the end of one that hides, and whose end tag is left out."""
+        if self._hidden == ["head"]:
+            return tag not in _OF_HEAD
+        return bool(self._hidden) and self._hidden[0] in ("rt", "rp") and tag in _OF_RUBY
+
+    def _close_heading(self) -> None:
+        level, first = self._open.pop()
+        words = "".join(self.parts[first:])
+        if words.strip():
+            lead = len(words) - len(words.lstrip())
+            self.headings.append(Heading(self._length - len(words) + lead, level, words.strip()))
+
     def _add_edge(self, tag: str) -> None:
         if tag == "tr":
             self._widen("\n")
@@ -146,5 +186,4 @@ class _Page(HTMLParser):
 
     def _widen(self, gap: str) -> None:
         """Owe white space before the next words: the widest that was asked for."""
-        widths = ("", " ", "\t", "\n", "\n\n")
-        self._gap = max(self._gap, gap, key=widths.index)
+        self._gap = max(self._gap, gap, key=_WIDTHS.index)

@@ -17,7 +17,8 @@ from mgl.api.jobs import Jobs
 from mgl.api.openapi import describe
 from mgl.api.server import ALL
 from mgl.errors import EngineRejected
-from mgl.lab import Lab
+from mgl.lab import Lab, estimates
+from mgl.llm.base import Completion, Request
 from mgl.llm.fakes import ScriptedEngine
 from mgl.types import Document
 from tests.api.conftest import Serve, Served
@@ -259,3 +260,94 @@ async def test_the_description_names_all_that_is_served(serve: Serve) -> None:
     names = set(described["components"]["schemas"])
     refs = {part.split('"')[0] for part in json.dumps(described).split("#/components/schemas/")[1:]}
     assert refs <= names
+
+
+async def test_a_large_document_wants_to_be_confirmed(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(estimates, "MOST_CHARACTERS", 100)
+    log = "\n".join(json.dumps({"text": f"word {n}"}) for n in range(60)).encode()
+    async with serve(preset="paper") as served, client(served) as http:
+        for path, params, content in (
+            ("/api/documents", {"name": "book.txt"}, story(20).encode()),
+            ("/api/conversations/log/file", {}, log),
+        ):
+            refused = await http.post(path, params=params, content=content)
+            assert refused.status_code == 400
+            assert refused.json()["error"]["param"] == "confirm"
+            assert (await http.get("/api/memories")).json() == {"memories": []}
+        assert (await http.get("/api/jobs")).json() == {"jobs": []}
+        for path, params, content in (
+            ("/api/documents", {"name": "book.txt", "confirm": "true"}, story(20).encode()),
+            ("/api/conversations/log/file", {"confirm": "true"}, log),
+        ):
+            assert (await http.post(path, params=params, content=content)).is_success
+
+
+class _Stuck:
+    """Answers so many calls; the next one goes on until it is cancelled."""
+
+    def __init__(self, served: Served, answers: int) -> None:
+        self.cancelled = threading.Event()
+        self.waiting = threading.Event()
+        self._left = answers
+        self._answer = served.engine.generate
+        served.engine.generate = self.generate  # type: ignore[method-assign]
+
+    async def generate(self, request: Request) -> Completion:
+        self._left -= 1
+        if self._left >= 0:
+            return await self._answer(request)
+        self.waiting.set()
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+        raise AssertionError
+
+
+async def test_a_cancelled_job_stops_keeps_what_it_did_and_is_not_begun_again(
+    serve: Serve,
+) -> None:
+    book = {"name": "book.txt", "memory": "graph"}
+    text = story(400).encode()
+    async with serve(preset="paper") as served, client(served) as http:
+        stuck = _Stuck(served, answers=2)
+        job = (await http.post("/api/documents", params=book, content=text)).json()["id"]
+        later = (await http.post("/api/documents", params=book, content=text)).json()["id"]
+        assert await asyncio.to_thread(stuck.waiting.wait, 30)
+        for each in (later, job):
+            cancelled = await http.post(f"/api/jobs/{each}/cancel")
+            assert (cancelled.status_code, cancelled.json()["state"]) == (200, "cancelled")
+        assert await asyncio.to_thread(stuck.cancelled.wait, 30)
+        assert (await finish(http, job))["state"] == "cancelled"
+        assert (await http.post("/api/jobs/none/cancel")).status_code == 404
+    async with serve(preset="paper") as served, client(served) as http:
+        other = await http.post(
+            "/api/documents", params={"name": "b.txt"}, content=story(3).encode()
+        )
+        done = await finish(http, other.json()["id"])
+        assert done["state"] == "done"
+        asked = len(served.engine.requests)
+        for each in (job, later):
+            assert (await http.post(f"/api/jobs/{each}/cancel")).json()["state"] == "cancelled"
+        again = (await http.post("/api/documents", params=book, content=text)).json()["id"]
+        state = await finish(http, again)
+        assert state["state"] == "done"
+        (memory,) = [
+            each
+            for each in (await http.get("/api/memories")).json()["memories"]
+            if each["memory_id"] == state["memory_id"]
+        ]
+        assert len(served.engine.requests) - asked == memory["calls"] - 2
+
+
+async def test_a_finished_job_is_not_cancelled(serve: Serve) -> None:
+    async with serve(preset="paper") as served, client(served) as http:
+        given = await http.post(
+            "/api/documents", params={"name": "b.txt"}, content=story(3).encode()
+        )
+        job = given.json()["id"]
+        await finish(http, job)
+        assert (await http.post(f"/api/jobs/{job}/cancel")).json()["state"] == "done"

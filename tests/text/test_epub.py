@@ -6,6 +6,7 @@ import pytest
 
 from mgl.errors import InputError
 from mgl.text import epub, read_document
+from tests.effort import within_cpu_seconds
 
 PAGES = {
     "one.xhtml": "<h2>I. Rain</h2><p>It rained.</p>",
@@ -46,6 +47,39 @@ def test_what_is_missing_or_broken_is_noted(save, make_epub) -> None:
     document = read_document(save("a.epub", data))
     assert "table of contents left out" in document.notes[0]
     assert "three.xhtml" in document.notes[1]
+
+
+def test_a_bare_ampersand_in_a_package(save, make_epub) -> None:
+    package = (
+        "<package><metadata><title>Ann & Bo &amp; AT&T</title></metadata><manifest>"
+        '<item id="p" href="one.xhtml"/></manifest><spine><itemref idref="p"/></spine></package>'
+    )
+    extra = {"OEBPS/book.opf": package.encode()}
+    data = make_epub({"one.xhtml": "<p>It rained.</p>"}, extra=extra)
+    assert read_document(save("a.epub", data)).text == "It rained."
+
+
+def test_names_that_differ_in_case(save, make_epub) -> None:
+    data = book(make_epub, contents={"one.xhtml": "x"})
+    plain = read_document(save("a.epub", data))
+    data = data.replace(b"OEBPS/one.xhtml", b"OEBPS/ONE.XHTML")
+    data = data.replace(b"OEBPS/toc.ncx", b"oebps/TOC.ncx")
+    other = read_document(save("b.epub", data))
+    assert (other.text, other.sections, other.notes) == (plain.text, plain.sections, ())
+
+
+def test_a_page_that_is_listed_again_is_read_once(save, make_epub) -> None:
+    package = (
+        '<package><manifest><item id="a" href="one.xhtml"/><item id="b" href="./one.xhtml"/>'
+        '<item id="c" href="two.xhtml"/></manifest><spine>'
+        + '<itemref idref="a"/><itemref idref="b"/>' * 1000
+        + '<itemref idref="c"/></spine></package>'
+    )
+    pages = {"one.xhtml": "<p>It rained.</p>", "two.xhtml": "<p>It stopped.</p>"}
+    data = make_epub(pages, extra={"OEBPS/book.opf": package.encode()})
+    document = read_document(save("a.epub", data))
+    assert document.text == "It rained.\n\nIt stopped."
+    assert document.notes == ("pages listed again, read once: 1,999",)
 
 
 def test_an_epub3_table_of_contents(save, make_epub) -> None:
@@ -98,6 +132,39 @@ def test_a_book_that_unpacks_to_too_much(save, make_epub, monkeypatch: pytest.Mo
     assert len(data) < 10_000
     with pytest.raises(InputError):
         read_document(save("a.epub", data))
+
+
+def test_a_small_file_that_unpacks_to_a_long_text(save, make_epub) -> None:
+    data = make_epub({f"{n}.xhtml": "<p>" + "It rained. " * 500_000 for n in range(4)})
+    assert len(data) < 256 * 1024
+    with pytest.raises(InputError) as caught:
+        read_document(save("a.epub", data))
+    assert "unpacks" in caught.value.message
+
+
+def test_a_small_book_of_repetitions(save, make_epub) -> None:
+    data = make_epub({"one.xhtml": "<p>It rained.</p>" * 50_000})
+    assert len(read_document(save("a.epub", data)).text) > 500_000
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [
+        "<a href='one.xhtml'>" * 50_000 + "x" + "</a>" * 50_000,
+        "<navPoint>" * 50_000 + "</navPoint>" * 50_000,
+    ],
+)
+def test_a_table_of_contents_cannot_take_long(save, make_epub, contents: str) -> None:
+    toc = f"<ncx>{contents}</ncx>".encode()
+    package = (
+        '<package><manifest><item id="a" href="one.xhtml"/><item id="t" href="toc.ncx" '
+        'properties="nav"/><item id="u" href="toc.ncx" media-type="application/x-dtbncx+xml"/>'
+        '</manifest><spine><itemref idref="a"/></spine></package>'
+    )
+    extra = {"OEBPS/book.opf": package.encode(), "OEBPS/toc.ncx": toc}
+    data = make_epub({"one.xhtml": "<p>It rained.</p>"}, extra=extra)
+    with within_cpu_seconds(5):
+        assert read_document(save("a.epub", data)).text == "It rained."
 
 
 def encryption(algorithm: str, target: str) -> bytes:

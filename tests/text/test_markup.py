@@ -5,6 +5,9 @@ import pytest
 from mgl.errors import InputError
 from mgl.text import read_document
 from mgl.text.markup import extract
+from tests.effort import within_cpu_seconds
+
+KB = 1024
 
 
 def shown(source: str) -> str:
@@ -32,6 +35,61 @@ def shown(source: str) -> str:
 )
 def test_what_a_reader_sees(source: str, text: str) -> None:
     assert shown(source) == text
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("<head><title>no</title><body><h1>Trip</h1><p>yes", "Trip\n\nyes"),
+        ("<head><title>no</title><h1>Trip</h1><p>yes", "Trip\n\nyes"),
+        ("<head><title>no</title><article>yes</article>", "yes"),
+        ("<head><title>no</title><meta charset=utf-8>yes", "yes"),
+        ("<title>no</title><p>yes", "yes"),
+        ("<head><title/><script src='a.js'/></head><p>yes", "yes"),
+        ("<ruby>東<rt>とう</ruby>京", "東京"),
+        ("<ruby>東<rp>(<rt>とう<rp>)</ruby>京", "東京"),
+        ("<ruby>東<rt>とう<rb>京<rt>きょう</ruby>都", "東京都"),
+        ("yes<!-- no", "yes"),
+        ("yes<script>no", "yes"),
+        ("yes<![CDATA[ no ", "yes"),
+        ("yes <b", "yes"),
+        ("<textarea><b>yes</b></textarea>", "<b>yes</b>"),
+    ],
+)
+def test_what_is_left_open_hides_nothing_else(source: str, text: str) -> None:
+    assert shown(source) == text
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param("<a " * (64 * KB // 3), id="unclosed tags"),
+        pytest.param('<a b="c' * 20_000, id="unclosed attributes"),
+        pytest.param("<p " + " ".join(f"a{n}=1" for n in range(50_000)) + ">", id="attributes"),
+        pytest.param("<p title='" + "x" * 1024 * KB, id="huge attribute"),
+        pytest.param("<!--" * 64 * KB, id="comments"),
+        pytest.param("<![CDATA[" * 64 * KB, id="sections"),
+        pytest.param("<" * 256 * KB, id="less-than signs"),
+        pytest.param("</a " * 64 * KB, id="unclosed end tags"),
+        pytest.param("<script><!--<script>" * 8 * KB, id="scripts"),
+        pytest.param("&amp;&x;&" * 64 * KB, id="references"),
+        pytest.param("<div>" * 40_000 + "text" + "</div>" * 40_000, id="deep"),
+        pytest.param("<div><b><i>" * 32 * KB, id="deep and left open"),
+        pytest.param("<b><div></b>" * 16 * KB, id="crossed"),
+        pytest.param("<table>" + "x<b>" * 64 * KB, id="in a table"),
+        pytest.param("<h1><div>x" * 32 * KB, id="headings left open"),
+    ],
+)
+def test_no_markup_takes_long(source: str) -> None:
+    with within_cpu_seconds(5):
+        shown(source)
+
+
+def test_end_tags_that_close_nothing_are_limited(save) -> None:
+    page = save("a.html", "<html>" + "<x>" * 200_000 + "</y>" * 200_000)
+    with within_cpu_seconds(5), pytest.raises(InputError) as caught:
+        read_document(page)
+    assert caught.value.hint
 
 
 def test_a_page_without_text(save) -> None:
