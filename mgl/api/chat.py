@@ -4,9 +4,9 @@
     reply, besides = await chat.reply(request, headers)
 
 ``model: "mgl/gam"`` and the name of a conversation make it remember; the name is the header
-X-MGL-Conversation, else ``metadata.conversation``, else ``user``. Without a name, with
-``metadata.temporary``, or with the model's own name it is the plain model, and nothing is kept, not
-even in the log of calls.
+X-MGL-Conversation, else ``metadata.conversation``, else ``user``. ``metadata.memory`` names one that
+is there by its id. Without a name, with ``metadata.temporary``, or with the model's own name it is
+the plain model, and nothing is kept, not even in the log of calls.
 
 The memory replies as `mgl chat` does, by its own prompt and sampling. A request with tools or a
 response format is passed through to the model as it came, with what was said before put before it.
@@ -25,6 +25,7 @@ from mgl.lab.talk import Talk
 from mgl.llm.base import LLM, Message, Reply, TokenUsage
 from mgl.llm.calls import showing_deleted
 from mgl.llm.progress import Listener
+from mgl.memories.base import is_memory_id
 from mgl.memories.results import citation_json
 from mgl.peers.completing import Completer
 from mgl.peers.completing import Said as Replied
@@ -70,7 +71,8 @@ class Chat:
         def do(talk: Talk) -> tuple[Answer, StageUsage, str]:
             return _reply(talk, chat, hear, passed, is_retry=is_retry)
 
-        answer, used, turn = await self._memories.work(name, kind, do, is_new=True)
+        is_new = not _find_id(chat)
+        answer, used, turn = await self._memories.work(name, kind, do, is_new=is_new)
         cited = [citation_json(each) for each in answer.citations]
         besides = {"citations": cited, "conversation": name, "turn": turn}
         if passed is not None and passed.reply is not None:
@@ -185,8 +187,20 @@ def _find_name(chat: ChatRequest, header: str | None) -> str | None:
     metadata: Mapping[str, Any] = chat.metadata or {}
     if metadata.get("temporary") in (True, "true", "1"):
         return None
-    name = header or metadata.get("conversation") or chat.user
+    name = _find_id(chat) or header or metadata.get("conversation") or chat.user
     return str(name) if name and str(name).strip() else None
+
+
+def _find_id(chat: ChatRequest) -> str | None:
+    """The id of the memory that a request names; Refused for what is none."""
+    identity = (chat.metadata or {}).get("memory")
+    if identity is not None and not is_memory_id(f"{identity}"):
+        raise Refused(
+            f"{identity!r} is no memory's id",
+            hint="name a conversation in metadata.conversation",
+            param="metadata",
+        )
+    return identity
 
 
 def _is_passed(chat: ChatRequest) -> bool:

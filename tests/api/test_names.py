@@ -139,6 +139,13 @@ async def test_a_name_that_begins_an_id_or_is_one_opens_nothing(serve: Serve) ->
                 chat = await http.post("/v1/chat/completions", json=said)
                 assert chat.status_code == (400 if name == identity else 200)
                 assert SECRET not in chat.text
+            for name, status in ((identity, 200), (identity[:-1], 400), ("diary", 400)):
+                sent = {"model": "mgl/gam", "metadata": {"memory": name}}
+                said = {**sent, "messages": [{"role": "user", "content": "Hi."}]}
+                chat = await http.post("/v1/chat/completions", json=said)
+                assert chat.status_code == status
+            held = await http.get(f"/api/memories/{identity}/export")
+            assert [turn["text"] for turn in held.json()["turns"]][:1] == ["Hi."]
 
 
 async def test_integrations_take_names_as_they_are(serve: Serve) -> None:
