@@ -4,8 +4,8 @@
     reply, besides = await chat.reply(request, headers)
 
 ``model: "mgl/gam"`` and the name of a conversation make it remember; the name is the header
-X-MGL-Conversation, else ``metadata.conversation``, else ``user``. ``metadata.memory`` names one that
-is there by its id. Without a name, with ``metadata.temporary``, or with the model's own name it is
+X-MGL-Conversation, else ``metadata.conversation``, else ``user``. ``metadata.memory`` names a
+memory by its id. Without a name, with ``metadata.temporary``, or with the model's own name it is
 the plain model, and nothing is kept, not even in the log of calls.
 
 The memory replies as `mgl chat` does, by its own prompt and sampling. A request with tools or a
