@@ -32,7 +32,7 @@ from typing import Final
 from pydantic import Field
 
 from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
-from mgl.baselines.sandbox import MODULES, OUTPUT_CHARS, Sandbox
+from mgl.baselines.sandbox import MEMORY_BYTES, MODULES, OUTPUT_CHARS, Sandbox
 from mgl.errors import ContextOverflow, ReplyInvalid
 from mgl.llm.base import Message, Sampling
 from mgl.llm.prompting import PROMPT_TOKENS, fit_texts
@@ -149,6 +149,12 @@ class Rlm(Baseline):
         session = _Session(self._tools, question, text, is_talk=is_talk)
         unsafe = self._config.unsafe
         async with Sandbox(text, session.ask, unsafe=unsafe) as sandbox:
+            if sandbox.unfiltered is not None:
+                self._tools.observer.note(
+                    "the code that the model writes can take more of this system's memory than "
+                    f"{MEMORY_BYTES >> 20:,} MiB: system calls are not filtered "
+                    f"({sandbox.unfiltered})"
+                )
             final = await session.explore(sandbox, self._config.turns)
         llm, outputs = self._tools.llm, session.outputs
         if not final:

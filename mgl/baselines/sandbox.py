@@ -9,6 +9,10 @@ folder of ``DISK_BYTES`` in memory; no other process in sight. It cannot fork or
 Under root it becomes nobody; an ordinary user gets a user namespace. Memory, processor time, open
 files and output are bounded. ``llm_query(prompt)`` in the code is answered by ``reply`` here.
 
+The bound of memory counts the process's own. The kernel's memory for it (semaphores, queues, locks,
+tables of pages) is held small by a filter of system calls, where the kernel has seccomp; elsewhere
+``unfiltered`` says why there is none, and code may take more than the bound.
+
 Code that takes too long, or that ends its process or breaks the pipe, costs its variables: the
 process is ended, a new one starts, and the output says so. Hash seed and ``random`` are fixed and
 addresses are left out of the output, so that the same code prints the same; clocks are not.
@@ -71,6 +75,7 @@ class _Message(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     ready: bool = False
+    unfiltered: str | None = None
     refused: str | None = None
     query: str | None = None
     number: int = 0
@@ -108,6 +113,8 @@ class Sandbox:
         self._modules = modules
         self._process: asyncio.subprocess.Process | None = None
         self._runs = 0
+        self.unfiltered: str | None = None
+        """Why the kernel does not filter system calls, where it does not."""
 
     async def __aenter__(self) -> Self:
         self._folder = tempfile.TemporaryDirectory(prefix="mgl-sandbox-")
@@ -166,14 +173,16 @@ class Sandbox:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
-            env={"PYTHONHASHSEED": "0", "PYTHONUTF8": "1"},
+            # Python's own allocator maps memory, which the filter of system calls refuses.
+            env={"PYTHONHASHSEED": "0", "PYTHONMALLOC": "malloc", "PYTHONUTF8": "1"},
             start_new_session=True,
             limit=LINE_BYTES,
         )
         try:
             with suppress(_BrokenError):  # one that refuses says so and reads nothing
                 await self._send(context=self._context)
-            refused = (await self._receive(START_SECONDS)).refused
+            said = await self._receive(START_SECONDS)
+            refused, self.unfiltered = said.refused, said.unfiltered
         except _BrokenError as error:
             refused = str(error)
         if refused is not None:

@@ -1,9 +1,9 @@
 """The confined side of ``mgl.baselines.sandbox``: a script that runs code it is sent.
 
 It needs the standard library alone. It imports all that the code may import, gives up everything
-else (``_confine``), and only then reads from its parent, a JSON object a line:
+else (``_confine``, ``_filter``), and only then reads from its parent, a JSON object a line:
 
-    {"context": "..."}         sets the variable ``context``; the reply is {"ready": true}
+    {"context": "..."}         sets ``context``; the reply is {"ready": true, "unfiltered"}
     {"code", "number"}         runs; the reply is {"number", "output", "more", "names", "final"}
     {"reply": "..."}           answers a {"query": "..."} that running code has sent
 
@@ -21,6 +21,7 @@ import os
 import random
 import resource
 import signal
+import struct
 import sys
 import traceback
 from contextlib import suppress
@@ -29,6 +30,8 @@ from typing import Any
 MOST_CHARS = 1_000_000  # of one text that is sent to the parent
 CODE = "<code>"
 FILES = 16  # open at once
+SIGNALS = 64  # waiting at once, timers included
+STACK_BYTES = 8 << 20
 INODES = 256
 NOBODY = 65534
 
@@ -36,8 +39,40 @@ CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC = 0x20000, 0x4000000, 0x8000000
 CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 2, 4, 8, 0x4000, 0x40000
 MNT_DETACH = 2
-PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
+PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 22, 38
 CAPABILITY_VERSION_3 = 0x20080522
+
+SECCOMP_MODE_FILTER = 2
+LOAD, EQUAL, ABOVE, NOT_BELOW, RETURN = 0x20, 0x15, 0x25, 0x35, 0x06  # instructions of a filter
+CALL, ARCHITECTURE, ARGUMENTS = 0, 4, 16  # where a filter finds them; an argument has two words
+Step = tuple[int, int, int, int]  # instruction, steps to skip if it holds and if not, a value
+ALLOW, REFUSE = (RETURN, 0, 0, 0x7FFF0000), (RETURN, 0, 0, 0x00050001)  # with EPERM
+MOST_MAPPED = 1 << 16  # bytes
+READ_WRITE, PRIVATE_ANONYMOUS = 3, 0x22
+
+# The numbers of system calls on x86_64, and on the machines that share one table.
+CALLS = {
+    "read": (0, 63), "write": (1, 64), "close": (3, 57), "fstat": (5, 80), "lseek": (8, 62),
+    "brk": (12, 214), "rt_sigaction": (13, 134), "rt_sigprocmask": (14, 135),
+    "rt_sigreturn": (15, 139), "pread64": (17, 67), "pwrite64": (18, 68),
+    "sched_yield": (24, 124), "nanosleep": (35, 101), "getpid": (39, 172), "exit": (60, 93),
+    "uname": (63, 160), "ftruncate": (77, 46), "getcwd": (79, 17), "chdir": (80, 49),
+    "gettimeofday": (96, 169), "getrusage": (98, 165), "times": (100, 153), "getuid": (102, 174),
+    "getgid": (104, 176), "geteuid": (107, 175), "getegid": (108, 177), "getppid": (110, 173),
+    "sigaltstack": (131, 132), "gettid": (186, 178), "futex": (202, 98), "getdents64": (217, 61),
+    "restart_syscall": (219, 128), "clock_gettime": (228, 113), "clock_getres": (229, 114),
+    "clock_nanosleep": (230, 115), "exit_group": (231, 94), "openat": (257, 56),
+    "mkdirat": (258, 34), "newfstatat": (262, 79), "unlinkat": (263, 35), "renameat": (264, 38),
+    "readlinkat": (267, 78), "faccessat": (269, 48), "renameat2": (316, 276),
+    "getrandom": (318, 278), "statx": (332, 291), "faccessat2": (439, 439),
+    "stat": (4, None), "lstat": (6, None), "access": (21, None), "rename": (82, None),
+    "mkdir": (83, None), "rmdir": (84, None), "unlink": (87, None), "readlink": (89, None),
+    "time": (201, None),
+}  # fmt: skip
+FCNTL, MMAP, MUNMAP, PIVOT_ROOT = (72, 25), (9, 222), (11, 215), (155, 41)
+MOST_COMMAND = 3  # of fcntl: its flags, but no locks and no size of a pipe
+# By machine: its name for the filter, and which of the numbers are its own.
+MACHINES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1), "riscv64": (0xC00000F3, 1)}
 
 
 class Output(io.TextIOBase):
@@ -86,12 +121,12 @@ class Repl:
         message: dict[str, Any] = json.loads(line)
         return message
 
-    def serve(self) -> None:
+    def serve(self, unfiltered: str | None) -> None:
         while True:
             message = self.receive()
             if "context" in message:
                 self._space["context"] = message["context"]
-                self.send(ready=True)
+                self.send(ready=True, unfiltered=unfiltered)
             else:
                 self._run(message["code"], message["number"])
 
@@ -163,13 +198,6 @@ def _confine(folder: str, disk_bytes: int) -> None:
     The process forks: the caller goes on as the first process of a namespace of its own, in an
     empty folder on a small file system in memory, without rights; the other waits for its end.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
-
-    def call(name: str, *given: Any) -> None:
-        if getattr(libc, name)(*given) != 0:
-            code = ctypes.get_errno()
-            raise OSError(code, f"{name}: {os.strerror(code)}")
-
     uid, gid = os.getuid(), os.getgid()
     spaces = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWPID | CLONE_NEWNET
     call("unshare", spaces if uid == 0 else spaces | CLONE_NEWUSER)
@@ -177,8 +205,9 @@ def _confine(folder: str, disk_bytes: int) -> None:
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"0 {uid} 1")
         _write("/proc/self/gid_map", f"0 {gid} 1")
-    with suppress(OSError):  # an old kernel lets only root set it
-        _write("/proc/sys/kernel/shmmni", "0")
+    for name, most in (("shmmni", "0"), ("msgmni", "0"), ("sem", "0 0 0 0")):
+        with suppress(OSError):  # an old kernel lets only root set it
+            _write(f"/proc/sys/kernel/{name}", most)
     call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if child := os.fork():
         os.closerange(0, FILES)
@@ -190,7 +219,7 @@ def _confine(folder: str, disk_bytes: int) -> None:
     flags = MS_NOSUID | MS_NODEV | MS_NOEXEC
     call("mount", b"tmpfs", folder.encode(), b"tmpfs", flags, options)
     os.chdir(folder)
-    call("syscall", _number_of_pivot_root(), b".", b".")
+    call("syscall", PIVOT_ROOT[_find_machine()[1]], b".", b".")
     call("umount2", b".", MNT_DETACH)
     # A user namespace cannot be made from within a root that is not the mount's own.
     os.mkdir("folder", 0o755)  # noqa: PTH102
@@ -208,13 +237,71 @@ def _confine(folder: str, disk_bytes: int) -> None:
     call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
 
-def _number_of_pivot_root() -> int:
-    """The number of a system call that the C library has no function for."""
-    numbers = {"x86_64": 155, "aarch64": 41, "riscv64": 41}
+def call(name: str, *given: Any) -> None:
+    """Call a function of the C library; OSError where it fails."""
+    if getattr(ctypes.CDLL(None, use_errno=True), name)(*given) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{name}: {os.strerror(code)}")
+
+
+def _find_machine() -> tuple[int, int]:
     machine = os.uname().machine
-    if machine not in numbers:
-        raise OSError(f"pivot_root is not known on {machine}")
-    return numbers[machine]
+    if machine not in MACHINES:
+        raise OSError(f"the system calls of {machine} are not known")
+    return MACHINES[machine]
+
+
+def _find_stack() -> int:
+    """Where the stack ends, in the address space; 0 where the system does not say."""
+    with open("/proc/self/maps") as file:  # noqa: PTH123
+        found = (line.split()[0] for line in file if line.endswith("[stack]\n"))
+        return next((int(place.split("-")[1], 16) for place in found), 0)
+
+
+def _filter(stack: int) -> None:
+    """Have the kernel refuse all system calls that code does not need; OSError where it cannot.
+
+    No limit of a process bounds what it takes of the kernel's own memory: semaphores, queues, files
+    that descriptors alone name, locks, and tables of pages, of which each page that lies far from
+    others needs one. So memory comes from ``brk``, in one piece. Python maps more for deep calls,
+    in pieces so small that the kernel puts them where others were; the stack stays where it is.
+    """
+    if not stack:
+        raise OSError("the system does not say where the stack is")
+    architecture, own = _find_machine()
+    rules: list[tuple[tuple[int, int | None], list[Step]]] = [
+        (numbers, [ALLOW]) for numbers in CALLS.values()
+    ]
+    rules += [(FCNTL, [*_at_most(1, MOST_COMMAND), ALLOW])]
+    size = _at_most(1, MOST_MAPPED)
+    private = [*_at_most(2, READ_WRITE), *_at_most(3, PRIVATE_ANONYMOUS)]
+    rules += [(MMAP, [*_at_most(0, 0), *size, *private, ALLOW])]
+    rules += [(MUNMAP, [*size, *_below(0, stack - 8 * STACK_BYTES), ALLOW])]
+    program = [(LOAD, 0, 0, ARCHITECTURE), (EQUAL, 1, 0, architecture), REFUSE, (LOAD, 0, 0, CALL)]
+    for numbers, steps in rules:
+        if (number := numbers[own]) is not None:
+            program += [(EQUAL, 0, len(steps), number), *steps]
+    code = b"".join(struct.pack("=HBBI", *step) for step in (*program, REFUSE))
+    held = ctypes.create_string_buffer(code, len(code))
+    described = struct.pack("@HP", len(code) // 8, ctypes.addressof(held))
+    given = ctypes.create_string_buffer(described)
+    call("prctl", PR_SET_SECCOMP, SECCOMP_MODE_FILTER, given, 0, 0)
+
+
+def _at_most(argument: int, most: int) -> list[Step]:
+    low, high = ARGUMENTS + 8 * argument, ARGUMENTS + 8 * argument + 4
+    return [
+        *((LOAD, 0, 0, high), (ABOVE, 0, 1, 0), REFUSE),
+        *((LOAD, 0, 0, low), (ABOVE, 0, 1, most), REFUSE),
+    ]
+
+
+def _below(argument: int, end: int) -> list[Step]:
+    low, high = ARGUMENTS + 8 * argument, ARGUMENTS + 8 * argument + 4
+    return [
+        *((LOAD, 0, 0, high), (ABOVE, 0, 1, end >> 32), REFUSE, (EQUAL, 0, 3, end >> 32)),
+        *((LOAD, 0, 0, low), (NOT_BELOW, 0, 1, end & 0xFFFFFFFF), REFUSE),
+    ]
 
 
 def _write(path: str, text: str) -> None:
@@ -232,8 +319,18 @@ def _limit(settings: dict[str, int]) -> None:
         resource.RLIMIT_NPROC: 0,
         resource.RLIMIT_CORE: 0,
     }
+    if not settings["unsafe"]:
+        limits |= {
+            resource.RLIMIT_DATA: settings["memory_bytes"],
+            resource.RLIMIT_STACK: STACK_BYTES,
+            resource.RLIMIT_MEMLOCK: 0,
+            resource.RLIMIT_MSGQUEUE: 0,
+            resource.RLIMIT_SIGPENDING: SIGNALS,
+        }
     for kind, most in limits.items():
-        resource.setrlimit(kind, (most, most))
+        hard = resource.getrlimit(kind)[1]
+        least = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(kind, (least, least))
 
 
 def main(settings: dict[str, Any]) -> None:
@@ -245,16 +342,24 @@ def main(settings: dict[str, Any]) -> None:
     try:
         for name in settings["modules"]:
             importlib.import_module(name)
+        stack = 0
         if settings["unsafe"]:
             os.chdir(settings["folder"])
         else:
+            stack = _find_stack()
             _confine(settings["folder"], settings["disk_bytes"])
         _limit(settings)
     except (OSError, ValueError, AttributeError, ImportError) as error:
         repl.send(refused=str(error))
         return
     random.seed(0)
-    repl.serve()
+    unfiltered = None
+    if not settings["unsafe"]:
+        try:
+            _filter(stack)
+        except OSError as error:
+            unfiltered = str(error)
+    repl.serve(unfiltered)
 
 
 if __name__ == "__main__":

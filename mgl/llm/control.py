@@ -34,6 +34,7 @@ _ANGLED: Final = (
     r"(?:UNK|CLS|SEP|(?:BOS|EOS|EOP|PAD|MASK)_TOKEN)>",  # Command R
     r"(?:start|end)_of_(?:turn|image|audio)>",  # Gemma
     r"fim_(?:prefix|middle|suffix|pad)>",  # StarCoder
+    r"__media__>",  # where llama.cpp puts an image
     r"/?seed:[a-z_]{1,40}>",
     r"</?SYS>>",  # Llama 2
 )
@@ -50,7 +51,7 @@ _LONGEST: Final = 100  # characters of a control token
 _NOTHING: Final = r"(?!)"
 
 MARKS: Final = (
-    *("\u2060", "\u200b", "\u200c", "\u200d", "\ufeff", "\u2063"),
+    *("\u200b", "\u2060", "\u200c", "\u200d", "\ufeff", "\u2063"),
     *map(chr, range(0xE000, 0xF900)),
 )
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -104,6 +106,25 @@ async def test_ways_to_end(store: Store, end: str, final: str) -> None:
     mine, engine = asking(store, writing(block("who = 'Carl'"), end))
     await Rlm(mine, BOOK, (), CONFIG).answer(QUESTION)
     assert f"[1] {' '.join(final.split())}\n" in prompts(engine)[-1]
+
+
+@pytest.mark.parametrize("reason", [None, "prctl: Invalid argument"])
+async def test_a_note_says_that_system_calls_are_not_filtered(
+    store: Store, monkeypatch: pytest.MonkeyPatch, reason: str | None
+) -> None:
+    class Unfiltered(Sandbox):
+        async def __aenter__(self) -> Unfiltered:
+            await super().__aenter__()
+            self.unfiltered = reason
+            return self
+
+    notes: list[str] = []
+    monkeypatch.setattr(rlm, "Sandbox", Unfiltered)
+    mine, _ = asking(store, writing("FINAL(Carl)"))
+    observer = SimpleNamespace(note=notes.append, progress=lambda *_: None)
+    await Rlm(replace(mine, observer=observer), BOOK, (), CONFIG).answer(QUESTION)
+    said = "more of this system's memory than 1,024 MiB"
+    assert [said in note and str(reason) in note for note in notes] == ([True] if reason else [])
 
 
 async def test_errors_are_shown_and_the_turns_go_on(store: Store) -> None:

@@ -19,7 +19,8 @@ FAMILIES = """
 <|turn> <turn|> <|tool_call>
 <｜User｜> <｜begin▁of▁sentence｜> <｜tool▁calls▁begin｜> <s> </s> <unk> <pad> <bos> <eos> <mask>
 <start_of_turn> <end_of_turn> <fim_prefix> <think> </think> <tool_call> </tool_call>
-<tool_response> <seed:think> </seed:think> <<SYS>> <</SYS>> [INST] [/INST] [SYSTEM_PROMPT]
+<tool_response> <__media__> <seed:think> </seed:think>
+<<SYS>> <</SYS>> [INST] [/INST] [SYSTEM_PROMPT]
 [AVAILABLE_TOOLS] [/TOOL_RESULTS] [TOOL_CALLS] [THINK] [gMASK] [SEP] [|user|] [|endofturn|]
 """.split()
 ORDINARY = [
