@@ -76,9 +76,18 @@ class _Shape(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
 
+_ATTACHMENTS: Final = {"image_url": "[image]", "input_audio": "[audio]", "file": "[file]"}
+
+
 class _ContentPart(_Shape):
     type: str
     text: str = ""
+
+    @property
+    def named(self) -> _ContentPart:
+        """The part itself, or the name of what it attaches as text."""
+        name = _ATTACHMENTS.get(self.type)
+        return self if name is None else _ContentPart(type="text", text=name)
 
 
 class _ChatMessage(_Shape):
@@ -157,6 +166,16 @@ class ChatRequest(BaseModel):
             messages = [said, *self.messages[1:]]
         else:
             messages = [_ChatMessage(role="system", content=text), *self.messages]
+        return self.model_copy(update={"messages": messages})
+
+    def with_named_attachments(self) -> ChatRequest:
+        """The same request, with "[image]" where an image was; sounds and files likewise."""
+        messages = [
+            message
+            if message.content is None or isinstance(message.content, str)
+            else message.model_copy(update={"content": [each.named for each in message.content]})
+            for message in self.messages
+        ]
         return self.model_copy(update={"messages": messages})
 
     @property
