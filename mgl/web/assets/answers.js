@@ -146,7 +146,7 @@ async function askMemory(question, made) {
 /** Say something to the memory, and open the page anew: all of it may have changed. */
 async function tellMemory(words, made) {
   const messages = [{ role: "user", content: words }];
-  const request = { model: `mgl/${data.memory}`, user: data.memory_id, messages, stream: true };
+  const request = { model: `mgl/${data.memory}`, user: decodeURIComponent(data.talk), messages, stream: true };
   const said = { question: words, answer: "", confidence: null, compaction_ratio: null, trace: [], paths: [] };
   await follow("/v1/chat/completions", request, ({ choices: [{ delta }] }) => {
     said.answer += delta.content ?? "";
