@@ -2,7 +2,10 @@
 
     MglError                  message, hint (what to do), retryable, exit_code
     ├── UsageError            an option or argument that cannot work          exit 2
+    │   └── WrongKind           a memory of a kind that cannot do this
     ├── InputError            a document or question that cannot be used      exit 3
+    │   ├── NotThere            a turn, a topic or an entity that is not there
+    │   └── Conflict            what is there does not allow it
     ├── EngineError           a model engine or server that did not deliver   exit 4
     │   ├── EngineUnavailable   not reachable, or died            (retryable)
     │   │   └── EngineLost        it answered before, and may be back (retryable)
@@ -52,10 +55,22 @@ class UsageError(MglError):
     exit_code = 2
 
 
+class WrongKind(UsageError):
+    """A memory of a kind that cannot do this, or one of several kinds, and none is named."""
+
+
 class InputError(MglError):
     """A document or question that cannot be used."""
 
     exit_code = 3
+
+
+class NotThere(InputError):
+    """A turn, a topic or an entity that is not there, or not any more."""
+
+
+class Conflict(InputError):
+    """What is there does not allow it: an id that is taken, a topic that is frozen."""
 
 
 class EngineError(MglError):

@@ -8,7 +8,8 @@ X-MGL-Conversation, else ``metadata.conversation``, else ``user``. ``metadata.me
 memory by its id. Without a name, with ``metadata.temporary``, or with the model's own name it is
 the plain model, and nothing is kept, not even in the log of calls.
 
-The memory replies as `mgl chat` does, by its own prompt and sampling. A request with tools or a
+The memory replies as `mgl chat` does, by its own prompt and sampling; of an image it knows that
+there was one, "[image]", which is what is remembered. A request with tools or a
 response format is passed through to the model as it came, with what was said before put before it.
 """
 
@@ -65,7 +66,7 @@ class Chat:
         name = _find_name(chat, header)
         if name is None or chat.model == self._profile:
             return await self._forward(chat, hear), {}
-        kind = chat.model.removeprefix(PREFIX)
+        chat, kind = chat.with_named_attachments(), chat.model.removeprefix(PREFIX)
         passed = _Passed(chat, hear) if _is_passed(chat) else None
 
         def do(talk: Talk) -> tuple[Answer, StageUsage, str]:

@@ -15,8 +15,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mgl.api.memories import grows
-from mgl.api.rest import Call, Endpoint
+from mgl.api.answers import (
+    CallShown,
+    CallsListed,
+    LogListed,
+    PageShown,
+    RunsListed,
+    RunsReported,
+    TopicChanged,
+    TrainingsListed,
+)
+from mgl.api.rest import Call, Endpoint, Words
 from mgl.memories.results import call_json, edit_json
 from mgl.peers.wire import NotServed
 from mgl.web.escape import asset, make_visible
@@ -55,10 +64,10 @@ _HEADERS: Final = {
 class TopicIn(BaseModel):
     """Changes of a topic: what is left out stays as it is."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     topic: str = Field(min_length=1)
-    summary: str | None = None
+    summary: Words | None = None
     keywords: list[str] | None = None
     frozen: bool | None = None
     unlink: list[str] = []
@@ -79,7 +88,7 @@ async def _page(call: Call) -> Any:
 
     def do() -> dict[str, Any]:
         page = page_data(lab.view(record.id), lab.place(record.id))
-        if grows(record.kind):
+        if call.memories.is_talk(record):
             talk = lab.transcript(record.id)
             spans = [(turn.id, talk.line_span(number)) for number, turn in enumerate(talk.turns)]
             page["turns"] = [[turn, span.start, span.end] for turn, span in spans]
@@ -148,31 +157,63 @@ async def _list_trainings(call: Call) -> Any:
 
 
 async def _show_training(call: Call) -> Any:
-    return make_visible(await asyncio.to_thread(call.runs.show_training, call.path["name"]))
+    return make_visible(await asyncio.to_thread(call.runs.show_training, call.path["training"]))
 
 
 INSPECTOR: Final = (
-    Endpoint("GET", "/api/memories/{memory}/page", _page, "Show all that its page shows."),
-    Endpoint("GET", "/api/memories/{memory}/log", _log, "List its edits, in order."),
-    Endpoint("GET", "/api/memories/{memory}/calls", _calls, "List the model calls made for it."),
-    Endpoint("GET", "/api/memories/{memory}/calls/{key}", _call, "Show a call with its words."),
+    Endpoint(
+        "GET",
+        "/api/memories/{memory}/page",
+        _page,
+        "Show all that its page shows.",
+        answer=PageShown,
+    ),
+    Endpoint(
+        "GET", "/api/memories/{memory}/log", _log, "List its edits, in order.", answer=LogListed
+    ),
+    Endpoint(
+        "GET",
+        "/api/memories/{memory}/calls",
+        _calls,
+        "List the model calls made for it.",
+        answer=CallsListed,
+    ),
+    Endpoint(
+        "GET",
+        "/api/memories/{memory}/calls/{key}",
+        _call,
+        "Show a call with its words.",
+        answer=CallShown,
+    ),
     Endpoint(
         "POST",
         "/api/memories/{memory}/edit",
         _edit,
         "Correct, merge, freeze or unlink a topic of a conversation.",
         body=TopicIn,
+        answer=TopicChanged,
     ),
-    Endpoint("GET", "/api/runs", _runs, "List the evaluations, the newest first."),
+    Endpoint(
+        "GET", "/api/runs", _runs, "List the evaluations, the newest first.", answer=RunsListed
+    ),
     Endpoint(
         "GET",
         "/api/runs/report",
         _report,
         "Report evaluations: tables, and the questions one by one.",
         query=RunsQuery,
+        answer=RunsReported,
     ),
-    Endpoint("GET", "/api/trainings", _list_trainings, "List the adapters with their measures."),
-    Endpoint("GET", "/api/trainings/{name}", _show_training, "Show how an adapter was trained."),
+    Endpoint(
+        "GET",
+        "/api/trainings",
+        _list_trainings,
+        "List the adapters with their measures.",
+        answer=TrainingsListed,
+    ),
+    Endpoint(
+        "GET", "/api/trainings/{training}", _show_training, "Show how an adapter was trained."
+    ),
 )
 
 

@@ -134,7 +134,12 @@ class Memories:
         if (known := self._open.get((source, None))) is not None:
             return known
         record = await self.find(source)
-        return await self._find_talk(source, None) if grows(record.kind) else record
+        is_talk = await asyncio.to_thread(self.is_talk, record)
+        return await self._find_talk(source, None) if is_talk else record
+
+    def is_talk(self, record: MemoryRecord) -> bool:
+        """Whether a memory is of a conversation: a kind that can be may read a document, too."""
+        return grows(record.kind) and self.lab.memory(record.id).turns is not None
 
     async def find(self, source: str, kind: str | None = None) -> MemoryRecord:
         """Find a memory by its id, or by the exact name of its conversation or document.
@@ -265,7 +270,7 @@ class Memories:
         record = await self.find(source)
 
         def do() -> dict[str, Any]:
-            if grows(record.kind):
+            if self.is_talk(record):
                 return self.lab.export(record.id)
             graph: dict[str, Any] = json.loads(to_json(self.lab.view(record.id)))
             return graph

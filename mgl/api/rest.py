@@ -8,21 +8,43 @@ accepts them: progress first, the result last.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    model_validator,
+)
 
-from mgl.api.jobs import Jobs
+from mgl.api.answers import (
+    Answered,
+    FileTaken,
+    Found,
+    GraphExported,
+    JobsListed,
+    MemoriesListed,
+    MemoryShown,
+    NodesListed,
+    TalkExported,
+    TurnsAdded,
+    TurnsDeleted,
+)
+from mgl.api.chat import Chat
+from mgl.api.jobs import Job, Jobs
 from mgl.api.memories import Memories
 from mgl.api.relay import hearing
 from mgl.api.runs import Runs
 from mgl.errors import MglError
 from mgl.peers.listening import follow
-from mgl.peers.wire import Refused, read_shape, write_error
+from mgl.peers.wire import ChatRequest, Refused, read_body, read_shape, write_error
 from mgl.text.reading import parse_document
 from mgl.types import Question, Turn
 
@@ -33,16 +55,54 @@ MOST_TURNS: Final = 1000
 TalkKind = Literal["gam", "mnemis"]
 
 
+BLANK: Final = r"\s\x1c-\x1f\x85\ufeff"
+"""What Python, or JavaScript, takes for white space, in a class of a regular expression."""
+
+
+def _check_words(text: str) -> str:
+    if not re.search(f"[^{BLANK}]", text):
+        raise ValueError("it says nothing")
+    return text
+
+
+Words: TypeAlias = Annotated[
+    str,
+    AfterValidator(_check_words),
+    Field(min_length=1, json_schema_extra={"pattern": f"[^{BLANK}]"}),
+]
+"""A text that is not blank."""
+
+
+_DAY: Final = (
+    r"(0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|1\d|2[0-8])"
+)
+_LEAP_YEAR: Final = r"[1-8]\d(0[48]|[2468][048]|[13579][26])|(1[26]|[2468][048]|[357][26])00"
+_CLOCK: Final = r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?"
+_OFFSET: Final = r"(Z|[+-]([01]\d|2[0-3]):[0-5]\d)"
+_TIME: Final = rf"^([1-8]\d{{3}}-({_DAY})|({_LEAP_YEAR})-02-29)T{_CLOCK}{_OFFSET}?$"
+
+Time: TypeAlias = Annotated[datetime, WithJsonSchema({"type": "string", "pattern": _TIME})]
+"""A time; without an offset it is the server's local time."""
+
+
 class _Shape(BaseModel):
+    """What a body holds: JSON's own types, nothing that only looks like them."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Query(BaseModel):
+    """What a query holds, where all is text."""
+
     model_config = ConfigDict(extra="forbid")
 
 
 class TurnIn(_Shape):
     """What somebody said; what is left out is chosen: now, the next id, the session of now."""
 
-    text: str = Field(min_length=1)
+    text: Words
     speaker: str = "user"
-    time: datetime | None = None
+    time: Time | None = None
     session: str | None = None
     id: str = ""
 
@@ -57,21 +117,37 @@ class TurnsIn(_Shape):
 class QuestionIn(_Shape):
     """A question: by whom and when it is asked, where that matters."""
 
-    question: str = Field(min_length=1)
+    question: Words
     asker: str | None = None
-    asked_at: datetime | None = None
+    asked_at: Time | None = None
 
 
 class ForgetIn(_Shape):
     """What to delete for good: turns or topics by their ids, or all before a time."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [
+                {"required": ["turns"], "properties": {"turns": {"minItems": 1}}},
+                {"required": ["topics"], "properties": {"topics": {"minItems": 1}}},
+                {"required": ["before"], "properties": {"before": {"type": "string"}}},
+            ]
+        }
+    )
+
     turns: list[str] = []
     topics: list[str] = []
-    before: datetime | None = None
+    before: Time | None = None
     dry_run: bool = False
 
+    @model_validator(mode="after")
+    def _check(self) -> ForgetIn:
+        if not (self.turns or self.topics or self.before):
+            raise ValueError("nothing to forget is named")
+        return self
 
-class DocumentQuery(_Shape):
+
+class DocumentQuery(_Query):
     """The document's file name, the kind of memory, and the questions it is read for.
 
     A document that takes very long to read has to be confirmed.
@@ -83,7 +159,7 @@ class DocumentQuery(_Shape):
     confirm: bool = False
 
 
-class FileQuery(_Shape):
+class FileQuery(_Query):
     """The kind of memory, and which conversation of the file is meant.
 
     A chat log that takes very long to read has to be confirmed.
@@ -94,30 +170,39 @@ class FileQuery(_Shape):
     confirm: bool = False
 
 
-class SearchQuery(_Shape):
+class SearchQuery(_Query):
     """What to search for, and how many to find."""
 
-    q: str = Field(min_length=1)
+    q: Words
     limit: int = Field(10, ge=1, le=100)
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """A request that was admitted and read: its path's names, its query, and its body."""
+class Tenant:
+    """What a request may use."""
 
     memories: Memories
     jobs: Jobs
     runs: Runs
+    chat: Chat
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Tenant):
+    """A request that was admitted and read: its path's names, headers, query and body."""
+
     path: Mapping[str, str]
+    headers: Mapping[str, str]
     query: Any
     body: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """What a path does. ``body`` is its shape, or ``bytes`` for a file; ``status`` of success.
+    """What a path does. ``body`` is its shape, or ``bytes`` for a file, with an ``example`` of one.
 
-    ``events`` says that the result may be followed: by its events, or by the work's progress.
+    ``answer`` is the shape of what ``do`` gives, and ``status`` that of success. ``events`` may
+    come in its place: ``own``, which ``do`` gives, or those of the work's ``progress``.
     """
 
     method: Literal["GET", "POST"]
@@ -127,11 +212,12 @@ class Endpoint:
     query: type[BaseModel] | None = None
     body: type[BaseModel] | type[bytes] | None = None
     status: int = 200
-    events: bool = False
+    headers: tuple[str, ...] = ()
+    events: Literal["own", "progress"] | None = None
+    answer: Any = dict[str, Any]
+    example: str | None = None
 
-    def read(
-        self, memories: Memories, jobs: Jobs, runs: Runs, request: Request, body: bytes
-    ) -> Call:
+    def read(self, tenant: Tenant, request: Request, body: bytes) -> Call:
         """Read a request; Refused with what is wrong in it."""
         query = None
         if self.query is not None:
@@ -141,9 +227,20 @@ class Endpoint:
                     given[name] = request.query_params.getlist(name)
             query = read_shape(self.query, given, "the query")
         read: Any = body
-        if self.body is not None and issubclass(self.body, BaseModel):
+        if self.body is ChatRequest:
+            read = read_body(ChatRequest, body)
+        elif self.body is not None and issubclass(self.body, BaseModel):
             read = read_shape(self.body, body, "the body")
-        return Call(memories, jobs, runs, request.path_params, query, read)
+        return Call(
+            tenant.memories,
+            tenant.jobs,
+            tenant.runs,
+            tenant.chat,
+            request.path_params,
+            request.headers,
+            query,
+            read,
+        )
 
 
 async def _find_memory(call: Call) -> str:
@@ -263,16 +360,29 @@ async def _follow_job(call: Call) -> Any:
 
 
 ENDPOINTS: Final = (
-    Endpoint("GET", "/api/memories", _list, "List all memories, the newest first."),
-    *_for_both("GET", "", _show, "Show what a memory is, and how large."),
-    *_for_both("GET", "/nodes", _nodes, "List its nodes with their passages."),
-    *_for_both("GET", "/export", _export, "Export all that it holds."),
+    Endpoint(
+        "GET",
+        "/api/memories",
+        _list,
+        "List all memories, the newest first.",
+        answer=MemoriesListed,
+    ),
+    *_for_both("GET", "", _show, "Show what a memory is, and how large.", answer=MemoryShown),
+    *_for_both("GET", "/nodes", _nodes, "List its nodes with their passages.", answer=NodesListed),
+    *_for_both(
+        "GET",
+        "/export",
+        _export,
+        "Export all that it holds.",
+        answer=TalkExported | GraphExported,
+    ),
     *_for_both(
         "GET",
         "/search",
         _search,
         "Find turns of a conversation, or nodes of a document.",
         query=SearchQuery,
+        answer=Found,
     ),
     *_for_both(
         "POST",
@@ -280,7 +390,8 @@ ENDPOINTS: Final = (
         _ask,
         "Answer a question, with the passages that the answer stands on.",
         body=QuestionIn,
-        events=True,
+        events="progress",
+        answer=Answered,
     ),
     *_for_both(
         "POST",
@@ -288,6 +399,7 @@ ENDPOINTS: Final = (
         _forget,
         "Delete turns for good, with what was made of them.",
         body=ForgetIn,
+        answer=TurnsDeleted,
     ),
     Endpoint(
         "POST",
@@ -296,6 +408,7 @@ ENDPOINTS: Final = (
         "Add turns to a conversation; a new name begins one.",
         body=TurnsIn,
         status=201,
+        answer=TurnsAdded,
     ),
     Endpoint(
         "POST",
@@ -305,6 +418,8 @@ ENDPOINTS: Final = (
         query=FileQuery,
         body=bytes,
         status=201,
+        answer=FileTaken,
+        example='{"speaker": "Ann", "text": "I moved to Lisbon.", "time": "2024-05-08T13:56"}\n',
     ),
     Endpoint(
         "POST",
@@ -314,16 +429,26 @@ ENDPOINTS: Final = (
         query=DocumentQuery,
         body=bytes,
         status=202,
+        answer=Job,
+        example="Ann moved to Lisbon in May. She sold her horse.",
     ),
-    Endpoint("GET", "/api/jobs", _list_jobs, "List all jobs, the newest first."),
-    Endpoint("GET", "/api/jobs/{job}", _show_job, "Show how far a job is."),
+    Endpoint("GET", "/api/jobs", _list_jobs, "List all jobs, the newest first.", answer=JobsListed),
+    Endpoint("GET", "/api/jobs/{job}", _show_job, "Show how far a job is.", answer=Job),
+    Endpoint(
+        "GET",
+        "/api/jobs/{job}/events",
+        _follow_job,
+        "Follow a job by events.",
+        events="own",
+        answer=None,
+    ),
     Endpoint(
         "POST",
         "/api/jobs/{job}/cancel",
         _cancel_job,
         "Stop a job for good; what it has done stays.",
+        answer=Job,
     ),
-    Endpoint("GET", "/api/jobs/{job}/events", _follow_job, "Follow a job by events.", events=True),
 )
 
 

@@ -14,12 +14,12 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from mgl.api.chat import Chat
+from mgl.api.completions import OPENAI
 from mgl.api.inspector import FOLDER, INSPECTOR
 from mgl.api.inspector import list_routes as list_pages
 from mgl.api.jobs import Jobs
@@ -27,12 +27,10 @@ from mgl.api.keys import KEY, OWNER, Keys, tenant_folder
 from mgl.api.limits import RATE, Bucket
 from mgl.api.memories import Memories
 from mgl.api.openapi import describe
-from mgl.api.rest import ENDPOINTS, Endpoint, follow_work
+from mgl.api.rest import ENDPOINTS, Endpoint, Tenant, follow_work
 from mgl.api.runs import Runs
 from mgl.errors import UsageError
 from mgl.lab import Lab
-from mgl.llm.progress import Listener as Hearing
-from mgl.peers.completing import Said, stream_reply
 from mgl.peers.listening import (
     HOST,
     MOST_BYTES,
@@ -43,15 +41,7 @@ from mgl.peers.listening import (
     stream_events,
     write_health,
 )
-from mgl.peers.wire import (
-    AccessDenied,
-    ChatRequest,
-    NotServed,
-    read_body,
-    write_completion,
-    write_model,
-    write_models,
-)
+from mgl.peers.wire import AccessDenied, NotServed
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -63,10 +53,7 @@ if TYPE_CHECKING:
 WRONG_KEYS: Final = 60
 """Requests a minute with a key that is none, of all together."""
 THREADS: Final = 96
-ALL: Final = (*ENDPOINTS, *INSPECTOR)
-CONVERSATION: Final = "x-mgl-conversation"
-RETRIED: Final = "x-stainless-retry-count"
-"""The header in which OpenAI's clients count the times that they sent a request before."""
+ALL: Final = (*OPENAI, *ENDPOINTS, *INSPECTOR)
 
 JOBS: Final = "jobs"
 
@@ -82,16 +69,6 @@ def check_host(host: str, *, has_own_key: bool) -> None:
             f"{host} can be reached from other machines, and no key was given",
             hint=f"set {KEY}, or leave out --host",
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Tenant:
-    """What a request may use."""
-
-    memories: Memories
-    chat: Chat
-    jobs: Jobs
-    runs: Runs
 
 
 class Server(Listener):
@@ -163,7 +140,7 @@ class Server(Listener):
                 chat = await asyncio.to_thread(lambda: Chat(memories, lab.profile))
                 jobs = Jobs.open(folder / JOBS, lab)
                 runs = self._runs if name == OWNER else Runs()
-                known = self._tenants[name] = Tenant(memories, chat, jobs, runs)
+                known = self._tenants[name] = Tenant(memories, jobs, runs, chat)
             return known
 
     async def admit(self, headers: Any) -> Tenant:
@@ -188,9 +165,6 @@ class Server(Listener):
         return Starlette(
             routes=[
                 Route("/health", _health, methods=["GET"]),
-                Route("/v1/models", _models, methods=["GET"]),
-                Route("/v1/models/{name:path}", _one_model, methods=["GET"]),
-                Route("/v1/chat/completions", self._chat, methods=["POST"]),
                 Route("/api/openapi.json", _describe, methods=["GET"]),
                 *(Route(each.path, self._serve(each), methods=[each.method]) for each in ALL),
                 *list_pages(),
@@ -212,9 +186,9 @@ class Server(Listener):
 
             tenant = tenant_of(request)
             body = b"" if endpoint.body is None else await self.read_body(request)
-            call = endpoint.read(tenant.memories, tenant.jobs, tenant.runs, request, body)
+            call = endpoint.read(tenant, request, body)
             wants_events = "text/event-stream" in request.headers.get("accept", "")
-            if endpoint.events and endpoint.method == "POST" and wants_events:
+            if endpoint.events == "progress" and wants_events:
                 return await stream_events(follow_work(endpoint.do(call)), request)
             done = await endpoint.do(call)
             if isinstance(done, AsyncGenerator):
@@ -222,22 +196,6 @@ class Server(Listener):
             return JSONResponse(done, endpoint.status)
 
         return serve
-
-    async def _chat(self, request: Request) -> Response:
-        from starlette.responses import JSONResponse
-
-        chat: ChatRequest = read_body(ChatRequest, await self.read_body(request))
-        name, served = request.headers.get(CONVERSATION), tenant_of(request).chat
-        is_retry = request.headers.get(RETRIED, "0") != "0"
-
-        async def work(hear: Hearing | None = None) -> Said:
-            return await served.reply(chat, name, hear, is_retry=is_retry)
-
-        if not chat.stream:
-            reply, besides = await work()
-            return JSONResponse(write_completion(reply, chat.model, besides))
-        events = stream_reply(work, chat.model, with_usage=chat.with_usage)
-        return await stream_events(events, request)
 
 
 def tenant_of(request: Request) -> Tenant:
@@ -286,18 +244,3 @@ async def _describe(request: Request) -> Response:
 
     del request
     return JSONResponse(describe(ALL))
-
-
-async def _models(request: Request) -> Response:
-    from starlette.responses import JSONResponse
-
-    return JSONResponse(write_models(tenant_of(request).chat.models))
-
-
-async def _one_model(request: Request) -> Response:
-    from starlette.responses import JSONResponse
-
-    name = request.path_params["name"]
-    if name not in tenant_of(request).chat.models:
-        raise NotServed(f"there is no model {name!r} here", hint="see /v1/models")
-    return JSONResponse(write_model(name))

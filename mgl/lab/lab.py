@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from mgl.errors import StoreError, UsageError
+from mgl.errors import StoreError, UsageError, WrongKind
 from mgl.lab.estimates import describe_estimate, describe_large, estimate_from_past
 from mgl.lab.model import ModelChoice, NoModel
 from mgl.lab.planning import REMEMBERS, Plan, Planner
@@ -312,7 +312,7 @@ class Lab:
         record = self.find(source, memory)
         plan = self._planner.plan_record(record, {})
         if not isinstance(plan.source, Conversation) or not hasattr(plan.kind, "append"):
-            raise UsageError(
+            raise WrongKind(
                 f"{source} is not a conversation that grows ({plan.name})",
                 hint="this works on conversations remembered by gam or mnemis",
             )
@@ -454,7 +454,7 @@ class Lab:
 
     def _open_talk(self, plan: Plan) -> Talk:
         if not hasattr(plan.kind, "append") or not isinstance(plan.source, Conversation):
-            raise UsageError(
+            raise WrongKind(
                 f"{plan.name} cannot be told a conversation turn by turn",
                 hint="use --memory gam or mnemis; `mgl ask` and `mgl build` read whole files",
             )

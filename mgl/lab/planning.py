@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mgl import registry
-from mgl.errors import InputError, StoreError, UsageError
+from mgl.errors import InputError, StoreError, WrongKind
 from mgl.lab.workplace import Workplace
 from mgl.memories.base import MemoryKind, Tools, is_memory_id
 from mgl.memories.options import configure
@@ -200,13 +200,13 @@ class Planner:
         found = [each for each in known if kind in (None, each.kind)]
         if not found:
             others = " and ".join(sorted({record.kind for record in known}))
-            raise UsageError(
+            raise WrongKind(
                 f"{source!r} is remembered by {others}, not by {kind}",
                 hint=f"leave out --memory, or give {known[0].kind}",
             )
         kinds = sorted({record.kind for record in found})
         if len(kinds) > 1:
-            raise UsageError(
+            raise WrongKind(
                 f"{source!r} is remembered by {' and by '.join(kinds)}",
                 hint=f"choose one: --memory {kinds[0]}",
             )

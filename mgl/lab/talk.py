@@ -248,14 +248,22 @@ class Talk:
                 return filled
 
     def _fill(self, turns: Sequence[Turn], now: datetime) -> list[Turn]:
-        """Give turns what they lack: an id, a time, a session."""
+        """Give turns what they lack: an id, a time, a session.
+
+        One that is there is sent again, and gets those that it has.
+        """
         taken = {*self._list_ids(), *(turn.id for turn in turns if turn.id)}
         last = next(iter(self.memory.conversation.turns[-1:]), None)
         filled = []
         for turn in turns:
-            time = now if turn.time is None else as_aware(turn.time)
-            identity = turn.id or _choose_id(taken)
-            session = turn.session or _choose_session(last, time)
+            known = self.memory.find_turn(turn.id)
+            time = None if turn.time is None else as_aware(turn.time)
+            if known is None:
+                identity, time = turn.id or _choose_id(taken), time or now
+                session: str | None = turn.session or _choose_session(last, time)
+            else:
+                identity, time = known.id, time or known.time
+                session = turn.session or known.session
             last = replace(turn, id=identity, time=time, session=session)
             taken.add(identity)
             filled.append(last)

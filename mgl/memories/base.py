@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Final, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from mgl.errors import InputError, UsageError
+from mgl.errors import InputError, UsageError, WrongKind
 from mgl.llm.base import LLM
 from mgl.llm.calls import content_hash
 from mgl.llm.replies import REPAIR
@@ -34,7 +34,10 @@ from mgl.text.times import check_time
 from mgl.types import Answer, Conversation, Document, Question, Source
 
 ID_PREFIX: Final = "mem_"
-_ID: Final = re.compile(rf"{ID_PREFIX}[0-9a-f]{{12}}")
+MEMORY_ID: Final = rf"{ID_PREFIX}[0-9a-f]{{12}}"
+"""How a memory's id is written, as a regular expression."""
+
+_ID: Final = re.compile(MEMORY_ID)
 
 ToolT = TypeVar("ToolT")
 ConfigT = TypeVar("ConfigT", bound=BaseModel)
@@ -238,7 +241,7 @@ class SourceMemory(Memory, Generic[ConfigT]):
         is_talk = isinstance(source, Conversation)
         if self.reads != "either" and is_talk != (self.reads == "conversation"):
             other = "conversations" if is_talk else "documents"
-            raise UsageError(
+            raise WrongKind(
                 f"{self.kind} reads {self.reads}s, and {source.name} is none",
                 hint=f"`mgl ask --help` lists the memories that read {other}",
             )

@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
 from mgl import registry
-from mgl.errors import InputError
+from mgl.errors import InputError, NotThere
 from mgl.memories.log import FORGOTTEN, Draft, Vocabulary
 from mgl.prompt import words_of
 from mgl.store import EditRecord, MemoryRecord, Store
@@ -124,12 +124,12 @@ def find_turn_numbers(
     numbers = {turn.id: number for number, turn in enumerate(turns)}
     for identity in ids:
         if identity not in numbers:
-            raise InputError(
+            raise NotThere(
                 f"the conversation has no turn {identity!r}",
                 hint="`mgl export` lists the ids of its turns",
             )
         if numbers[identity] in forgotten:
-            raise InputError(f"turn {identity!r} is forgotten already", hint="leave it out")
+            raise NotThere(f"turn {identity!r} is forgotten already", hint="leave it out")
     return {identity: numbers[identity] for identity in ids}
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any, Final, Generic, TypedDict, TypeVar, Unpack
 
-from mgl.errors import InputError, StoreConflict
+from mgl.errors import Conflict, StoreConflict
 from mgl.llm.calls import showing
 from mgl.memories.table import Prefix
 from mgl.observer import Observer
@@ -227,8 +227,8 @@ class Draft(Generic[EditT, StateT]):
         self.rows.append(row)
 
 
-def _taken(turn: Turn) -> InputError:
-    return InputError(
+def _taken(turn: Turn) -> Conflict:
+    return Conflict(
         f"the conversation has another turn with the id {turn.id!r}",
         hint="give each turn an id of its own",
     )
@@ -356,6 +356,11 @@ class Log(Generic[EditT, StateT]):
     def number(self, turn_id: str) -> int:
         """The number of the turn with this id; KeyError if there is none."""
         return self._numbers[turn_id]
+
+    def find_turn(self, identity: str) -> Turn | None:
+        """Find the turn with this id."""
+        number = self._numbers.get(identity)
+        return None if number is None else self.turns[number]
 
     def has(self, turn: Turn) -> bool:
         """Whether the turn is there; InputError where another has its id."""

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from pydantic import Field
 
-from mgl.errors import InputError, MglError, UsageError
+from mgl.errors import InputError, MglError, WrongKind
 from mgl.llm.base import Sampling
 from mgl.llm.progress import Listener
 from mgl.memories.base import LogMemory, PresetConfig
@@ -150,7 +150,12 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         source = self._log.source
         if isinstance(source, Conversation):
             return source
-        raise UsageError("this memory is of a document", hint="ask it, or look at it")
+        raise WrongKind("this memory is of a document", hint="ask it, or look at it")
+
+    def find_turn(self, identity: str) -> Turn | None:
+        """Find the turn with this id, without its text where it was deleted."""
+        self._log.open(self._record)
+        return self._log.find_turn(identity)
 
     @property
     def forgotten(self) -> frozenset[int]:
@@ -172,6 +177,10 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
 
         ``ended``: no further turn is expected now.
         """
+
+    def _follow(self) -> None:
+        """Write into the log what comes before the next turn there: turns that another memory of
+        the conversation took in."""
 
     @property
     def _answer_sampling(self) -> Sampling:
@@ -348,12 +357,15 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
     async def _append_turns(self, turns: Sequence[Turn]) -> None:
         """Write turns into the log, all or none, and nothing that they make due."""
         async with self._writer() as log:
-            while (fresh := log.find_new(turns)) and not log.append_turns(fresh):
-                await self._settle(ended=False)  # another's turn came first
+            while fresh := log.find_new(turns):
+                self._follow()
+                if not log.append_turns(fresh):  # another's turn came first
+                    await self._settle(ended=False)
 
     async def _append_reply(self, reply: Turn, sources: ReplySources, since: int) -> None:
         async with self._writer() as log:
             while log.find_new([reply]):
+                self._follow()
                 kept = log.append_reply(reply, sources, since=since)
                 if kept is None:
                     note = "the reply was not stored: turns were deleted while it was written"
@@ -472,10 +484,10 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         return f"alike by {alike}, judged by {judged}"
 
 
-def refuse_topics() -> UsageError:
+def refuse_topics() -> WrongKind:
     """The error of a memory without topics."""
     hint = "only gam has; of mnemis, entities are merged"
-    return UsageError("this memory has no topics", hint=hint)
+    return WrongKind("this memory has no topics", hint=hint)
 
 
 def check_turns(turns: Sequence[Turn]) -> None:

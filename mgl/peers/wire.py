@@ -12,20 +12,23 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from mgl.errors import (
+    Conflict,
     ContextOverflow,
     EngineRejected,
     EngineTimeout,
     EngineUnavailable,
     InputError,
     MglError,
+    NotThere,
     UsageError,
+    WrongKind,
     describe_fault,
 )
 from mgl.llm.base import Message, Reply, Request, Sampling, Tool, ToolCall
@@ -36,6 +39,7 @@ from mgl.types import replace_surrogates
 ANY_OBJECT: Final[Mapping[str, Any]] = {"type": "object"}
 """The schema of ``response_format`` json_object."""
 
+_EMPTY: Final[tuple[Any, ...]] = (None, False, 0, "", [], {})
 _OFF: Final[Mapping[str, Any]] = {"n": 1, "function_call": "none", "modalities": ["text"]}
 _HARMLESS: Final = frozenset({"prompt_cache_key", "safety_identifier", "service_tier", "store"})
 _HINTS: Final = {
@@ -72,13 +76,31 @@ class OverLimit(UsageError):
         self.status = status
 
 
+def _as_whole(number: Any) -> Any:
+    """A number of JSON as a whole one, which 2.0 is."""
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+Count: TypeAlias = Annotated[int, Field(ge=1), BeforeValidator(_as_whole)]
+Seed: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 63), BeforeValidator(_as_whole)]
+
+
 class _Shape(BaseModel):
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+
+_ATTACHMENTS: Final = {"image_url": "[image]", "input_audio": "[audio]", "file": "[file]"}
 
 
 class _ContentPart(_Shape):
-    type: str
+    type: Literal["text", "image_url", "input_audio", "file"]
     text: str = ""
+
+    @property
+    def named(self) -> _ContentPart:
+        """The part itself, or the name of what it attaches as text."""
+        name = _ATTACHMENTS.get(self.type)
+        return self if name is None else _ContentPart(type="text", text=name)
 
 
 class _ChatMessage(_Shape):
@@ -113,31 +135,44 @@ class _JsonSchema(_Shape):
     schema_: dict[str, Any] = Field(alias="schema")
 
 
-class _ResponseFormat(_Shape):
-    type: Literal["text", "json_object", "json_schema"]
-    json_schema: _JsonSchema | None = None
+class _AnyFormat(_Shape):
+    type: Literal["text", "json_object"]
+
+
+class _SchemaFormat(_Shape):
+    type: Literal["json_schema"]
+    json_schema: _JsonSchema
 
 
 class _StreamOptions(_Shape):
     include_usage: bool | None = False
 
 
+def _describe_rest(schema: dict[str, Any]) -> None:
+    """Say of the fields that have no effect which values are accepted (``read_body``)."""
+    off = {name: {"enum": [*_EMPTY, value]} for name, value in _OFF.items()}
+    schema["properties"] |= {**{name: {} for name in sorted(_HARMLESS)}, **off}
+    schema["additionalProperties"] = {"enum": [*_EMPTY]}
+
+
 class ChatRequest(BaseModel):
     """The body of ``/v1/chat/completions``."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", strict=True, json_schema_extra=_describe_rest)
 
     model: str
     messages: list[_ChatMessage] = Field(min_length=1)
-    response_format: _ResponseFormat | None = None
+    response_format: Annotated[_AnyFormat | _SchemaFormat, Field(discriminator="type")] | None = (
+        None
+    )
     tools: list[_ToolShape] | None = None
     tool_choice: Literal["none", "auto", "required"] | _NamedTool | None = None
     parallel_tool_calls: bool | None = None
     temperature: float | None = Field(None, ge=0, le=2)
     top_p: float | None = Field(None, gt=0, le=1)
-    max_tokens: int | None = Field(None, ge=1)
-    max_completion_tokens: int | None = Field(None, ge=1)
-    seed: int | None = Field(None, ge=0)
+    max_tokens: Count | None = None
+    max_completion_tokens: Count | None = None
+    seed: Seed | None = None
     stop: str | list[str] | None = None
     stream: bool | None = None
     stream_options: _StreamOptions | None = None
@@ -159,6 +194,16 @@ class ChatRequest(BaseModel):
             messages = [_ChatMessage(role="system", content=text), *self.messages]
         return self.model_copy(update={"messages": messages})
 
+    def with_named_attachments(self) -> ChatRequest:
+        """The same request, with "[image]" where an image was; sounds and files likewise."""
+        messages = [
+            message
+            if message.content is None or isinstance(message.content, str)
+            else message.model_copy(update={"content": [each.named for each in message.content]})
+            for message in self.messages
+        ]
+        return self.model_copy(update={"messages": messages})
+
     @property
     def stops(self) -> tuple[str, ...]:
         """The texts before which a reply ends."""
@@ -177,12 +222,12 @@ class ChatRequest(BaseModel):
 class EmbeddingRequest(BaseModel):
     """The body of ``/v1/embeddings``."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", strict=True)
 
     model: str
     input: str | list[str] | list[int] | list[list[int]]
     encoding_format: Literal["float", "base64"] | None = None
-    dimensions: int | None = None
+    dimensions: Count | None = None
 
     def texts(self, dims: int) -> list[str]:
         """What is to be embedded in ``dims`` numbers; Refused for anything but texts."""
@@ -262,16 +307,10 @@ def read_request(chat: ChatRequest, *, max_tokens: int, context_tokens: int) -> 
     )
     wanted = chat.response_format
     schema: Mapping[str, Any] | None = None
-    if wanted is not None and wanted.type == "json_object":
-        schema = ANY_OBJECT
-    elif wanted is not None and wanted.type == "json_schema":
-        if wanted.json_schema is None:
-            raise Refused(
-                "response_format json_schema has no schema",
-                hint="give it as response_format.json_schema.schema",
-                param="response_format",
-            )
+    if isinstance(wanted, _SchemaFormat):
         schema = inline_schema(wanted.json_schema.schema_, wanted.json_schema.name)
+    elif wanted is not None and wanted.type == "json_object":
+        schema = ANY_OBJECT
     tools = [] if chat.tool_choice == "none" else chat.tools or []
     return Request(
         tuple(map(_read_message, chat.messages)),
@@ -415,8 +454,10 @@ def write_error(error: MglError) -> tuple[int, dict[str, Any]]:
             status, kind, code = error.status, "invalid_request_error", "over_limit"
         case AccessDenied():
             status, kind, code = 401, "invalid_request_error", "access_denied"
-        case NotServed():
+        case NotServed() | NotThere():
             status, kind, code = 404, "invalid_request_error", "not_served"
+        case Conflict() | WrongKind():
+            status, kind, code = 409, "invalid_request_error", "conflict"
         case ContextOverflow():
             status, kind, code = 400, "invalid_request_error", "context_length_exceeded"
         case UsageError() | InputError() | EngineRejected():

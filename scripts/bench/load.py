@@ -1,19 +1,25 @@
 #!/usr/bin/env python3
-"""What `mgl up` itself takes of a request, under load, and whether its memory stays flat.
+"""`mgl up` under load, killed and started again: what it loses, what it takes, what it holds.
 
-    scripts/bench/load.py --seconds 60 --clients 64 --pace 1
+    scripts/bench/load.py --seconds 600 --clients 64 --kills 8
     scripts/bench/load.py --seconds 20 --clients 1 --pace 0 --turns 20 --only search
 
-A server in a process of its own, over an engine that answers at once and an embedder of hashed
-words, so that the time is mgl's: its door, its store, its retrieval. Each client has a conversation
-of its own, which begins with ``--turns`` turns (1,000 at most), and makes a request every
-``--pace`` seconds or so: 6 of 10 append, 2 search, 1 asks, 1 chats, or all are of one kind
-(``--only``); 0 makes the next as soon as the last is answered.
+Each client has a conversation of its own, which begins with ``--turns`` turns (1,000 at most), and
+one that it shares with seven others, and does something every ``--pace`` seconds or so; 0 does the
+next as soon as the last is answered. The mix ``whole`` has all that programs do: append by REST,
+chat with all, some or none of the history, with tools, with images, as streams that are left in the
+middle, again, and edited; ask, search, export and forget. ``plain`` is 6 of 10 append, 2 search, 1
+asks, 1 chats; ``--only`` makes all of one kind.
 
-Prints errors, the times that clients wait, the server's own share of them (from a request's headers
-read to its answer's first byte handed over, measured in the server: neither the client's work,
-which the same cores do, nor the time until the server reads), the server's processor time and its
-resident memory.
+The server is killed (SIGKILL) at random moments and starts again over its home; clients send again
+what was not answered. In the end every message that was acknowledged has to be there once and in
+order, and none that was deleted: in no answer, and, at each kill and in the end, in no file of the
+home. Exit code 1 otherwise.
+
+Prints requests by kind, kills, what was acknowledged, problems, the times that clients wait, the
+server's own share of them (from a request's headers read to its answer's first byte handed over,
+measured in the server: neither the client's work, which the same cores do, nor the time until the
+server reads), its processor time and its resident memory.
 """
 
 from __future__ import annotations
@@ -22,160 +28,178 @@ import argparse
 import asyncio
 import json
 import random
-import subprocess
+import re
 import sys
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import numpy as np
 import psutil
+from ledger import Book
+from served import WORD, ServerProcess
+from talkers import MIXES, Client, Record
 
-from mgl.api.keys import OWNER, Keys
-from mgl.api.relay import Relay
-from mgl.api.server import Server
-from mgl.lab import Lab
-from mgl.lab.workplace import Workplace
-from mgl.llm.fakes import SchemaEngine
-from mgl.peers.listening import find_loop
-from mgl.retrieval.fakes import WordEmbedder, WordReranker
-
-if TYPE_CHECKING:
-    from starlette.applications import Starlette
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-KEY = "load"
-WORDS = "amber anchor basin candle cedar copper delta ember fern garden harbour island".split()
-MIX = {"append": 6, "search": 2, "ask": 1, "chat": 1}
-
-
-async def serve(home: Path) -> None:
-    """Serve until this process is stopped; print the port first."""
-    Workplace.preset = "small"  # type: ignore[assignment, method-assign]
-
-    def open_lab(folder: Path) -> Lab:
-        return Lab.open(
-            engine=SchemaEngine(),
-            embedder=WordEmbedder(),
-            reranker=WordReranker(),
-            home=home,
-            memories=folder,
-            observer=Relay(),
-        )
-
-    async with Timed(home, Keys.open(home, KEY), open_lab, rate=0) as server:
-        await server.open_tenant(OWNER)
-        print(server.root, flush=True)
-        await server.wait()
-
-
-class Timed(Server):
-    """A server that says in each answer how long it took, in milliseconds."""
-
-    def _make_app(self) -> Starlette:
-        app = super()._make_app()
-        app.add_middleware(Stopwatch)
-        return app
-
-
-class Stopwatch:
-    """Sets ``Server-Timing`` when the answer begins, which here is sent at once."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        start = time.perf_counter()
-
-        async def time_and_send(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                took = f"all;dur={1000 * (time.perf_counter() - start):.3f}"
-                message["headers"].append((b"server-timing", took.encode()))
-            await send(message)
-
-        await self._app(scope, receive, time_and_send)
+CLIENTS_A_SHARED = 8
+_WORD_BYTES = re.compile(WORD.pattern.encode())
 
 
 class Load:
-    """The clients, and what they measured."""
+    """The clients, their conversations, and the server that is killed meanwhile."""
 
-    def __init__(self, root: str, seed: int, turns: int, mix: dict[str, int]) -> None:
-        self.seconds: dict[str, list[float]] = defaultdict(list)
-        self.server_seconds: dict[str, list[float]] = defaultdict(list)
-        self.errors: list[str] = []
-        self._http = httpx.AsyncClient(
-            base_url=root,
-            headers={"Authorization": f"Bearer {KEY}"},
+    def __init__(self, server: ServerProcess, home: Path, options: argparse.Namespace) -> None:
+        self._server = server
+        self._home = home
+        self._options = options
+        self._draw = random.Random(f"{options.seed} load")
+        self.record = Record()
+        self.resident: list[float] = []
+        self.restarts: list[float] = []
+        self.cpu = 0.0
+        self._known_cpu = 0.0
+        count = options.clients
+        shared = [Book(f"shared-{n}") for n in range(-(-count // CLIENTS_A_SHARED))]
+        self.books = [*shared, *(Book(f"own-{number}") for number in range(count))]
+
+    async def run(self) -> None:
+        options, record = self._options, self.record
+        async with httpx.AsyncClient(
+            base_url=self._server.root,
+            headers=self._server.headers,
             timeout=60,
+            trust_env=False,
             limits=httpx.Limits(max_connections=None),
-        )
-        self._seed = seed
-        self._turns = turns
-        self._mix = mix
+        ) as http:
+            shared = self.books[: -options.clients]
+            self.clients = [
+                Client(number, options.seed, http, record, own, shared[number % len(shared)])
+                for number, own in enumerate(self.books[-options.clients :])
+            ]
+            record.up.set()
+            await asyncio.gather(*(each.append(each.own, options.turns) for each in self.clients))
+            for book in shared:  # which others ask before one of them has said something
+                await self.clients[self.books.index(book)].append(book, 1)
+            record.clear()
+            self._measure()
+            self.cpu = 0.0
+            began = time.monotonic()
 
-    async def begin(self, clients: int) -> None:
-        """Begin each client's conversation, and make each kind of request once, unmeasured."""
+            def progress() -> float:
+                if options.requests:
+                    return float(record.answered / options.requests)
+                return float((time.monotonic() - began) / options.seconds)
 
-        async def begin(number: int) -> None:
-            draw = random.Random(f"{self._seed} {number} begins")
-            said = {"turns": [{"text": _write_text(draw)} for _ in range(self._turns)]}
-            answer = await self._http.post(f"/api/conversations/client-{number}/turns", json=said)
-            answer.raise_for_status()
+            watching = asyncio.create_task(self._watch())
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._kill(progress))
+                for client in self.clients:
+                    group.create_task(self._talk(client, progress))
+            watching.cancel()
+            self._measure()
+            if options.kills:
+                await self._restart()
+            await self._check(http)
+        self._server.stop()
+        self._search_files()
 
-        await asyncio.gather(*(begin(number) for number in range(clients)))
-        for what in MIX:
-            await self._do(what, "client-0", random.Random(self._seed))
-        self.seconds.clear()
-        self.server_seconds.clear()
+    async def _talk(self, client: Client, progress: Callable[[], float]) -> None:
+        options = self._options
+        mix = {options.only: 1} if options.only else MIXES[options.mix]
+        draw = random.Random(f"{options.seed} {client.name} talks")
+        await asyncio.sleep(draw.uniform(0, options.pace))
+        while progress() < 1:
+            await client.do(draw.choices([*mix], [*mix.values()])[0])
+            await asyncio.sleep(draw.uniform(0.5, 1.5) * options.pace)
 
-    async def run(self, clients: int, seconds: float, pace: float) -> None:
-        end = time.monotonic() + seconds
-        await asyncio.gather(*(self._talk(number, end, pace) for number in range(clients)))
-        await self._http.aclose()
+    async def _kill(self, progress: Callable[[], float]) -> None:
+        for moment in sorted(self._draw.uniform(0.1, 0.9) for _ in range(self._options.kills)):
+            while progress() < moment:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            await self._restart()
 
-    async def _talk(self, number: int, end: float, pace: float) -> None:
-        draw, name = random.Random(f"{self._seed} {number}"), f"client-{number}"
-        await asyncio.sleep(draw.uniform(0, pace))
-        while time.monotonic() < end:
-            await asyncio.sleep(draw.uniform(0.5, 1.5) * pace)
-            await self._do(draw.choices([*self._mix], [*self._mix.values()])[0], name, draw)
+    async def _restart(self) -> None:
+        """Kill the server, see what it leaves, and start it again."""
+        self._measure()
+        self.record.up.clear()
+        self.record.starts += 1
+        self._server.kill()
+        await asyncio.to_thread(self._search_files)
+        self.restarts.append(await asyncio.to_thread(self._server.start))
+        self._known_cpu = 0.0
+        self.record.up.set()
 
-    async def _do(self, what: str, name: str, draw: random.Random) -> None:
-        text = _write_text(draw)
-        start = time.perf_counter()
-        try:
-            answer = await self._send(what, name, text)
-        except httpx.HTTPError as error:
-            self.errors.append(f"{what}: {type(error).__name__}")
-            return
-        self.seconds[what].append(time.perf_counter() - start)
-        took = answer.headers["server-timing"].removeprefix("all;dur=")
-        self.server_seconds[what].append(float(took) / 1000)
-        if answer.status_code >= 400:
-            self.errors.append(f"{what}: {answer.status_code} {answer.text[:200]}")
+    def _search_files(self) -> None:
+        """Look for what was deleted in the bytes of all files of the home."""
+        forgotten = {word: book.name for book in self.books for word in book.forgotten}
+        found: dict[str, set[str]] = {}
+        for path in self._home.rglob("*"):
+            if path.is_file():
+                words = {each.decode() for each in _WORD_BYTES.findall(path.read_bytes())}
+                for word in words & forgotten.keys():
+                    found.setdefault(word, set()).add(path.name)
+        for word, files in found.items():
+            about = f"{word} of {forgotten[word]}, in {', '.join(sorted(files))}"
+            self.record.blame("left in a file", about)
 
-    async def _send(self, what: str, name: str, text: str) -> httpx.Response:
-        if what == "append":
-            said: dict[str, Any] = {"turns": [{"text": text}]}
-            return await self._http.post(f"/api/conversations/{name}/turns", json=said)
-        if what == "search":
-            return await self._http.get(f"/api/memories/{name}/search", params={"q": text})
-        if what == "ask":
-            asked = {"question": f"Who said {text}?"}
-            return await self._http.post(f"/api/memories/{name}/ask", json=asked)
-        chat = {
-            "model": "mgl/gam",
-            "user": name,
-            "messages": [{"role": "user", "content": text}],
+    async def _check(self, http: httpx.AsyncClient) -> None:
+        """Compare each conversation with what was acknowledged."""
+        for book in self.books:
+            exported = await http.get(f"/api/memories/{book.name}/export")
+            for problem in book.check(exported.raise_for_status().json()):
+                self.record.blame(*problem)
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(max(1.0, self._options.seconds / 20))
+            if self.record.up.is_set():
+                self._measure()
+
+    def _measure(self) -> None:
+        """Note the server's memory, and the processor time since it was noted last."""
+        times = self._server.process.cpu_times()
+        self.cpu += times.user + times.system - self._known_cpu
+        self._known_cpu = times.user + times.system
+        self.resident.append(round(self._server.process.memory_info().rss / 1e6, 1))
+
+    def report(self) -> dict[str, Any]:
+        options, record = self._options, self.record
+        said = [each for book in self.books for each in book]
+        problems = Counter(kind for kind, _ in record.problems)
+        names = ("clients", "seconds", "requests", "pace", "turns", "mix", "only", "seed", "kills")
+        return {
+            **{name: getattr(options, name) for name in names},
+            "load_average": psutil.getloadavg()[0],
+            "answered": {kind: len(each) for kind, each in sorted(record.seconds.items())},
+            "unanswered": dict(record.unanswered),
+            "restart_s": [round(each, 1) for each in self.restarts],
+            "acknowledged": {
+                "messages": sum(bool(each.id) for each in said),
+                "replies": sum(each.reply is not None for each in said),
+                "deleted": sum(len(book.forgotten) for book in self.books),
+            },
+            "notes": dict(record.notes),
+            "problems": dict(problems),
+            "first_problems": [*_choose(record.problems)],
+            "waited": describe_kinds(record.seconds),
+            "servers_share": describe_kinds(record.server_seconds),
+            "cpu_ms_a_request": round(1000 * self.cpu / max(1, record.answered), 2),
+            "resident_mb": self.resident,
         }
-        return await self._http.post("/v1/chat/completions", json=chat)
 
 
-def _write_text(draw: random.Random) -> str:
-    return f"{' '.join(draw.choices(WORDS, k=8))} {draw.randrange(10**6)}"
+def _choose(problems: Mapping[tuple[str, str], None], most: int = 3) -> list[str]:
+    """The first problems of each kind."""
+    seen: Counter[str] = Counter()
+    chosen = []
+    for kind, about in problems:
+        seen[kind] += 1
+        if seen[kind] <= most:
+            chosen.append(f"{kind}: {about}")
+    return chosen
 
 
 def describe(seconds: list[float]) -> dict[str, float | int]:
@@ -186,79 +210,34 @@ def describe(seconds: list[float]) -> dict[str, float | int]:
     }
 
 
-def describe_kinds(seconds: dict[str, list[float]]) -> dict[str, Any]:
+def describe_kinds(seconds: Mapping[str, list[float]]) -> dict[str, Any]:
     every = [each for times in seconds.values() for each in times]
     kinds = sorted(seconds.items()) if len(seconds) > 1 else ()
     return {"all": describe(every), **{what: describe(times) for what, times in kinds}}
 
 
-def measure(arguments: argparse.Namespace) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as home:
-        server = subprocess.Popen(
-            [sys.executable, __file__, "--serve", home], stdout=subprocess.PIPE, text=True
-        )
-        try:
-            assert server.stdout is not None
-            mix = {arguments.only: 1} if arguments.only else MIX
-            load = Load(server.stdout.readline().strip(), arguments.seed, arguments.turns, mix)
-            process = psutil.Process(server.pid)
-            first = process.memory_info().rss
-            seen: list[int] = []
-
-            async def run() -> Any:
-                await load.begin(arguments.clients)
-                before = process.cpu_times()
-
-                async def watch() -> None:
-                    while True:
-                        await asyncio.sleep(max(1.0, arguments.seconds / 10))
-                        seen.append(process.memory_info().rss)
-
-                watching = asyncio.create_task(watch())
-                await load.run(arguments.clients, arguments.seconds, arguments.pace)
-                watching.cancel()
-                return before
-
-            before = asyncio.run(run())
-            seen.append(process.memory_info().rss)
-            cpu = process.cpu_times()
-        finally:
-            server.terminate()
-            server.wait()
-    count = sum(map(len, load.seconds.values()))
-    return {
-        "clients": arguments.clients,
-        "seconds": arguments.seconds,
-        "pace": arguments.pace,
-        "turns": arguments.turns,
-        "load_average": psutil.getloadavg()[0],
-        "errors": len(load.errors),
-        "first_errors": load.errors[:3],
-        "waited": describe_kinds(load.seconds),
-        "servers_share": describe_kinds(load.server_seconds),
-        "cpu_ms_a_request": round(
-            1000 * (cpu.user + cpu.system - before.user - before.system) / count, 2
-        ),
-        "resident_mb": [round(each / 1e6, 1) for each in (first, *seen)],
-    }
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--pace", type=float, default=1.0)
+    parser.add_argument("--requests", type=int, help="end after so many answers, not by the clock")
+    parser.add_argument("--kills", type=int, default=0, help="how often the server is killed")
+    parser.add_argument("--pace", type=float, default=1.0, help="seconds between two requests")
     parser.add_argument("--turns", type=int, default=1)
-    parser.add_argument("--only", choices=MIX)
+    parser.add_argument("--mix", choices=MIXES, default="whole")
+    parser.add_argument("--only", choices=MIXES["whole"], help="requests of one kind alone")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.serve is not None:
-        with asyncio.Runner(loop_factory=find_loop()) as runner:
-            runner.run(serve(arguments.serve))
-    else:
-        print(json.dumps(measure(arguments), indent=2))
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as home:
+        with ServerProcess(Path(home)) as server:
+            load = Load(server, Path(home), options)
+            asyncio.run(load.run())
+        report = load.report()
+    print(json.dumps(report, indent=2, ensure_ascii=False))
+    return int(bool(report["problems"]))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -41,7 +41,7 @@ async def test_the_frame_is_open_and_all_data_want_the_key(serve: Serve) -> None
         for name in ("../escape.py", "..%2fescape.py", "%2e%2e/page.py", "memory.html", "x.js"):
             assert (await http.get(f"/inspect/{name}")).status_code in (401, 404), name
         for each in INSPECTOR:
-            path = each.path.format(memory="diary", key="k", name="n")
+            path = each.path.format(memory="diary", key="k", training="n")
             assert (await http.request(each.method, path)).status_code == 401
         elsewhere = await http.get("/inspect/", headers={"Host": "evil.example"})
         assert elsewhere.status_code == 401

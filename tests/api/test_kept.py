@@ -106,7 +106,7 @@ async def test_an_id_of_a_deleted_turn_is_no_other_turns(serve: Serve) -> None:
         await client.forget("a")
         await client.append(said)
         assert await client.texts() == []
-        await client.append({**said, "text": "I bought a boat."}, status=400)
+        await client.append({**said, "text": "I bought a boat."}, status=409)
 
 
 Moves = st.lists(
@@ -268,15 +268,15 @@ async def test_a_time_without_an_offset_is_local(serve: Serve) -> None:
 async def test_a_batch_is_taken_in_whole_or_not_at_all(serve: Serve) -> None:
     async with serve() as served, connect(served) as client:
         await client.append({"text": "One.", "id": "a"})
-        for bad in (
-            {"text": "  "},
-            {"text": "x", "time": "0001-01-01T00:00:00Z"},
-            {"text": "Another.", "id": "a"},
-            {"text": "x", "time": "yesterday"},
+        for bad, status in (
+            ({"text": "  "}, 400),
+            ({"text": "x", "time": "0001-01-01T00:00:00Z"}, 400),
+            ({"text": "Another.", "id": "a"}, 409),
+            ({"text": "x", "time": "yesterday"}, 400),
         ):
-            await client.append({"text": "Two."}, bad, {"text": "Three."}, status=400)
+            await client.append({"text": "Two."}, bad, {"text": "Three."}, status=status)
         twice = [{"text": "Two.", "id": "b"}, {"text": "Another.", "id": "b"}]
-        await client.append(*twice, status=400)
+        await client.append(*twice, status=409)
         assert await client.texts() == ["One."]
         assert await client.append({"text": "Two."}, {"text": "Three."}) == ["2", "3"]
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 import httpx
 import pytest
@@ -22,6 +23,7 @@ from mgl.llm.base import Completion, Request
 from mgl.llm.fakes import ScriptedEngine
 from mgl.types import Document
 from tests.api.conftest import Serve, Served
+from tests.api.requests import check_answer
 from tests.cli.server import story
 
 HORSE = "My horse is called Star"
@@ -29,8 +31,17 @@ HORSE = "My horse is called Star"
 
 @asynccontextmanager
 async def client(served: Served, key: str | None = None) -> AsyncIterator[httpx.AsyncClient]:
+    """A client that compares each answer with its description."""
     headers = {"Authorization": f"Bearer {key or served.key}"}
-    async with httpx.AsyncClient(base_url=served.root, headers=headers, timeout=60) as http:
+
+    async def check(answer: httpx.Response) -> None:
+        if answer.headers.get("content-type") == "application/json":
+            await answer.aread()
+            check_answer(answer)
+
+    async with httpx.AsyncClient(
+        base_url=served.root, headers=headers, timeout=60, event_hooks={"response": [check]}
+    ) as http:
         yield http
 
 
@@ -224,6 +235,11 @@ async def test_a_name_is_never_read_as_a_path(
         ("POST", "/api/conversations/diary/turns", {"turns": [{"text": "a", "path": "/etc"}]}),
         ("POST", "/api/conversations/diary/turns", {"turns": [{"text": " "}]}),
         ("POST", f"/api/conversations/{'n' * 201}/turns", {"turns": [{"text": "a"}]}),
+        ("POST", "/api/conversations/diary/turns", {"turns": [{"text": "a", "time": 0}]}),
+        ("POST", "/api/conversations/diary/turns", {"turns": [{"text": 1}]}),
+        ("POST", "/api/memories/diary/ask", {"question": "\x1c"}),
+        ("POST", "/api/memories/diary/forget", {"turns": ["1"], "dry_run": "yes"}),
+        ("POST", "/api/memories/diary/forget", {"turns": [], "before": None}),
         ("POST", "/api/documents", None),
         ("POST", "/api/documents?name=a.txt&memory=rlm", None),
         ("POST", "/api/documents?name=a.txt", None),
@@ -238,6 +254,69 @@ async def test_what_cannot_be_read_is_refused(
         answer = await http.request(method, path, json=body)
         assert answer.status_code == 400, answer.text
         assert answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("diary/forget", {"turns": ["9"]}, 404),
+        ("diary/forget", {"topics": ["t9"]}, 404),
+        ("diary/edit", {"topic": "t9", "frozen": True}, 404),
+        ("trip/forget", {"topics": ["t1"]}, 409),
+        ("book.txt/forget", {"turns": ["1"]}, 409),
+        ("book.txt/edit", {"topic": "t1", "frozen": True}, 409),
+        ("both/ask", {"question": "What?"}, 409),
+    ],
+)
+async def test_what_is_not_there_and_what_is_not_possible_are_told_apart(
+    serve: Serve, path: str, body: Any, status: int
+) -> None:
+    async with serve() as served, client(served) as http:
+        book = b"P1 met P2."
+        given = await http.post("/api/documents", params={"name": "book.txt"}, content=book)
+        await finish(http, given.json()["id"])
+        for name, memory in (("diary", "gam"), ("trip", "mnemis"), ("both", "gam")):
+            sent = {"turns": [{"text": HORSE}], "memory": memory}
+            await http.post(f"/api/conversations/{name}/turns", json=sent)
+        await http.post("/api/conversations/both/turns", json={**sent, "memory": "mnemis"})
+        answer = await http.post(f"/api/memories/{path}", json=body)
+        assert answer.status_code == status, answer.text
+
+
+@pytest.mark.parametrize("memory", ["mindgraph", "mnemis"])
+async def test_a_document_is_searched_and_shown_whatever_kind_reads_it(
+    serve: Serve, memory: str
+) -> None:
+    async with serve() as served, client(served) as http:
+        given = await http.post(
+            "/api/documents", params={"name": "b.txt", "memory": memory}, content=b"P1 met P2."
+        )
+        source = f"/api/memories/{(await finish(http, given.json()['id']))['memory_id']}"
+        for path in ("", "/nodes", "/export", "/page", "/log", "/calls", "/search?q=P1"):
+            answer = await http.get(f"{source}{path}")
+            assert answer.status_code == 200, answer.text
+        answer = await http.post(f"{source}/ask", json={"question": "Who met P2?"})
+        assert answer.status_code == 200, answer.text
+
+
+async def test_turns_that_are_sent_again_are_known_by_their_ids(serve: Serve) -> None:
+    """A client that gives ids, and no times, may repeat what was not answered."""
+    path = "/api/conversations/diary/turns"
+    sent: Any = {"turns": [{"id": "a", "text": HORSE}, {"id": "b", "text": "It rains"}]}
+    async with serve() as served, client(served) as http:
+        for _ in range(2):
+            answer = await http.post(path, json=sent)
+            assert (answer.status_code, answer.json()) == (201, {"turns": ["a", "b"]})
+        sent["turns"].append({"text": "It snows"})
+        assert (await http.post(path, json=sent)).json() == {"turns": ["a", "b", "3"]}
+        turns = (await http.get("/api/memories/diary/export")).json()["turns"]
+        assert [turn["text"] for turn in turns] == [HORSE, "It rains", "It snows"]
+        await http.post("/api/memories/diary/forget", json={"turns": ["a"]})
+        assert (await http.post(path, json=sent)).status_code == 201
+        turns = (await http.get("/api/memories/diary/export")).json()["turns"]
+        assert [turn["id"] for turn in turns] == ["b", "3", "4"]
+        changed = {"turns": [{"id": "b", "text": "It snows"}]}
+        assert (await http.post(path, json=changed)).status_code == 409
 
 
 async def test_what_is_not_there_is_said_without_telling_where_things_are(
@@ -256,7 +335,7 @@ async def test_the_description_names_all_that_is_served(serve: Serve) -> None:
     assert described == json.loads(json.dumps(describe(ALL)))
     assert {
         (method.upper(), path) for path, each in described["paths"].items() for method in each
-    } == {(each.method, each.path) for each in ALL}
+    } == {(each.method, each.path.replace(":path", "")) for each in ALL}
     names = set(described["components"]["schemas"])
     refs = {part.split('"')[0] for part in json.dumps(described).split("#/components/schemas/")[1:]}
     assert refs <= names

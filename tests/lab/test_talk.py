@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,14 +11,18 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mgl.errors import InputError, StoreError, UsageError
 from mgl.lab import Lab, ModelChoice
 from mgl.lab.talk import UNKEPT, Talk
 from mgl.lab.workplace import DATABASE
+from mgl.llm.fakes import SchemaEngine
 from mgl.memories.deletion import delete
 from mgl.memories.gam import Gam
 from mgl.memories.turns import UNMENTIONED
+from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
 from mgl.store.deletion import Redaction
 from mgl.types import Answer, Conversation, Question, Turn
@@ -236,6 +241,29 @@ def test_reading_and_correcting_need_no_model(server: Server) -> None:
         with pytest.raises(InputError, match="take in itself"):
             talk.merge("t1", "t1", summary="Both")
     assert len(server.seen) == asked
+
+
+@given(st.lists(st.tuples(st.sampled_from(["gam", "mnemis"]), st.integers(0, 3)), max_size=8))
+def test_a_conversation_is_told_to_memories_of_two_kinds_by_turns(
+    moves: list[tuple[str, int]],
+) -> None:
+    """Each has all that the other was told, and what the other deleted is gone from both."""
+    engine = SchemaEngine()
+    with tempfile.TemporaryDirectory() as home:
+        said: list[str] = []
+        with Lab.open(engine=engine, embedder=WordEmbedder(), home=Path(home)) as lab:
+            talks = {kind: lab.talk("diary", memory=kind) for kind in ("gam", "mnemis")}
+            for number, (kind, what) in enumerate(moves):
+                if what == 3 and said:
+                    talks[kind].forget([said.pop(0)])
+                    continue
+                talks[kind].add([Turn(f"t{number}", "Ann", f"It rains for {number} days")])
+                said.append(f"t{number}")
+                if what == 2:
+                    talks[kind].settle()
+            for talk in talks.values():
+                talk.settle()
+                assert [turn["id"] for turn in talk.export()["turns"]] == said
 
 
 @pytest.mark.parametrize("memory", ["gam", "mnemis"])

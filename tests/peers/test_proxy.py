@@ -239,6 +239,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"frequency_penalty": 0.5}, "leave it out"),
     ({"extra_body": {"top_k": 1}}, "leave it out"),
     ({"max_tokens": 0}, "max_tokens"),
+    ({"extra_body": {"max_tokens": "5"}}, "max_tokens"),
+    ({"seed": 1 << 63}, "seed"),
+    ({"extra_body": {"response_format": {"type": "json_schema"}}}, "json_schema"),
     (
         {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]},
         "only text",
@@ -262,6 +265,7 @@ async def test_what_changes_no_reply_is_accepted_and_a_reply_ends_before_the_fir
     serve: Serve,
 ) -> None:
     more = {"store": True, "user": "ann", "n": 1, "logprobs": False, "frequency_penalty": 0.0}
+    more |= {"seed": 3.0}  # as JSON has it, a whole number
     async with serve(["Thought: x\nObservation: y"]) as served, client(served) as api:
         said = await chat(api, stop=["\nObservation:", "zz"], **more)
     assert said.choices[0].message.content == "Thought: x"

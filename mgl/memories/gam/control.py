@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mgl.errors import InputError
+from mgl.errors import Conflict, InputError, NotThere
 from mgl.memories.deletion import Target, find_before, find_turn_numbers
 from mgl.memories.gam.state import Freeze, Merge, Rewrite, State, Topic, Unlink, topic_number
 from mgl.types import Turn
@@ -37,7 +37,7 @@ def merge_topics(
     order in which they began; where one of the two waits for a summary, so does what is made."""
     both = sorted((_find_free(state, name), _find_free(state, other)), key=lambda each: each.turns)
     if name == other:
-        raise InputError(f"{name} cannot take in itself", hint="name another topic")
+        raise Conflict(f"{name} cannot take in itself", hint="name another topic")
     known = [] if summary is None and {name, other} & state.stale else both
     if summary is None:
         said = " ".join(each.summary for each in known if each.summary)
@@ -59,7 +59,7 @@ def unlink_topics(state: State, one: str, two: str) -> Unlink:
     """Cut all links between two topics."""
     ends = {_find(state, one).id, _find(state, two).id}
     if not any({link.source, link.target} == ends for link in state.edges.get(one, ())):
-        raise InputError(f"no link joins {one} and {two}", hint="`mgl show` lists the links")
+        raise NotThere(f"no link joins {one} and {two}", hint="`mgl show` lists the links")
     return Unlink(one, two)
 
 
@@ -111,12 +111,12 @@ def _tidy_keywords(keywords: Sequence[str]) -> tuple[str, ...]:
 
 def _find(state: State, name: str) -> Topic:
     if name not in state.topics:
-        raise InputError(f"there is no topic {name!r}", hint="`mgl show` lists the topics")
+        raise NotThere(f"there is no topic {name!r}", hint="`mgl show` lists the topics")
     return state.topics[name]
 
 
 def _find_free(state: State, name: str) -> Topic:
     topic = _find(state, name)
     if topic.frozen:
-        raise InputError(f"the topic {name} is frozen", hint=_RELEASE)
+        raise Conflict(f"the topic {name} is frozen", hint=_RELEASE)
     return topic

@@ -204,6 +204,10 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
             self._tools.observer.progress("turns", log.state.turns, total)
             await self._consolidate_due()
 
+    def _follow(self) -> None:
+        while self._log.state.turns < len(self._log.turns):
+            self._append_next()
+
     def _append_next(self) -> None:
         """Append the next turn that the conversation has; forget it where it was deleted before."""
         log, draft = self._log, self._log.draft()

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NoReturn
 
-from mgl.errors import UsageError
+from mgl.errors import UsageError, WrongKind
 from mgl.memories.base import SourceMemory, Tools
 from mgl.memories.graph.build import Estimate, GraphBuilder
 from mgl.memories.graph.config import GraphConfig
@@ -114,7 +114,7 @@ class DocumentGraph(SourceMemory[GraphConfig]):
     async def answer(self, question: Question) -> NoReturn:
         """Always UsageError: a graph is what others answer from."""
         del question
-        raise UsageError("a graph answers nothing by itself", hint="--memory hgmem answers over it")
+        raise WrongKind("a graph answers nothing by itself", hint="--memory hgmem answers over it")
 
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
         """The graph as exporters draw it; an element's source is its first mention."""

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field, create_model
 
-from mgl.errors import InputError
+from mgl.errors import Conflict, NotThere
 from mgl.llm.base import LLM
 from mgl.llm.constraints import max_chars, number, one_of
 from mgl.memories.graph.names import NAME_CHARS, PRONOUNS, clean_name, mentions
@@ -439,9 +439,9 @@ def merge_entities(
     entities = draft.state.entities
     for name in (one, other):
         if name not in entities:
-            raise InputError(f"there is no entity {name!r}", hint="`mgl show` lists the entities")
+            raise NotThere(f"there is no entity {name!r}", hint="`mgl show` lists the entities")
     if one == other:
-        raise InputError(f"{one} cannot take in itself", hint="name another entity")
+        raise Conflict(f"{one} cannot take in itself", hint="name another entity")
     both = entities[one], entities[other]
     draft.put(Merge(one, other))
     if summary is not None or one not in draft.state.stale:

@@ -1,0 +1,355 @@
+"""What the REST API answers, as ``/api/openapi.json`` describes it.
+
+The tests of the API compare every answer with these shapes. No answer is made by them: what is
+large is not copied for the sake of its description.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from mgl.api.jobs import Job
+
+Object = dict[str, Any]
+"""Whose members are the memory's own affair, or the page's."""
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Fault(_Answer):
+    """What went wrong and what to do; ``param`` is the part of the request to change."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class Failed(_Answer):
+    """An answer of 400 or more."""
+
+    error: Fault
+
+
+class MemoryAbout(_Answer):
+    """What a memory is: ``turns`` of a conversation, or ``chunks`` of a document."""
+
+    memory_id: str
+    memory: str
+    document: str
+    document_id: str
+    questions: list[str]
+    model: str
+    config: Object
+    chunks: int
+    chunks_done: int
+    turns: int | None
+    tokens: int
+
+
+class MemoryListed(MemoryAbout):
+    """A memory with its age and what its calls cost."""
+
+    created_at: str
+    edits: int
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    seconds: float
+
+
+class MemoriesListed(_Answer):
+    memories: list[MemoryListed]
+
+
+class Size(_Answer):
+    nodes: int
+    edges: int
+    chunks: int
+    edits_applied: int
+    edits_repaired: int
+    edits_rejected: dict[str, int]
+
+
+class MemoryShown(MemoryAbout):
+    stats: Size
+
+
+class NodeFound(_Answer):
+    """A node with the passage that it stands on: ``quote`` is its document from start to end."""
+
+    node_id: str
+    kind: str
+    label: str
+    content: str
+    document: str
+    start: int
+    end: int
+    quote: str
+
+
+class NodesListed(_Answer):
+    nodes: list[NodeFound]
+
+
+class Cited(_Answer):
+    """A passage of a document, or a turn of a conversation, which has a speaker and a time."""
+
+    node_id: str
+    document: str
+    start: int
+    end: int
+    quote: str
+    page: str | None
+    chapter: str | None
+    session: str | None
+    speaker: str | None = None
+    time: str | None = None
+
+
+class Found(_Answer):
+    """Turns, or nodes of a document, the best first."""
+
+    results: list[Cited | NodeFound]
+
+
+class StageCost(_Answer):
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    seconds: float
+
+
+class Cost(StageCost):
+    by_stage: dict[str, Object]
+
+
+class Answered(_Answer):
+    """An answer, the passages that it stands on, and what it cost."""
+
+    question: str
+    answer: str
+    confidence: str | None
+    citations: list[Cited]
+    compaction_ratio: float | None
+    marks: list[str]
+    trace: list[str]
+    paths: list[list[str]]
+    retrieved: list[str]
+    memory_id: str
+    usage: Cost
+
+
+class TurnKept(_Answer):
+    id: str
+    speaker: str
+    text: str
+    time: str | None
+    session: str | None
+
+
+class Named(_Answer):
+    id: str
+    name: str
+
+
+class TalkExported(_Answer):
+    """What a memory of a conversation holds. Its further members are those of its kind."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    memory: str
+    kind: str
+    conversation: Named
+    turns: list[TurnKept]
+    forgotten: list[str]
+    deletions: list[int]
+
+
+class GraphExported(_Answer):
+    """The graph of a document's memory."""
+
+    format: str
+    memory_id: str
+    memory: str
+    model: str
+    document: Object
+    questions: list[str]
+    steps: int
+    nodes: list[Object]
+    edges: list[Object]
+    answers: list[Object]
+
+
+class TurnsDeleted(_Answer):
+    """What was deleted, or would be: turns, replies and nodes; what is made again, and adapters.
+
+    ``echoes`` are turns that stay, and repeat a word of those.
+    """
+
+    turns: list[str]
+    replies: list[str]
+    echoes: list[str]
+    removed: list[str]
+    stale: list[str]
+    adapters: list[str]
+
+
+class TurnsAdded(_Answer):
+    """The ids of the turns, in order."""
+
+    turns: list[str]
+
+
+class FileTaken(_Answer):
+    """How many turns the file has."""
+
+    turns: int
+
+
+class JobsListed(_Answer):
+    jobs: list[Job]
+
+
+class PageShown(_Answer):
+    """What the inspector's page shows of a memory."""
+
+    memory_id: str
+    memory: str
+    model: str
+    name: str
+    length: int
+    questions: list[str]
+    answers: list[Object]
+    steps: int
+    sections: list[Object]
+    kinds: list[Object]
+    nodes: list[Object]
+    edges: list[Object]
+    holds: list[list[int | None]]
+    text: list[Any]
+    turns: list[list[str | int]] | None = None
+
+
+class EditListed(_Answer):
+    """An edit of step ``chunk``, and what became of it."""
+
+    chunk: int
+    op: str
+    outcome: str
+    reason: str | None
+    score: float | None
+    start: int | None
+    end: int | None
+    quote: str | None
+    payload: Object
+    call_key: str | None
+
+
+class LogListed(_Answer):
+    edits: list[EditListed]
+
+
+class CallListed(_Answer):
+    key: str
+    stage: str
+    model: str
+    outcome: str
+    finish_reason: str | None
+    input_tokens: int | None
+    cached_tokens: int | None
+    output_tokens: int | None
+    seconds: float
+    way: str | None
+    loosened: int | None
+    error: str | None
+
+
+class CallsListed(_Answer):
+    calls: list[CallListed]
+
+
+class MessageShown(_Answer):
+    role: str
+    content: str
+
+
+class CallShown(CallListed):
+    messages: list[MessageShown]
+    reply: str | None
+
+
+class TopicChanged(_Answer):
+    topic: str
+
+
+class RunsListed(_Answer):
+    runs: list[Object]
+
+
+class RunsReported(_Answer):
+    chapters: list[Object]
+
+
+class TrainingsListed(_Answer):
+    trainings: list[Object]
+
+
+# The OpenAI API
+
+
+class ToolCalled(_Answer):
+    id: str
+    type: Literal["function"]
+    function: dict[Literal["name", "arguments"], str]
+
+
+class Replied(_Answer):
+    """A reply; with a memory, what it cites, its conversation, and the turn it replies to."""
+
+    role: Literal["assistant"]
+    content: str | None
+    refusal: None
+    tool_calls: list[ToolCalled] | None = None
+    citations: list[Cited] | None = None
+    conversation: str | None = None
+    turn: str | None = None
+
+
+class Choice(_Answer):
+    index: int
+    message: Replied
+    logprobs: None
+    finish_reason: str
+
+
+class Completion(_Answer):
+    id: str
+    object: Literal["chat.completion"]
+    created: int
+    model: str
+    choices: list[Choice]
+    usage: Object
+
+
+class ModelShown(_Answer):
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+
+
+class ModelsListed(_Answer):
+    object: Literal["list"]
+    data: list[ModelShown]
+
+
+class Health(_Answer):
+    status: Literal["ok"]

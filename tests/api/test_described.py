@@ -1,0 +1,61 @@
+"""What the description allows is answered, and as it says: whatever is asked, in any order."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mgl.api.openapi import describe
+from mgl.api.server import ALL
+from mgl.lab.workplace import Workplace
+from tests.api.conftest import MEMORY, open_server
+from tests.api.requests import requests
+from tests.api.test_rest import HORSE, append, client, finish
+
+DESCRIBED = describe(ALL)
+NAMES = {
+    "name": ["diary", "trip", "new"],
+    "memory": ["diary", "trip", "book.txt"],
+    "model": ["mgl/gam", "mgl/mnemis"],
+}
+USER = {"role": "user", "content": "It rains."}
+TAKEN = {200, 201, 202, 404, 409}
+
+
+@given(st.lists(requests(DESCRIBED, NAMES), min_size=1, max_size=20))
+@settings(suppress_health_check=[*HealthCheck])
+def test_what_is_described_is_answered_whatever_came_before(sent: list[Any]) -> None:
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
+        patch.setattr(Workplace, "preset", "small")
+        asyncio.run(play(Path(folder), sent))
+
+
+async def play(home: Path, sent: list[Any]) -> None:
+    async with open_server(home, rate=0, native_tools=True) as served, client(served) as http:
+        await append(http, HORSE, "It rains")
+        turns = {"turns": [{"text": HORSE}], "memory": "mnemis"}
+        await http.post("/api/conversations/trip/turns", json=turns)
+        book = b"Ann met Bo. Bo met Cy."
+        job = await http.post("/api/documents", params={"name": "book.txt"}, content=book)
+        await finish(http, job.json()["id"])
+        for method, path, options in sent:
+            if path == "/v1/chat/completions":
+                complete_chat(options["json"])
+            answer = await http.request(method, path, **options)
+            allowed = TAKEN | ({400} if "content" in options else set())
+            assert answer.status_code in allowed, answer.text
+
+
+def complete_chat(body: dict[str, Any]) -> None:
+    """Change what no schema forbids: the last message is the user's, and the model is there."""
+    body["messages"].append(USER)
+    body["model"] = MEMORY
+    body["user"] = "diary"  # whose memory keeps images, which the model alone refuses
+    if (form := body.get("response_format")) and form["type"] == "json_schema":
+        form["json_schema"]["schema"] = {"type": "object"}
