@@ -128,7 +128,8 @@ def _reply(
     """
     messages = read_request(chat, max_tokens=1, context_tokens=MOST_TOKENS).messages
     persona = "\n".join(each.content for each in messages if each.role == "system").strip()
-    turn, deleted = _take_in(talk, _find_spoken(messages), is_retry=is_retry)
+    was_sent = is_retry or messages[-1].role == "tool"  # the model saw it, and called for more
+    turn, deleted = _take_in(talk, _find_spoken(messages), is_retry=was_sent)
     if passed is not None:
         passed.leave_out(deleted)
     say = None if passed is None else passed.say

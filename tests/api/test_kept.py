@@ -190,6 +190,23 @@ async def test_forgotten_words_do_not_come_back_with_tools(serve: Serve, mgl_hom
     assert not any(b"Utrecht" in data or b"zebra" in data for data in read_files(mgl_home))
 
 
+async def test_a_message_is_kept_once_though_others_speak_before_the_tools_answer(
+    serve: Serve,
+) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+    results = [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "content": "Sun", "tool_call_id": "c"},
+    ]
+    async with serve(native_tools=True) as served, connect(served) as client:
+        await client.append({"text": "First."})
+        await client.chat(user("Is it warm?"), tools=[TOOL])
+        await client.append({"text": "I come from elsewhere."})
+        reply = await client.chat(user("Is it warm?"), *results, tools=[TOOL])
+        said = ["First.", "Is it warm?", "I come from elsewhere.", reply["content"]]
+        assert await client.texts() == said
+
+
 # Replies that were made of what is deleted
 
 
