@@ -100,8 +100,6 @@ class Load:
                     group.create_task(self._talk(client, progress))
             watching.cancel()
             self._measure()
-            if options.kills:
-                await self._restart()
             await self._check(http)
         self._server.stop()
         self._search_files()
