@@ -100,25 +100,40 @@ def list_names(http: httpx.Client) -> dict[str, list[str]]:
     }
 
 
-def narrow(description: Mapping[str, Any], models: Sequence[str]) -> dict[str, Any]:
+def narrow(description: Mapping[str, Any], names: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """Add to a description what JSON Schema cannot say of any chat: which models there are, which
-    schemas a model can be held to, and that the last message is the user's."""
+    schemas they can be held to, that the last message is the user's, and that images need a memory,
+    which needs a name."""
     narrowed: dict[str, Any] = copy.deepcopy({**description})
-    chat = narrowed["components"]["schemas"]["ChatRequest"]["properties"]
-    chat["model"] = {"type": "string", "enum": [*models]}
-    narrowed["components"]["schemas"]["_JsonSchema"]["properties"]["schema"] = {"enum": HELD_TO}
+    schemas = narrowed["components"]["schemas"]
+    schemas["_JsonSchema"]["properties"]["schema"] = {"enum": HELD_TO}
+    any_message = schemas["_ChatMessage"]
+    text_message = copy.deepcopy(any_message)
+    text_message["properties"]["content"] = {"type": ["string", "null"]}
+    remembers = [name for name in names["model"] if name.startswith("mgl/")]
+    plain = _narrow_chat(schemas["ChatRequest"], text_message)
+    plain["properties"]["model"] = {"enum": [*{*names["model"]} - {*remembers}]}
+    remembered = _narrow_chat(schemas["ChatRequest"], any_message)
+    remembered["properties"] |= {"model": {"enum": remembers}, "user": {"enum": names["name"]}}
+    remembered["required"] = [*remembered["required"], "user"]
+    schemas["ChatRequest"] = {"anyOf": [plain, remembered]}
+    return narrowed
+
+
+def _narrow_chat(chat: Mapping[str, Any], message: Mapping[str, Any]) -> dict[str, Any]:
+    """A chat of some messages, of which the last is the user's."""
+    narrowed: dict[str, Any] = copy.deepcopy({**chat})
     text = {"type": "string", "minLength": 1, "pattern": "[a-z]"}
     user = {
         "type": "object",
         "required": ["role", "content"],
         "properties": {"role": {"const": "user"}, "content": text},
     }
-    other = chat["messages"]["items"]
-    chat["messages"] = {
+    narrowed["properties"]["messages"] = {
         "anyOf": [
             {
                 "type": "array",
-                "prefixItems": [*[other] * more, user],
+                "prefixItems": [*[message] * more, user],
                 "minItems": more + 1,
                 "maxItems": more + 1,
             }
@@ -184,7 +199,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             ended = []
             for mode in ("positive", "negative"):
                 if mode == "positive":
-                    described.write_text(json.dumps(narrow(description, names["model"])))
+                    described.write_text(json.dumps(narrow(description, names)))
                 else:
                     described.write_text(json.dumps(description))
                 print(f"{mode} data, seed {options.seed}", flush=True)
