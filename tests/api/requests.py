@@ -16,7 +16,8 @@ from starlette.routing import compile_path
 from mgl.api.answers import Failed
 from mgl.api.server import ALL
 
-TEXT = st.text(max_size=12)
+CHARACTERS = st.characters(exclude_categories=())  # with half characters, which JSON can hold
+TEXT = st.text(CHARACTERS, max_size=12)
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | TEXT,
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXT, inner, max_size=2),
@@ -102,7 +103,7 @@ def _draw_string(schema: Schema) -> st.SearchStrategy[str]:
     pattern = schema.get("pattern", "")
     if pattern.startswith("^([1-8]"):
         return TIMES.filter(lambda time: re.match(pattern, time) is not None)
-    drawn = st.text(min_size=schema.get("minLength", 0), max_size=12)
+    drawn = st.text(CHARACTERS, min_size=schema.get("minLength", 0), max_size=12)
     drawn = drawn.filter(lambda text: re.search(pattern, text) is not None)
     refused = schema.get("not", {}).get("pattern")
     return drawn.filter(lambda text: not refused or re.search(refused, text) is None)
@@ -110,7 +111,7 @@ def _draw_string(schema: Schema) -> st.SearchStrategy[str]:
 
 @st.composite
 def requests(draw: st.DrawFn, described: Mapping[str, Any], names: Mapping[str, list[str]]) -> Any:
-    """A request of any operation: its method and path, and what httpx takes besides.
+    """A request of any operation: its method, path and body, and what httpx takes besides.
 
     ``names`` are values of path parameters, most of which exist.
     """
@@ -118,21 +119,28 @@ def requests(draw: st.DrawFn, described: Mapping[str, Any], names: Mapping[str, 
     method = draw(st.sampled_from([*described["paths"][path]]))
     operation, defined = described["paths"][path][method], described["components"]["schemas"]
     params: dict[str, Any] = {}
-    given: dict[str, Any] = {"headers": {}, "params": params}
     for each in operation["parameters"]:
-        value = draw_from(each["schema"], defined)
+        value = draw_from(each["schema"], defined).map(_drop_halves)
         if each["in"] == "path":
             chosen = draw(st.sampled_from(names.get(each["name"], ["none"])) | value)
             path = path.replace(f"{{{each['name']}}}", quote(chosen, safe=""))
         elif each["in"] == "query" and (each["required"] or draw(st.booleans())):
             params[each["name"]] = draw(value)
-    body = operation.get("requestBody", {}).get("content", {})
-    if "application/json" in body:
-        given["json"] = draw(draw_from(body["application/json"]["schema"], defined))
-    elif body:
-        example = body["application/octet-stream"]["example"].encode()
-        given["content"] = draw(st.just(example) | st.binary(max_size=40))
-    return method.upper(), path, given
+    content = operation.get("requestBody", {}).get("content", {})
+    body: Any = b""
+    if "application/json" in content:
+        body = draw(draw_from(content["application/json"]["schema"], defined))
+    elif content:
+        example = content["application/octet-stream"]["example"].encode()
+        body = draw(st.just(example) | st.binary(max_size=40))
+    return method.upper(), path, body, {"params": params}
+
+
+def _drop_halves(value: Any) -> Any:
+    """What a URL can hold: no half characters."""
+    if isinstance(value, list):
+        return [_drop_halves(each) for each in value]
+    return value.encode(errors="replace").decode() if isinstance(value, str) else value
 
 
 def check_answer(answer: httpx.Response) -> None:
