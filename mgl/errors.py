@@ -18,7 +18,8 @@
     ├── ResourceError         weights, disk, or the home folder               exit 5
     │   └── ResourceUnreachable a registry or hub is not reachable  (retryable)
     └── StoreError            the database, or an id that is not in it        exit 6
-        └── StoreConflict       another process wrote first       (retryable)
+        ├── StoreConflict       another process wrote first       (retryable)
+        └── StoreDeleted        what is worked on was deleted meanwhile
 
 Every error that reaches a user carries a hint: the command or change that mends it.
 """
@@ -140,6 +141,18 @@ class StoreConflict(StoreError):
     """Another process has written what was to be written next: read again, then go on."""
 
     retryable = True
+
+
+class StoreDeleted(StoreError):
+    """The memory that is worked on was deleted meanwhile, so nothing more is written for it."""
+
+    def __init__(
+        self,
+        message: str = "this memory was deleted meanwhile",
+        *,
+        hint: str = "nothing more is kept of it: build or begin it again if you want it back",
+    ) -> None:
+        super().__init__(message, hint=hint)
 
 
 def install_hint(extra: str) -> str:

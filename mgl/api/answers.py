@@ -202,6 +202,37 @@ class TurnsDeleted(_Answer):
     adapters: list[str]
 
 
+class MemoryDeleted(_Answer):
+    memory_id: str
+    memory: str
+    questions: list[str]
+
+
+class SourceDeleted(_Answer):
+    """What was deleted, or would be: memories, and with ``takes_source`` the document or
+    conversation that they were of, which else is needed by the memories that are ``kept``.
+
+    ``runs`` are the folders of evaluation runs that keep its text. ``is_wiped`` is false where the
+    database still holds what went, since another process was reading it.
+    """
+
+    name: str
+    memories: list[MemoryDeleted]
+    kept: list[str]
+    takes_source: bool
+    turns: int | None
+    characters: int
+    questions: int
+    answers: int
+    edits: int
+    calls: int
+    jobs: list[str]
+    adapters: list[str]
+    trainings: list[str]
+    runs: list[str]
+    is_wiped: bool
+
+
 class TurnsAdded(_Answer):
     """The ids of the turns, in order."""
 

@@ -5,7 +5,8 @@
 
 The document is in the store and the job in its file before ``start`` returns. A job that was not
 finished is begun again when the server starts; what its build has done is in the log of the memory,
-so it goes on where it was. One that is cancelled is finished: it stops, and what it did stays.
+so it goes on where it was. One that is cancelled is finished: it stops, and what it did stays. A
+job goes with its document, whoever deletes that, or alone.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pydantic import BaseModel, ValidationError
 from mgl.api.relay import hearing
 from mgl.errors import MglError
 from mgl.lab import Lab
+from mgl.lab.deleting import drop_unfinished_writes, hold_jobs
 from mgl.llm.concurrency import Stop
 from mgl.models.files import write_whole
 from mgl.peers.faults import describe_fault, log_fault
@@ -31,6 +33,7 @@ from mgl.types import Document
 
 MOST_KEPT: Final = 1000
 FINISHED: Final = ("done", "failed", "cancelled")
+DELETED: Final = "this job was deleted"
 
 
 class Job(BaseModel):
@@ -68,12 +71,18 @@ class Jobs:
     def open(cls, folder: Path, lab: Lab) -> Jobs:
         """Read the jobs of a folder, and begin those again that are not finished."""
         jobs = cls(folder, lab)
+        if folder.is_dir():
+            with hold_jobs(folder):
+                drop_unfinished_writes(folder)
         for path in folder.glob("*.json") if folder.is_dir() else ():
             try:
                 job = Job.model_validate_json(path.read_bytes())
             except ValidationError:
                 continue  # of another version: what it built is in the store
-            jobs._jobs[job.id] = job
+            if lab.has_document(job.document_id):
+                jobs._jobs[job.id] = job
+            else:  # it was deleted, and the one who did was interrupted
+                path.unlink(missing_ok=True)
         jobs._jobs = dict(sorted(jobs._jobs.items(), key=lambda item: item[1].created))
         for job in jobs._jobs.values():
             if not job.is_finished:
@@ -99,10 +108,12 @@ class Jobs:
 
     def list_all(self) -> list[Job]:
         """All jobs, the newest first."""
+        self.drop_deleted()
         return [*self._jobs.values()][::-1]
 
     def find(self, identity: str) -> Job:
         """The job with this id; NotServed if there is none."""
+        self.drop_deleted()
         if identity not in self._jobs:
             raise NotServed(f"there is no job {identity!r}", hint="list the jobs for their ids")
         return self._jobs[identity]
@@ -132,6 +143,25 @@ class Jobs:
                 await changed.wait()
         finally:
             self._changed[identity].discard(changed)
+
+    async def delete(self, identity: str) -> Job:
+        """Delete a job: stop it, and remove its file.
+
+        Its document goes, too, unless a memory was begun of it or another job names it. What the
+        build has done is in its memory, which is deleted by itself.
+        """
+        job = self.find(identity)
+        self._forget(job)
+        await asyncio.to_thread(self._remove_file, job)
+        if all(other.document_id != job.document_id for other in self._jobs.values()):
+            await asyncio.to_thread(self._lab.delete_unused, job.document_id)
+        return job
+
+    def drop_deleted(self) -> None:
+        """Forget the jobs whose files were removed with their documents, be it by another
+        process."""
+        for job in [job for job in self._jobs.values() if not self._path(job).exists()]:
+            self._forget(job)
 
     async def close(self) -> None:
         """Stop; what is not finished is begun again by ``open``."""
@@ -173,7 +203,9 @@ class Jobs:
         """Build a job's memory and return its id; None if it was stopped."""
         document = self._lab.load(job.document_id)
         try:
-            built = self._lab.build(document, job.questions, memory=job.memory, stop=stop)
+            built = self._lab.build(
+                document, job.questions, memory=job.memory, is_stored=True, stop=stop
+            )
         except CancelledError:
             return None
         return built.memory_id
@@ -187,10 +219,27 @@ class Jobs:
             changed.set()
 
     def _write(self, job: Job) -> None:
-        write_whole(self._folder / f"{job.id}.json", job.model_dump_json().encode())
+        """Write a job's file, unless the job or its document was deleted."""
+        with hold_jobs(self._folder):
+            if job.id in self._jobs and self._lab.has_document(job.document_id):
+                write_whole(self._path(job), job.model_dump_json().encode())
+
+    def _remove_file(self, job: Job) -> None:
+        with hold_jobs(self._folder):
+            self._path(job).unlink(missing_ok=True)
+
+    def _path(self, job: Job) -> Path:
+        return self._folder / f"{job.id}.json"
+
+    def _forget(self, job: Job) -> None:
+        """Stop a job, and tell those who follow it that it was deleted."""
+        self._change(job, {"state": "cancelled", "error": DELETED})
+        if job.id in self._stops:
+            self._stops[job.id].ask()
+        del self._jobs[job.id]
 
     def _drop_old(self) -> None:
         finished = [job for job in self._jobs.values() if job.is_finished]
         for job in finished[: max(0, len(self._jobs) - MOST_KEPT)]:
-            (self._folder / f"{job.id}.json").unlink(missing_ok=True)
+            self._remove_file(job)
             del self._jobs[job.id]

@@ -105,6 +105,24 @@ def make_mcp(find: FindMemories) -> MCPServer[Any]:
             record = await memories.find_conversation(conversation)
             return await memories.forget(record.id, turns)
 
+    @server.tool(annotations=ToolAnnotations(destructive_hint=True))
+    async def delete_memory(
+        source: Annotated[
+            str,
+            Field(
+                description="The exact name of a conversation or document, or the id of one of its "
+                "memories, which then goes alone."
+            ),
+        ],
+        ctx: Context[Any, Any],
+        dry_run: Annotated[
+            bool, Field(description="Delete nothing, and say what would go.")
+        ] = False,
+    ) -> dict[str, Any]:
+        """Delete a whole conversation or document for good; first show what would go, and ask."""
+        async with _work(ctx, ToolError):
+            return await find(ctx).delete(source, dry_run=dry_run)
+
     @server.resource("mgl://memories/{memory}/nodes", mime_type="application/json")
     async def nodes(memory: str, ctx: Context[Any, Any]) -> list[dict[str, Any]]:
         """The nodes of a memory, each with the passage that it stands on."""

@@ -31,7 +31,7 @@ from mgl.memories.turns import read_answer
 from mgl.peers.wire import NotServed
 from mgl.retrieval.lexical import LexicalIndex
 from mgl.store import MemoryRecord
-from mgl.types import Question, Turn
+from mgl.types import Question, Source, Turn
 from mgl.web.export import to_json
 
 MOST_OPEN: Final = 256
@@ -47,6 +47,10 @@ ResultT = TypeVar("ResultT")
 class _Open:
     talk: Talk
     busy: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def has_ended(self) -> bool:
+        """Whether the conversation was deleted, by this process or another."""
+        return self.talk.is_deleted
 
 
 class Memories:
@@ -112,26 +116,41 @@ class Memories:
             raise UsageError("this cannot be a name", hint=f"use 1 to {LONGEST_NAME} characters")
         if is_new:
             check_name(name)
-        if (known := self._open.get(key)) is not None:
-            self._open.move_to_end(key)
+        if (known := await self._find_open(key)) is not None:
             return known
         async with self._opening:
-            if (known := self._open.get(key)) is not None:
+            if (known := await self._find_open(key)) is not None:
                 return known
             opened = name if is_new else (await self.find(name, kind)).id
             talk = await asyncio.to_thread(self.lab.talk, opened, memory=kind)
-            same = [each for each in self._open.values() if each.talk.id == talk.id]
+            same = [
+                each
+                for each in self._open.values()
+                if each.talk.id == talk.id and not each.has_ended()
+            ]
             self._open[key] = same[0] if same else _Open(talk)
             for old in [*self._open][:-MOST_OPEN]:
                 if not self._open[old].busy.locked():
                     del self._open[old]
             return self._open[key]
 
+    async def _find_open(self, key: tuple[str, str | None]) -> _Open | None:
+        """A conversation that is open, unless it was deleted, be it by another process."""
+        known = self._open.get(key)
+        if known is None:
+            return None
+        self._open.move_to_end(key)
+        if not await asyncio.to_thread(known.has_ended):
+            return known
+        if self._open.get(key) is known:
+            del self._open[key]
+        return None
+
     # Any memory
 
     async def _find_any(self, source: str) -> _Open | MemoryRecord:
         """Open the memory of a conversation, or find that of a document."""
-        if (known := self._open.get((source, None))) is not None:
+        if (known := await self._find_open((source, None))) is not None:
             return known
         record = await self.find(source)
         is_talk = await asyncio.to_thread(self.is_talk, record)
@@ -264,6 +283,38 @@ class Memories:
             }
 
         return await self.work(record.id, None, do)
+
+    async def delete(
+        self, source: str | Source, kind: str | None = None, *, dry_run: bool = False
+    ) -> dict[str, Any]:
+        """Delete a document or conversation, by its exact name too, or a memory by its id, with
+        all that was made of it; ``dry_run`` says what would go.
+
+        It waits for nobody: who asks it meanwhile gets an error. NotServed if there is none.
+        """
+
+        def do() -> dict[str, Any]:
+            try:
+                planned = self.lab.delete(source, memory=kind, dry_run=True)
+            except StoreError as error:
+                name = source if isinstance(source, str) else source.name
+                raise _no_memory(name) from error
+            deleted = planned if dry_run else self.lab.delete(source, memory=kind)
+            return deleted.to_json()
+
+        deleted = await asyncio.to_thread(do)
+        if not dry_run:
+            await self._close_deleted()
+        return deleted
+
+    async def _close_deleted(self) -> None:
+        """Close the conversations that were deleted, and stop what they do in the background."""
+        opened = dict(self._open)
+        for key, each in opened.items():
+            if await asyncio.to_thread(each.has_ended):
+                if self._open.get(key) is each:
+                    del self._open[key]
+                await asyncio.to_thread(each.talk.pause)
 
     async def export(self, source: str) -> dict[str, Any]:
         """Everything that a conversation's memory holds, or the graph of a document's."""

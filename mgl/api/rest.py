@@ -1,4 +1,4 @@
-"""REST under ``/api``: documents and conversations in; ask, search, show, forget and export.
+"""REST under ``/api``: documents and conversations in; ask, search, show, export and delete.
 
 What goes in is a body, never a path. A document is read and built by a job, and everything else is
 done when the answer comes. A question, or a job, is followed by server-sent events where the client
@@ -33,6 +33,7 @@ from mgl.api.answers import (
     MemoriesListed,
     MemoryShown,
     NodesListed,
+    SourceDeleted,
     TalkExported,
     TurnsAdded,
     TurnsDeleted,
@@ -46,7 +47,7 @@ from mgl.errors import MglError
 from mgl.peers.listening import follow
 from mgl.peers.wire import ChatRequest, Refused, read_body, read_shape, write_error
 from mgl.text.reading import parse_document
-from mgl.types import Question, Turn
+from mgl.types import Conversation, Question, Turn
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -147,6 +148,13 @@ class ForgetIn(_Shape):
         return self
 
 
+class DeleteQuery(_Query):
+    """Whether only to say what would go, and the kind of memory that is to go alone."""
+
+    dry_run: bool = False
+    memory: str | None = None
+
+
 class DocumentQuery(_Query):
     """The document's file name, the kind of memory, and the questions it is read for.
 
@@ -205,7 +213,7 @@ class Endpoint:
     come in its place: ``own``, which ``do`` gives, or those of the work's ``progress``.
     """
 
-    method: Literal["GET", "POST"]
+    method: Literal["GET", "POST", "DELETE"]
     path: str
     do: Callable[[Call], Awaitable[Any]]
     summary: str
@@ -251,7 +259,7 @@ async def _find_memory(call: Call) -> str:
 
 
 def _for_both(
-    method: Literal["GET", "POST"],
+    method: Literal["GET", "POST", "DELETE"],
     verb: str,
     do: Callable[[Call], Awaitable[Any]],
     summary: str,
@@ -300,6 +308,15 @@ async def _forget(call: Call) -> Any:
         before=what.before,
         dry_run=what.dry_run,
     )
+
+
+async def _delete(call: Call) -> Any:
+    what: DeleteQuery = call.query
+    name = call.path.get("name")
+    source = call.path["memory"] if name is None else Conversation.named(name)
+    deleted = await call.memories.delete(source, what.memory, dry_run=what.dry_run)
+    call.jobs.drop_deleted()
+    return deleted
 
 
 async def _append(call: Call) -> Any:
@@ -354,6 +371,10 @@ async def _cancel_job(call: Call) -> Any:
     return call.jobs.cancel(call.path["job"]).model_dump()
 
 
+async def _delete_job(call: Call) -> Any:
+    return (await call.jobs.delete(call.path["job"])).model_dump()
+
+
 async def _follow_job(call: Call) -> Any:
     call.jobs.find(call.path["job"])
     return call.jobs.follow(call.path["job"])
@@ -401,6 +422,14 @@ ENDPOINTS: Final = (
         body=ForgetIn,
         answer=TurnsDeleted,
     ),
+    *_for_both(
+        "DELETE",
+        "",
+        _delete,
+        "Delete a document or conversation for good, or one memory of it by its id.",
+        query=DeleteQuery,
+        answer=SourceDeleted,
+    ),
     Endpoint(
         "POST",
         "/api/conversations/{name}/turns",
@@ -447,6 +476,13 @@ ENDPOINTS: Final = (
         "/api/jobs/{job}/cancel",
         _cancel_job,
         "Stop a job for good; what it has done stays.",
+        answer=Job,
+    ),
+    Endpoint(
+        "DELETE",
+        "/api/jobs/{job}",
+        _delete_job,
+        "Stop a job and delete it, with its document unless a memory was begun of that.",
         answer=Job,
     ),
 )

@@ -31,6 +31,7 @@ from mgl.api.rest import ENDPOINTS, Endpoint, Tenant, follow_work
 from mgl.api.runs import Runs
 from mgl.errors import UsageError
 from mgl.lab import Lab
+from mgl.lab.deleting import JOBS
 from mgl.peers.listening import (
     HOST,
     MOST_BYTES,
@@ -54,8 +55,6 @@ WRONG_KEYS: Final = 60
 """Requests a minute with a key that is none, of all together."""
 THREADS: Final = 96
 ALL: Final = (*OPENAI, *ENDPOINTS, *INSPECTOR)
-
-JOBS: Final = "jobs"
 
 Handler = Callable[["Request"], Awaitable["Response"]]
 OpenLab = Callable[[Path], Lab]

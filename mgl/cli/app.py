@@ -37,7 +37,19 @@ Environment:
 """
 
 COMMANDS = {
-    "Memories": ("ask", "build", "add", "chat", "list", "show", "log", "export", "edit", "forget"),
+    "Memories": (
+        "ask",
+        "build",
+        "add",
+        "chat",
+        "list",
+        "show",
+        "log",
+        "export",
+        "edit",
+        "forget",
+        "delete",
+    ),
     "Models and servers": ("models", "serve", "up", "mcp", "proxy", "doctor"),
     "Evaluation": ("data", "eval", "reproduce", "report", "peer"),
     "Training": ("train",),

@@ -157,8 +157,9 @@ def print_stats(stats: Stats, unit: str, turns: int | None = None) -> None:
 
 
 def count(number: int, noun: str) -> str:
-    """Say how many there are: ``1 turn``, ``2 turns``."""
-    return f"{number:,} {noun if number == 1 else f'{noun}s'}"
+    """Say how many there are: ``1 turn``, ``2 turns``, ``3 memories``."""
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
 
 
 def format_duration(seconds: float) -> str:

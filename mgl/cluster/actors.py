@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +34,7 @@ from mgl.models import shipped
 from mgl.models.permissions import open_private
 from mgl.observer import SilentObserver
 from mgl.store import Store
+from mgl.store.owners import Owner, list_owners, owned_by
 
 ResultT = TypeVar("ResultT")
 
@@ -53,9 +54,10 @@ class Home:
     def __init__(self, path: Path) -> None:
         self._store = Store.open(path)
 
-    def call(self, method: str, *arguments: Any, **named: Any) -> Any:
-        """Call a method of the store."""
-        return getattr(self._store, method)(*arguments, **named)
+    def call(self, owners: Sequence[Owner], method: str, *arguments: Any, **named: Any) -> Any:
+        """Call a method of the store for these owners."""
+        with owned_by(*owners):
+            return getattr(self._store, method)(*arguments, **named)
 
 
 def _forward(method: str) -> Any:
@@ -63,7 +65,7 @@ def _forward(method: str) -> Any:
 
     def call(self: HomeStore, *arguments: Any, **named: Any) -> Any:
         try:
-            return self.ray.get(self.home.call.remote(method, *arguments, **named))
+            return self.ray.get(self.home.call.remote(list_owners(), method, *arguments, **named))
         except self.ray.exceptions.RayTaskError as error:
             if isinstance(error.cause, MglError):
                 raise error.cause from None
@@ -89,6 +91,8 @@ class HomeStore(Store):
     count_deletions = _forward("count_deletions")
     find_call = _forward("find_call")
     claim_call = _forward("claim_call")
+    share_call = _forward("share_call")
+    own = _forward("own")
     token_counts = _forward("token_counts")
     put_token_counts = _forward("put_token_counts")
     vectors = _forward("vectors")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -73,6 +74,11 @@ class Client:
         path = f"conversations/{_quote(conversation)}/forget"
         gone: list[str] = self._ask("POST", path, {"turns": [*turns]})["turns"]
         return gone
+
+    def delete(self, conversation: str) -> None:
+        """Delete a conversation for good, with its name; one that is not there is passed over."""
+        with suppress(NotServed):
+            self._ask("DELETE", f"conversations/{_quote(conversation)}")
 
     def _search(self, path: str, query: str, limit: int) -> list[dict[str, Any]]:
         answer = self._ask("GET", f"{path}/search", q=query, limit=limit)

@@ -55,7 +55,7 @@ class MglRetriever(BaseRetriever):
 
 
 class MglChatHistory(BaseChatMessageHistory):
-    """The messages of a conversation; ``clear`` deletes its turns for good."""
+    """The messages of a conversation; ``clear`` deletes them all for good, with its name."""
 
     def __init__(
         self, conversation: str, *, base_url: str | None = None, api_key: str | None = None
@@ -83,6 +83,4 @@ class MglChatHistory(BaseChatMessageHistory):
             self._client.add(self._conversation, turns)
 
     def clear(self) -> None:
-        turns = [turn["id"] for turn in self._client.turns(self._conversation)]
-        if turns:
-            self._client.forget(self._conversation, turns)
+        self._client.delete(self._conversation)

@@ -63,6 +63,11 @@ class Memory:
         self._client.forget(user, [turn])
         return {"message": "Memory deleted successfully!"}
 
+    def delete_all(self, user_id: str) -> dict[str, str]:
+        """Delete all that a user said, for good: the whole conversation, with its name."""
+        self._client.delete(user_id)
+        return {"message": "Memories deleted successfully!"}
+
 
 def _find_user(filters: Filters) -> str:
     if [*filters] != ["user_id"]:

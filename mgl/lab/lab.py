@@ -15,11 +15,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from mgl.errors import StoreError, UsageError, WrongKind
+from mgl.lab.deleting import Deleted, Doomed, delete, find_doomed
 from mgl.lab.estimates import describe_estimate, describe_large, estimate_from_past
 from mgl.lab.model import ModelChoice, NoModel
 from mgl.lab.planning import REMEMBERS, Plan, Planner
@@ -29,14 +32,17 @@ from mgl.llm.calls import MemoryCallLog, content_hash
 from mgl.llm.concurrency import Stop, make_awaitable
 from mgl.memories.base import Memory, check_name, is_memory_id
 from mgl.memories.results import AskResult, BuildResult, MemorySummary, Stats
+from mgl.memories.talk import UNWIPED
 from mgl.models import shipped
 from mgl.observer import SILENT, Observer
 from mgl.store import EditRecord, MemoryCost, MemoryRecord, Store
+from mgl.store.owners import Owner, owned_by
 from mgl.types import Answer, Conversation, Document, Question, Source, Turn, Usage
 
 if TYPE_CHECKING:
     from mgl.llm.base import LLM, Engine
     from mgl.llm.calls import CallRecord
+    from mgl.llm.client import Client
     from mgl.memories.graph import Estimate
     from mgl.memories.view import GraphView
     from mgl.retrieval.base import Embedder, Reranker
@@ -142,20 +148,21 @@ class Lab:
             plan = self._planner.plan_file(source, memory, conversation, options)
         asked = as_question(question, is_talk=isinstance(plan.source, Conversation))
         if plan.kind.per_question and plan.record and asked.text not in plan.record.questions:
-            plan = Plan(plan.name, plan.kind, plan.config, plan.source)
+            plan = Plan(plan.name, plan.kind, plan.config, plan.source, is_stored=True)
         client, log = self._place.open_client()
         tools = self._place.tools(client, plan.kind)
         opened: Memory = plan.open(tools, self._planner.choose_questions(plan, tools, asked))
         log.attach(opened.id)
         start = time.monotonic()
-        if plan.record is None:  # a file is read whole, one that is there is asked as it is
-            self._build(plan, opened, opened.build)
-        keep = AnswerKeeper(self._store, plan.source.id)
-        with self._place.alone(content_hash([opened.id, asked.text])), keep.watch():
-            answer = self._place.loop.run(lambda: opened.answer(asked))
-        usage = Usage(client.usage(), time.monotonic() - start)
-        if not keep.put(opened.id, answer):
-            self._observer.note(UNKEPT)
+        with owned_by(self._own(plan, opened)):
+            if plan.record is None:  # a file is read whole, one that is there is asked as it is
+                self._build(plan, opened, opened.build)
+            keep = AnswerKeeper(self._store, plan.source.id)
+            with self._place.alone(content_hash([opened.id, asked.text])), keep.watch():
+                answer = self._place.loop.run(lambda: opened.answer(asked))
+            usage = Usage(client.usage(), time.monotonic() - start)
+            if not keep.put(opened.id, answer):
+                self._observer.note(UNKEPT)
         return AskResult(answer, opened.id, self.stats(opened.id), usage)
 
     def build(
@@ -166,17 +173,20 @@ class Lab:
         memory: str | None = None,
         conversation: str | None = None,
         retry_failed: bool = False,
+        is_stored: bool = False,
         stop: Stop | None = None,
         **options: Any,
     ) -> BuildResult:
         """Read a file, or what was read from one, into a memory, for these questions or for any.
 
         ``retry_failed`` reads the parts of a document again that gave no usable reply; UsageError
-        if the kind of memory cannot do that. Another thread may stop it by ``stop``: it raises
+        if the kind of memory cannot do that. A source that ``is_stored`` was loaded from the store:
+        StoreDeleted if it was deleted since. Another thread may stop it by ``stop``: it raises
         ``concurrent.futures.CancelledError``, and the memory keeps what was finished.
         """
         asked = [as_question(question, is_talk=False) for question in dict.fromkeys(questions)]
         plan = self._planner.plan_file(source, memory, conversation, options)
+        plan = replace(plan, is_stored=is_stored)
         if retry_failed and not hasattr(plan.kind, "retry_failed"):
             raise UsageError(
                 f"{plan.name} cannot retry failed parts",
@@ -186,7 +196,8 @@ class Lab:
         opened = plan.open(self._place.tools(client, plan.kind), asked)
         log.attach(opened.id)
         start = time.monotonic()
-        self._build(plan, opened, opened.retry_failed if retry_failed else opened.build, stop)
+        with owned_by(self._own(plan, opened)):
+            self._build(plan, opened, opened.retry_failed if retry_failed else opened.build, stop)
         usage = Usage(client.usage(), time.monotonic() - start)
         return BuildResult(opened.id, self.stats(opened.id), usage)
 
@@ -200,7 +211,9 @@ class Lab:
         """
         plan = self._planner.plan_file(path, memory, None, options)
         client, _ = self._place.open_client()
-        cost = self._estimate(plan, plan.open(self._place.tools(client, plan.kind)))
+        opened = plan.open(self._place.tools(client, plan.kind))
+        with owned_by(self._own(plan, opened)):
+            cost = self._estimate(plan, opened)
         if cost is None:
             raise UsageError(
                 f"{plan.name} has built nothing with this model on this machine yet",
@@ -216,6 +229,13 @@ class Lab:
         model_id = self._place.engine.model_id
         length = _count_characters(plan.source)
         return estimate_from_past(self._store, opened.id, plan.name, model_id, length)
+
+    def _own(self, plan: Plan, opened: Memory) -> Owner:
+        """The owner of what is made for a memory; StoreDeleted if its source was just deleted."""
+        if plan.owner is not None:
+            return plan.owner
+        requires: Literal["source"] | None = "source" if plan.is_stored else None
+        return self._store.own(opened.id, plan.source.id, requires=requires)
 
     def weigh(
         self,
@@ -234,7 +254,8 @@ class Lab:
             return None
         if large := describe_large(None, _count_characters(source)):
             return large  # without counting its tokens
-        return describe_large(self._estimate(plan, opened), _count_characters(source))
+        with owned_by(self._own(plan, opened)):
+            return describe_large(self._estimate(plan, opened), _count_characters(source))
 
     def weigh_turns(
         self, name: str, turns: Sequence[Turn], *, memory: str | None = None
@@ -318,7 +339,7 @@ class Lab:
             )
         model = NoModel(record.model_id)
         opened = plan.open(self._place.tools(model))
-        return Talk(opened, model, self._store, self._place.loop, self._observer)
+        return self._make_talk(plan, opened, model)
 
     def conversation(
         self, path: Path, name: str | None = None, content: bytes | None = None
@@ -336,6 +357,37 @@ class Lab:
     def load(self, document_id: str) -> Document:
         """Load a stored document by its own id; StoreError if there is none."""
         return self._store.document(document_id)
+
+    # Deleting
+
+    def delete(
+        self, source: str | Source, *, memory: str | None = None, dry_run: bool = False
+    ) -> Deleted:
+        """Delete a document or conversation for good, with everything that was made of it.
+
+        ``source`` is that, or its exact name, or the id of one of its memories: then, or with a
+        kind of ``memory``, that one goes alone, and the source with its last memory. Vectors, token
+        counts and calls that other memories use stay theirs; evaluation runs keep their copies. A
+        ``dry_run`` deletes nothing and says what would go.
+
+        Whoever still builds or asks it, in any process, gets StoreDeleted and writes nothing.
+        StoreError if there is no such source; UsageError where several have the name.
+        """
+        doomed = find_doomed(self._store, source, memory)
+        deleted = delete(self._store, doomed, dry_run=dry_run)
+        if not deleted.is_wiped:
+            self._observer.note(UNWIPED)
+        return deleted
+
+    def delete_unused(self, document_id: str) -> bool:
+        """Delete a stored document by its own id, unless a memory is of it; say whether it went."""
+        if not self._store.has_document(document_id):
+            return False
+        return delete(self._store, Doomed(document_id, frozenset())).takes_source
+
+    def has_document(self, document_id: str) -> bool:
+        """Whether a document or conversation with this id is stored."""
+        return self._store.has_document(document_id)
 
     # Looking at what is stored. A memory is named by its id or by the exact name of its
     # conversation.
@@ -380,10 +432,12 @@ class Lab:
         from mgl.training.questions import ask_about
 
         record = self.find(source)
+        owner = self._store.own(record.id, record.document_id, requires="memory")
         text = self._planner.load(record.document_id)
         client, log = self._place.open_client()
         log.attach(record.id)
-        return self._place.loop.run(lambda: ask_about(client, text, limit, self._observer))
+        with owned_by(owner):
+            return self._place.loop.run(lambda: ask_about(client, text, limit, self._observer))
 
     def judge(self, prompts: Sequence[Sequence[tuple[str, str]]]) -> list[float]:
         """Ask the model for P(Yes) of prompts, each the (role, content) of its messages."""
@@ -437,7 +491,8 @@ class Lab:
     def view(self, source: str) -> GraphView:
         """Load a memory as exporters draw it, with its answers."""
         record = self.find(source)
-        return self._open_stored(record).view(self.answers(record.id))
+        with self._open_stored(record) as opened:
+            return opened.view(self.answers(record.id))
 
     def place(self, source: str) -> Place:
         """What places the nodes of a memory's graph; a large graph's places are kept."""
@@ -448,7 +503,8 @@ class Lab:
     def stats(self, source: str) -> Stats:
         """Count a memory's nodes, edges and edits."""
         record = self.find(source)
-        return Stats.of(self._open_stored(record).view(), self._store.edits(record.id))
+        with self._open_stored(record) as opened:
+            return Stats.of(opened.view(), self._store.edits(record.id))
 
     # Inside
 
@@ -461,15 +517,23 @@ class Lab:
         client, log = self._place.open_client()
         opened = plan.open(self._place.tools(client, plan.kind))
         log.attach(opened.id)
-        return Talk(opened, client, self._store, self._place.loop, self._observer)
+        return self._make_talk(plan, opened, client)
 
-    def _open_stored(self, record: MemoryRecord) -> Memory:
+    def _make_talk(self, plan: Plan, opened: Any, client: Client | NoModel) -> Talk:
+        owner = self._own(plan, opened)
+        if plan.record is not None:
+            with owned_by(owner):
+                opened.conversation  # noqa: B018  (opens its log before anybody can delete it)
+        return Talk(opened, client, self._store, self._place.loop, self._observer, owner)
+
+    @contextmanager
+    def _open_stored(self, record: MemoryRecord) -> Iterator[Memory]:
         """Open a memory over its log, without a model."""
-        opened: Memory = self._planner.plan_record(record, {}).open(
-            self._place.tools(NoModel(record.model_id)),
-            [Question(text) for text in record.questions],
-        )
-        return opened
+        plan = self._planner.plan_record(record, {})
+        tools = self._place.tools(NoModel(record.model_id))
+        opened: Memory = plan.open(tools, [Question(text) for text in record.questions])
+        with owned_by(self._own(plan, opened)):
+            yield opened
 
     def _summary(self, record: MemoryRecord) -> MemorySummary:
         done = len(self._store.chunks_done(record.id))

@@ -18,6 +18,7 @@ from mgl.memories.base import MemoryKind, Tools, is_memory_id
 from mgl.memories.options import configure
 from mgl.observer import Observer
 from mgl.store import MemoryRecord, Store
+from mgl.store.owners import Owner
 from mgl.types import Conversation, Document, Question, Source
 
 if TYPE_CHECKING:
@@ -30,13 +31,19 @@ CONVERSATIONS: Final = frozenset({".json", ".jsonl"})
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a memory is opened from; ``record`` is the stored memory that is opened again."""
+    """What a memory is opened from; ``record`` is the stored memory that is opened again.
+
+    ``is_stored`` says that the source was loaded from the store. ``owner`` is the record's, taken
+    before its source was loaded, so that a deletion meanwhile is noticed.
+    """
 
     name: str
     kind: MemoryKind
     config: BaseModel
     source: Source
     record: MemoryRecord | None = None
+    is_stored: bool = False
+    owner: Owner | None = None
 
     def open(self, tools: Tools, questions: Sequence[Question] = ()) -> Any:
         identity = None if self.record is None else self.record.id
@@ -142,14 +149,16 @@ class Planner:
         known = kind.Config.model_fields
         stored = {name: value for name, value in record.config.items() if name in known}
         given = {name: value for name, value in options.items() if value is not None}
+        owner = self._store.own(record.id, record.document_id, requires="memory")
         source = self.load(record.document_id)
         if not given:
             config = kind.Config.model_validate(stored)
         else:
             kept = _keep_options(kind, stored, given)
             kind, config = self._configure(record.kind, {**kept, **given})
-        is_same = isinstance(source, Conversation) or not given
-        return Plan(record.kind, kind, config, source, record if is_same else None)
+        if isinstance(source, Conversation) or not given:
+            return Plan(record.kind, kind, config, source, record, is_stored=True, owner=owner)
+        return Plan(record.kind, kind, config, source, is_stored=True)
 
     def load(self, document_id: str) -> Source:
         """Load a stored document, or conversation; StoreError if there is none."""

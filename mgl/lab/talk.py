@@ -25,6 +25,7 @@ from mgl.memories.results import AskResult, Stats
 from mgl.memories.talk import Change, check_turns, to_plain
 from mgl.memories.told import find_assistants
 from mgl.memories.turns import Say
+from mgl.store.owners import Owner, owned_by
 from mgl.text.times import as_aware, check_time
 from mgl.types import Answer, Citation, Question, StageUsage, Turn, Usage
 
@@ -128,6 +129,7 @@ class Talk:
         store: Store,
         portal: Portal,
         observer: Observer,
+        owner: Owner,
     ) -> None:
         self.memory = memory
         self.roll = Roll()
@@ -135,11 +137,17 @@ class Talk:
         self._client = client
         self._store = store
         self._portal = portal
+        self._owner = owner
         self._adding = asyncio.Lock()
 
     @property
     def id(self) -> str:
         return self.memory.id
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether the memory was deleted since it was opened, by this process or another."""
+        return not self._store.has_owner(self._owner)
 
     def append(self, turn: Turn) -> None:
         """Add the next turn; one that is already there changes nothing."""
@@ -304,7 +312,8 @@ class Talk:
 
     def settle_later(self) -> None:
         """Begin to do that in the background; a reply, or ``pause``, stops it."""
-        self._portal.submit(self.memory.settle_later)
+        with owned_by(self._owner):
+            self._portal.submit(self.memory.settle_later)
 
     def pause(self) -> None:
         """Stop what ``settle_later`` began; what is finished stays."""
@@ -330,8 +339,9 @@ class Talk:
         """Delete turns, topics, a topic with the later ones that link to it, or all before a time,
         and everything derived from them; a ``dry_run`` says what would go.
 
-        Adapters that were trained on the conversation are derived from it, too: which turn left
-        what in their weights, nobody can say. UsageError for topics of a memory that has none.
+        Adapters that were trained on the conversation, or are being trained, are derived from it,
+        too: which turn left what in their weights, nobody can say. UsageError for topics of a
+        memory that has none.
         """
         found = self.run(
             lambda: self.memory.forget(
@@ -341,12 +351,17 @@ class Talk:
         if not found.turns:
             return found
         from mgl.models.adapters import list_trained_on, remove_adapter
+        from mgl.training.records import list_unfinished_on, remove_unfinished
 
-        home = self._store.path.parent
-        trained = list_trained_on(self.memory.conversation.id, home)
-        for adapter in () if dry_run else trained:
-            remove_adapter(adapter, home)
-        return replace(found, adapters=tuple(adapter.name for adapter in trained))
+        home, source = self._store.path.parent, self.memory.conversation.id
+        trained, unfinished = list_trained_on(source, home), list_unfinished_on(source, home)
+        if not dry_run:
+            for adapter in trained:
+                remove_adapter(adapter, home)
+            for name in unfinished:
+                remove_unfinished(name, home)
+        names = dict.fromkeys([*(adapter.name for adapter in trained), *unfinished])
+        return replace(found, adapters=tuple(names))
 
     def edit(
         self,
@@ -391,15 +406,21 @@ class Talk:
         return Stats.of(self.memory.view(), self._store.edits(self.id))
 
     def run(self, make: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
-        """Run one of the memory's coroutines and return its result."""
-        return self._portal.run(make)
+        """Run one of the memory's coroutines and return its result.
+
+        StoreDeleted where the memory was deleted meanwhile; nothing is written then.
+        """
+        with owned_by(self._owner):
+            return self._portal.run(make)
 
     async def _await(self, make: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
         """Await one of the memory's coroutines; it goes on to its end if the caller is cancelled.
 
         No thread waits for it, as one does with ``run``.
         """
-        return await asyncio.shield(asyncio.wrap_future(self._portal.submit(make)))
+        with owned_by(self._owner):
+            work = self._portal.submit(make)
+        return await asyncio.shield(asyncio.wrap_future(work))
 
     def _count(self, answer: Answer, usage: Usage) -> AskResult:
         return AskResult(answer, self.id, self.stats(), usage)

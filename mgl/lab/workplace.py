@@ -10,7 +10,7 @@ Everything is made when it is first needed, and closed with the workplace.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -27,6 +27,7 @@ from mgl.observer import SILENT, Observer, report_fetch
 from mgl.retrieval.opening import DEFAULT_EMBEDDER, DEFAULT_RERANKER, SIMILARITY, YES_NO
 from mgl.store import Store
 from mgl.store.calls import RUN
+from mgl.store.owners import owned_by
 
 if TYPE_CHECKING:
     from mgl.evaluation.runs.manifest import Arguments
@@ -175,6 +176,12 @@ class Workplace:
 
         log = self._store.call_log()
         return Client(self.engine, log, Policy(TIMEOUT_S[self._engine_name], token_s=TOKEN_S)), log
+
+    def own(self, document_id: str | None = None) -> AbstractContextManager[None]:
+        """State that the evaluation run, if there is one, owns what is kept within for a source."""
+        if self.owner is None:
+            return nullcontext()
+        return owned_by(self._store.own(self.owner, document_id))
 
     def client(self) -> Client:
         """Make a client with a usage of its own, for calls that no memory of the store owns.

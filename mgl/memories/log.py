@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any, Final, Generic, TypedDict, TypeVar, Unpack
 
-from mgl.errors import Conflict, StoreConflict
+from mgl.errors import Conflict, StoreConflict, StoreDeleted
 from mgl.llm.calls import showing
 from mgl.memories.table import Prefix
 from mgl.observer import Observer
@@ -265,6 +265,7 @@ class Log(Generic[EditT, StateT]):
         self._ends: list[int] = []
         self._firsts: list[int] = []
         self._is_open = False
+        self._incarnation: int | None = None
         self._changes: tuple[int, int] | None = None
         self._catching_up = threading.Lock()
 
@@ -277,15 +278,21 @@ class Log(Generic[EditT, StateT]):
                 self._store.put_document(self._source)
             if self._store.steps(self.identity) == 0:
                 self._store.put_memory(record())
+            self._incarnation = self._store.incarnation(self.identity)
             self._is_open = True
         self.catch_up()
 
     def catch_up(self) -> None:
-        """Apply what the log has and the state lacks; read the turns that are new."""
+        """Apply what the log has and the state lacks; read the turns that are new.
+
+        StoreDeleted where the memory was deleted, even if another was made in its place.
+        """
         with self._catching_up:
             changes = self._store.count_changes()  # before they are read
             if changes == self._changes:
                 return
+            if self._is_open and self._store.incarnation(self.identity) != self._incarnation:
+                raise StoreDeleted
             self._read_edits()
             if isinstance(self._source, Conversation):
                 self._read_turns()

@@ -61,6 +61,12 @@ StateT = TypeVar("StateT")
 RECENT: Final = 6
 """Turns that a reply is shown as they are."""
 
+UNWIPED: Final = (
+    "another process uses the store, or the disk is full: what was deleted leaves the store's file "
+    "when it is next opened or closed alone"
+)
+"""What is said where a deletion could not write the file anew."""
+
 WHO_TALKS: Final = 100
 """The last turns, by which it is known who talks here, and whether one of them is an assistant."""
 
@@ -436,9 +442,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         wiped = delete(self._tools.store, self._source.id, what)
         self._log.catch_up()
         if not wiped:
-            self._tools.observer.note(
-                "another process reads the store: what was deleted leaves its file when that ends"
-            )
+            self._tools.observer.note(UNWIPED)
 
     @abstractmethod
     async def edit(self, node: str, change: Change) -> None:

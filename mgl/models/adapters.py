@@ -135,12 +135,23 @@ def list_trained_on(source: str, home: Path) -> list[Adapter]:
 
 
 def remove_adapter(adapter: Adapter, home: Path) -> None:
-    """Remove an adapter from the home, with the models that it was merged into."""
-    for path in [adapter.folder, *(home / "converted").glob(f"{adapter.name}@*")]:
+    """Remove an adapter from the home, with the models that it was merged into.
+
+    Its manifest goes last, so that one whose removal was interrupted can still be found.
+    """
+    manifest = adapter.folder / MANIFEST
+    files = [path for path in adapter.folder.glob("*") if path != manifest]
+    for path in [*(home / "converted").glob(f"{adapter.name}@*"), *files, manifest]:
         if path.is_dir():
             shutil.rmtree(path)
         else:
-            path.unlink()
+            path.unlink(missing_ok=True)
+    shutil.rmtree(adapter.folder, ignore_errors=True)
+
+
+def drop_scratch(name: str, home: Path) -> None:
+    """Remove what is left of an adapter whose writing was interrupted."""
+    shutil.rmtree(_find_scratch(name, home), ignore_errors=True)
 
 
 def check_name(name: str) -> None:
@@ -162,7 +173,7 @@ def write_adapter(
     """
     check_name(name)
     target, given = home / ADAPTERS / name, list(files)
-    scratch = target.with_name(f".{name}.new")
+    scratch = _find_scratch(name, home)
     require_space(home, sum(path.stat().st_size for path in given))
     shutil.rmtree(scratch, ignore_errors=True)
     make_private_folder(scratch)
@@ -175,6 +186,10 @@ def write_adapter(
     shutil.rmtree(target, ignore_errors=True)
     scratch.replace(target)
     return Adapter(name, target, written)
+
+
+def _find_scratch(name: str, home: Path) -> Path:
+    return home / ADAPTERS / f".{name}.new"
 
 
 def merge_encoder(adapter: Adapter, base: Path, target: Path) -> Path:

@@ -27,19 +27,20 @@ from typing import Any, ClassVar, Final, Literal
 from pydantic import Field
 
 from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
-from mgl.errors import EngineError, EngineTimeout, EngineUnavailable, MglError
+from mgl.errors import EngineError, EngineTimeout, EngineUnavailable, MglError, StoreDeleted
 from mgl.llm.prompting import available_tokens, take_leading
 from mgl.models import shipped
 from mgl.peers.environments import PEERS, find_python, lock_hash
 from mgl.peers.process import PeerProcess
 from mgl.peers.proxy import Proxy
+from mgl.retrieval.base import Embedder
 from mgl.store import EditRecord
 from mgl.types import Answer, Conversation, Question, Span
 
 LONG_AGO: Final = "2024-01-01T00:00:00+00:00"
 """What time it is for a peer that reads a source without times."""
 
-_OURS: Final = (EngineUnavailable, EngineTimeout)
+_OURS: Final = (EngineUnavailable, EngineTimeout, StoreDeleted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +181,7 @@ class PeerMemory(Baseline):
         llm = self._tools.llm
         proxy = Proxy(
             llm,
-            self._tools.required_embedder,
+            self._embedder,
             model=llm.model_id.partition("@")[0],
             key=secrets.token_urlsafe(16),
             reply_tokens=self._config.reply_tokens,
@@ -188,6 +189,11 @@ class PeerMemory(Baseline):
         )
         weakref.finalize(self, proxy.close)
         return proxy
+
+    @property
+    def _embedder(self) -> Embedder | None:
+        """The embedder that the peer is served, where it needs one."""
+        return self._tools.required_embedder if self.retrieves else None
 
     _process: PeerProcess | None = None
     _fed: dict[str, int] | None = None
@@ -222,7 +228,7 @@ class PeerMemory(Baseline):
         python = find_python(shipped.home(), self.peer)
         process = self._process = PeerProcess(self.peer, python)
         weakref.finalize(self, process.close)
-        embedder = self._tools.required_embedder
+        embedder = self._embedder
         settings = {
             **self._set_up(),
             "folder": str(process.folder),
@@ -230,7 +236,7 @@ class PeerMemory(Baseline):
             "key": proxy.key,
             "model": proxy.model,
             "embedder": proxy.embedder_name,
-            "dims": embedder.dims,
+            "dims": None if embedder is None else embedder.dims,
         }
         await asyncio.to_thread(
             process.do, "open", settings=settings, now=self._now(), seed=self._source.id

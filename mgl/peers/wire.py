@@ -27,6 +27,7 @@ from mgl.errors import (
     InputError,
     MglError,
     NotThere,
+    StoreDeleted,
     UsageError,
     WrongKind,
     describe_fault,
@@ -458,6 +459,8 @@ def write_error(error: MglError) -> tuple[int, dict[str, Any]]:
             status, kind, code = 404, "invalid_request_error", "not_served"
         case Conflict() | WrongKind():
             status, kind, code = 409, "invalid_request_error", "conflict"
+        case StoreDeleted():
+            status, kind, code = 410, "invalid_request_error", "deleted"
         case ContextOverflow():
             status, kind, code = 400, "invalid_request_error", "context_length_exceeded"
         case UsageError() | InputError() | EngineRejected():

@@ -1,6 +1,7 @@
 """What a store keeps so that it need not be computed again: token counts, vectors, indexes.
 
-Counts and vectors are kept by model and digest of the text, and hold no words of it.
+Counts and vectors are kept by model and digest of the text, and hold no words of it. Whoever looks
+one up owns it, too (``mgl.store.owners``).
 
 A search index has a name and rows by integer id. A lexical index keeps the hashed stems of its
 texts, a vector index points to the vectors that are cached by text, so no vector is stored twice.
@@ -14,12 +15,12 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mgl.store import records
-from mgl.store.file import DatabaseFile
+from mgl.store.owners import Owners
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,20 +32,15 @@ StemRow = tuple[int, bool, bytes]
 _INDEXED = "JOIN indexes ON indexes.number = rows.index_number WHERE indexes.name = ?"
 
 
-class Caches(DatabaseFile):
+class Caches(Owners):
     """Token counts, vectors and search indexes in one file."""
 
     # Token counts
 
     def token_counts(self, model_id: str, texts: Sequence[str]) -> list[int | None]:
         """What is known of the tokens of each text by a model's tokenizer, else None."""
-        with self._read() as connection:
-            select = "SELECT tokens FROM token_counts WHERE model_id = ? AND digest = ?"
-            found = (
-                connection.execute(select, (model_id, records.text_digest(text))).fetchone()
-                for text in texts
-            )
-            return [None if row is None else row[0] for row in found]
+        select = "SELECT tokens FROM token_counts WHERE model_id = ? AND digest = ?"
+        return self._look_up(select, model_id, texts)
 
     def put_token_counts(self, model_id: str, counts: Mapping[str, int]) -> None:
         """Keep token counts by text, so that a replayed run needs no tokenizer."""
@@ -53,25 +49,24 @@ class Caches(DatabaseFile):
             connection.executemany(
                 "INSERT INTO token_counts VALUES (?, ?, ?) ON CONFLICT DO NOTHING", values
             )
+            self._take(connection, (digest for _, digest, _ in values))
 
     # Vectors
 
     def vectors(self, model_id: str, texts: Sequence[str]) -> list[NDArray[np.float32] | None]:
         """What an embedder made of each text before, else None."""
-        with self._read() as connection:
-            select = "SELECT vector FROM vectors WHERE model_id = ? AND digest = ?"
-            found = (
-                connection.execute(select, (model_id, records.text_digest(text))).fetchone()
-                for text in texts
-            )
-            return [None if row is None else np.frombuffer(row[0], "<f4") for row in found]
+        select = "SELECT vector FROM vectors WHERE model_id = ? AND digest = ?"
+        found = self._look_up(select, model_id, texts)
+        return [None if vector is None else np.frombuffer(vector, "<f4") for vector in found]
 
     def put_vectors(
         self, model_id: str, texts: Sequence[str], vectors: NDArray[np.float32]
     ) -> None:
         """Keep the vector of each text: shape (n, dims)."""
+        digests = [records.text_digest(text) for text in texts]
         with self._write() as connection:
-            _insert_vectors(connection, model_id, map(records.text_digest, texts), vectors)
+            _insert_vectors(connection, model_id, digests, vectors)
+            self._take(connection, digests)
 
     # Search indexes
 
@@ -116,6 +111,7 @@ class Caches(DatabaseFile):
         with self._write() as connection:
             number, version = _change(connection, name)
             _insert_vectors(connection, model_id, digests, vectors)
+            self._take(connection, digests)
             connection.executemany(
                 """INSERT OR REPLACE INTO index_vectors
                 SELECT ?, ?, number FROM vectors WHERE model_id = ? AND digest = ?""",
@@ -129,7 +125,7 @@ class Caches(DatabaseFile):
     def remove_from_index(self, name: str, ids: Sequence[int]) -> int:
         """Remove ids from an index of either kind; return its new version.
 
-        A vector that no index has any more leaves the cache.
+        A vector that no index has any more, and no other memory, leaves the cache.
         """
         with self._write() as connection:
             return _remove_rows(connection, name, ids)
@@ -137,12 +133,36 @@ class Caches(DatabaseFile):
     def drop_indexes(self, prefix: str) -> None:
         """Remove every index whose name begins so, such as all of a memory's."""
         with self._write() as connection:
-            for name, number in _find_indexes(connection, prefix):
-                select = "SELECT id FROM index_vectors WHERE index_number = ?"
-                ids = connection.execute(select, (number,)).fetchall()
-                _remove_rows(connection, name, [identity for (identity,) in ids])
-                connection.execute("DELETE FROM index_stems WHERE index_number = ?", (number,))
-                connection.execute("DELETE FROM indexes WHERE number = ?", (number,))
+            drop_indexes(connection, prefix)
+
+    def _look_up(self, select: str, model_id: str, texts: Sequence[str]) -> list[Any]:
+        """What a table keeps of each text, else None; what is found is owned from now on."""
+        digests = [records.text_digest(text) for text in texts]
+        with self._read() as connection:
+            rows = [connection.execute(select, (model_id, each)).fetchone() for each in digests]
+        known = (digest for digest, row in zip(digests, rows, strict=True) if row is not None)
+        self._share(known)
+        return [None if row is None else row[0] for row in rows]
+
+
+def drop_indexes(connection: sqlite3.Connection, prefix: str) -> None:
+    """Remove every index whose name begins so, with the vectors that nothing else has."""
+    for name, number in _find_indexes(connection, prefix):
+        select = "SELECT id FROM index_vectors WHERE index_number = ?"
+        ids = connection.execute(select, (number,)).fetchall()
+        _remove_rows(connection, name, [identity for (identity,) in ids])
+        connection.execute("DELETE FROM index_stems WHERE index_number = ?", (number,))
+        connection.execute("DELETE FROM indexes WHERE number = ?", (number,))
+
+
+def drop_texts(connection: sqlite3.Connection, digests: Collection[bytes]) -> None:
+    """Remove the vectors and token counts of texts, for every model, from indexes too."""
+    for table in ("vectors", "token_counts"):
+        models = connection.execute(f"SELECT DISTINCT model_id FROM {table}").fetchall()
+        connection.executemany(
+            f"DELETE FROM {table} WHERE model_id = ? AND digest = ?",
+            ((model, digest) for (model,) in models for digest in digests),
+        )
 
 
 def forget_turns(connection: sqlite3.Connection, memory_id: str, turns: Collection[int]) -> None:
@@ -172,10 +192,15 @@ def _remove_rows(connection: sqlite3.Connection, name: str, ids: Sequence[int]) 
     removed = connection.execute(
         f"DELETE FROM index_vectors WHERE {among} RETURNING vector_number", chosen
     ).fetchall()
+    memory_id = name.partition("/")[0]
     connection.executemany(
         """DELETE FROM vectors WHERE number = ?
-        AND NOT EXISTS (SELECT 1 FROM index_vectors WHERE vector_number = vectors.number)""",
-        removed,
+        AND NOT EXISTS (SELECT 1 FROM index_vectors WHERE vector_number = vectors.number)
+        AND NOT EXISTS (
+            SELECT 1 FROM owned JOIN owners ON owners.number = owned.owner
+            WHERE owned.digest = vectors.digest AND owners.id != ?
+        )""",
+        [(number, memory_id) for (number,) in removed],
     )
     return version
 

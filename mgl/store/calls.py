@@ -4,7 +4,8 @@
     >>> client = Client(engine, log)            # doctest: +SKIP
 
 A call made for one memory is replayed for any other that would send the same request to the same
-model: the key is the whole request. Each row knows the turns that its prompt showed; where nobody
+model: the key is the whole request, and every memory that replays a call owns it, too
+(``mgl.store.owners``). Each row knows the turns that its prompt showed; where nobody
 stated them, a call of a conversation's memory counts as showing all turns so far.
 """
 
@@ -19,8 +20,8 @@ from typing import Any, Final, Protocol
 from mgl.llm.base import Completion, Message, Request, Sampling, TokenUsage, Tool, ToolCall
 from mgl.llm.calls import CallRecord, Lineage, content_hash, request_json
 from mgl.store import records
-from mgl.store.file import DatabaseFile
 from mgl.store.lineage import count_deletions, deleted_since, encode_turns, meets
+from mgl.store.owners import Owners, find_source
 
 COLUMNS: Final = (
     "key, memory_id, stage, model_id, prompt_hash, schema_hash, temperature, top_p, max_tokens, "
@@ -41,6 +42,8 @@ class Calls(Protocol):
     def find_call(self, key: str) -> CallRecord | None: ...
 
     def claim_call(self, key: str, owner: str) -> None: ...
+
+    def share_call(self, key: str) -> None: ...
 
     def add_call(
         self, call: CallRecord, memory_id: str | None, *, since: int | None = None
@@ -69,6 +72,8 @@ class StoreCallLog:
         found = self._store.find_call(key)
         if found is not None and self._memory_id is not None and self._memory_id.startswith(RUN):
             self._store.claim_call(key, self._memory_id)
+        elif found is not None:
+            self._store.share_call(key)
         return found
 
     def record(self, call: CallRecord) -> None:
@@ -89,7 +94,7 @@ class Pace:
     seconds: float
 
 
-class CallTable(DatabaseFile):
+class CallTable(Owners):
     """The model calls of a file."""
 
     def call_log(self, memory_id: str | None = None) -> StoreCallLog:
@@ -111,11 +116,8 @@ class CallTable(DatabaseFile):
         lineage = call.lineage
         is_run = memory_id is not None and memory_id.startswith(RUN)
         with self._write() as connection:
-            if lineage is None and memory_id is not None:
-                found = connection.execute(
-                    "SELECT document_id FROM memories WHERE id = ?", (memory_id,)
-                ).fetchone()
-                lineage = found and Lineage(found[0], None, since)
+            if lineage is None and (source := self._find_source(connection, memory_id)):
+                lineage = Lineage(source, None, since)
             document_id = turns = None
             if lineage is not None:
                 document_id, turns = lineage.document_id, encode_turns(lineage.turns)
@@ -131,6 +133,18 @@ class CallTable(DatabaseFile):
                 VALUES ({records.placeholders(COLUMNS)}, ?, ?)""",
                 (*call_row(call, memory_id), document_id, turns),
             )
+            self._take(connection, [records.text_digest(call.key)])
+
+    def _find_source(self, connection: sqlite3.Connection, memory_id: str | None) -> str | None:
+        """The source of a call whose lineage nobody stated: its memory's, or its owner's."""
+        found = connection.execute(
+            "SELECT document_id FROM memories WHERE id = ?", (memory_id,)
+        ).fetchone()
+        return find_source(connection, self._owner) if found is None else str(found[0])
+
+    def share_call(self, key: str) -> None:
+        """Own a call that is replayed, so that it is kept when its other owners are deleted."""
+        self._share([records.text_digest(key)])
 
     def claim_call(self, key: str, owner: str) -> None:
         """Give a run its own copy of a call that shows a conversation, once, with no seconds."""
@@ -145,13 +159,15 @@ class CallTable(DatabaseFile):
                 (owner, key, key, owner),
             )
 
-    def find_runs(self, document_id: str, turns: Collection[int]) -> list[str]:
-        """The folders of the evaluation runs whose calls show one of these turns."""
+    def find_runs(self, document_id: str, turns: Collection[int] | None = None) -> list[str]:
+        """The folders of the evaluation runs whose calls show a source, or one of these turns."""
         with self._read() as connection:
             found = connection.execute(
                 "SELECT memory_id, turns FROM llm_calls WHERE document_id = ? AND memory_id LIKE ?",
                 (document_id, f"{RUN}%"),
             ).fetchall()
+        if turns is None:
+            return sorted({owner.removeprefix(RUN) for owner, _ in found})
         owners = {owner for owner, shown in found if meets(shown, frozenset(turns))}
         return sorted(owner.removeprefix(RUN) for owner in owners)
 

@@ -19,14 +19,17 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from mgl.errors import StoreConflict, StoreError
-from mgl.store import deletion, lineage, records
+from mgl.errors import StoreConflict, StoreDeleted, StoreError
+from mgl.store import deletion, lineage, records, removal
 from mgl.store.caches import Caches
 from mgl.store.calls import CallTable
 from mgl.store.deletion import Fate, Gone, Redaction, Rewrite
+from mgl.store.file import mark_unwiped
 from mgl.store.records import EditRecord, MemoryCost, MemoryRecord
+from mgl.store.removal import Removal
 from mgl.store.turns import ReplySources, Turns, insert_turn
 from mgl.types import CONVERSATION, Document, Turn
 
@@ -78,6 +81,7 @@ class Store(Turns, CallTable, Caches):
         nothing written, where another process has taken a turn's number, its id or a step.
         """
         with self._write() as connection:
+            _require_memory(connection, memory_id)
             for number, (turn, edit) in enumerate(zip(turns, edits, strict=True), first):
                 insert_turn(connection, conversation_id, number, turn)
                 self._append(connection, memory_id, edit.chunk, [edit])
@@ -99,6 +103,7 @@ class Store(Turns, CallTable, Caches):
         ``since``.
         """
         with self._write() as connection:
+            _require_memory(connection, memory_id)
             shown = lineage.encode_turns(sources.shown)
             if lineage.deleted_since(connection, conversation_id, since, shown):
                 return False
@@ -114,9 +119,8 @@ class Store(Turns, CallTable, Caches):
     def delete(self, conversation_id: str, what: Redaction, rewrite: Rewrite) -> bool:
         """Delete turns, or parts of them, and all that was made of them, in one transaction.
 
-        ``rewrite`` says what becomes of the log of each memory (``mgl.store.deletion``). False
-        where another process was reading, so that the file still holds what went: it goes when
-        the write-ahead log is next taken in, at the latest when the last process closes the file.
+        ``rewrite`` says what becomes of the log of each memory (``mgl.store.deletion``). Returns
+        whether the file no longer holds what went (``wipe``).
         """
         with self._write() as connection:
             gone = Gone(conversation_id, what, self.turns(conversation_id))
@@ -127,9 +131,70 @@ class Store(Turns, CallTable, Caches):
             digests = {number: self.digest_text(gone.before[number].text) for number in gone.turns}
             for memory, step, edits in deletion.delete(connection, gone, logs, rewrite, digests):
                 self._append(connection, memory.id, step, edits)
+            mark_unwiped(connection)
+        return self.wipe()
+
+    # Removal of whole sources and memories
+
+    def plan_removal(self, document_id: str, memory_ids: Collection[str] | None = None) -> Removal:
+        """Say what ``remove`` would take; StoreError if there is no such document."""
         with self._read() as connection:
-            (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            return not busy
+            return self._plan_removal(connection, document_id, memory_ids)
+
+    def remove(
+        self, document_id: str, memory_ids: Collection[str] | None = None
+    ) -> tuple[Removal, bool]:
+        """Delete a document or conversation with all its memories, or some of these alone, in one
+        transaction (``mgl.store.removal``).
+
+        A source goes with its last memory. Returns what went, and as ``delete`` whether the file
+        no longer holds it.
+        """
+        with self._write() as connection:
+            planned = self._plan_removal(connection, document_id, memory_ids)
+            removal.remove(connection, planned)
+            mark_unwiped(connection)
+        self._last_text = ("", "")
+        return planned, self.wipe()
+
+    def _plan_removal(
+        self,
+        connection: sqlite3.Connection,
+        document_id: str,
+        memory_ids: Collection[str] | None,
+    ) -> Removal:
+        name, turns = self.document_name(document_id), self.count_turns(document_id)
+        known = self._memory_where("document_id = ?", document_id)
+        chosen = [each for each in known if memory_ids is None or each.id in memory_ids]
+        kept = tuple(each.id for each in known if each not in chosen)
+        asked = {question for memory in chosen for question in memory.questions}
+        answered = edits = 0
+        for memory in chosen:
+            answers = self.answers(memory.id)
+            asked.update(answer["question"] for answer in answers)
+            answered += len(answers)
+            edits += len(self.edits(memory.id))
+        (characters,) = connection.execute(
+            """SELECT length(CAST(text AS TEXT)) + coalesce((
+                SELECT sum(length(CAST(text AS TEXT))) FROM turns WHERE document_id = documents.id
+            ), 0) FROM documents WHERE id = ?""",
+            (document_id,),
+        ).fetchone()
+        planned = Removal(
+            document_id=document_id,
+            name=name,
+            memories=tuple(chosen),
+            kept=kept,
+            takes_source=not kept,
+            characters=characters,
+            turns=turns,
+            questions=len(asked),
+            answers=answered,
+            edits=edits,
+            calls=0,
+            runs=tuple(self.find_runs(document_id)),
+        )
+        return replace(planned, calls=len(removal.find_calls(connection, planned)))
 
     def document_name(self, identity: str) -> str:
         """The name of a document, without reading its text; StoreError if there is none."""
@@ -194,6 +259,30 @@ class Store(Turns, CallTable, Caches):
             )
             return [identity for (identity,) in found]
 
+    def incarnation(self, memory_id: str) -> int | None:
+        """A number that a memory has until it is deleted, and no other ever has; None for one that
+        is not there."""
+        with self._read() as connection:
+            row = connection.execute(
+                "SELECT number FROM memories WHERE id = ?", (memory_id,)
+            ).fetchone()
+            return None if row is None else int(row[0])
+
+    def has_document(self, identity: str) -> bool:
+        """Whether there is a document or conversation with this id."""
+        with self._read() as connection:
+            select = "SELECT 1 FROM documents WHERE id = ?"
+            return connection.execute(select, (identity,)).fetchone() is not None
+
+    def documents_called(self, name: str) -> list[str]:
+        """The ids of the documents and conversations with exactly this name, the oldest first."""
+        with self._read() as connection:
+            found = connection.execute(
+                "SELECT id FROM documents WHERE name = ? ORDER BY created_at, id",
+                (records.pack(name),),
+            )
+            return [identity for (identity,) in found]
+
     # The edit log
 
     def costs(self) -> dict[str, MemoryCost]:
@@ -235,15 +324,21 @@ class Store(Turns, CallTable, Caches):
         }
         quoted = any("quote" in edit.payload for edit in edits)
         # A conversation's text is laid out only where it is needed: that takes as long as it is.
-        texts = {
-            identity: None
-            if not quoted and self.count_turns(identity) is not None
-            else self._read_text(identity)
-            for identity in named
-        }
+        try:
+            texts = {
+                identity: None
+                if not quoted and self.count_turns(identity) is not None
+                else self._read_text(identity)
+                for identity in named
+            }
+        except StoreError:
+            with self._read() as connection:
+                _require_memory(connection, memory_id)  # it may have gone with its source
+            raise
         for edit in edits:
             _check(memory_id, chunk, edit, texts)
         with self._write() as connection:
+            _require_memory(connection, memory_id)
             if since is not None and since != lineage.count_deletions_of(connection, memory_id):
                 raise StoreConflict(
                     "something was deleted that this step may have been made of",
@@ -286,6 +381,7 @@ class Store(Turns, CallTable, Caches):
     def put_report(self, key: str, memory_id: str, text: str) -> None:
         """Keep a report; one under the same key is replaced."""
         with self._write() as connection:
+            _require_memory(connection, memory_id)
             connection.execute(
                 """INSERT INTO reports (key, memory_id, text) VALUES (?, ?, ?)
                 ON CONFLICT (key) DO UPDATE
@@ -308,6 +404,7 @@ class Store(Turns, CallTable, Caches):
         where one of them was deleted after the deletion ``since``.
         """
         with self._write() as connection:
+            _require_memory(connection, memory_id)
             (source,) = connection.execute(
                 "SELECT document_id FROM memories WHERE id = ?", (memory_id,)
             ).fetchone()
@@ -372,6 +469,12 @@ class Store(Turns, CallTable, Caches):
             values,
         )
         return [records.memory_from_row(row) for row in found]
+
+
+def _require_memory(connection: sqlite3.Connection, memory_id: str) -> None:
+    select = "SELECT 1 FROM memories WHERE id = ?"
+    if connection.execute(select, (memory_id,)).fetchone() is None:
+        raise StoreDeleted
 
 
 def _check(memory_id: str, chunk: int, edit: EditRecord, texts: Mapping[str, str | None]) -> None:

@@ -9,7 +9,7 @@ answer is made of, and those that a call's prompt showed. What meets a deleted t
 - each memory's log is rewritten by its kind (``rewrite``), whose edits the store cannot read;
 - calls lose their words and replay no more; their tokens and seconds stay, for they were spent;
 - answers, reports and search indexes of the memories are dropped: they can be made again;
-- vectors and token counts are dropped by the texts that went.
+- vectors and token counts are dropped by the texts that went, unless another source has them, too.
 
 One plain check follows: a row, call or answer of these memories that has a word which only the
 deleted text held goes, too; a question may have it. Calls about an evaluation's own copy of a text
@@ -28,7 +28,7 @@ from typing import Any, Final, Literal
 
 from mgl.llm.calls import CallRecord
 from mgl.prompt import one_line, words_of
-from mgl.store import caches, calls, records
+from mgl.store import caches, calls, owners, records
 from mgl.store.lineage import meets, record_deletion
 from mgl.store.records import EditRecord, MemoryRecord
 from mgl.types import Conversation, Turn
@@ -192,8 +192,8 @@ def delete(
         _drop_answers(connection, memory.id, gone)
         connection.execute("DELETE FROM reports WHERE memory_id = ?", (memory.id,))
         caches.forget_turns(connection, memory.id, gone.turns)
-    for table in ("vectors", "token_counts"):
-        _drop_texts(connection, table, texts)
+    lost = {records.text_digest(text) for text in texts}
+    caches.drop_texts(connection, owners.release(connection, gone.document_id, lost))
     return steps
 
 
@@ -311,12 +311,3 @@ def _drop_answers(connection: sqlite3.Connection, memory_id: str, gone: Gone) ->
             or gone.is_told_in([question, payload])
         ):
             connection.execute("DELETE FROM answers WHERE number = ?", (number,))
-
-
-def _drop_texts(connection: sqlite3.Connection, table: str, texts: Collection[str]) -> None:
-    """Delete what a table keeps of texts, for every model."""
-    models = connection.execute(f"SELECT DISTINCT model_id FROM {table}").fetchall()
-    connection.executemany(
-        f"DELETE FROM {table} WHERE model_id = ? AND digest = ?",
-        [(model, records.text_digest(text)) for (model,) in models for text in texts],
-    )

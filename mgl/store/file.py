@@ -3,8 +3,10 @@
 One connection behind a lock: safe from several threads. Write-ahead log, so that readers never wait
 for the writer; a bounded wait for another process that writes. A process that is killed loses the
 transaction it was in and nothing else; a machine that loses power may lose the last committed ones,
-never the file. What is deleted or overwritten is overwritten in the file, too, and gone from it
-once the log is taken in. Every failure of SQLite or the disk is a StoreError or ResourceError.
+never the file. What is deleted or overwritten is overwritten in the file, too (``secure_delete``),
+but SQLite leaves copies of rows that it once moved to another page: ``wipe`` writes the whole file
+anew. A file that has to be wiped is marked, so that a process that is killed meanwhile leaves it to
+the next one that opens it. Every failure of SQLite or the disk is a StoreError or ResourceError.
 
 It does not know what the tables hold.
 """
@@ -27,6 +29,8 @@ from mgl.store.schema import create_tables, transaction
 _BUSY_TIMEOUT_S = 10.0
 _SECRET_BYTES = 32
 _FAILURES = (sqlite3.Error, UnicodeEncodeError)
+_WIPED, _UNWIPED = 0, 1
+_IN_THE_WAY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL)
 
 
 class DatabaseFile:
@@ -34,6 +38,7 @@ class DatabaseFile:
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
+        self._is_closed = False
         self._connection = connection
         self._access = _Access(path, connection)
 
@@ -60,11 +65,18 @@ class DatabaseFile:
                 raise
         except _FAILURES as error:
             raise _translate(error, path) from error
-        return cls(path, connection)
+        opened = cls(path, connection)
+        opened._finish_wiping()
+        return opened
 
     def close(self) -> None:
         with self._access as connection:
-            connection.close()
+            try:
+                if not self._is_closed:
+                    self._finish_wiping()
+            finally:
+                self._is_closed = True
+                connection.close()
 
     def __enter__(self) -> Self:
         return self
@@ -77,6 +89,39 @@ class DatabaseFile:
         with self._read() as connection:
             (others,) = connection.execute("PRAGMA data_version").fetchone()
             return others, connection.total_changes
+
+    def wipe(self) -> bool:
+        """Write the file anew, without what was deleted from it: about 1 s for 100 MB.
+
+        False where another process reads or writes, or the disk is full: then the file, or its log,
+        still holds what was deleted, until it is next opened or closed and nobody is in the way.
+        """
+        with self._access as connection:
+            try:
+                connection.execute("VACUUM")
+                (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                if busy:
+                    return False
+                connection.execute(f"PRAGMA user_version = {_WIPED}")
+            except sqlite3.OperationalError as error:
+                if _code(error) not in (
+                    sqlite3.SQLITE_BUSY,
+                    sqlite3.SQLITE_LOCKED,
+                    sqlite3.SQLITE_FULL,
+                ):
+                    raise
+                return False
+            return True
+
+    def _finish_wiping(self) -> None:
+        """Wipe the file where it was left unwiped, unless somebody is in the way."""
+        with self._access as connection:
+            (mark,) = connection.execute("PRAGMA user_version").fetchone()
+            if mark == _UNWIPED:
+                (patience,) = connection.execute("PRAGMA busy_timeout").fetchone()
+                connection.execute("PRAGMA busy_timeout = 0")
+                self.wipe()
+                connection.execute(f"PRAGMA busy_timeout = {patience}")
 
     def _read(self) -> _Access:
         return self._access
@@ -133,6 +178,11 @@ def read_secret(path: Path) -> bytes:
     return found
 
 
+def mark_unwiped(connection: sqlite3.Connection) -> None:
+    """Mark, within a transaction that deletes, that the file is to be wiped after it."""
+    connection.execute(f"PRAGMA user_version = {_UNWIPED}")
+
+
 def _connect(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
     """A connection in autocommit mode, usable from any thread (the caller locks).
 
@@ -155,14 +205,19 @@ def _connect(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
     return connection
 
 
+def _code(error: sqlite3.Error) -> int:
+    """SQLite's code; errors that Python itself raises (a closed connection, for one) have none."""
+    code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    return code
+
+
 def _translate(error: sqlite3.Error | UnicodeEncodeError, path: Path) -> MglError:
     if isinstance(error, UnicodeEncodeError):
         return StoreError(
             f"cannot store text that is not Unicode ({error.reason})",
             hint="give names and options as valid UTF-8",
         )
-    # Errors that Python itself raises (a closed connection, for one) carry no SQLite code.
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    code = _code(error)
     if code == sqlite3.SQLITE_FULL:
         return ResourceError(
             f"no space left to write {path}",

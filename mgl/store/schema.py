@@ -20,7 +20,7 @@ from typing import Final
 
 from mgl.errors import StoreError
 
-NAME: Final = "0011_replies_with_lineage"
+NAME: Final = "0012_owners"
 
 SCHEMA: Final = """
 CREATE TABLE migrations (
@@ -37,8 +37,9 @@ CREATE TABLE documents (
     notes TEXT NOT NULL,
     created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
 );
+-- A number is never given again, so that who began before a deletion knows what was made after it.
 CREATE TABLE memories (
-    number INTEGER PRIMARY KEY,
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
     kind TEXT NOT NULL,
     document_id TEXT NOT NULL REFERENCES documents (id),
@@ -146,12 +147,25 @@ CREATE TABLE turns (
 CREATE INDEX deleted_turns ON turns (document_id) WHERE redacted > 0;
 CREATE INDEX replies ON turns (document_id) WHERE made_of IS NOT NULL;
 CREATE TABLE deletions (
-    number INTEGER PRIMARY KEY,
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
     document_id TEXT NOT NULL REFERENCES documents (id),
     turns TEXT NOT NULL,
     deleted_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
 );
 CREATE INDEX deletions_of_document ON deletions (document_id, number);
+CREATE TABLE owners (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL,
+    document_id TEXT
+);
+CREATE UNIQUE INDEX owners_by_id ON owners (id, ifnull(document_id, ''));
+CREATE INDEX owners_of_document ON owners (document_id);
+CREATE TABLE owned (
+    owner INTEGER NOT NULL REFERENCES owners (number) ON DELETE CASCADE,
+    digest BLOB NOT NULL,
+    PRIMARY KEY (owner, digest)
+) WITHOUT ROWID;
+CREATE INDEX owned_by_digest ON owned (digest);
 -- With a rowid a vector of 384 numbers takes half a page, without one more than a page.
 CREATE TABLE vectors (
     number INTEGER PRIMARY KEY,

@@ -15,10 +15,11 @@ from datetime import datetime
 from functools import cached_property
 from sys import intern
 
-from mgl.errors import StoreConflict, StoreError
+from mgl.errors import StoreConflict, StoreDeleted, StoreError
 from mgl.store import records
-from mgl.store.file import DatabaseFile, read_secret
+from mgl.store.file import read_secret
 from mgl.store.lineage import decode_turns, encode_turns
+from mgl.store.owners import Owners
 from mgl.types import CONVERSATION, Conversation, Document, Turn
 
 _COLUMNS = "id, speaker, text, time, session"
@@ -33,7 +34,7 @@ class ReplySources:
     shown: frozenset[int]
 
 
-class Turns(DatabaseFile):
+class Turns(Owners):
     """The conversations of a file."""
 
     def put_conversation(self, conversation: Conversation) -> None:
@@ -168,7 +169,13 @@ def insert_turn(
     turn: Turn,
     sources: ReplySources | None = None,
 ) -> None:
-    """Add one turn; StoreConflict where its number or id is taken, or numbers would be left out."""
+    """Add one turn; StoreConflict where its number or id is taken, or numbers would be left out.
+
+    StoreDeleted where the conversation is no longer there.
+    """
+    select = "SELECT 1 FROM documents WHERE id = ?"
+    if connection.execute(select, (document_id,)).fetchone() is None:
+        raise StoreDeleted
     made_of = None if sources is None else encode_turns(sources.made_of)
     shown = None if sources is None else encode_turns(sources.shown)
     (there,) = connection.execute(

@@ -17,7 +17,13 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from mgl.errors import ResourceError, describe_fault
-from mgl.models.adapters import Adapter, AdapterKind, hash_question, write_adapter
+from mgl.models.adapters import (
+    Adapter,
+    AdapterKind,
+    drop_scratch,
+    hash_question,
+    write_adapter,
+)
 from mgl.models.files import compute_sha256, write_whole
 from mgl.models.permissions import make_private_folder
 from mgl.training.data import WRITTEN, Pair, Row
@@ -25,6 +31,8 @@ from mgl.training.fitting import Epoch, Fitted, Settings
 
 WORK: Final = "training"
 COURSE: Final = "course.json"
+SOURCES: Final = "sources.json"
+"""Beside an unfinished training: the ids of the documents and conversations that it learns from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +89,18 @@ def keep_training(
 
     ``rows`` are all that it is made with, development included. Those that a model wrote adapt it
     to a text; all others count as learnt from it. ``recipe`` are further settings. Errors as of
-    ``train`` and ``write_adapter``.
+    ``train`` and ``write_adapter``; ResourceError where a source was deleted meanwhile.
     """
     work = home / WORK / name
     make_private_folder(work)
-    trained = train(work)
+    sources = sorted({row.source for row in rows})
+    write_whole(work / SOURCES, json.dumps(sources).encode())
+    try:
+        trained = train(work)
+    except Exception as error:
+        _require_sources(work, error)
+        raise
+    _require_sources(work)
     labelled = [row for row in rows if row.corpus != WRITTEN]
     asked = {row.question for row in labelled if isinstance(row, Pair)}
     manifest = {
@@ -123,6 +138,36 @@ def read_course(adapter: Adapter) -> Course:
 def list_unfinished(home: Path) -> list[str]:
     """List the trainings that are under way, or were interrupted."""
     return sorted(path.name for path in (home / WORK).glob("*/"))
+
+
+def list_unfinished_on(source: str, home: Path) -> list[str]:
+    """List the trainings, under way or interrupted, that learn from a document or conversation."""
+    found = sorted((home / WORK).glob(f"*/{SOURCES}"))
+    return [path.parent.name for path in found if source in json.loads(path.read_bytes())]
+
+
+def remove_unfinished(name: str, home: Path) -> None:
+    """Remove a training that is under way, which then fails, or was interrupted.
+
+    The note of its sources goes last, so that one whose removal was interrupted is still found.
+    """
+    work = home / WORK / name
+    drop_scratch(name, home)
+    for path in sorted(work.glob("*"), key=lambda path: path.name == SOURCES):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    shutil.rmtree(work, ignore_errors=True)
+
+
+def _require_sources(work: Path, error: Exception | None = None) -> None:
+    if not (work / SOURCES).is_file():
+        shutil.rmtree(work, ignore_errors=True)
+        raise ResourceError(
+            "a document or conversation that this training learns from was deleted meanwhile",
+            hint="train again on rows of what is left",
+        ) from error
 
 
 def _describe(name: str, manifest: Mapping[str, Any], course: Course, seconds: float) -> str:

@@ -16,6 +16,7 @@ from tests.api.test_rest import HORSE, client, finish
 from tests.cli.server import story
 from tests.web.browser import led
 
+NAME = "<img src=x onerror=\"document.title='taken'\">"
 ATTACK = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
 
 
@@ -186,6 +187,48 @@ async def test_a_reader_merges_entities_and_forgets_the_turn_that_one_stands_on(
             page = (await http.get("/api/memories/diary/page")).text
         assert HORSE not in page
         assert "I painted" in page
+
+
+@pytest.mark.browser
+async def test_a_reader_deletes_memories_after_seeing_what_goes(serve: Serve, tab: Tab) -> None:
+    async with serve(preset="paper") as served, client(served) as http:
+        await tell(served, name=NAME)
+        given = await http.post("/api/documents", params={"name": "b.txt"}, content=story(8))
+        await finish(http, given.json()["id"])
+        await asyncio.to_thread(_delete, tab, served.root, served.key)
+        assert (await http.get("/api/memories")).json()["memories"] == []
+        assert (await http.get("/api/jobs")).json()["jobs"] == []
+
+
+def _delete(tab: Tab, root: str, key: str) -> None:
+    """Delete the document from the list, after thinking about it, and the other from its page."""
+    tab.show(f"{root}/inspect/#key={key}")
+    tab.run("document.querySelector('[aria-label=\"Delete b.txt…\"]').click()")
+    tab.wait("document.querySelectorAll('.deletion li').length > 2")
+    said = tab.run("document.querySelector('.deletion').innerText")
+    assert "Delete b.txt?" in said
+    assert f"the document: {len(story(8))} characters" in said
+    assert "1 memory: mindgraph (mem_" in said
+    assert "0 questions, 0 answers, 1 model call" in said
+    assert "job: " in said
+    assert tab.run("document.activeElement.textContent") == "Cancel"
+    tab.run("document.activeElement.click()")
+    assert tab.wait("!document.querySelector('dialog')")
+    assert tab.run("document.querySelectorAll('tbody tr').length") == 2
+    tab.run("document.querySelector('[aria-label=\"Delete b.txt…\"]').click()")
+    tab.wait("!document.querySelector('.deletion .danger').disabled")
+    led(tab, "document.querySelector('.deletion .danger').click()")
+    assert tab.run("document.querySelectorAll('tbody tr').length") == 1
+    tab.run("document.querySelector('tbody a').click()")
+    tab.wait("location.pathname.endsWith('memory') && document.documentElement.dataset.ready")
+    tab.run("document.querySelector('header [aria-label^=Delete]').click()")
+    tab.wait("document.querySelectorAll('.deletion li').length > 2")
+    assert NAME in tab.run("document.querySelector('.deletion').innerText")
+    assert "the conversation: 4 turns" in tab.run("document.querySelector('.deletion').innerText")
+    tab.run("document.querySelector('.deletion .danger').click()")
+    tab.wait("location.pathname.endsWith('inspect/') && document.documentElement.dataset.ready")
+    assert "There is no memory yet" in tab.run("document.querySelector('main').innerText")
+    assert tab.run("document.title") == "Memories · mgl"
 
 
 def _forget(tab: Tab, root: str, key: str) -> None:

@@ -138,7 +138,7 @@ async def test_what_mem0_would_keep_is_kept_as_it_was_said(serve: Serve) -> None
         await asyncio.to_thread(use, served)
 
 
-@pytest.mark.parametrize("method", ["add", "search", "get_all", "delete"])
+@pytest.mark.parametrize("method", ["add", "search", "get_all", "delete", "delete_all"])
 def test_its_methods_are_called_as_mem0s(method: str) -> None:
     """What ours takes, mem0's takes by the same name."""
     mem0 = pytest.importorskip("mem0", reason="needs mem0ai, which is no dependency")

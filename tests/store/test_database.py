@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mgl.errors import StoreError
+from mgl.errors import StoreDeleted, StoreError
 from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.types import Document, Section, Span
 from tests.store.conftest import TEXT, memory_record
@@ -127,7 +127,7 @@ def test_edits_of_another_chunk_an_unknown_document_or_memory_are_refused(
         store.append_edits(memory.id, 0, [edit(7)])
     with pytest.raises(StoreError, match="no document"):
         store.append_edits(memory.id, 0, [edit(0, span=Span("nowhere", 0, 3))])
-    with pytest.raises(StoreError, match="FOREIGN KEY"):
+    with pytest.raises(StoreDeleted):
         store.append_edits("nobody", 0, [edit(0)])
 
 

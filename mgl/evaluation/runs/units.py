@@ -61,6 +61,10 @@ class Workplace(Protocol):
         """Return a client with a usage of its own. Called in the loop."""
         ...
 
+    def own(self, document_id: str | None = None) -> AbstractContextManager[None]:
+        """State that the run owns what is kept within for a source."""
+        ...
+
     def tools(self, llm: Client, kind: MemoryKind, store: Store, observer: Observer) -> Tools:
         """Return the tools of a memory kept in ``store``."""
         ...
@@ -156,22 +160,29 @@ class _ItemClient:
 class _Attempt:
     """Work with a client of its own: its cost, and the ``reason`` why it failed, empty if not.
 
+    What it keeps is the run's, and of the source with this id.
     A failure of the model's replies ends the ``with``. What would fail everything else as well
     is raised: no engine, one that refuses everything, a full disk, an option that cannot work.
     """
 
-    def __init__(self, place: Workplace) -> None:
+    def __init__(self, place: Workplace, document_id: str | None = None) -> None:
         self.llm = place.client()
         self.reason = ""
         self._began = time.monotonic()
+        self._owning = place.own(document_id)
 
     def __enter__(self) -> _Attempt:
         _ITEM_CLIENT.set(self.llm)
+        self._owning.__enter__()
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> bool:
+        self._owning.__exit__(kind, error, trace)
         fails_all = isinstance(error, EngineUnavailable | EngineUnusable)
         if fails_all or not isinstance(error, EngineError | InputError):
             return False
@@ -217,7 +228,7 @@ class LocalExecutor:
         remove_store(path)
         remove_store(unfinished)
         record, sessions = BuildRecord(work.method.label, work.name), {}
-        with Store.open(unfinished) as store, _Attempt(self._place) as attempt:
+        with Store.open(unfinished) as store, _Attempt(self._place, work.source.id) as attempt:
             memory = work.open(self._place, attempt.llm, store, observer)
             await memory.build()
             if isinstance(work.source, Conversation):
@@ -233,7 +244,8 @@ class LocalExecutor:
         """Answer an item, not graded yet; what is built for it alone is at ``path`` meanwhile."""
         source, read = ask.memory.source, ask.memory.read
         record = Record(ask.memory.method.label, item_to_json(ask.item), ask.repeat)
-        with _Attempt(self._place) as attempt, self._open_memory(ask, path) as (store, memory):
+        attempting = _Attempt(self._place, source.id)
+        with attempting as attempt, self._open_memory(ask, path) as (store, memory):
             attempt.llm.shift_seeds(REPEAT_SEED * ask.repeat)
             reply = await memory.answer(ask.item.question)
             retrieved = list_retrieved(reply, source, read)

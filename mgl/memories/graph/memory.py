@@ -25,6 +25,7 @@ from mgl.memories.log import count_failures
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
 from mgl.store import Store
+from mgl.store.owners import owned_by
 from mgl.text import window_document
 from mgl.text.groups import show_span
 from mgl.types import Answer, Chunk, Question, Source
@@ -64,13 +65,14 @@ class DocumentGraph(SourceMemory[GraphConfig]):
         store, text = self._tools.store, self._document.text
         if self.is_built():
             return
-        store.put_document(self._document)
-        chunks = await self._cut()
-        starts = [0, *(chunk.span.end for chunk in chunks)]
-        parts = [text[start:end] for start, end in pairwise(starts)]
-        tokens = await self._tools.llm.count_tokens(parts) if chunks else []
-        store.put_memory(self._record(chunks=len(chunks), tokens=sum(tokens)))
-        await self._builder.read_chunks(chunks)
+        with owned_by(store.own(self.id, self._source.id)):  # the graph is not one question's
+            store.put_document(self._document)
+            chunks = await self._cut()
+            starts = [0, *(chunk.span.end for chunk in chunks)]
+            parts = [text[start:end] for start, end in pairwise(starts)]
+            tokens = await self._tools.llm.count_tokens(parts) if chunks else []
+            store.put_memory(self._record(chunks=len(chunks), tokens=sum(tokens)))
+            await self._builder.read_chunks(chunks)
 
     def is_built(self) -> bool:
         """Whether every chunk is in the log."""
@@ -86,7 +88,8 @@ class DocumentGraph(SourceMemory[GraphConfig]):
         await self.build()
         failures = count_failures(self._tools.store.edits(self.id))
         self._tools.observer.note(f"{len(failures)} failed chunks are read again")
-        await self._builder.read_failed(self.chunks(), failures)
+        with owned_by(self._tools.store.own(self.id, self._source.id, requires="memory")):
+            await self._builder.read_failed(self.chunks(), failures)
         self._finished = self._index = None
 
     def graph(self) -> EntityGraph:

@@ -42,7 +42,7 @@ from mgl.memories.hgmem.state import (
 )
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
-from mgl.store import EditRecord
+from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.types import Answer, Chunk, Citation, Question, Source, Span
 
 
@@ -81,6 +81,14 @@ class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
         known = None if identity is None else find_graph_before(tools.store, identity, self._config)
         own = GraphConfig.of(self._config)
         self._graph = graph or DocumentGraph(tools, source, (), own, identity=known)
+
+    @classmethod
+    def find_base(cls, store: Store, record: MemoryRecord) -> str | None:
+        """Find the graph that a stored memory is read from, without which it cannot be shown."""
+        config = cls.Config.model_validate(
+            {key: value for key, value in record.config.items() if key in cls.Config.model_fields}
+        )
+        return find_graph_before(store, record.id, config)
 
     @property
     def id(self) -> str:

@@ -195,7 +195,7 @@ class GraphTools:
     async def _write_report(self, part: Subgraph, graph_hash: str) -> Report | None:
         llm, store, config, seed = self.tools.llm, self.tools.store, self.config, self.config.seed
         key = (
-            f"mindgraph.report/{REPORT.hash[:16]}/{llm.model_id}/{graph_hash}/"
+            f"mindgraph.report/{self.memory_id}/{REPORT.hash[:16]}/{llm.model_id}/{graph_hash}/"
             f"{config.max_cluster_size}/{LEIDEN_SEED}/{seed}/{part.id}"
         )
         if (kept := store.report(key)) is not None:

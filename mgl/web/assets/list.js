@@ -1,5 +1,6 @@
 // All memories of the key's owner, the newest first.
 
+import { deleteButton } from "./delete.js";
 import { make, many, number } from "./dom.js";
 import { age, openPage, searchTable } from "./plain.js";
 import { api, fetchJson } from "./source.js";
@@ -12,12 +13,12 @@ function size({ turns, chunks, chunks_done: done, tokens, edits }) {
 const cost = ({ calls, input_tokens: read, output_tokens: written, seconds }) =>
   calls ? `${many(calls, "call")}, ${many(read + written, "token")}, ${number.format(Math.round(seconds))} s` : "no call";
 
-const COLUMNS = ["Memory", "Kind", "Size", "Begun", "Cost", "Model"];
+const COLUMNS = ["Memory", "Kind", "Size", "Begun", "Cost", "Model", "Delete"];
 
 function row(each) {
   const name = make("a", { href: `memory?id=${encodeURIComponent(each.memory_id)}` }, each.document);
   const asked = each.questions.map((question) => make("small", { dir: "auto" }, question));
-  return [[name, ...asked], [each.memory], [size(each)], [age(each.created_at)], [cost(each)], [make("span", { class: "model" }, each.model)]];
+  return [[name, ...asked], [each.memory], [size(each)], [age(each.created_at)], [cost(each)], [make("span", { class: "model" }, each.model)], [deleteButton(each.memory_id, each.document, () => location.reload())]];
 }
 
 const NONE = "There is no memory yet: `mgl ask FILE QUESTION` builds one; begin a conversation here, or with `mgl chat NAME`.";

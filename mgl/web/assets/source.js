@@ -16,8 +16,8 @@ export async function load(part) {
   return live ? fetchJson(api("memories", memory, part)) : (parts[part] ?? null);
 }
 
-export async function fetchJson(path, body) {
-  const answer = await send(path, body);
+export async function fetchJson(path, body, method) {
+  const answer = await send(path, body, "application/json", method);
   return answer.json();
 }
 
@@ -40,11 +40,11 @@ export async function follow(path, body, hear) {
   }
 }
 
-async function send(path, body, accept = "application/json") {
+async function send(path, body, accept, method = body === undefined ? "GET" : "POST") {
   for (;;) {
     const key = sessionStorage.getItem(KEY) ?? (await askKey(""));
     const answer = await fetch(path, {
-      method: body === undefined ? "GET" : "POST",
+      method,
       headers: { authorization: `Bearer ${key}`, accept },
       body: body === undefined ? undefined : JSON.stringify(body),
     });
