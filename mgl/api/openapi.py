@@ -15,7 +15,18 @@ from mgl.api.rest import Endpoint
 _REF: Final = "#/components/schemas/{model}"
 _ERROR: Final = {
     "type": "object",
-    "properties": {"error": {"type": "object", "properties": {"message": {"type": "string"}}}},
+    "properties": {
+        "error": {
+            "type": "object",
+            "properties": {
+                "message": {"type": "string"},
+                "type": {"type": "string"},
+                "param": {"type": ["string", "null"]},
+                "code": {"type": ["string", "null"]},
+                "request_id": {"type": "string"},
+            },
+        }
+    },
 }
 
 
