@@ -21,6 +21,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Any
 
 from mgl.llm.control import FAMILIES
 
@@ -40,27 +41,81 @@ class Class:
     negated: bool = False
 
 
+def _derived() -> Any:
+    return field(init=False, repr=False, compare=False)
+
+
+class _Tree:
+    """A node with parts, which knows once and for all what all of them together are.
+
+    Parts are shared, and trees are keys of dictionaries: to look through them each time would cost
+    the square of their size, and more. ``size`` counts a part as often as it is written.
+    """
+
+    __slots__ = ()
+
+    size: int
+    is_fixed: bool
+    _hash: int
+
+    def _derive(self, parts: tuple[Node, ...], *own: object) -> None:
+        own = (type(self).__name__, *parts, *own)
+        for name, value in (
+            ("size", 1 + sum(size_of(part) for part in parts)),
+            ("is_fixed", all(map(is_fixed, parts))),
+            ("_hash", hash(own)),
+        ):
+            object.__setattr__(self, name, value)
+
+
 @dataclass(frozen=True, slots=True)
-class Seq:
+class Seq(_Tree):
     """All of these in order."""
 
     parts: tuple[Node, ...]
+    size: int = _derived()
+    is_fixed: bool = _derived()
+    _hash: int = _derived()
+
+    def __post_init__(self) -> None:
+        self._derive(self.parts)
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(_Tree):
     """Any one of these; never empty."""
 
     options: tuple[Node, ...]
+    size: int = _derived()
+    is_fixed: bool = _derived()
+    _hash: int = _derived()
+
+    def __post_init__(self) -> None:
+        self._derive(self.options)
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(_Tree):
     """From ``least`` to ``most`` times; ``most`` None is unbounded."""
 
     part: Node
     least: int
     most: int | None
+    size: int = _derived()
+    is_fixed: bool = _derived()
+    _hash: int = _derived()
+
+    def __post_init__(self) -> None:
+        self._derive((self.part,), self.least, self.most)
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +272,7 @@ class _Lark:
     names: dict[Node, str] = field(default_factory=dict)
 
     def write(self, node: Node) -> str:
-        if _is_fixed(node):
+        if is_fixed(node):
             return self._name(node) if isinstance(node, Choice) else _terminal(node)
         match node:
             case Seq(parts):
@@ -245,7 +300,7 @@ class _Lark:
                     chunks = json.dumps({"substring_chunks": words}, ensure_ascii=False)
                     self.lines.append(f"WITHIN{number}: %regex {chunks}")
                     line = f"{name}: WITHIN{number} & /(?s:.{_bounds(1, most)})/"
-                case _ if _is_fixed(node):
+                case _ if is_fixed(node):
                     name = f"FIXED{number}"
                     line = f"{name}: {_terminal(node)}"
                 case _:
@@ -257,22 +312,20 @@ class _Lark:
         return self.names[node]
 
 
-def _is_fixed(node: Node) -> bool:
-    match node:
-        case Text() | Part():
-            return False
-        case Seq(parts) | Choice(parts):
-            return all(map(_is_fixed, parts))
-        case Repeat(part, _, _):
-            return _is_fixed(part)
-        case _:
-            return True
+def size_of(node: Node) -> int:
+    """How many nodes are written, a shared one as often as it is used."""
+    return node.size if isinstance(node, _Tree) else 1
+
+
+def is_fixed(node: Node) -> bool:
+    """Whether a node holds no free text."""
+    return node.is_fixed if isinstance(node, _Tree) else not isinstance(node, Text | Part)
 
 
 def _fixed_joined(parts: Sequence[Node]) -> list[Node]:
     """Join neighbouring parts that hold no free text."""
     joined: list[Node] = []
-    for fixed, group in groupby(parts, key=_is_fixed):
+    for fixed, group in groupby(parts, key=is_fixed):
         run = tuple(group)
         joined += [Seq(run)] if fixed and len(run) > 1 else run
     return joined

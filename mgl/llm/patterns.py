@@ -15,6 +15,7 @@ from typing import Final
 
 from mgl.errors import UsageError
 from mgl.llm.grammar import Class, Node, Repeat, Seq
+from mgl.llm.inlining import LONGEST
 
 Ranges = tuple[tuple[int, int], ...]
 
@@ -37,7 +38,7 @@ def compile_pattern(pattern: str) -> Node:
     steps = list(_STEP.finditer(pattern))
     if not steps or pattern != f"^{''.join(step[0] for step in steps)}$":
         raise UsageError(
-            f"the pattern {pattern!r} is not a row of classes with counts",
+            f"the pattern {pattern[:200]!r} is not a row of classes with counts",
             hint="write it like ^[a-z][a-z0-9_]{0,39}$, or use an enum",
         )
     parts = tuple(_compile_step(step) for step in steps)
@@ -55,7 +56,15 @@ def _compile_step(step: re.Match[str]) -> Node:
             hint="leave quotation marks, backslashes and control characters out",
         )
     one = Class((*ESCAPED, *ranges), negated=True) if step[1] else Class(tuple(ranges))
-    return Repeat(one, int(step[4]), int(step[5] or step[4])) if step[4] else one
+    if not step[4]:
+        return one
+    least, most = (min(float(count), LONGEST + 1) for count in (step[4], step[5] or step[4]))
+    if most > LONGEST or least > most:
+        raise UsageError(
+            f"the counts of {step[0][:100]!r} cannot be met",
+            hint=f"name the smaller one first, and at most {LONGEST:,}",
+        )
+    return Repeat(one, int(least), int(most))
 
 
 def _ranges_of(text: str) -> Ranges:

@@ -25,66 +25,41 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
 from typing import Any
 
 from pydantic import BaseModel
 
 from mgl.errors import UsageError
 from mgl.llm.base import Request
-from mgl.llm.grammar import DIGIT, Choice, Class, Literal, Node, Part, Repeat, Seq, Text, literals
+from mgl.llm.grammar import (
+    DIGIT,
+    Choice,
+    Class,
+    Literal,
+    Node,
+    Part,
+    Repeat,
+    Seq,
+    Text,
+    is_fixed,
+    literals,
+    size_of,
+)
+from mgl.llm.inlining import OURS, Schema, inline_schema, rewrite
 from mgl.llm.patterns import compile_pattern
-
-Schema = Mapping[str, Any]
-
-OURS = frozenset({"increasing", "sentences", "substring"})
-"""Keywords that only our own grammars read; ``mgl.llm.constraints`` sets them."""
 
 OPEN_DEPTH = 3
 """How deep lists and objects nest where a schema leaves them open."""
 
 _NAME_CHARS = 64
 _SAYS_NOTHING = frozenset({"description", "examples"})
-_LEFT_OUT = frozenset({"title", "default", "discriminator", "$defs"})
 
 
 def json_schema(model: type[BaseModel]) -> dict[str, Any]:
     """Make the model's JSON schema, self-contained; UsageError if the model is recursive."""
     return inline_schema(model.model_json_schema(), model.__name__)
-
-
-def inline_schema(schema: Schema, name: str) -> dict[str, Any]:
-    """Put its definitions where they are referred to; UsageError for one that contains itself, or
-    is not there."""
-
-    def inline(part: Schema) -> Schema:
-        while "$ref" in part or len(part.get("allOf", ())) == 1:
-            rest = {key: value for key, value in part.items() if key not in ("$ref", "allOf")}
-            part = {**(_find(schema, part["$ref"]) if "$ref" in part else part["allOf"][0]), **rest}
-        return {key: value for key, value in part.items() if key not in _LEFT_OUT}
-
-    try:
-        inlined: dict[str, Any] = _rewrite(schema, inline)
-    except RecursionError:
-        raise UsageError(
-            f"the schema {name} contains itself",
-            hint="bound the depth: write out the levels as models of their own",
-        ) from None
-    return inlined
-
-
-def _find(schema: Schema, reference: str) -> Schema:
-    """What a reference within a schema points at."""
-    found: Any = schema
-    for step in reference.removeprefix("#").split("/")[1:]:
-        found = found.get(step) if isinstance(found, Mapping) else None
-    if not isinstance(found, Mapping):
-        raise UsageError(
-            f"the schema refers to {reference}, which it does not define",
-            hint="define it under $defs",
-        )
-    return found
 
 
 def plain(schema: Schema) -> dict[str, Any]:
@@ -95,24 +70,7 @@ def plain(schema: Schema) -> dict[str, Any]:
             return {"enum": _sentences(part)}
         return {key: value for key, value in part.items() if key not in OURS}
 
-    rewritten: dict[str, Any] = _rewrite(schema, leave_out)
-    return rewritten
-
-
-def _rewrite(value: Any, change: Callable[[Schema], Schema]) -> Any:
-    """Change a schema and each schema within it, but no names of properties and no enums."""
-    if isinstance(value, list):
-        return [_rewrite(item, change) for item in value]
-    if not isinstance(value, Mapping):
-        return value
-    return {
-        key: {name: _rewrite(one, change) for name, one in item.items()}
-        if key == "properties"
-        else item
-        if key in ("enum", "const")
-        else _rewrite(item, change)
-        for key, item in change(value).items()
-    }
+    return rewrite(schema, leave_out)
 
 
 def _sentences(schema: Schema) -> list[str]:
@@ -129,13 +87,40 @@ LINE, LINE_ITEM = "\n  ", ",\n  "
 # The longest range whose order is written out, by the minimum length of the list: the grammar grows
 # with the square of the range, for two numbers or more with its cube.
 _LONGEST_ORDER = (64, 64, 24)
+_MOST_BEGUN = 20_000
+_MOST_FIXED = 200_000
 
 
 def compile_request(request: Request) -> Node | None:
     """Compile what holds a request's reply, its choices or its schema; None if nothing does."""
     if request.choices:
         return literals(request.choices)
-    return None if request.json_schema is None else compile_schema(request.json_schema)
+    if request.json_schema is None:
+        return None
+    _check_size(request.json_schema)
+    return compile_schema(request.json_schema)
+
+
+def _check_size(schema: Schema) -> None:
+    """UsageError for a schema whose grammar would be many times as large as it is.
+
+    An object without a required field may begin with any of its fields: the grammar writes the
+    later ones once for each.
+    """
+    begun, waiting = 0, [schema]
+    while waiting:
+        part = waiting.pop()
+        fields = part.get("properties", {})
+        if not any(name in fields for name in part.get("required", ())):
+            begun += len(fields) ** 2 // 2
+        if begun > _MOST_BEGUN:
+            raise UsageError(
+                "the schema has too many fields in objects of which none is required",
+                hint="list a field of each large object under `required`",
+            )
+        inner = [*fields.values(), part.get("items"), part.get("additionalProperties")]
+        inner += [*part.get("anyOf", ()), *part.get("oneOf", ())]
+        waiting += [each for each in inner if isinstance(each, Mapping)]
 
 
 def compile_schema(schema: Schema) -> Node:
@@ -143,6 +128,16 @@ def compile_schema(schema: Schema) -> Node:
 
     Raises UsageError if the schema says something that such a grammar cannot.
     """
+    node = _compile(schema)
+    if is_fixed(node) and size_of(node) > _MOST_FIXED:  # some notations write such parts out
+        raise UsageError(
+            "the schema allows too many texts",
+            hint="list more fields under `required`, or shorten its enums",
+        )
+    return node
+
+
+def _compile(schema: Schema) -> Node:
     if "const" in schema:
         return Literal(_dump(schema["const"]))
     if "enum" in schema:
@@ -312,9 +307,9 @@ def _string(schema: Schema) -> Node:
 def _integer(schema: Schema) -> Node:
     least, most = schema.get("minimum"), schema.get("maximum")
     if "exclusiveMinimum" in schema:
-        least = schema["exclusiveMinimum"] + 1
+        least = math.floor(schema["exclusiveMinimum"]) + 1
     if "exclusiveMaximum" in schema:
-        most = schema["exclusiveMaximum"] - 1
+        most = math.ceil(schema["exclusiveMaximum"]) - 1
     return _integers(least, most)
 
 
@@ -343,12 +338,10 @@ FRACTION_DIGITS = 6
 _ZERO = Class(((ord("0"), ord("0")),))
 
 
-def _integers(least: int | None, most: int | None) -> Node:
+@lru_cache(maxsize=256)
+def _integers(least: float | None, most: float | None) -> Node:
     """Integers of [least, most], in canonical form (no leading zeros, no ``-0``)."""
-    low = -LARGEST if least is None else max(least, -LARGEST)
-    high = LARGEST if most is None else min(most, LARGEST)
-    if low > high:
-        raise ValueError(f"no integer lies within [{low}, {high}]")
+    low, high = _whole_bounds(least, most)
     options: list[Node] = []
     if low < 0:
         options += [Seq((Literal("-"), n)) for n in _naturals(max(1, -high), -low)]
@@ -357,20 +350,33 @@ def _integers(least: int | None, most: int | None) -> Node:
     return _choice(options)
 
 
+@lru_cache(maxsize=256)
 def _decimals(least: float | None, most: float | None) -> Node:
     """Decimal numbers of [least, most] with up to six digits after the point.
 
     Exact if the bounds are whole numbers; otherwise the whole numbers around them bound it, and
     validation rejects the rest.
     """
-    low = -LARGEST if least is None else max(math.floor(least), -LARGEST)
-    high = LARGEST if most is None else min(math.ceil(most), LARGEST)
+    low, high = _whole_bounds(
+        None if least is None else math.floor(least), None if most is None else math.ceil(most)
+    )
     options: list[Node] = []
     if low < 0:
         options += [Seq((Literal("-"), n)) for n in _magnitudes(max(0, -high), -low)]
     if high >= 0:
         options += _magnitudes(max(0, low), high)
     return _choice(options)
+
+
+def _whole_bounds(least: float | None, most: float | None) -> tuple[int, int]:
+    """The first and the last whole number of [least, most] that may be written; UsageError."""
+    low = -LARGEST if least is None else max(math.ceil(least), -LARGEST)
+    high = LARGEST if most is None else min(math.floor(most), LARGEST)
+    if low > high:
+        raise UsageError(
+            f"no number is at least {low} and at most {high}", hint="change the schema's bounds"
+        )
+    return low, high
 
 
 def _magnitudes(low: int, high: int) -> list[Node]:

@@ -339,6 +339,7 @@ class _Outermost:
             return  # in the middle of its body
         except MglError as error:
             status, body = write_error(error)
+            body["error"]["request_id"] = identity
         except Exception as error:
             log_fault(error, identity)
             status, body = write_fault(identity)

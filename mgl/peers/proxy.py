@@ -27,6 +27,7 @@ from mgl.peers.completing import REPLY_TOKENS, Completer, Said, stream_reply
 from mgl.peers.listening import (
     Listener,
     check_key,
+    identity_of,
     read_key,
     read_limited,
     stream_events,
@@ -139,6 +140,7 @@ class Proxy(Listener):
             except MglError as error:
                 self.failures.append(error)
                 status, body = write_error(error)
+                body["error"]["request_id"] = identity_of(request)
                 return JSONResponse(body, status, _NEVER_RETRY)
 
         return handle

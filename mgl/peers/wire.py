@@ -27,14 +27,16 @@ from mgl.errors import (
     InputError,
     MglError,
     NotThere,
+    ResourceError,
     StoreDeleted,
+    StoreError,
     UsageError,
     WrongKind,
     describe_fault,
 )
 from mgl.llm.base import Message, Reply, Request, Sampling, Tool, ToolCall
 from mgl.llm.engines.wire import WireCall, write_calls
-from mgl.llm.schemas import inline_schema
+from mgl.llm.inlining import SchemaReader
 from mgl.types import replace_surrogates
 
 ANY_OBJECT: Final[Mapping[str, Any]] = {"type": "object"}
@@ -297,7 +299,8 @@ def read_request(chat: ChatRequest, *, max_tokens: int, context_tokens: int) -> 
     """What is asked of the engine; ``max_tokens`` is the reply's budget where none is given.
 
     Sampling that is not given is greedy. Budgets are cut to the context here, and by the prompt in
-    ``LLM.forward``. Refused for contents that are no text, and a schema that refers to nothing.
+    ``LLM.forward``. Refused for contents that are no text, and schemas that cannot be read
+    (``mgl.llm.inlining``).
     """
     given = chat.max_completion_tokens or chat.max_tokens or max_tokens
     sampling = Sampling(
@@ -308,8 +311,10 @@ def read_request(chat: ChatRequest, *, max_tokens: int, context_tokens: int) -> 
     )
     wanted = chat.response_format
     schema: Mapping[str, Any] | None = None
+    schemas = SchemaReader()
     if isinstance(wanted, _SchemaFormat):
-        schema = inline_schema(wanted.json_schema.schema_, wanted.json_schema.name)
+        described = wanted.json_schema
+        schema = _read_schema(schemas, described.schema_, described.name, "response_format")
     elif wanted is not None and wanted.type == "json_object":
         schema = ANY_OBJECT
     tools = [] if chat.tool_choice == "none" else chat.tools or []
@@ -320,12 +325,23 @@ def read_request(chat: ChatRequest, *, max_tokens: int, context_tokens: int) -> 
             Tool(
                 tool.function.name,
                 tool.function.description or "",
-                inline_schema(tool.function.parameters or ANY_OBJECT, tool.function.name),
+                _read_schema(
+                    schemas, tool.function.parameters or ANY_OBJECT, tool.function.name, "tools"
+                ),
             )
             for tool in tools
         ),
         sampling,
     )
+
+
+def _read_schema(
+    schemas: SchemaReader, schema: Mapping[str, Any], name: str, param: str
+) -> dict[str, Any]:
+    try:
+        return schemas.read(schema, name)
+    except UsageError as error:
+        raise Refused(error.message, hint=error.hint, param=param) from error
 
 
 def _read_message(message: _ChatMessage) -> Message:
@@ -466,9 +482,11 @@ def write_error(error: MglError) -> tuple[int, dict[str, Any]]:
         case UsageError() | InputError() | EngineRejected():
             status, kind = 400, "invalid_request_error"
         case EngineTimeout():
-            status = 504
+            status, code = 504, "engine_timeout"
         case EngineUnavailable():
-            status = 503
+            status, code = 503, "engine_unavailable"
+        case ResourceError() | StoreError():
+            code = "storage"
     said = {
         "message": f"{error.message} ({error.hint})",
         "type": kind,

@@ -239,6 +239,7 @@ async def test_what_is_refused_has_an_id_as_well(serve: Serve) -> None:
     async with serve() as served:
         for answer in (await get(served, Authorization=""), await get(served, "/none")):
             assert answer.headers["x-request-id"].startswith("req_")
+            assert answer.json()["error"]["request_id"] == answer.headers["x-request-id"]
 
 
 async def test_nothing_that_a_server_keeps_is_other_users(

@@ -14,7 +14,8 @@ from pydantic import BaseModel, Field
 from mgl.errors import UsageError
 from mgl.llm.fakes import sample
 from mgl.llm.grammar import to_ebnf, to_regex
-from mgl.llm.schemas import compile_schema, inline_schema, json_schema
+from mgl.llm.inlining import inline_schema
+from mgl.llm.schemas import compile_schema, json_schema
 from tests.llm.notation import laid_out, pattern_of
 from tests.llm.shapes import SENTENCES, SHAPES, AllOptional, Answer, Edits, Figures, Notes, Report
 

@@ -5,6 +5,7 @@ import copy
 import json
 import math
 import socket
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -32,7 +33,7 @@ from mgl.llm.client import Client, Policy
 from mgl.llm.engines import server as servers
 from mgl.llm.engines.openai import OpenAIEngine
 from mgl.llm.progress import TokenProgress, listen
-from mgl.llm.schemas import json_schema
+from mgl.llm.schemas import json_schema, plain
 from mgl.observer import SilentObserver
 from tests.llm.server import (
     LLAMA,
@@ -68,6 +69,25 @@ async def client_of(
             yield llm, server, log
         finally:
             await llm.aclose()
+
+
+async def test_others_are_served_while_a_constraint_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A large schema takes a while."""
+    begun, others = threading.Event(), threading.Event()
+
+    def write(schema: Any) -> dict[str, Any]:
+        begun.set()
+        assert others.wait(30), "the loop does nothing else"
+        return plain(schema)
+
+    monkeypatch.setattr("mgl.llm.engines.formats.plain", write)
+    async with client_of(VLLM, chat(GOOD)) as (llm, _, _):
+        asked = asyncio.create_task(llm.complete(ASK, Answer))
+        assert await asyncio.to_thread(begun.wait, 30)
+        others.set()
+        assert (await asked).parsed == Answer(answer="Ann", sure=True)
 
 
 async def test_a_request_as_vllm_gets_it() -> None:

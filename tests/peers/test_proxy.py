@@ -261,6 +261,40 @@ async def test_what_is_not_served_is_refused_with_the_setting(
     assert body["param"] is not None
 
 
+NODE = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}}
+DOUBLING = {
+    f"d{level}": {"type": "array", "prefixItems": [{"$ref": f"#/$defs/d{level - 1}"}] * 2}
+    for level in range(1, 25)
+}
+UNREADABLE: dict[str, tuple[dict[str, Any], str]] = {
+    "cyclic": ({"$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}, "contains itself"),
+    "recursive": ({"$defs": {"node": NODE}, "$ref": "#/$defs/node"}, "recursion is not supported"),
+    "doubling": (
+        {"$defs": {**DOUBLING, "d0": {"enum": ["x"]}}, "$ref": "#/$defs/d24"},
+        "is too large",
+    ),
+    "no schema": ({"type": "object", "properties": 5}, "properties: must be a mapping"),
+}
+
+
+@pytest.mark.parametrize(("schema", "said"), UNREADABLE.values(), ids=UNREADABLE.keys())
+@pytest.mark.parametrize("param", ["response_format", "tools"])
+async def test_a_schema_that_cannot_be_read_is_refused_and_others_are_served(
+    serve: Serve, schema: dict[str, Any], said: str, param: str
+) -> None:
+    described = {"type": "json_schema", "json_schema": {"name": "r", "schema": schema}}
+    tool = {"type": "function", "function": {"name": "t", "parameters": schema}}
+    more: dict[str, Any] = {"response_format": described, "tools": [tool]}
+    async with serve(["fine"]) as served, client(served) as api:
+        refused, fine = await asyncio.gather(
+            chat(api, **{param: more[param]}), chat(api), return_exceptions=True
+        )
+    assert isinstance(refused, openai.BadRequestError)
+    assert refused.param == param
+    assert said in refused.message
+    assert fine.choices[0].message.content == "fine"
+
+
 async def test_what_changes_no_reply_is_accepted_and_a_reply_ends_before_the_first_stop(
     serve: Serve,
 ) -> None:

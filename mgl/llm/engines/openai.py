@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
@@ -112,7 +112,7 @@ class OpenAIEngine:
     async def generate(self, request: Request) -> Completion:
         await self._open_tokenizer()
         request, mark = self._control.mark(request)
-        for loosened, format_, body in self._bodies(request):
+        async for loosened, format_, body in self._bodies(request):
             try:
                 answer = await self._complete(body, request, mark)
             except ConstraintRefused:
@@ -156,14 +156,16 @@ class OpenAIEngine:
         finally:
             progress.end(call)
 
-    def _bodies(self, request: Request) -> Iterator[tuple[int, Format | None, dict[str, Any]]]:
+    async def _bodies(
+        self, request: Request
+    ) -> AsyncIterator[tuple[int, Format | None, dict[str, Any]]]:
         """The bodies to try, the strongest constraint first, each with how many were dropped."""
         formats = self._formats.for_request(request)
         for loosened, one in enumerate(formats):
             if self._failed and (one.name, shape_of(request)) in self._failed:
                 continue
             try:
-                body = write_body(request, self._server.model, one)
+                body = await asyncio.to_thread(write_body, request, self._server.model, one)
             except UsageError:
                 continue
             yield loosened, one, body

@@ -123,11 +123,10 @@ class OpenVinoEngine:
         self, request: Request, progress: Progress | None, listener: Listener | None
     ) -> Completion:
         """Generate, and tell this progress and this listener of it."""
+        grammar = await asyncio.to_thread(_write_grammar, request)  # a large one takes a while
         if self.closed:
             raise EngineUnusable("the engine is closed", hint="open another")
         loop = asyncio.get_running_loop()
-        tree = compile_request(request)
-        grammar = None if tree is None else to_ebnf(tree)
         job = _Job(request, grammar, loop, loop.create_future())
         job.listener, job.progress = listener, progress
         self._inbox.put(job)
@@ -312,6 +311,11 @@ class OpenVinoEngine:
         if request.choices:
             config.logprobs = 1
         return config
+
+
+def _write_grammar(request: Request) -> str | None:
+    tree = compile_request(request)
+    return None if tree is None else to_ebnf(tree)
 
 
 def import_genai() -> Any:

@@ -43,14 +43,10 @@ class TransformersEngine:
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="mgl-transformers")
 
     async def generate(self, request: Request) -> Completion:
-        tree = compile_request(request)
-        grammar = None if tree is None else to_lark(tree)
         stopped = threading.Event()
         loop = asyncio.get_running_loop()
         try:
-            return await loop.run_in_executor(
-                self._worker, self._generate, request, grammar, stopped
-            )
+            return await loop.run_in_executor(self._worker, self._generate, request, stopped)
         except asyncio.CancelledError:
             stopped.set()
             raise
@@ -72,10 +68,10 @@ class TransformersEngine:
         with self._tokenizing:
             return encode_prompt(self._tokenizer, self._control, request)
 
-    def _generate(
-        self, request: Request, grammar: str | None, stopped: threading.Event
-    ) -> Completion:
+    def _generate(self, request: Request, stopped: threading.Event) -> Completion:
         torch, sampling = self._torch, request.sampling
+        tree = compile_request(request)
+        grammar = None if tree is None else to_lark(tree)
         prompt = self._prompt(request)
         tokens = torch.tensor([prompt], device=self._model.device)
         options: dict[str, Any] = {"do_sample": sampling.temperature > 0}

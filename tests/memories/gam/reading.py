@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,14 +102,10 @@ async def reading_of(
 ) -> Reading:
     said = turns or spoken(state.turns)
     llm = Client(ScriptedEngine([]), MemoryCallLog())
-    tools = Tools(
-        llm,
-        Store.open(Path(":memory:")),
-        SILENT,
-        embedder or Likened(likeness or {}),
-        judging or Judging(chances or {}),
-    )
+    alike, judge = embedder or Likened(likeness or {}), judging or Judging(chances or {})
     options = GamConfig.model_validate({"indicators": "rules", **config})
-    return await Reader(tools, state, said, options, Search(tools, "test", options)).read(
-        question, recent=recent
-    )
+    with TemporaryDirectory() as folder, Store.open(Path(folder) / "mgl.sqlite") as store:
+        tools = Tools(llm, store, SILENT, alike, judge)
+        return await Reader(tools, state, said, options, Search(tools, "test", options)).read(
+            question, recent=recent
+        )
