@@ -384,8 +384,9 @@ class Client:
     def _note(self, kind: str, start: float, answer: httpx.Response) -> None:
         self._record.answered += 1
         self._record.seconds[kind].append(time.perf_counter() - start)
-        took = answer.headers["server-timing"].removeprefix("all;dur=")
-        self._record.server_seconds[kind].append(float(took) / 1000)
+        if took := answer.headers.get("server-timing"):  # which errors lack
+            seconds = float(took.removeprefix("all;dur=")) / 1000
+            self._record.server_seconds[kind].append(seconds)
 
     async def _wait(self, kind: str) -> None:
         """Wait for the server to be back."""
