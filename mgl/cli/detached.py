@@ -13,7 +13,7 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -28,12 +28,15 @@ _NOUNS: Final[Mapping[Kind, str]] = {"up": "server", "proxies": "proxy"}
 _FAILURES: Final = {each.exit_code: each for each in (UsageError, ResourceError, StoreError)}
 
 
-def start_detached(kind: Kind, port: int, root: str) -> tuple[Mapping[str, Any], Path]:
+def start_detached(
+    kind: Kind, port: int, root: str, key: Mapping[str, str] | None = None
+) -> tuple[Mapping[str, Any], Path]:
     """Run this command again, without --detach, and wait until that very server answers.
 
-    ``root`` is its URL. Returns what its ``/health`` says, and its log. UsageError if one that was
-    detached here has the port already; else the error that it ended in, as where another program
-    has the port. Whatever happens, a server that is not returned is not left running.
+    ``root`` is its URL, ``key`` the variable that stands for --key, which all users would see among
+    the arguments of its process. Returns what its ``/health`` says, and its log. UsageError if one
+    that was detached here has the port already; else the error that it ended in, as where another
+    program has the port. Whatever happens, a server that is not returned is not left running.
     """
     from mgl.models.files import write_whole
     from mgl.serving.logs import LogTail, open_log
@@ -46,7 +49,7 @@ def start_detached(kind: Kind, port: int, root: str) -> tuple[Mapping[str, Any],
             hint="choose another with --port, or end that one with --stop",
         )
     log = path.with_suffix(".log")
-    arguments = [each for each in sys.argv[1:] if each != "--detach"]
+    arguments = _find_arguments(sys.argv[1:])
     with open_log(log) as output:
         tail = LogTail(log)
         process = subprocess.Popen(
@@ -54,7 +57,7 @@ def start_detached(kind: Kind, port: int, root: str) -> tuple[Mapping[str, Any],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **token_environment(token)},
+            env={**os.environ, **(key or {}), **token_environment(token)},
             start_new_session=True,
         )
     deadline = time.monotonic() + START_S
@@ -91,6 +94,16 @@ def stop_detached(kind: Kind, port: int) -> str:
     if is_found:
         return f"stopped the {noun} on port {port}"
     return f"the {noun} that was detached on port {port} had ended already"
+
+
+def _find_arguments(given: Sequence[str]) -> list[str]:
+    """The arguments of a server that is left running."""
+    kept, before = [], ""
+    for each in given:
+        if before != "--key" and each.partition("=")[0] not in ("--key", "--detach"):
+            kept.append(each)
+        before = each
+    return kept
 
 
 def _record(kind: Kind, port: int) -> Path:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mgl.lab.workplace import Workplace
 
 PORT: Final = 8787
+KEY: Final = "MGL_PROXY_KEY"
 
 
 @with_options(choice=choose_model)
@@ -28,7 +29,7 @@ def proxy(
         typer.Option(
             "--key",
             metavar="KEY",
-            envvar="MGL_PROXY_KEY",
+            envvar=KEY,
             help="Refuse requests without this key.",
         ),
     ] = None,
@@ -56,7 +57,8 @@ def proxy(
         from mgl.peers.listening import HOST, root_of
 
         root = root_of(HOST, port)
-        health, log = start_detached("proxies", port, root)
+        named = None if key is None else {KEY: key}
+        health, log = start_detached("proxies", port, root, named)
         typer.echo(f"{health['model']} is ready at {root}/v1")
         say(f"stop it with `mgl proxy --stop --port {port}`; its log is {log}")
     else:

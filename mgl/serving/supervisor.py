@@ -61,6 +61,7 @@ _TICK_S: Final = 0.1
 _POLL_S: Final = 0.3
 _READY_S: Final = 5.0
 _TAIL_BYTES: Final = 65536
+_KEYS: Final = ("MGL_API_KEY", "MGL_PROXY_KEY", "MGL_UP_KEY")  # of others
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -177,7 +178,7 @@ class Supervisor:
                     stdout=log,
                     stderr=subprocess.STDOUT,
                     env={
-                        **os.environ,
+                        **{name: os.environ[name] for name in os.environ if name not in _KEYS},
                         "PYTHONUNBUFFERED": "1",
                         **self._plan.env,
                         "VLLM_API_KEY": self._record.api_key,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from mgl.serving import records
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
 from tests.cli.shell import free_port, run_shell
@@ -47,6 +50,23 @@ def test_detached_recorded_and_replayed_without_a_model(
     mgl(*stop)
     assert len(server.seen) == sent
     assert "no proxy was detached" in mgl(*stop).stdout
+
+
+@pytest.mark.parametrize("words", [("--key", "sesame"), ("--key=sesame",)])
+def test_its_key_is_not_among_the_arguments_that_all_users_see(
+    mgl: Mgl, server: Server, port: int, mgl_home: Path, words: tuple[str, ...]
+) -> None:
+    run("--port", port, "--model", MODEL, "--base-url", server.url, *words, "--detach")
+    token = json.loads((mgl_home / "proxies" / f"{port}.json").read_text())["token"]
+    started = records.find_processes(token)
+    assert started
+    assert "sesame" not in str([each.cmdline() for each in started])
+    url = f"http://127.0.0.1:{port}/v1/models"
+    right = {"Authorization": "Bearer sesame"}
+    assert httpx.get(url, trust_env=False).status_code == 401
+    assert httpx.get(url, headers=right, trust_env=False).status_code == 200
+    mgl("proxy", "--stop", "--port", port)
+    assert "sesame" not in (mgl_home / "proxies" / f"{port}.log").read_text()
 
 
 def test_a_port_that_is_taken_is_named(mgl: Mgl, server: Server) -> None:

@@ -63,6 +63,16 @@ def test_a_key_and_a_token_are_made_for_each_start_and_the_key_is_needed(
     assert min(map(len, seen)) >= 32
 
 
+def test_a_server_is_told_no_keys_but_its_own(
+    mgl_home: Path, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("MGL_UP_KEY", "MGL_API_KEY"):
+        monkeypatch.setenv(name, "sesame")
+    with Supervised(mgl_home, plan_of(port)) as supervised:
+        (server,) = records.find_processes(supervised.ready().token)
+        assert "sesame" not in server.environ().values()
+
+
 def _commands(record: ServerRecord) -> list[str]:
     return [word for process in records.find_processes(record.token) for word in process.cmdline()]
 
