@@ -202,7 +202,8 @@ async def test_a_reader_deletes_memories_after_seeing_what_goes(serve: Serve, ta
 
 def _delete(tab: Tab, root: str, key: str) -> None:
     """Delete the document from the list, after thinking about it, and the other from its page."""
-    tab.show(f"{root}/inspect/#key={key}")
+    tab.unlock(root, key)
+    tab.show(f"{root}/inspect/")
     tab.run("document.querySelector('[aria-label=\"Delete b.txt…\"]').click()")
     tab.wait("document.querySelectorAll('.deletion li').length > 2")
     said = tab.run("document.querySelector('.deletion').innerText")
