@@ -133,7 +133,7 @@ def _compare_judges(adapter: Adapter, rows: list[Example], as_json: bool) -> Non
     for label, used in ((adapter.identity, adapter.name), (adapter.manifest.base, None)):
         choice = ModelChoice(adapter.manifest.base, engine="openvino", adapter=used)
         with open_observer() as observer, Lab.open(choice, observer=observer) as lab:
-            judged[label] = lab.judge([row.prompt for row in rows])
+            judged[label] = lab.judge(rows)
     labels = [row.completion == "Yes" for row in rows]
     found = compare_judges(judged, labels, [row.source for row in rows])
     if as_json:

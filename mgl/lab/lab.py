@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from mgl.memories.graph import Estimate
     from mgl.memories.view import GraphView
     from mgl.retrieval.base import Embedder, Reranker
-    from mgl.training.data import Pair
+    from mgl.training.data import Example, Pair
     from mgl.training.from_log import LogRows
     from mgl.web.layout import Place
 
@@ -439,12 +439,12 @@ class Lab:
         with owned_by(owner):
             return self._place.loop.run(lambda: ask_about(client, text, limit, self._observer))
 
-    def judge(self, prompts: Sequence[Sequence[tuple[str, str]]]) -> list[float]:
-        """Ask the model for P(Yes) of prompts, each the (role, content) of its messages."""
+    def judge(self, rows: Sequence[Example]) -> list[float]:
+        """Ask the model for P(Yes) of the prompts of rows; the calls go with the rows' sources."""
         from mgl.training.judging import ask_judge
 
         client, _ = self._place.open_client()
-        return self._place.loop.run(lambda: ask_judge(client, prompts, self._observer))
+        return self._place.loop.run(lambda: ask_judge(client, rows, self._observer))
 
     def read_log(self, source: str, hold_out: Collection[str] = ()) -> LogRows:
         """Read what a memory's log of calls has to train on, or that of an evaluation run's folder.

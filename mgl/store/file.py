@@ -91,7 +91,9 @@ class DatabaseFile:
             return others, connection.total_changes
 
     def wipe(self) -> bool:
-        """Write the file anew, without what was deleted from it: about 1 s for 100 MB.
+        """Write the file anew, without what was deleted from it.
+
+        That took 0.6 s for 96 MB, and 6 s for 386 MB, on two busy cores.
 
         False where another process reads or writes, or the disk is full: then the file, or its log,
         still holds what was deleted, until it is next opened or closed and nobody is in the way.

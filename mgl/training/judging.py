@@ -10,26 +10,27 @@ from typing import Any, Final
 import numpy as np
 
 from mgl.llm.base import LLM, Message
+from mgl.llm.calls import showing
 from mgl.observer import Observer
+from mgl.training.data import Example
 
 BINS: Final = 10
 _RESAMPLES: Final = 2000
 
 
-async def ask_judge(
-    llm: LLM, prompts: Sequence[Sequence[tuple[str, str]]], observer: Observer
-) -> list[float]:
-    """P(Yes) of each prompt; calls that were made before are not made again."""
+async def ask_judge(llm: LLM, rows: Sequence[Example], observer: Observer) -> list[float]:
+    """P(Yes) of each row's prompt; calls that were made before are not made again."""
     done = count(1)
-    observer.progress("judge", 0, len(prompts))
+    observer.progress("judge", 0, len(rows))
 
-    async def ask(prompt: Sequence[tuple[str, str]]) -> float:
-        messages = [Message(role, content) for role, content in prompt]  # type: ignore[arg-type]
-        likely = await llm.probability_of_yes(messages, stage="check")
-        observer.progress("judge", next(done), len(prompts))
+    async def ask(row: Example) -> float:
+        messages = [Message(role, content) for role, content in row.prompt]  # type: ignore[arg-type]
+        with showing(row.source):
+            likely = await llm.probability_of_yes(messages, stage="check")
+        observer.progress("judge", next(done), len(rows))
         return likely
 
-    return await asyncio.gather(*map(ask, prompts))
+    return await asyncio.gather(*map(ask, rows))
 
 
 def score_judge(chances: Sequence[float], labels: Sequence[bool]) -> dict[str, float]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 
 from mgl.lab import Lab
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.fakes import ScriptedEngine
+from mgl.training.data import Example
 from mgl.training.judging import compare_judges, score_judge
+from mgl.types import Document
+from tests.leftovers import find_left
 
 
 def test_the_order_of_yes_and_no_and_how_far_it_is_from_what_is_right() -> None:
@@ -40,7 +44,23 @@ def say_what_is_there(request: Request) -> Completion:
 
 @pytest.mark.usefixtures("mgl_home")
 def test_each_prompt_is_asked_once_and_in_order() -> None:
-    prompts = [(("system", "s"), ("user", text)) for text in ("yes, 1", "no", "yes, 2")]
+    said = ("yes, 1", "no", "yes, 2")
+    rows = [
+        Example((("system", "s"), ("user", text)), "Yes", "", source="s", corpus="", licence="")
+        for text in said
+    ]
     with Lab.open(engine=ScriptedEngine([say_what_is_there] * 3)) as lab:
-        assert lab.judge(prompts) == pytest.approx([0.75, 0.25, 0.75])
-        assert lab.judge(prompts[1:]) == pytest.approx([0.25, 0.75])
+        assert lab.judge(rows) == pytest.approx([0.75, 0.25, 0.75])
+        assert lab.judge(rows[1:]) == pytest.approx([0.25, 0.75])
+
+
+def test_what_was_judged_of_a_document_goes_with_it(mgl_home: Path) -> None:
+    document = Document.from_text("zorblat.txt", "The zorblat was sold.")
+    prompt = (("user", "yes: was the zorblat sold?"),)
+    row = Example(prompt, "Yes", "", source=document.id, corpus="own", licence="own")
+    with Lab.open(engine=ScriptedEngine([say_what_is_there])) as lab:
+        lab.keep(document)
+        lab.judge([row])
+        assert find_left(mgl_home, ["zorblat"])
+        assert lab.delete("zorblat.txt").calls == 1
+        assert find_left(mgl_home, ["zorblat"]) == {}
