@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mgl import registry
-from mgl.errors import MglError, StoreError, UsageError
+from mgl.errors import MglError, StoreError, WrongKind
 from mgl.memories.base import is_memory_id
 from mgl.models.adapters import Adapter, list_trained_on, remove_adapter
 from mgl.models.files import hold_lock
@@ -86,7 +86,7 @@ def find_doomed(store: Store, source: str | Source, kind: str | None = None) -> 
     """Find what is to be deleted: a document or conversation, by its exact name too, or a memory.
 
     A memory's id, or a ``kind`` of memory, stands for that memory alone. StoreError if there is
-    none; UsageError where several sources have the name, or none of the memories is of the kind.
+    none; WrongKind where several sources have the name, or none of the memories is of the kind.
     """
     record, name = None, source if isinstance(source, str) else source.name
     if not isinstance(source, str):
@@ -104,7 +104,7 @@ def find_doomed(store: Store, source: str | Source, kind: str | None = None) -> 
     memories = {each: store.memories_of(each) for each in found}
     if len(found) > 1:
         listed = ", ".join(memory.id for known in memories.values() for memory in known)
-        raise UsageError(
+        raise WrongKind(
             f"{len(found)} documents or conversations are called {name!r}",
             hint=f"name one of their memories by its id: {listed}",
         )
@@ -115,7 +115,7 @@ def find_doomed(store: Store, source: str | Source, kind: str | None = None) -> 
     chosen = [each for each in chosen if kind in (None, each.kind)]
     if not chosen:
         kinds = " and ".join(sorted({each.kind for each in memories[document_id]}))
-        raise UsageError(
+        raise WrongKind(
             f"{name!r} has no memory of the kind {kind}",
             hint=f"leave out --memory, or give {kinds}" if kinds else "leave out --memory",
         )

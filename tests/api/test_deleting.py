@@ -102,7 +102,7 @@ async def test_a_conversations_path_never_deletes_a_document(serve: Serve) -> No
             assert (await http.delete(f"/api/conversations/{name}")).status_code == 404
         await append(http, "Hello", name="vintorp.txt")
         refused = await http.delete("/api/memories/vintorp.txt")
-        assert refused.status_code == 400
+        assert refused.status_code == 409
         assert "are called" in refused.json()["error"]["message"]
         assert (await http.delete("/api/conversations/vintorp.txt")).json()["turns"] == 1
         assert (await http.delete("/api/memories/vintorp.txt")).json()["turns"] is None
