@@ -19,7 +19,8 @@ from tests.cli.conftest import Mgl
 from tests.cli.server import Server
 from tests.cli.test_interrupted import hear_ctrl_c
 from tests.evaluation.small_data import WRITERS
-from tests.evaluation.trial import result, rows, write_data
+from tests.evaluation.trial import TINY, result, rows, write_data
+from tests.leftovers import find_left
 from tests.retrieval import tiny
 
 pytestmark = pytest.mark.usefixtures("plugin")
@@ -35,6 +36,30 @@ def data(tmp_path: Path) -> Path:
 def new(data: Path, server: Server, out: Path, *more: object) -> list[object]:
     words = ("eval", "run", "tiny", "--memory", "direct", "--data", data, "--out", out)
     return [*words, "--model", SERVED, "--base-url", server.url, *more]
+
+
+def test_a_run_keeps_what_it_measured_of_a_document_that_is_deleted(
+    mgl: Mgl, data: Path, server: Server, tmp_path: Path, mgl_home: Path
+) -> None:
+    """Also the calls that it shares with a memory of the same document."""
+    path, out = tmp_path / "north", tmp_path / "run"
+    path.write_text(TINY.read(data).sources["north"]().text)  # type: ignore[union-attr]
+    asked = "What is the capital of Asgard?"
+    model = ("--model", SERVED, "--base-url", server.url)
+    assert mgl("ask", path, asked, "--memory", "direct", *model).exit_code == 0
+    assert mgl("ask", path, "And of zorblat?", "--memory", "direct", *model).exit_code == 0
+    own = len(server.seen)
+    assert mgl(*new(data, server, out)).exit_code == 0
+    assert len(server.seen) - own == 2  # of three: the memory's call is replayed
+    planned = mgl("delete", "north", "--dry-run")
+    assert f"evaluation runs that keep its text in their calls: {out}\n" in planned.stdout
+    gone = json.loads(mgl("delete", "north", "--yes", "--json").stdout)
+    assert (gone["runs"], gone["calls"], gone["answers"]) == ([str(out)], 2, 2)
+    assert json.loads(mgl("list", "--json").stdout) == []
+    assert find_left(mgl_home, ["zorblat"]) == {}
+    replayed = mgl("eval", "replay", out)
+    assert replayed.exit_code == 0, replayed.stderr
+    assert len(server.seen) - own == 2
 
 
 def test_a_run_is_verified_replayed_and_packed_for_another_home(

@@ -52,6 +52,16 @@ def prompts(engine: ScriptedEngine) -> list[str]:
     return [last(request) for request in engine.requests]
 
 
+async def test_a_peer_that_embeds_nothing_needs_no_embedder(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Toy, "retrieves", False)
+    tools, engine = script_tools(store, [said] * 3)
+    toy = Toy(replace(tools, embedder=None), BOOK)
+    await toy.build()
+    assert len(engine.requests) == 3
+
+
 async def test_it_reads_finds_and_replays_without_a_model_and_its_files_go(store: Store) -> None:
     tools, engine = script_tools(store, [said] * 9)
     toy = Toy(tools, BOOK)

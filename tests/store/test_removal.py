@@ -171,6 +171,23 @@ def test_runs_keep_what_they_measured_and_are_named(store: Store) -> None:
     assert store.memories() == []
 
 
+@pytest.mark.parametrize("other", ["mem_other", f"{RUN}/runs/one"])
+def test_turns_that_are_deleted_leave_others_what_they_use(store: Store, other: str) -> None:
+    """A vector and a token count go with the turn that they are of, unless somebody else has it."""
+    talk = replace(Conversation.named("talk"), turns=(Turn("1", "Ann", SHARED),))
+    fill(store, talk, "mem_a")
+    for user, text in ((other, SHARED), ("mem_a", f"Ann: {SHARED}")):
+        with owned_by(store.own(user, talk.id if user == "mem_a" else "another")):
+            store.put_vectors("e", [text], np.ones((1, 2), np.float32))
+            store.put_token_counts("m", {text: 9})
+    store.delete(talk.id, Redaction(frozenset({0})), lambda _, __, log, ___: Rewritten(log))
+    kept, gone = store.vectors("e", [SHARED, f"Ann: {SHARED}"])
+    assert (kept is not None, gone) == (True, None)
+    assert store.token_counts("m", [SHARED, f"Ann: {SHARED}"]) == [len(SHARED), None]
+    store.remove(talk.id)
+    assert store.vectors("e", [SHARED])[0] is not None
+
+
 def test_a_document_that_is_not_there_is_an_error(store: Store) -> None:
     with pytest.raises(StoreError, match="no document"):
         store.plan_removal("nowhere")
