@@ -20,6 +20,7 @@ from tests.cli.server import Server
 from tests.cli.test_interrupted import hear_ctrl_c
 from tests.evaluation.small_data import WRITERS
 from tests.evaluation.trial import result, rows, write_data
+from tests.patience import PATIENCE_S
 from tests.retrieval import tiny
 
 pytestmark = pytest.mark.usefixtures("plugin")
@@ -254,7 +255,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
     )
     server.wait_for(2)
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert f"hint: mgl eval resume {out}" in stderr
     assert "Traceback" not in stderr

@@ -16,6 +16,7 @@ from mgl.errors import EngineUnavailable, install_hint
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
 from tests.cli.shell import free_port, run_shell
+from tests.patience import PATIENCE_S
 
 MODEL = "qwen2.5-7b-instruct"
 
@@ -60,7 +61,7 @@ def test_detached_without_the_extra_says_what_to_install(port: int, tmp_path: Pa
         env={**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode == EngineUnavailable.exit_code

@@ -23,6 +23,7 @@ from mgl.store import Store
 from mgl.store.deletion import Redaction
 from mgl.types import Conversation, Document, Question, Turn
 from tests.leftovers import left
+from tests.patience import PATIENCE_S
 from tests.peers.scripting import TOY, Toy, install_toy, last, script_tools
 
 BOOK = Document.from_text("book.txt", "Ann left Rome.\nBo sold the boat.\nCarl lost the ring.")
@@ -161,5 +162,5 @@ def test_its_files_go_though_whoever_started_it_was_killed(tmp_path: Path, busy:
         process.stdin.write(b'{"do": "nothing"}\n')
     process.stdin.close()
     process.stdout.close()
-    assert process.wait(60) == 0
+    assert process.wait(PATIENCE_S) == 0
     assert not folder.exists()
