@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import is_hypothesis_test, seed, settings
+from hypothesis import HealthCheck, is_hypothesis_test, seed, settings
 from platformdirs import user_data_path
 from tab import Tab, open_tab
 from typer.testing import CliRunner, Result
@@ -43,8 +43,12 @@ QUICK_EXAMPLES = 20
 
 FIXED_SEED = 0
 
-settings.register_profile("quick", deadline=None, max_examples=QUICK_EXAMPLES)
-settings.register_profile("nightly", deadline=None)
+# A method that runs with two seeds has two objects of its class.
+usual = settings(
+    deadline=None, database=None, suppress_health_check=[HealthCheck.differing_executors]
+)
+settings.register_profile("quick", usual, max_examples=QUICK_EXAMPLES)
+settings.register_profile("nightly", usual)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -53,8 +57,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("nightly" if config.getoption("--nightly") else "quick")
-    if config.getoption("--hypothesis-seed") is None:  # workers are given what is set here
-        config.option.hypothesis_seed = str(secrets.randbelow(10**9))
+    if config.getoption("--hypothesis-seed") is None:
+        given = getattr(config, "workerinput", {})
+        config.option.hypothesis_seed = given.get("seed") or str(secrets.randbelow(10**9))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Have the workers of xdist draw from the same seed."""
+    node.workerinput["seed"] = node.config.getoption("--hypothesis-seed")
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

