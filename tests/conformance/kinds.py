@@ -32,7 +32,7 @@ from mgl.peers.environments import PEERS
 from mgl.retrieval.embedders import CachedEmbedder
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
-from mgl.types import Answer, Conversation, Document, Question, Source, Turn
+from mgl.types import Answer, Conversation, Document, Question, Source, Span, Turn
 from tests.peers.scripting import TOY
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -207,6 +207,19 @@ def run_whole(case: Case) -> tuple[dict[str, Any], Answer | None, tuple[str, ...
     with open_store() as store, Portal() as portal:
         answer = portal.run(lambda: run(case, case.open(store, engine)))
         return dump(store), answer, tuple(engine.keys)
+
+
+def check_answer(case: Case, memory: Any, answer: Answer) -> None:
+    """Its citations are exact, and what it names is there."""
+    document = memory.view().document
+    assert answer.text.strip()
+    for citation in answer.citations:
+        assert document.quote(citation.span) == citation.quote
+    if case.reads == "document":
+        for place in answer.retrieved:
+            assert document.quote(Span.at(document.id, place))
+    else:
+        assert set(answer.retrieved) <= {turn.id for turn in memory._source.turns}
 
 
 HELD = {

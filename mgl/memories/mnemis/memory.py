@@ -355,6 +355,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
 
         A source of which nothing was taken in yet is built first.
         """
+        check_question(question)
         if not self.state.episodes:
             await self.build()
         source = self._source
