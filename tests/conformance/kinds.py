@@ -5,6 +5,7 @@ A kind that ``mgl.registry`` has and this table lacks fails the suite.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,12 +14,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import pytest
 
 from mgl import registry
+from mgl.errors import MglError
 from mgl.llm.base import Completion, Engine, Request
 from mgl.llm.calls import call_key
 from mgl.llm.client import Client, Policy
@@ -91,7 +94,7 @@ STORY = Document.from_text(
 
 def own_word(number: int) -> str:
     """A word that only this turn has."""
-    return f"q{'bcdfghjklmnpqrst'[number % 16] * 3}zarth{number}x"
+    return f"zq{number}vy"
 
 
 TALK = Conversation.from_turns(
@@ -120,6 +123,22 @@ class CountingEngine(SchemaEngine):
     async def generate(self, request: Request) -> Completion:
         self.keys.append(call_key(self.model_id, request))
         return await super().generate(request)
+
+
+class RepeatingEngine(CountingEngine):
+    """Has a word that only one turn has in what it writes, wherever its prompt shows one."""
+
+    async def generate(self, request: Request) -> Completion:
+        completion = await super().generate(request)
+        seen = OWN_WORD.findall(" ".join(message.content for message in request.messages))
+        if not seen or request.choices:
+            return completion
+        own = Random(self.keys[-1]).choice(sorted(set(seen)))
+        return replace(completion, text=COMMON_WORD.sub(own, completion.text, count=3))
+
+
+OWN_WORD = re.compile(r"zq\d+vy")
+COMMON_WORD = re.compile(r"\b(?:[Ll]antern|[Hh]arbour|[Ii]sland|[Kk]ettle|[Aa]mber|[Cc]edar)\b")
 
 
 @dataclass(frozen=True)
@@ -160,20 +179,27 @@ class Case:
     def grows(self) -> bool:
         return hasattr(self.kind, "append") and self.reads == "conversation"
 
+    def text_of(self, source: Source) -> str:
+        return source.transcript.text if isinstance(source, Conversation) else source.text
+
     def open(
         self,
         store: Store,
         engine: Engine | None = None,
         source: Source | None = None,
         questions: Sequence[Question] | None = None,
-        **options: Any,
+        *,
+        usual: bool = False,
     ) -> Any:
+        """The memory; with the sizes of its line, or with ``usual`` those that users have."""
         llm = Client(engine or CountingEngine(), store.call_log(), Policy(max_retries=0))
         tools = Tools(llm, store, SILENT, CachedEmbedder(WordEmbedder(), store), WordReranker())
-        kind = self.kind
-        config = kind.Config.model_validate({**KINDS[self.line], **options})
         asked = self.questions if questions is None else questions
-        return kind(tools, source or self.source, asked, config)
+        chosen = KINDS[self.line]
+        if usual:
+            chosen = {name: chosen[name] for name in ("preset", "unsafe") if name in chosen}
+        config = self.kind.Config.model_validate(chosen)
+        return self.kind(tools, source or self.source, asked, config)
 
 
 @contextmanager
@@ -220,6 +246,16 @@ def check_answer(case: Case, memory: Any, answer: Answer) -> None:
             assert document.quote(Span.at(document.id, place))
     else:
         assert set(answer.retrieved) <= {turn.id for turn in memory._source.turns}
+
+
+@contextmanager
+def hinting() -> Iterator[None]:
+    """Allow errors that say what to do, and no others."""
+    try:
+        yield
+    except MglError as error:
+        if not error.hint:
+            raise
 
 
 HELD = {

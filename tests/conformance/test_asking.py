@@ -54,9 +54,11 @@ async def test_what_it_holds_is_drawn_from_the_store_alone(case: Case) -> None:
             assert document.quote(element.span)
             assert element.gone is None or element.step <= element.gone < view.length
         for step in range(view.length + 1):
-            nodes = {node.id for node in view.at(step).nodes}
-            assert {end for edge in view.at(step).edges for end in (edge.source, edge.target)} <= nodes
-        assert {node["id"] for node in json.loads(to_json(view))["nodes"]} == {*ids[: len(view.nodes)]}
+            shown = view.at(step)
+            ends = {end for edge in shown.edges for end in (edge.source, edge.target)}
+            assert ends <= {node.id for node in shown.nodes}
+        exported = json.loads(to_json(view))
+        assert {node["id"] for node in exported["nodes"]} == {node.id for node in view.nodes}
         assert len(nx.read_graphml(StringIO(to_graphml(view)))) == len(view.nodes)
         assert json.loads(to_hif(view))
         assert to_html(view).startswith("<!doctype html>")

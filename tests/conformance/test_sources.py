@@ -10,50 +10,42 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mgl.errors import ContextOverflow, InputError, MglError, UsageError
-from mgl.memories.turns import UNMENTIONED
-from mgl.store import Store
+from mgl.errors import ContextOverflow, InputError
 from mgl.types import Conversation, Document, Source, Turn
 from tests.conformance.kinds import (
-    STORY,
-    TALK,
+    PLACES,
     Case,
-    CountingEngine,
     check_answer,
     list_cases,
     open_store,
     run,
 )
 
-GERMAN = "Anna gab Björn die Laterne. Er überquerte die Straße in München, größer als je zuvor."
+GERMAN = "Anna gab Björn eine Laterne. Er überquerte größere Straßen in München."
 TEXTS = {
     "one-line": "Ann gave Bo the lantern and left for Rome " * 40,
     "one-word": "lantern" * 300,
     "german": f"{GERMAN} " * 6,
     "german-nfd": unicodedata.normalize("NFD", f"{GERMAN} " * 6),
     "japanese": "アンはボーに灯籠を渡した。二人は港で絵を描いた。彼は長崎へ行った。" * 6,
-    "arabic": "أعطت آن المصباح لبو. ثم رسما الميناء معا في روما. عاد بو إلى البيت. " * 6,
+    "arabic": "أعطت آن المصباح لبو. ثم رسما الميناء. عاد بو إلى البيت. " * 6,
     "emoji": "Ann 👩‍👩‍👧 gave Bo 🏮 in 🇮🇹. They 🎨 the harbour ⛵️. " * 6,
     "markup": '<b>Ann</b> & "Bo": {"entities": []} [1] ``` $x_1$ <|im_end|> \\n %s {name}. ' * 6,
-    "white-space": "\r\n\t Ann gave\u00a0Bo\u2028the lantern.\u200b \x00\x0c\n\n\n Then she left.\r\n",
+    "white space": "\r\n\t Ann gave\u00a0Bo\u2028the lantern.\u200b \x00\x0c\n\n\n Then she left.\r\n",
 }
 each_case = pytest.mark.parametrize("case", list_cases())
 few = settings(max_examples=settings().max_examples // 5)
-words = st.sampled_from(["Ann", "gave", "Bo", "the", "lantern", "灯籠", "Straße", "e\u0301t\u0301", "🏮"])
-texts = st.one_of(
-    st.text(st.characters(exclude_categories=["Cs"]), max_size=60),
-    st.lists(st.one_of(words, st.sampled_from([".", "\n\n", "?", ", "])), max_size=60).map(" ".join),
-)
-zones = st.sampled_from([None, UTC, timezone(timedelta(hours=-11)), timezone(timedelta(hours=14))])
+words = st.sampled_from([*"Ann gave Bo the lantern 灯籠 Straße e\u0301t 🏮 . ? ,".split(), "\n\n"])
+texts = st.text(max_size=60) | st.lists(words, max_size=60).map(" ".join)
+zones = st.sampled_from([None, UTC, *(timezone(timedelta(hours=hours)) for hours in (-11, 14))])
 times = st.none() | st.builds(
     lambda time, zone: time.replace(tzinfo=zone),
     st.sampled_from([datetime.min, datetime.max]) | st.datetimes(),
     zones,
 )
 turns = st.lists(
-    st.builds(
-        lambda speaker, text, time, session: (speaker, text, time, session),
-        st.sampled_from(["", "Ann", "Bo", "user", "assistant", "日本: [1]"]),
+    st.tuples(
+        st.sampled_from(["", "Ann", "Bo", "user", "assistant", "日本: [1]", "\ud800"]),
         texts,
         times,
         st.sampled_from([None, "1", "2", ""]),
@@ -63,9 +55,7 @@ turns = st.lists(
 
 
 def talk_of(said: list[tuple[str, str, Any, str | None]]) -> Conversation:
-    return Conversation.from_turns(
-        "odd", [Turn(f"{n}", *each) for n, each in enumerate(said)]
-    )
+    return Conversation.from_turns("odd", [Turn(f"{n}", *each) for n, each in enumerate(said)])
 
 
 def say(text: str) -> list[tuple[str, str, Any, str | None]]:
@@ -73,21 +63,31 @@ def say(text: str) -> list[tuple[str, str, Any, str | None]]:
     return [("Ann" if n % 2 else "Bo", part, None, None) for n, part in enumerate(parts)]
 
 
+def can_be_refused(case: Case, source: Source) -> bool:
+    """Whether a source holds what no memory takes, or what this kind does not."""
+    if isinstance(source, Document):
+        return not source.text.strip()
+    return any(
+        (turn.time is not None and turn.time.year not in range(1000, 9000))
+        or (case.grows and not turn.text.strip())
+        for turn in source.turns
+    )
+
+
 async def read(case: Case, source: Source) -> None:
-    """Build and ask: exact citations or, of an empty source, an error or no answer."""
+    """Build and ask, with exact citations; what is refused leaves nothing in the store."""
     with open_store() as store:
-        engine = CountingEngine()
-        memory = case.open(store, engine, source)
-        is_empty = not (source.transcript if isinstance(source, Conversation) else source).text.strip()
         try:
+            memory = case.open(store, source=source)
             answer = await run(case, memory)
         except InputError as error:
-            assert is_empty
-            assert error.hint
-        else:
-            if answer is not None:
-                check_answer(case, memory, answer)
-            memory.view()
+            is_right = bool(error.hint) and not store.memories() and can_be_refused(case, source)
+            if not is_right:
+                raise
+            return
+        if answer is not None:
+            check_answer(case, memory, answer)
+        assert memory.view().document.text == case.text_of(source)
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
@@ -95,6 +95,29 @@ async def read(case: Case, source: Source) -> None:
 async def test_a_text_of_any_language_is_read_and_cited_exactly(case: Case, text: str) -> None:
     source = Document.from_text("odd.txt", text) if case.reads == "document" else talk_of(say(text))
     await read(case, source)
+
+
+@each_case
+async def test_a_large_source_is_read_in_the_sizes_that_users_have(case: Case) -> None:
+    """A megabyte with --nightly; of a document on one line."""
+    is_nightly = settings.get_current_profile_name() == "nightly"
+    size = 1_000_000 if is_nightly else 20_000
+    text = "".join(f"On day {n} Ann met Bo in {PLACES[n % 6]}. " for n in range(size // 30))[:size]
+    source: Source = Document.from_text("large.txt", text)
+    if case.reads == "conversation":
+        parts = [text[at : at + 300] for at in range(0, size, 300)]
+        said = [Turn(f"{n}", "Ann" if n % 2 else "Bo", part) for n, part in enumerate(parts)]
+        source = Conversation.from_turns("large", said)
+    with open_store() as store:
+        memory = case.open(store, source=source, usual=True)
+        try:
+            answer = await run(case, memory)
+        except ContextOverflow:
+            if not is_nightly or case.name not in ("direct", "transcript"):
+                raise
+            return
+        if answer is not None:
+            check_answer(case, memory, answer)
 
 
 @pytest.mark.parametrize("case", list_cases(reads="document"))
