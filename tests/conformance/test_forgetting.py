@@ -92,3 +92,19 @@ async def check_that_turns_are_kept(memory: Any, left: set[int]) -> None:
         asked = Question(f"What of {own_word(number)}?")
         with suppress(ReplyInvalid):
             assert TALK.turns[number].id in (await memory.answer(asked)).retrieved
+
+
+@pytest.mark.parametrize("case", [case for case in talks if case.values[0].grows])
+@few
+@given(gone=some)
+async def test_a_dry_run_says_what_goes_and_deletes_nothing(
+    case: Case, gone: frozenset[int]
+) -> None:
+    with open_store() as store:
+        memory = case.open(store, RepeatingEngine())
+        await memory.build()
+        ids, before = [TALK.turns[number].id for number in sorted(gone)], dump(store)
+        planned = await memory.forget(ids, dry_run=True)
+        assert dump(store) == before
+        assert await memory.forget(ids) == planned
+        assert list(planned.turns) == ids

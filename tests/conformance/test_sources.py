@@ -29,9 +29,9 @@ TEXTS = {
     "german-nfd": unicodedata.normalize("NFD", f"{GERMAN} " * 6),
     "japanese": "アンはボーに灯籠を渡した。二人は港で絵を描いた。彼は長崎へ行った。" * 6,
     "arabic": "أعطت آن المصباح لبو. ثم رسما الميناء. عاد بو إلى البيت. " * 6,
-    "emoji": "Ann 👩‍👩‍👧 gave Bo 🏮 in 🇮🇹. They 🎨 the harbour ⛵️. " * 6,
+    "emoji": "Ann 👩‍👩‍👧 gave Bo 🏮 in 🇮🇹. They 🎨 a harbour. " * 6,
     "markup": '<b>Ann</b> & "Bo": {"entities": []} [1] ``` $x_1$ <|im_end|> \\n %s {name}. ' * 6,
-    "white space": "\r\n\t Ann gave\u00a0Bo\u2028the lantern.\u200b \x00\x0c\n\n\n Then she left.\r\n",
+    "white space": "\r\n\t Ann gave\u00a0Bo\u2028the lantern.\u200b \x00\x0c\n\n\n She left.\r\n",
 }
 each_case = pytest.mark.parametrize("case", list_cases())
 few = settings(max_examples=settings().max_examples // 5)

@@ -238,17 +238,6 @@ def test_reading_and_correcting_need_no_model(server: Server) -> None:
     assert len(server.seen) == asked
 
 
-@pytest.mark.parametrize("memory", ["gam", "mnemis"])
-def test_asking_writes_nothing(lab: Lab, memory: str) -> None:
-    diary = lab.talk("diary", memory=memory, preset="small")
-    diary.extend(turns(FIRST, SECOND))
-    edits = lab.edits(diary.id)
-    for question in ("What is ill?", "Who has got the job?"):
-        assert diary.ask(question).answer.text
-        lab.ask("diary", question)
-    assert lab.edits(diary.id) == edits
-
-
 def test_a_talk_is_read_by_many_threads_while_turns_are_added(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
