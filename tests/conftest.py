@@ -6,12 +6,17 @@ is not to be had. A test without the marker ``weights`` or ``server`` reaches
 
 By default each property is tried with at most QUICK_EXAMPLES and tests marked ``slow`` are left
 out; ``--nightly`` runs all of both.
+
+Each property runs twice: ``[fixed]`` tries the same examples in every run, ``[fresh]`` those of a
+new seed, which the run prints first and last. ``--hypothesis-seed=N`` sets it.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import os
+import random
+import secrets
 import shutil
 import socket
 import subprocess
@@ -21,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, is_hypothesis_test, seed, settings
 from platformdirs import user_data_path
 from tab import Tab, open_tab
 from typer.testing import CliRunner, Result
@@ -36,10 +41,14 @@ from tests.cli.server import Server, serving
 
 QUICK_EXAMPLES = 20
 
-settings.register_profile("quick", deadline=None, max_examples=QUICK_EXAMPLES)
-settings.register_profile("nightly", deadline=None)
-# The same cases each time, so that the verdict on a commit is always the same.
-settings.register_profile("ci", settings.get_profile("quick"), derandomize=True, database=None)
+FIXED_SEED = 0
+
+# A method that runs with two seeds has two objects of its class.
+usual = settings(
+    deadline=None, database=None, suppress_health_check=[HealthCheck.differing_executors]
+)
+settings.register_profile("quick", usual, max_examples=QUICK_EXAMPLES)
+settings.register_profile("nightly", usual)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -47,10 +56,55 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--nightly"):
-        settings.load_profile("nightly")
-    elif not config.getoption("--hypothesis-profile"):
-        settings.load_profile("ci" if os.environ.get("CI") else "quick")
+    settings.load_profile("nightly" if config.getoption("--nightly") else "quick")
+    if config.getoption("--hypothesis-seed") is None:
+        given = getattr(config, "workerinput", {})
+        config.option.hypothesis_seed = given.get("seed") or str(secrets.randbelow(10**9))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Have the workers of xdist draw from the same seed."""
+    node.workerinput["seed"] = node.config.getoption("--hypothesis-seed")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    if (reporter := session.config.pluginmanager.get_plugin("terminalreporter")) is not None:
+        reporter.write_line(describe_seeds(session.config))
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    terminalreporter.write_line(describe_seeds(config))
+
+
+def describe_seeds(config: pytest.Config) -> str:
+    fresh = config.getoption("--hypothesis-seed")
+    return f"properties with seeds {FIXED_SEED} and {fresh}; again: --hypothesis-seed={fresh}"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if is_hypothesis_test(metafunc.function):
+        metafunc.parametrize("_seeded", ["fixed", "fresh"], indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def _seeded(request: pytest.FixtureRequest) -> None:
+    """Seed what draws at random, in this test and in the code that it runs."""
+    fresh = getattr(request, "param", "fixed") == "fresh"
+    chosen = request.config.getoption("--hypothesis-seed") if fresh else FIXED_SEED
+    random.seed(chosen)
+    if is_hypothesis_test(request.function):
+        seed(chosen)(getattr(request.function, "__func__", request.function))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    report: pytest.TestReport = yield  # type: ignore[misc]
+    if report.failed and is_hypothesis_test(getattr(item, "obj", None)):
+        report.sections.append(("Seeds", describe_seeds(item.config)))
+    return report
 
 
 @pytest.hookimpl(wrapper=True)

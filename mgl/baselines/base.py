@@ -18,7 +18,7 @@ from mgl.errors import UsageError
 from mgl.llm.base import Sampling
 from mgl.llm.calls import showing
 from mgl.llm.concurrency import for_each
-from mgl.memories.base import SourceMemory, Tools, check_text
+from mgl.memories.base import SourceMemory, Tools, check_question, check_text
 from mgl.memories.calls import ANSWER_TOKENS, answer_from_passages
 from mgl.memories.turns import TURN_ANSWER, UNMENTIONED, answer_from_lines, find_form
 from mgl.memories.view import GraphView
@@ -113,6 +113,7 @@ class Baseline(SourceMemory[Any]):
 
     async def answer(self, question: Question) -> Answer:
         """Answer from what was read, or from the source itself."""
+        check_question(question)
         with self._showing([None]):
             return await self._respond(question)
 

@@ -20,7 +20,7 @@ from pydantic import Field
 from mgl.errors import InputError, MglError, WrongKind
 from mgl.llm.base import Sampling
 from mgl.llm.progress import Listener
-from mgl.memories.base import LogMemory, PresetConfig
+from mgl.memories.base import LogMemory, PresetConfig, check_question
 from mgl.memories.deletion import (
     Forgotten,
     Target,
@@ -232,6 +232,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         they said themselves. Where it holds nothing, no model is asked, unless one of several
         options must be the answer.
         """
+        check_question(question)
         with self._log.showing():
             found = await self.recall(question)
         talk, llm = self.conversation, self._tools.llm

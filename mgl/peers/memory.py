@@ -162,6 +162,11 @@ class PeerMemory(Baseline):
         read: Sequence[Span],
         trace: Sequence[str],
     ) -> Answer:
+        """The peer's own answer; one of the question's options where it has any, which the shared
+        answering call chooses by what the peer said."""
+        if question.options:
+            said = Excerpt(text.strip(), "answer")
+            return await self._answer(question, [said], read=read, trace=trace)
         tokens = await self.source_tokens()
         texts = [each.text for each in found]
         seen = sum(await self._tools.llm.count_tokens(texts)) if texts else 0

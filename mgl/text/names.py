@@ -96,10 +96,8 @@ def _is_name(form: str, count: int, inside: int, small: int, min_count: int) -> 
     return bool(inside) and count >= min_count and small <= count
 
 
-def _is_heading(text: str, place: int) -> bool:
-    """Whether a place is in a line of front matter, or in one all in capitals."""
-    end = text.find("\n", place)
-    line = text[text.rfind("\n", 0, place) + 1 : end if end >= 0 else len(text)]
+def _is_heading(line: str) -> bool:
+    """Whether a line is one of front matter, or all in capitals."""
     words = WORD.findall(line)
     return (len(words) > 1 and line.isupper()) or _CONTENTS.fullmatch(line) is not None
 
@@ -191,8 +189,13 @@ class GrowingNames:
             self._small[word] += 1
             if not stays:
                 self._open_small.append(word)
+        line_end, is_heading = -1, False
         for start, end in chain.from_iterable(_trim(run) for run in _runs(text, words)):
-            if _is_heading(text, start):
+            if start > line_end:  # a line is judged once, however long it is
+                first, line_end = text.rfind("\n", 0, start) + 1, text.find("\n", start)
+                line_end = line_end if line_end >= 0 else len(text)
+                is_heading = _is_heading(text[first:line_end])
+            if is_heading:
                 continue
             form, inside = " ".join(text[start:end].split()), _stands_inside(text, start)
             self._spans[form].append((start, end))

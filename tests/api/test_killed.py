@@ -7,11 +7,11 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import httpx
 
+from tests.patience import PATIENCE_S, wait_until
 from tests.serving.conftest import free_port
 
 CLIENTS = 4
@@ -29,15 +29,17 @@ def start(home: Path, port: int) -> subprocess.Popen[bytes]:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        try:
-            httpx.get(f"http://127.0.0.1:{port}/health", trust_env=False)
-            return process
-        except httpx.HTTPError:
-            assert process.poll() is None
-            time.sleep(0.1)
-    raise AssertionError("it did not start")
+    wait_until(lambda: is_up(process, port))
+    return process
+
+
+def is_up(process: subprocess.Popen[bytes], port: int) -> bool:
+    assert process.poll() is None
+    try:
+        httpx.get(f"http://127.0.0.1:{port}/health", trust_env=False, timeout=PATIENCE_S)
+    except httpx.HTTPError:
+        return False
+    return True
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
@@ -50,7 +52,7 @@ def connect(port: int) -> httpx.Client:
         base_url=f"http://127.0.0.1:{port}",
         headers={"Authorization": f"Bearer {KEY}"},
         trust_env=False,
-        timeout=30,
+        timeout=PATIENCE_S,
     )
 
 
@@ -77,7 +79,7 @@ def test_no_acknowledged_turn_is_lost_when_it_is_killed(mgl_home: Path) -> None:
     clients = [threading.Thread(target=append, args=(client,)) for client in range(CLIENTS)]
     for thread in clients:
         thread.start()
-    assert enough.wait(120)
+    assert enough.wait(PATIENCE_S)
     kill(process)
     for thread in clients:
         thread.join()

@@ -24,6 +24,7 @@ from mgl.types import Document
 from tests.api.conftest import Serve, Served
 from tests.api.requests import check_answer
 from tests.cli.server import story
+from tests.patience import PATIENCE_S
 
 HORSE = "My horse is called Star"
 
@@ -39,7 +40,7 @@ async def client(served: Served, key: str | None = None) -> AsyncIterator[httpx.
             check_answer(answer)
 
     async with httpx.AsyncClient(
-        base_url=served.root, headers=headers, timeout=60, event_hooks={"response": [check]}
+        base_url=served.root, headers=headers, timeout=PATIENCE_S, event_hooks={"response": [check]}
     ) as http:
         yield http
 
@@ -145,7 +146,7 @@ async def test_an_unfinished_job_goes_on_after_a_restart(
 
     def wait(*_: Any, **__: Any) -> Any:
         entered.set()
-        ended.wait(60)
+        ended.wait(PATIENCE_S)
 
     monkeypatch.setattr(Lab, "build", wait)
     async with serve(preset="paper") as served, client(served) as http:
@@ -153,7 +154,7 @@ async def test_an_unfinished_job_goes_on_after_a_restart(
             "/api/documents", params={"name": "book.txt"}, content=story(8).encode()
         )
         job = given.json()["id"]
-        await asyncio.to_thread(entered.wait, 30)
+        await asyncio.to_thread(entered.wait, PATIENCE_S)
         assert (await http.get(f"/api/jobs/{job}")).json()["state"] == "running"
     ended.set()
     monkeypatch.setattr(Lab, "build", build)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from mgl.lab.workplace import DATABASE, Workplace
 from tests.api.conftest import Served, open_server
+from tests.patience import PATIENCE_S
 
 WORDS = {"": "quagga", "ann": "zeppelin"}
 """What each says, and the other never does."""
@@ -70,7 +71,7 @@ async def play(home: Path, steps: list[Step]) -> None:
 
 def open_client(served: Served, key: str) -> httpx.AsyncClient:
     headers = {"Authorization": f"Bearer {key}"}
-    return httpx.AsyncClient(base_url=served.root, headers=headers, timeout=60)
+    return httpx.AsyncClient(base_url=served.root, headers=headers, timeout=PATIENCE_S)
 
 
 async def do(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from mgl.baselines import a_mem
 from mgl.baselines.a_mem import AMem, AMemConfig
@@ -71,14 +70,6 @@ async def test_a_rewritten_note_is_found_by_its_old_words_until_all_are_embedded
     evolved = [row for row in rows if row.op == "evolve"] * a_mem.REBUILT
     again = a_mem._Notes.of([*rows[:-1], *evolved[: a_mem.REBUILT]], LINES)
     assert again.documents["0"] == f"{LINES[0]} , zebra I zebra"
-
-
-async def test_a_build_goes_on_where_it_ended_and_asks_nothing_twice(store: Store) -> None:
-    mine, engine = asking(store, replying({}))
-    await AMem(mine, replace(TALK, turns=TALK.turns[:2]), (), CONFIG).build()
-    await AMem(mine, TALK, (), CONFIG).build()
-    written = [prompt for prompt in prompts(engine) if "Write a note" in prompt]
-    assert len(written) == len(set(written)) == 3
 
 
 async def test_a_turn_without_a_note_is_found_by_its_own_words(store: Store) -> None:

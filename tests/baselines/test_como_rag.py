@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from mgl.baselines.como_rag import ComoRag, ComoRagConfig, Node, find_groups, window_size
-from mgl.errors import EngineRejected
 from mgl.store import Store
 from mgl.types import Conversation, Question, Turn
-from tests.baselines.asking import QUESTION, answered, asking, killed, nothing, prompts, said
+from tests.baselines.asking import QUESTION, answered, asking, nothing, prompts, said
 
 FILLER = "so people say who live around here"
 LINES = [
@@ -143,18 +142,6 @@ async def test_options_and_a_silent_model(store: Store) -> None:
         answer = await ComoRag(mine, TALK, (), CONFIG).answer(QUESTION)
         assert "summaries_missing" in answer.marks
         assert answer.retrieved == ("t0",)
-
-
-async def test_one_that_was_killed_goes_on_and_asks_nothing_twice(store: Store) -> None:
-    whole = Model(["Carl"], [])
-    dying, seen = killed(whole, 10)
-    mine, _ = asking(store, dying)
-    with pytest.raises(EngineRejected):
-        await ComoRag(mine, TALK, (), CONFIG).build()
-    mine, engine = asking(store, whole)
-    await ComoRag(mine, TALK, (), CONFIG).build()
-    assert len(seen) + len(engine.requests) == 4 * 2 + 2 + 1  # facts, windows, one cluster
-    assert not set(seen) & set(prompts(engine))
 
 
 @pytest.mark.parametrize(

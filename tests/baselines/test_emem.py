@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import datetime
 
 import networkx as nx
@@ -12,12 +11,11 @@ import pytest
 
 from mgl.baselines import emem
 from mgl.baselines.emem import EMem, EMemConfig, Statement, rank_statements, weigh_arguments
-from mgl.errors import EngineRejected
 from mgl.memories.deletion import delete
 from mgl.store import Store
 from mgl.store.deletion import Redaction
 from mgl.types import Conversation, Question, Turn
-from tests.baselines.asking import answered, asking, killed, prompts, said, silent
+from tests.baselines.asking import answered, asking, prompts, said, silent
 
 LINES = ["Hello", "Carl lost the ring", "It was old", "Rome made the ring", "Dora likes fog"]
 TALK = Conversation.from_turns(
@@ -151,19 +149,6 @@ def test_statements_rank_by_a_walk_over_arguments_and_sessions() -> None:
     ours = rank_statements(STATEMENTS, weights, kept, synonyms)
     assert ours.tolist() == pytest.approx([ranks[place] for place in range(3)], abs=1e-6)
     assert not rank_statements(STATEMENTS, {}, {0: 0.0}, synonyms).any()
-
-
-@pytest.mark.parametrize("last", [1, 3, 4])
-async def test_one_that_was_killed_goes_on_and_asks_nothing_twice(store: Store, last: int) -> None:
-    dying, seen = killed(remembering(), last)
-    with suppress(EngineRejected):
-        await EMem(asking(store, dying)[0], TALK).build()
-    assert len(seen) == last
-    mine, engine = asking(store, remembering())
-    memory = EMem(mine, TALK)
-    await memory.build()
-    assert len(engine.requests) == 5 - last  # two sessions, three statements
-    assert len(store.edits(memory.id)) == 5
 
 
 @pytest.mark.parametrize(

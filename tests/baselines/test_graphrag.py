@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 
 import pytest
 
@@ -18,13 +17,12 @@ from mgl.baselines.graphrag import (
     rank_chunks,
     rank_relations,
 )
-from mgl.errors import EngineRejected
 from mgl.memories.deletion import delete
 from mgl.memories.graph.state import Entity, EntityGraph, Mention, Relation, fold
 from mgl.store import Store
 from mgl.store.deletion import Redaction
 from mgl.types import Conversation, Document, Question, Span, Turn
-from tests.baselines.asking import answered, asking, killed, prompts, said, silent
+from tests.baselines.asking import answered, asking, prompts, said, silent
 
 BOOK = Document.from_text(
     "book.txt", "Ann met Bob. Bob met Cyd. Ann met Cyd.\n\nDora met Eve. Eve met Fay. Dora met Fay."
@@ -225,20 +223,6 @@ async def test_a_community_that_is_too_long_has_its_parts_reports(
         (prompt,) = (one for one in asked if reports[communities.index(largest)] in one)
         assert not any(f"{name.upper()} (person)" in prompt for name in largest.members)
     assert not divided
-
-
-@pytest.mark.parametrize("last", [1, 3, 5])
-async def test_one_that_was_killed_goes_on_and_asks_nothing_twice(store: Store, last: int) -> None:
-    dying, seen = killed(reporting, last)
-    with suppress(EngineRejected):
-        await GraphRag(asking(store, dying)[0], BOOK, (), CONFIG).build()
-    assert len(seen) == last
-    mine, engine = asking(store, reporting)
-    memory = GraphRag(mine, BOOK, (), CONFIG)
-    await memory.build()
-    assert len(engine.requests) == 6 - last  # two chunks, two gleanings, two reports
-    rows = store.edits(memory.id)
-    assert sum(row.op == "chunk" for row in rows) == sum(row.op == "report" for row in rows) == 2
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache
@@ -23,25 +22,26 @@ import pytest
 from mgl.baselines import sandbox, sandboxed
 from mgl.baselines.sandbox import MEMORY_BYTES, MODULES, OUTPUT_CHARS, Sandbox
 from mgl.errors import UsageError
+from tests.patience import PATIENCE_S, wait_until
 
 ATTACKING = (*MODULES, "ctypes", "encodings.idna", "os", "socket", "subprocess")
 LIBC = "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\n"
 GONE = "all variables but context are lost"
-SECONDS = 2.0
+SECONDS = 1
+TOO_LONG = f"more than {SECONDS} seconds"
 
 
 async def echo(prompt: str) -> str:
     return f"you said {prompt}"
 
 
-async def attack(code: str, then: str = "print(len(context))") -> tuple[str, str]:
+async def attack(code: str, seconds: float = PATIENCE_S) -> tuple[str, str]:
     """What the code prints, and what the next code does."""
-    async with open_sandbox(modules=ATTACKING, seconds=SECONDS) as box:
-        start = time.monotonic()
+    async with open_sandbox(modules=ATTACKING, seconds=seconds) as box:
         ran = await box.run(code)
-        assert time.monotonic() - start < 30
         assert len(ran.output) <= OUTPUT_CHARS
-        return ran.output, (await box.run(then)).output
+        box._seconds = PATIENCE_S
+        return ran.output, (await box.run("print(len(context))")).output
 
 
 @asynccontextmanager
@@ -94,10 +94,10 @@ def no_filter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("x = bytearray(8 * 2**30)", "MemoryError"),
         ("def f(): return f()\nf()", "RecursionError"),
         ("raise SystemExit", "SystemExit"),
-        ("while True: pass", "more than 2 seconds"),
-        ("while True:\n  try:\n    while True: pass\n  except BaseException: pass", "more than 2"),
-        ("import time\ntime.sleep(99)", "more than 2 seconds"),
-        ("while True: llm_query('again')", "more than 2 seconds"),
+        ("while True: pass", TOO_LONG),
+        ("while True:\n  try:\n    while True: pass\n  except BaseException: pass", TOO_LONG),
+        ("import time\ntime.sleep(99)", TOO_LONG),
+        ("while True: llm_query('again')", TOO_LONG),
         ("import os\nos._exit(0)", GONE),
         ("import os\nos.closerange(0, 99)", GONE),
         ("import os\nos.write(4, b'{}\\n')", GONE),
@@ -108,7 +108,7 @@ def no_filter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )  # fmt: skip
 async def test_an_attack_ends_with_a_text_and_the_next_code_runs(code: str, said: str) -> None:
-    output, after = await attack(code)
+    output, after = await attack(code, SECONDS if said == TOO_LONG else PATIENCE_S)
     assert said in output
     assert after == "5\n"
 
@@ -348,7 +348,7 @@ async def test_nothing_is_left_of_it() -> None:
         folder = box._folder.name
         assert len(find_processes(folder)) == 2
     assert not Path(folder).exists()  # noqa: ASYNC240
-    wait_for_end(folder)
+    wait_until(lambda: not find_processes(folder))
 
 
 RUNNING = """
@@ -371,15 +371,8 @@ async def test_it_ends_with_the_process_that_runs_it() -> None:
     assert len(find_processes(folder)) == 2
     runner.kill()
     await runner.communicate()
-    wait_for_end(folder)
+    wait_until(lambda: not find_processes(folder))
     Path(folder).rmdir()  # noqa: ASYNC240
-
-
-def wait_for_end(folder: str) -> None:
-    end = time.monotonic() + 10
-    while find_processes(folder):
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def find_processes(folder: str) -> list[psutil.Process]:

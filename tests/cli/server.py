@@ -19,6 +19,7 @@ from typing import Any
 
 from mgl.serving.probe import QUESTIONS, WORDS
 from tests.cli.talking import reply_about_talk
+from tests.patience import PATIENCE_S
 
 MODEL = "Qwen/Qwen2.5-7B-Instruct"
 SENTENCE = re.compile(r"P(\d+) met P\d+\.")
@@ -53,14 +54,14 @@ class Server(ThreadingHTTPServer):
         self.done: list[str] = []
         self.probes = 0
         self.keys: set[str | None] = set()
-        self.closing = threading.Event()
+        self.closing, self.going_on = threading.Event(), threading.Event()
         self.arrived = threading.Condition()
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
-    def wait_for(self, requests: int, timeout: float = 60.0) -> None:
+    def wait_for(self, requests: int, timeout: float = PATIENCE_S) -> None:
         """Return once so many chat requests have arrived."""
         with self.arrived:
             assert self.arrived.wait_for(lambda: len(self.seen) >= requests, timeout), (
@@ -68,9 +69,16 @@ class Server(ThreadingHTTPServer):
             )
 
     def hold(self, number: int) -> None:
-        """Let a reply take its time; from ``stall_after`` on none comes at all."""
-        stalled = self.stall_after is not None and number > self.stall_after
-        self.closing.wait(None if stalled else self.delay)
+        """Let a reply take its time; from ``stall_after`` on none comes before ``go_on``."""
+        if self.stall_after is not None and number > self.stall_after:
+            self.going_on.wait()
+        else:
+            self.closing.wait(self.delay)
+
+    def go_on(self) -> None:
+        """Send the replies that stall, and stall none any more."""
+        self.stall_after = None
+        self.going_on.set()
 
 
 @contextmanager
@@ -82,6 +90,7 @@ def serving(delay: float = 0.0) -> Iterator[Server]:
         yield server
     finally:
         server.closing.set()
+        server.go_on()
         server.shutdown()
         server.server_close()
         thread.join()

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mgl.cli.detached import stop_detached
+from tests.patience import PATIENCE_S
 from tests.serving import conftest as serving
 
 
 def run_shell(*arguments: object) -> str:
     """What `mgl` prints; it has to succeed."""
     words = [sys.executable, "-m", "mgl", *map(str, arguments)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

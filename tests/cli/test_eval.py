@@ -21,6 +21,7 @@ from tests.cli.test_interrupted import hear_ctrl_c
 from tests.evaluation.small_data import WRITERS
 from tests.evaluation.trial import TINY, result, rows, write_data
 from tests.leftovers import find_left
+from tests.patience import PATIENCE_S
 from tests.retrieval import tiny
 
 pytestmark = pytest.mark.usefixtures("plugin")
@@ -279,7 +280,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
     )
     server.wait_for(2)
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert f"hint: mgl eval resume {out}" in stderr
     assert "Traceback" not in stderr

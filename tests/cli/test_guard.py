@@ -12,14 +12,14 @@ import pytest
 
 from mgl.cli.output import INTERRUPTED
 from tests.cli.test_interrupted import hear_ctrl_c
-from tests.serving.supervised import wait_for
+from tests.patience import PATIENCE_S, wait_until
 
 STUCK = """
 import ctypes, os, sys
 from mgl.cli.guard import guard_command
 guard_command(["ask"])
 print(os.getpid(), flush=True)
-ctypes.PyDLL(None).sleep(60)  # keeps the interpreter to itself, as an engine's step does
+ctypes.PyDLL(None).sleep(600)  # keeps the interpreter to itself, as an engine's step does
 """
 
 
@@ -54,9 +54,9 @@ def test_a_stuck_command_ends_with_its_guard(stop: signal.Signals, code: int) ->
     child = int(process.stdout.readline())
     assert child != process.pid
     os.kill(process.pid, stop)
-    process.communicate(timeout=30)
+    process.communicate(timeout=PATIENCE_S)
     assert process.returncode == code
-    wait_for(lambda: not is_alive(child))
+    wait_until(lambda: not is_alive(child))
 
 
 @pytest.mark.parametrize("word", ["sys.exit(6)", "os._exit(6)"])
@@ -65,5 +65,5 @@ def test_the_guard_ends_as_its_command_does(word: str) -> None:
         f"import os, sys\nfrom mgl.cli.guard import guard_command\nguard_command(['ask'])\n{word}"
     )
     process = start(program)
-    process.communicate(timeout=30)
+    process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 6

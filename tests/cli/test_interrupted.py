@@ -16,6 +16,7 @@ import pytest
 
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
+from tests.patience import PATIENCE_S
 
 QUESTION = "How many met?"
 
@@ -71,7 +72,7 @@ def test_a_stopped_build_goes_on_where_it_was(
     process = start(book, server, tmp_path / "stopped")
     server.wait_for(3)
     process.send_signal(stop)
-    _, stderr = process.communicate(timeout=30)
+    _, stderr = process.communicate(timeout=PATIENCE_S)
     if stop == signal.SIGINT:
         assert process.returncode == 130
         assert "hint: " in stderr
@@ -111,7 +112,7 @@ def test_a_call_that_was_paid_before_its_chunk_was_written_is_not_paid_again(
 def test_the_second_of_two_that_ask_the_same_takes_the_first_ones_answer(
     book: Path, server: Server, tmp_path: Path
 ) -> None:
-    server.delay = 0.3
+    server.stall_after = 1
     first = start(book, server, tmp_path / "home")
     server.wait_for(2)
     os.killpg(first.pid, signal.SIGSTOP)  # with its guard, until the second is seen to wait
@@ -120,8 +121,9 @@ def test_the_second_of_two_that_ask_the_same_takes_the_first_ones_answer(
         assert second.stderr is not None
         assert any("another process" in line for line in second.stderr)
     finally:
+        server.go_on()
         os.killpg(first.pid, signal.SIGCONT)
-    said = [process.communicate(timeout=60) for process in (first, second)]
+    said = [process.communicate(timeout=PATIENCE_S) for process in (first, second)]
     assert (first.returncode, second.returncode) == (0, 0), said
     one, other = (json.loads(stdout) for stdout, _ in said)
     assert other["answer"] == one["answer"]

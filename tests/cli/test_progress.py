@@ -12,6 +12,7 @@ import pytest
 
 from mgl.cli import progress
 from mgl.cli.output import print_json
+from tests.patience import PATIENCE_S
 
 BAR = """
 import time
@@ -78,7 +79,7 @@ def test_a_terminal_gets_a_bar_with_the_time_left_and_stdout_stays_clean() -> No
         env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
     )
     os.close(terminal)
-    stdout, _ = done.communicate(timeout=30)
+    stdout, _ = done.communicate(timeout=PATIENCE_S)
     drawn = b""
     while True:
         try:
@@ -117,13 +118,13 @@ def test_a_report_of_another_thread_ends_before_text_streams(
 
     def draw(*_: object) -> None:
         drawing.set()
-        go_on.wait(30)
+        go_on.wait()
 
     monkeypatch.setattr(progress.LineObserver, "_draw", draw)
     hears = progress.LineObserver()
     with ThreadPoolExecutor(2) as threads:
         report = threads.submit(hears.progress, "reply written (tokens)", 1, 100)
-        drawing.wait(30)
+        drawing.wait()
         hush = threads.submit(hears.hush)
         time.sleep(0.05)
         assert not hush.done()

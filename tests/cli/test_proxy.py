@@ -16,6 +16,7 @@ from mgl.serving import records
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
 from tests.cli.shell import free_port, run_shell
+from tests.patience import PATIENCE_S
 
 MODEL = "qwen2.5-7b-instruct"
 
@@ -26,7 +27,7 @@ run = partial(run_shell, "proxy")
 def ask(port: int) -> Any:
     asked = {"model": MODEL, "messages": [{"role": "user", "content": "How many met?"}]}
     url = f"http://127.0.0.1:{port}/v1/chat/completions"
-    return httpx.post(url, json=asked, trust_env=False, timeout=30).json()
+    return httpx.post(url, json=asked, trust_env=False, timeout=PATIENCE_S).json()
 
 
 @pytest.fixture

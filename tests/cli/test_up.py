@@ -23,6 +23,7 @@ from mgl.serving import records
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
 from tests.cli.shell import free_port, run_shell
+from tests.patience import PATIENCE_S
 from tests.serving.supervised import hear_signals, wait_for
 
 MODEL = "qwen2.5-7b-instruct"
@@ -120,7 +121,7 @@ def test_detached_without_the_extra_says_what_to_install(port: int, tmp_path: Pa
         env={**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode == ResourceError.exit_code

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -166,19 +168,16 @@ class Knowing(SchemaEngine):
     ``mends`` are the countries of which it has learnt to speak.
     """
 
-    def __init__(
-        self, model_id: str, heard: Callable[[], None] = lambda: None, pause: float = 0.0
-    ) -> None:
+    def __init__(self, model_id: str, heard: Callable[[], None] = lambda: None) -> None:
         super().__init__(model_id=model_id)
         self.calls = 0
         self.mends: set[str] = set()
         self._heard = heard
-        self._pause = pause
 
     async def generate(self, request: Request) -> Completion:
         self.calls += 1
         self._heard()
-        await asyncio.sleep(self._pause)
+        await asyncio.sleep(0)
         prompt = request.messages[-1].content
         asked = ASKED.findall(prompt)
         self._fail(set(asked) - self.mends)
@@ -207,7 +206,6 @@ class Trial:
     home: Path
     data: Path
     heard: Callable[[], None] = lambda: None
-    pause: float = 0.0
     observer: Observer = field(default_factory=SilentObserver)
     mends: set[str] = field(default_factory=set)
     engines: dict[str, Knowing] = field(default_factory=dict)
@@ -221,7 +219,7 @@ class Trial:
         with Store.open(self.home / "mgl.sqlite") as store:
             choice = ModelChoice(profile=profile)
             place = Workplace(self.home, store, choice, self.observer)
-            engine = Knowing(f"fake/{profile}", self.heard, self.pause)
+            engine = Knowing(f"fake/{profile}", self.heard)
             engine.mends = self.mends
 
             async def start() -> Engine:
@@ -315,10 +313,19 @@ def trial(tmp_path: Path, mgl_home: Path) -> Trial:
     return Trial(mgl_home, write_data(tmp_path / "tiny.json"))
 
 
-def main(home: str, data: str, out: str) -> None:
-    """Start or resume a run in this process, with a line to stdout for each call."""
-    trial = Trial(Path(home), Path(data), heard=lambda: print("call", flush=True), pause=0.01)
-    folder = Path(out)
+def main(home: str, data: str, out: str, most: str) -> None:
+    """Start or resume a run in this process, with a line to stdout for each call; the call after
+    the ``most`` allowed kills it."""
+    calls = 0
+
+    def hear() -> None:
+        nonlocal calls
+        if calls == int(most):
+            os.kill(os.getpid(), signal.SIGKILL)
+        calls += 1
+        print("call", flush=True)
+
+    trial, folder = Trial(Path(home), Path(data), heard=hear), Path(out)
     if (folder / "manifest.json").exists():
         trial.resume(folder)
     else:

@@ -266,17 +266,6 @@ def test_a_conversation_is_told_to_memories_of_two_kinds_by_turns(
                 assert [turn["id"] for turn in talk.export()["turns"]] == said
 
 
-@pytest.mark.parametrize("memory", ["gam", "mnemis"])
-def test_asking_writes_nothing(lab: Lab, memory: str) -> None:
-    diary = lab.talk("diary", memory=memory, preset="small")
-    diary.extend(turns(FIRST, SECOND))
-    edits = lab.edits(diary.id)
-    for question in ("What is ill?", "Who has got the job?"):
-        assert diary.ask(question).answer.text
-        lab.ask("diary", question)
-    assert lab.edits(diary.id) == edits
-
-
 def test_a_talk_is_read_by_many_threads_while_turns_are_added(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -90,7 +90,7 @@ class Server:
 
     def hang(self, _: Any) -> Any:
         """A route that answers only when the test is over."""
-        self.closing.wait(30)
+        self.closing.wait()
         return {}
 
 

@@ -21,11 +21,12 @@ from mgl.llm.client import Client, Policy
 from mgl.llm.fakes import SchemaEngine, Scripted, ScriptedEngine
 from mgl.types import StageUsage
 from tests.llm.shapes import Answer
+from tests.patience import PATIENCE_S
 
 ASK = [Message("user", "Who?")]
 GOOD = '{"answer":"Ann","sure":true}'
 FIRST = '{"answer":"Bo","sure":true}'
-QUICK = Policy(timeout_s=5, backoff_s=0.001)
+QUICK = Policy(timeout_s=PATIENCE_S, backoff_s=0.001)
 GONE = EngineUnavailable("gone", hint="wait")
 
 
@@ -111,30 +112,27 @@ async def test_retryable_errors_are_retried_and_others_are_not() -> None:
     assert len(engine.requests) == 1 + QUICK.max_retries
 
 
-class SlowEngine(SchemaEngine):
-    """Takes its time, and knows how many calls it had and how many at once."""
+class HeldEngine(SchemaEngine):
+    """Answers once it is let go, and counts its calls."""
 
-    def __init__(self, seconds: float, concurrency: int = 8) -> None:
-        super().__init__(concurrency=concurrency)
-        self.seconds = seconds
-        self.calls = self.now = self.most = self.cancelled = 0
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = self.cancelled = 0
+        self.begun, self.go_on = asyncio.Event(), asyncio.Event()
 
     async def generate(self, request: Request) -> Completion:
         self.calls += 1
-        self.now += 1
-        self.most = max(self.most, self.now)
+        self.begun.set()
         try:
-            await asyncio.sleep(self.seconds)
+            await self.go_on.wait()
         except asyncio.CancelledError:
             self.cancelled += 1
             raise
-        finally:
-            self.now -= 1
         return await super().generate(request)
 
 
 async def test_a_hanging_engine_times_out() -> None:
-    engine, log = SlowEngine(60), MemoryCallLog()
+    engine, log = HeldEngine(), MemoryCallLog()
     llm = Client(engine, log, Policy(timeout_s=0.02, max_retries=1, backoff_s=0.001))
     with pytest.raises(EngineTimeout):
         await llm.complete(ASK)
@@ -144,25 +142,29 @@ async def test_a_hanging_engine_times_out() -> None:
 
 async def test_a_reply_that_may_be_long_has_more_time() -> None:
     policy = Policy(timeout_s=0.001, token_s=0.01, max_retries=0)
-    llm = Client(SlowEngine(0.1), MemoryCallLog(), policy)
-    with pytest.raises(EngineTimeout, match=r"within 0\.011 s"):
-        await llm.complete(ASK, sampling=Sampling(max_tokens=1))
-    assert (await llm.complete(ASK, sampling=Sampling(max_tokens=200))).text
+    llm = Client(HeldEngine(), MemoryCallLog(), policy)
+    for tokens, within in ((1, "0.011"), (30, "0.301")):
+        with pytest.raises(EngineTimeout, match=f"within {within} s"):
+            await llm.complete(ASK, sampling=Sampling(max_tokens=tokens))
 
 
 async def test_the_wait_for_a_free_place_is_no_part_of_a_calls_time() -> None:
-    policy = Policy(timeout_s=1.5, max_retries=0, concurrency=1)
-    log = MemoryCallLog()
-    llm = Client(SlowEngine(0.2), log, policy)
+    """The last call waits nine times as long as a call may take."""
+    engine, log = HeldEngine(), MemoryCallLog()
+    llm = Client(engine, log, Policy(timeout_s=0.02, max_retries=0, concurrency=1))
     asks = [[Message("user", f"question {number}")] for number in range(10)]
-    await asyncio.gather(*(llm.complete(ask) for ask in asks))
-    assert outcomes(log) == ["ok"] * 10
+    await asyncio.gather(*(llm.complete(ask) for ask in asks), return_exceptions=True)
+    assert engine.calls == 10
+    assert outcomes(log) == ["timeout"] * 10
 
 
 async def test_the_same_call_in_flight_is_issued_once() -> None:
-    engine = SlowEngine(0.02)
+    engine = HeldEngine()
     llm = Client(engine, MemoryCallLog(), QUICK)
-    replies = await asyncio.gather(*(llm.complete(ASK, Answer) for _ in range(5)))
+    calls = [asyncio.create_task(llm.complete(ASK, Answer)) for _ in range(5)]
+    await engine.begun.wait()
+    engine.go_on.set()
+    replies = await asyncio.gather(*calls)
     assert engine.calls == 1
     assert len({reply.text for reply in replies}) == 1
     assert sorted(reply.replayed for reply in replies) == [False] + [True] * 4
@@ -187,22 +189,24 @@ async def test_of_two_processes_that_issue_a_call_both_go_on_from_the_first_repl
 
 
 async def test_a_waiter_that_gives_up_takes_nobody_with_it() -> None:
-    engine = SlowEngine(0.05)
+    engine = HeldEngine()
     llm = Client(engine, MemoryCallLog(), QUICK)
     first = asyncio.create_task(llm.complete(ASK))
     second = asyncio.create_task(llm.complete(ASK))
-    await asyncio.sleep(0.01)
+    await engine.begun.wait()
     first.cancel()
+    await asyncio.wait([first])
+    engine.go_on.set()
     assert (await second).text
     assert first.cancelled()
     assert (engine.calls, engine.cancelled) == (1, 0)
 
 
 async def test_the_last_waiter_that_gives_up_stops_the_engine() -> None:
-    engine = SlowEngine(60)
+    engine = HeldEngine()
     llm = Client(engine, MemoryCallLog(), QUICK)
     tasks = [asyncio.create_task(llm.complete(ASK)) for _ in range(2)]
-    await asyncio.sleep(0.01)
+    await engine.begun.wait()
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -239,7 +243,7 @@ async def test_who_asks_while_a_call_is_being_stopped_issues_it_anew() -> None:
     await asyncio.sleep(0)
     engine.stop.set()
     await asyncio.wait([first])
-    await asyncio.wait_for(engine.calls.get(), 5)
+    await engine.calls.get()
     third = asyncio.create_task(llm.complete(ASK))
     engine.answer.set()
     replies = await asyncio.gather(second, third)

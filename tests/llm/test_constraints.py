@@ -15,7 +15,7 @@ from mgl.llm.client import Client
 from mgl.llm.constraints import disjoint, index_set, max_chars, one_of, part_of, several
 from mgl.llm.fakes import ScriptedEngine
 from mgl.llm.grammar import to_regex
-from mgl.llm.replies import REPAIR, validate
+from mgl.llm.replies import validate
 from mgl.llm.schemas import compile_schema, json_schema, plain
 from tests.llm.notation import laid_out
 
@@ -131,7 +131,3 @@ async def test_a_rule_broken_twice_is_an_invalid_reply() -> None:
         await client.complete([Message("user", "Where?")], kind, stage="cut")
     assert len(engine.requests) == 2
     assert client.usage()["cut"].violated == 2
-
-
-def test_the_repair_prompt_is_pinned() -> None:
-    assert REPAIR.hash.startswith("36511232ae238174")

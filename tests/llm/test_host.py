@@ -20,11 +20,12 @@ import pytest
 
 from mgl.errors import EngineRejected, EngineUnavailable, EngineUnusable, MglError, ResourceError
 from mgl.llm.base import Completion, Message, Request, Sampling, TokenUsage
-from mgl.llm.engines import shared
+from mgl.llm.engines import host, shared
 from mgl.llm.engines.host import Host, Model
 from mgl.llm.engines.openvino import OpenVinoEngine, convert
 from mgl.llm.engines.shared import SharedEngine, list_hosts, stop_host
 from mgl.llm.progress import listen
+from tests.patience import PATIENCE_S
 from tests.privileges import no_umask, shared_paths
 
 HELLO = Request((Message("user", "hello"),), sampling=Sampling(max_tokens=7))
@@ -85,8 +86,8 @@ async def hosting(home: Path, load: Callable[[Scripted], Any], idle_s: float) ->
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(model.socket))
     listener.listen()
-    host = Host(model, cast(Callable[[], OpenVinoEngine], lambda: load(engine)), idle_s)
-    ended = asyncio.ensure_future(host.serve(listener))
+    served = Host(model, cast(Callable[[], OpenVinoEngine], lambda: load(engine)), idle_s)
+    ended = asyncio.ensure_future(served.serve(listener))
     yield Place(model, engine, ended)
     ended.cancel()
     with suppress(asyncio.CancelledError):
@@ -100,8 +101,30 @@ async def place(mgl_home: Path) -> AsyncIterator[Place]:
         yield made
 
 
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared, "_STATUS_S", PATIENCE_S)
+
+
+class Clock:
+    """What time it is for a host; ``looks`` counts how often it looked."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now, self.looks = 0.0, 0
+        monkeypatch.setattr(host, "time", SimpleNamespace(monotonic=self.look))
+
+    def look(self) -> float:
+        self.looks += 1
+        return self.now
+
+    async def is_looked_at(self) -> None:
+        """Return once the host has looked again."""
+        seen = self.looks
+        await until(lambda: self.looks > seen + 1)
+
+
 async def until(true: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while not true():  # noqa: ASYNC110 - of a process, or of a thread
             await asyncio.sleep(0.01)
 
@@ -156,7 +179,7 @@ async def test_an_error_is_raised_as_it_is_and_a_broken_engine_makes_place(place
     with pytest.raises(EngineRejected) as raised:
         await engine.generate(Request((Message("user", "broken"),)))
     assert (raised.value.message, raised.value.hint) == ("it broke", "mend it")
-    await asyncio.wait_for(place.ended, 5)
+    await asyncio.wait_for(place.ended, PATIENCE_S)
     assert not place.model.socket.exists()
     await engine.aclose()
 
@@ -165,7 +188,7 @@ async def test_a_model_that_does_not_load_says_so_to_each(mgl_home: Path) -> Non
     go_on = threading.Event()
 
     def fail(_: Scripted) -> None:
-        go_on.wait(10)
+        go_on.wait(PATIENCE_S)
         raise ResourceError("no model", hint="fetch it")
 
     async with hosting(mgl_home, fail, 60) as place:
@@ -176,18 +199,26 @@ async def test_a_model_that_does_not_load_says_so_to_each(mgl_home: Path) -> Non
         found = await asyncio.gather(*opening, return_exceptions=True)
         assert [str(error) for error in found] == ["no model (fetch it)"] * 2
         assert all(type(error) is ResourceError for error in found)
-        await asyncio.wait_for(place.ended, 5)
+        await asyncio.wait_for(place.ended, PATIENCE_S)
 
 
-async def test_it_ends_when_nothing_was_asked_for_a_while(mgl_home: Path) -> None:
-    async with hosting(mgl_home, lambda engine: engine, 0.5) as place:
+async def test_it_ends_when_nothing_was_asked_for_a_while(
+    mgl_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch)
+    async with hosting(mgl_home, lambda engine: engine, 0.05) as place:
         engine = await SharedEngine.open(place.model)
         long = asyncio.create_task(engine.generate(Request((Message("user", "long"),))))
-        await asyncio.sleep(1)
+        await until(lambda: place.engine.running)
+        clock.now = 1.0
+        await clock.is_looked_at()
         assert not place.ended.done()  # a request is no idleness
         place.engine.release.set()
         await long
-        await asyncio.wait_for(place.ended, 5)  # though somebody is connected
+        await clock.is_looked_at()
+        assert not place.ended.done()
+        clock.now = 2.0
+        await asyncio.wait_for(place.ended, PATIENCE_S)  # though somebody is connected
         assert [path.name for path in place.model.place.parent.iterdir()] == []
         assert place.engine.closed
         await engine.aclose()
@@ -197,11 +228,11 @@ async def test_it_is_listed_and_stopped(place: Place, mgl_home: Path) -> None:
     engine = await SharedEngine.open(place.model)
     call = asyncio.create_task(engine.generate(Request((Message("user", "long"),))))
     await until(lambda: place.engine.running)
-    (host,) = await asyncio.to_thread(list_hosts, mgl_home)
-    assert (host.model_id, host.pid, host.state, host.requests) == ("m", 1, "working", 1)
+    (found,) = await asyncio.to_thread(list_hosts, mgl_home)
+    assert (found.model_id, found.pid, found.state, found.requests) == ("m", 1, "working", 1)
     place.engine.release.set()
-    await asyncio.gather(call, asyncio.to_thread(stop_host, host))
-    await asyncio.wait_for(place.ended, 5)
+    await asyncio.gather(call, asyncio.to_thread(stop_host, found))
+    await asyncio.wait_for(place.ended, PATIENCE_S)
     assert await asyncio.to_thread(list_hosts, mgl_home) == []
     await engine.aclose()
 
@@ -221,9 +252,11 @@ async def test_what_is_asked_of_a_host_that_is_ending_is_left_to_another(
 
     monkeypatch.setattr(Scripted, "aclose", close_slowly)
     monkeypatch.setattr(Scripted, "run", run)
+    clock = Clock(monkeypatch)
     async with hosting(mgl_home, lambda engine: engine, 0.05) as place:
         engine = await SharedEngine.open(place.model)
-        async with asyncio.timeout(10):
+        clock.now = 1.0
+        async with asyncio.timeout(PATIENCE_S):
             await closing.wait()
             with pytest.raises(EngineUnavailable):  # which a client asks again
                 await engine.generate(HELLO)
@@ -246,7 +279,7 @@ async def test_only_its_owner_can_reach_a_host_and_its_name_tells_models_apart(
     weights.write_bytes(b"another model")
     assert named().place != model.place
 
-    monkeypatch.setenv("MGL_ENGINE_IDLE", "0.1")
+    monkeypatch.setenv("MGL_ENGINE_IDLE", "300")
     with no_umask():
         await asyncio.to_thread(shared.start_host, model)
     assert stat.S_IMODE(model.socket.stat().st_mode) == 0o600
@@ -304,7 +337,7 @@ async def test_an_opening_that_is_cancelled_leaves_nothing_half_open(mgl_home: P
     go_on = threading.Event()
 
     def wait(engine: Scripted) -> Scripted:
-        go_on.wait(10)
+        go_on.wait(PATIENCE_S)
         return engine
 
     async with hosting(mgl_home, wait, 60) as place:

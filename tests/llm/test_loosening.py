@@ -17,6 +17,7 @@ from mgl.llm.capabilities import Capabilities
 from mgl.llm.client import Client, Policy
 from tests.llm.server import MODEL, OTHER, VLLM, Answered, Route, Server, chat, connect, serving
 from tests.llm.shapes import Answer
+from tests.patience import PATIENCE_S
 from tests.serving.makes import STRUCTURED, constraints
 
 ASK = [Message("user", "Who is it?")]
@@ -26,7 +27,7 @@ BAD_GRAMMAR = Answered(400, {"error": {"message": "Grammar error: 1(9): expected
 TIMED_OUT = Answered(
     500, {"error": {"message": "Regex compilation timed out after 5s. The pattern may be complex"}}
 )
-QUICK = Policy(timeout_s=10, max_retries=1, backoff_s=0.001)
+QUICK = Policy(timeout_s=PATIENCE_S, max_retries=1, backoff_s=0.001)
 
 
 def honouring(*ways: str, ignored: tuple[str, ...] = ()) -> Capabilities:
@@ -188,9 +189,9 @@ async def test_a_cancelled_call_closes_its_connection() -> None:
         engine = await connect(f"http://127.0.0.1:{port}/v1")
         llm = Client(engine, MemoryCallLog(), QUICK)
         call = asyncio.create_task(llm.complete(ASK))
-        await asyncio.wait_for(arrived.wait(), 10)
+        await arrived.wait()
         call.cancel()
-        await asyncio.wait_for(left.wait(), 10)
+        await left.wait()
         with pytest.raises(asyncio.CancelledError):
             await call
         await llm.aclose()

@@ -51,10 +51,11 @@ from tests.llm.server import (
 )
 from tests.llm.server import serving as serve
 from tests.llm.shapes import Answer
+from tests.patience import PATIENCE_S
 
 ASK = [Message("user", "Who is it?")]
 GOOD = '{"answer":"Ann","sure":true}'
-QUICK = Policy(timeout_s=5, max_retries=1, backoff_s=0.001)
+QUICK = Policy(timeout_s=PATIENCE_S, max_retries=1, backoff_s=0.001)
 PAGE = "<html><body>Welcome to nginx</body></html>"
 
 

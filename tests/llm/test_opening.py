@@ -9,6 +9,7 @@ import pytest
 from mgl.errors import ResourceError, UsageError
 from mgl.llm.engines import model_id, open_engine
 from mgl.models.profiles import load_profile
+from tests.patience import PATIENCE_S
 
 
 def test_the_model_id_tells_weights_and_engine_apart() -> None:
@@ -43,7 +44,7 @@ import openvino_telemetry
 
 
 def test_openvino_is_imported_without_its_telemetry() -> None:
-    subprocess.run([sys.executable, "-c", SILENT], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", SILENT], check=True, timeout=PATIENCE_S)
 
 
 LAZY = """
@@ -55,4 +56,4 @@ assert not heavy & set(sys.modules), heavy & set(sys.modules)
 
 
 def test_engines_import_their_libraries_when_they_are_opened() -> None:
-    subprocess.run([sys.executable, "-c", LAZY], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", LAZY], check=True, timeout=PATIENCE_S)

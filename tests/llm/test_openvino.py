@@ -23,6 +23,7 @@ from mgl.llm.client import Client, Policy
 from mgl.llm.control import ControlTokens
 from mgl.llm.engines.openvino import OpenVinoEngine, convert, import_genai
 from mgl.llm.engines.tokens import PIECE, find_control
+from mgl.llm.progress import listen
 from tests.llm.shapes import Answer, Chosen, Edits, Figures, Notes
 
 pytestmark = pytest.mark.weights
@@ -118,8 +119,7 @@ async def test_an_engine_with_real_weights(
     # Closing ends what is in flight, and leaves nothing in the pipeline's cache.
     tale = Request((Message("user", "Tell a very long story."),), sampling=Sampling(max_tokens=900))
     capfd.readouterr()
-    endless = asyncio.create_task(engine.generate(tale))
-    await asyncio.sleep(1)
+    endless = await begin(engine, tale)
     await engine.aclose()
     with pytest.raises(EngineUnusable):
         await endless
@@ -213,11 +213,19 @@ async def test_closing_frees_what_was_cancelled_just_before(
     engine: OpenVinoEngine, capfd: pytest.CaptureFixture[str]
 ) -> None:
     tale = Request((Message("user", "Tell a very long story."),), sampling=Sampling(max_tokens=900))
-    call = asyncio.create_task(engine.generate(tale))
-    await asyncio.sleep(1)
+    call = await begin(engine, tale)
     call.cancel()
     await engine.aclose()
     assert "leaked" not in capfd.readouterr().err
+
+
+async def begin(engine: OpenVinoEngine, request: Request) -> asyncio.Task[Completion]:
+    """A call of which some words are written."""
+    begun, loop = asyncio.Event(), asyncio.get_running_loop()
+    with listen(lambda _: loop.call_soon_threadsafe(begun.set)):
+        call = asyncio.create_task(engine.generate(request))
+    await begun.wait()
+    return call
 
 
 class _Broken:

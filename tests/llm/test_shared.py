@@ -18,12 +18,14 @@ import pytest
 from mgl.llm.base import Message, Request, Sampling
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client, Policy
+from mgl.llm.engines import shared
 from mgl.llm.engines.host import Model
 from mgl.llm.engines.openvino import OpenVinoEngine
 from mgl.llm.engines.shared import SharedEngine, list_hosts, stop_host
 from mgl.llm.progress import listen
 from mgl.llm.schemas import json_schema
 from tests.llm.shapes import Answer, Edits, Figures, Notes
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.weights
 
@@ -37,8 +39,13 @@ def model(mgl_home: Path, smollm2_weights: Path, converted_weights: Path) -> Mod
     return Model.find(mgl_home, smollm2_weights, model_id="m", context_tokens=2048, cache=cache)
 
 
-async def until(true: Callable[[], object], seconds: float = 60) -> None:
-    async with asyncio.timeout(seconds):
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared, "_STATUS_S", PATIENCE_S)
+
+
+async def until(true: Callable[[], object]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
         while not true():  # noqa: ASYNC110 - of a process
             await asyncio.sleep(0.05)
 
@@ -87,7 +94,7 @@ async def test_replies_and_counts_are_those_of_an_engine_in_this_process(
 
     # The process ends, as nobody asks it. Commands share the next one.
     monkeypatch.setenv("MGL_ENGINE_IDLE", "300")
-    await until(lambda: not model.socket.exists(), 30)
+    await until(lambda: not model.socket.exists())
     assert (await engine.generate(requests[-1])).text == there[-1].text
     (host,) = await asyncio.to_thread(list_hosts, mgl_home)
     other = await SharedEngine.open(model)
@@ -161,8 +168,8 @@ async def test_a_killed_owner_leaves_a_process_that_ends_by_itself(
         assert await asyncio.to_thread(owner.stdout.readline) == b"begun\n"
         left = await asyncio.to_thread(pid, mgl_home)
         owner.kill()
-    await until(lambda: not model.socket.exists(), 30)
-    await until(lambda: not is_alive(left), 30)
+    await until(lambda: not model.socket.exists())
+    await until(lambda: not is_alive(left))
 
 
 def is_alive(process: int) -> bool:

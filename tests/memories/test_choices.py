@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,21 +16,12 @@ from mgl.memories.base import MemoryKind, Tools
 from mgl.observer import SilentObserver
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
-from mgl.types import Conversation, Question, Source
-from tests.baselines.asking import BOOK, TALK
+from mgl.types import Question
+from tests.baselines.asking import BOOK
 
 OPTIONS = ("(A) certainly", "(B) certainly not")
 FREE = Question("Did Carl lose the ring? Who found it?")
 QUESTION = replace(FREE, options=OPTIONS)
-SETTINGS: dict[str, list[dict[str, Any]]] = {
-    "hgmem": [{"chunk_tokens": 64}, {"chunk_tokens": 64, "preset": "small"}],
-    "mindgraph": [{"chunk_tokens": 64}, {"chunk_tokens": 64, "preset": "small"}],
-    "mnemis": [{}, {"preset": "small"}],
-    "gam": [{"buffer_tokens": 32}],
-    "rlm": [{"unsafe": True}],  # the model writes no code
-    "read-agent": [{"page_tokens": 256, "least_tokens": 64}],
-}
-EMPTY = Conversation.from_turns("nothing", [])
 
 
 class Undecided(SchemaEngine):
@@ -50,29 +40,6 @@ def tools(tmp_path: Path) -> Iterator[Tools]:
         client = Client(SchemaEngine(), store.call_log())
         embedder, reranker = WordEmbedder(), WordReranker()
         yield Tools(client, store, SilentObserver(), embedder, reranker)
-
-
-def list_cases() -> Iterator[Any]:
-    peers = {name for name in registry.names("memory") if name.startswith("peer:")}
-    for name in sorted({*registry.names("memory")} - peers):  # peers need environments of their own
-        kind: MemoryKind = registry.load("memory", name)
-        sources: list[Source] = [] if kind.reads == "conversation" else [BOOK]
-        sources += [] if kind.reads == "document" else [TALK, EMPTY]
-        for source in sources if name != "graph" else []:
-            for config in SETTINGS.get(name, [{}]):
-                label = f"{name} {config.get('preset', '')} {source.name}"
-                yield pytest.param(name, config, source, id=label)
-
-
-@pytest.mark.parametrize(("name", "config", "source"), list(list_cases()))
-async def test_every_memory_answers_with_an_option(
-    tools: Tools, name: str, config: dict[str, Any], source: Source
-) -> None:
-    kind: MemoryKind = registry.load("memory", name)
-    questions = [QUESTION] if kind.per_question else []
-    memory = kind(tools, source, questions, kind.Config.model_validate(config))
-    answer = await memory.answer(QUESTION)
-    assert answer.text in OPTIONS
 
 
 async def test_an_answer_in_free_words_is_asked_for_again(tools: Tools) -> None:

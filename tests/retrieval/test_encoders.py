@@ -25,6 +25,7 @@ from mgl.retrieval.encoders import (
 )
 from mgl.retrieval.models import Source
 from mgl.retrieval.opening import open_embedder
+from tests.patience import PATIENCE_S
 from tests.retrieval import tiny
 
 TEXTS = ["Ann met Bo in Rome.", "The ring was lost at sea.", "Who met Ann?", "", "ring " * 500]
@@ -211,7 +212,7 @@ with ThreadPoolExecutor(8) as pool:
 assert not [name for name in sys.modules if name.startswith("openvino_telemetry")]
 """
     command = [sys.executable, "-c", code, str(write_bert(tmp_path))]
-    subprocess.run(command, check=True, timeout=60)
+    subprocess.run(command, check=True, timeout=PATIENCE_S)
 
 
 @pytest.mark.weights

@@ -3,7 +3,9 @@ from __future__ import annotations
 import socket
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from random import SystemRandom
 
 import pytest
 
@@ -14,10 +16,12 @@ FAKE = Path(__file__).with_name("fake_vllm.py")
 
 
 def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
+    """A port that is free, and that no system gives to somebody who asks for any."""
+    while True:
+        port = SystemRandom().randrange(20_000, 32_000)
+        with socket.socket() as one, suppress(OSError):
+            one.bind(("127.0.0.1", port))
+            return port
 
 
 def plan_of(port: int, *options: object, model: str = "tiny") -> LaunchPlan:

@@ -33,7 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--name", default="tiny")
-    parser.add_argument("--load-s", type=float, default=0.0, help="seconds until it answers")
+    parser.add_argument("--load-until", type=Path, help="answers once this file is there")
     parser.add_argument("--crash", type=Path, help="holds its last words")
     parser.add_argument("--times", type=int, default=0, help="crashes while starting, so often")
     parser.add_argument("--deaf", action="store_true", help="does not heed SIGTERM")
@@ -44,12 +44,13 @@ def main() -> None:
     else:
         signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     if chosen.child:
-        wait = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
+        wait = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
         subprocess.Popen([sys.executable, "-S", "-c", wait], start_new_session=True)
     print(STARTING, end="", flush=True)
     if chosen.times and _count(chosen.crash) <= chosen.times:
         _crash(chosen.crash)
-    time.sleep(chosen.load_s)
+    while chosen.load_until is not None and not chosen.load_until.exists():
+        time.sleep(0.02)
     server = _Server(("127.0.0.1", chosen.port), _Handler)
     _Handler.name, _Handler.words = chosen.name, chosen.crash
     print("INFO:     Application startup complete.", flush=True)

@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from pydantic import TypeAdapter
 from mgl.serving import records
 from mgl.serving.plan import LaunchPlan
 from mgl.serving.records import ServerRecord
+from tests.patience import PATIENCE_S, wait_until
 
 PROGRAM = """
 import json, sys
@@ -63,7 +63,7 @@ class Supervised:
             self.process.kill()
         self.process.communicate()
 
-    def until(self, true: Callable[[ServerRecord], bool], seconds: float = 15.0) -> ServerRecord:
+    def until(self, true: Callable[[ServerRecord], bool]) -> ServerRecord:
         """The record once it is so."""
         found: list[ServerRecord] = []
 
@@ -73,7 +73,7 @@ class Supervised:
                 found.append(record)
             return bool(found)
 
-        wait_for(looked, seconds)
+        wait_until(looked)
         return found[0]
 
     def ready(self, restarts: int = 0) -> ServerRecord:
@@ -81,7 +81,7 @@ class Supervised:
 
     def end(self) -> tuple[Any, ...]:
         """Wait for its end: state, error, hint and restarts."""
-        said, complained = self.process.communicate(timeout=15)
+        said, complained = self.process.communicate(timeout=PATIENCE_S)
         assert self.process.returncode == 0, complained
         return tuple(json.loads(said))
 
@@ -90,10 +90,3 @@ def hear_signals() -> None:
     """A shell starts what it runs in the background deaf to Ctrl-C, and children inherit that."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
-
-
-def wait_for(true: Callable[[], bool], seconds: float = 15.0) -> None:
-    until = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < until, "it did not come to that in time"
-        time.sleep(0.02)

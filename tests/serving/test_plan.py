@@ -15,6 +15,7 @@ from mgl.errors import UsageError
 from mgl.models.profiles import load_profiles
 from mgl.serving.plan import LaunchPlan, make_plan
 from mgl.serving.profile import ServingProfile, load_serving_profiles
+from tests.patience import PATIENCE_S
 
 SHIPPED = load_serving_profiles()
 MODELS = load_profiles()
@@ -177,7 +178,7 @@ def test_vllm_takes_every_command_that_ships(vllm_python: Path, tmp_path: Path) 
         text=True,
         capture_output=True,
         check=True,
-        timeout=300,
+        timeout=PATIENCE_S,
     )
     told = json.loads(told_in.read_text())
     assert told.pop("misspelt") == "refused"

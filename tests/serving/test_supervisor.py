@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import signal
 import stat
 import subprocess
@@ -18,20 +19,25 @@ from mgl.errors import UsageError
 from mgl.serving import records
 from mgl.serving.records import ServerRecord, find_leftovers
 from mgl.serving.supervisor import Supervisor, is_ready, request_stop
+from tests.patience import PATIENCE_S, wait_until
 from tests.serving.conftest import plan_of
-from tests.serving.supervised import Supervised, wait_for
+from tests.serving.supervised import Supervised
 
 
 def crash(record: ServerRecord) -> None:
     """Let the server crash in the middle of an answer."""
     with pytest.raises((urllib.error.URLError, ConnectionError)):
-        urllib.request.urlopen(f"http://127.0.0.1:{record.port}/crash", timeout=5)
+        urllib.request.urlopen(f"http://127.0.0.1:{record.port}/crash", timeout=PATIENCE_S)
 
 
-def test_it_starts_tells_how_far_it_is_and_stops_without_a_trace(mgl_home: Path, port: int) -> None:
-    with Supervised(mgl_home, plan_of(port, "--load-s", 0.6, "--child")) as supervised:
+def test_it_starts_tells_how_far_it_is_and_stops_without_a_trace(
+    mgl_home: Path, port: int, tmp_path: Path
+) -> None:
+    loaded = tmp_path / "loaded"
+    with Supervised(mgl_home, plan_of(port, "--load-until", loaded, "--child")) as supervised:
         loading = supervised.until(lambda one: one.progress == "loading weights 50%")
         assert loading.state == "starting"
+        loaded.touch()
         record = supervised.ready()
         assert is_ready(record)
         assert record.progress == ""
@@ -204,21 +210,22 @@ def test_a_killed_supervisor_leaves_a_server_that_is_found_and_ended(
 
 
 def test_only_what_carries_the_token_is_ended() -> None:
-    with subprocess.Popen(["sleep", "60"], env={"MGL_SERVER": "other"}) as bystander:
-        assert records.end_processes("mine", patience_s=0.0) == 0
+    mine, other = secrets.token_hex(), secrets.token_hex()
+    with subprocess.Popen(["sleep", "600"], env={"MGL_SERVER": other}) as bystander:
+        assert records.end_processes(mine, patience_s=0.0) == 0
         assert bystander.poll() is None
-        assert [one.pid for one in records.find_processes("other")] == [bystander.pid]
+        assert [one.pid for one in records.find_processes(other)] == [bystander.pid]
         bystander.kill()
 
 
 def test_it_can_be_stopped_while_it_starts_or_waits(mgl_home: Path, port: int) -> None:
-    with Supervised(mgl_home, plan_of(port, "--load-s", 30)) as supervised:
+    with Supervised(mgl_home, plan_of(port, "--load-until", "/never")) as supervised:
         record = supervised.until(lambda one: one.progress != "")
         request_stop(mgl_home, record)
         assert supervised.end()[0] == "stopped"
     with Supervised(mgl_home, plan_of(port), first_delay_s=30, last_delay_s=30) as supervised:
         crash(supervised.ready())
         record = supervised.until(lambda one: one.state == "restarting")
-        wait_for(lambda: not records.find_processes(record.token))
+        wait_until(lambda: not records.find_processes(record.token))
         request_stop(mgl_home, record)
         assert supervised.end()[0] == "stopped"

@@ -6,7 +6,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -34,12 +33,12 @@ WRITER = (
     + """
 done = store.chunks_done("m")
 chunk = max(done, default=-1) + 1
-print("ready", flush=True)
 while True:
     store.append_edits("m", chunk, [
         EditRecord(chunk, "add_node", {"n": n, "filler": "x" * 2000}, "applied")
         for n in range(50)
     ])
+    print("written", flush=True)
     chunk += 1
 """
 )
@@ -76,8 +75,7 @@ def test_a_killed_writer_leaves_whole_chunks_only(path: Path) -> None:
             [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True
         )
         assert writer.stdout is not None
-        assert writer.stdout.readline() == "ready\n"
-        time.sleep(0.15)
+        assert [writer.stdout.readline() for _ in range(3)] == ["written\n"] * 3
         writer.send_signal(signal.SIGKILL)
         writer.wait()
         writer.stdout.close()

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -185,13 +184,23 @@ def test_a_row_that_spells_control_tokens_has_none_of_its_own(base: CausalBase) 
 
 
 RUN = """
-import sys
+import os, signal, sys
 from pathlib import Path
 from mgl.observer import SILENT
+from mgl.training import causal
 from tests.training.test_causal import SHORT, train
 from tests.training.tiny_causal import CausalBase, examples
 import dataclasses
-base, home = map(Path, sys.argv[1:])
+base, home, dies = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:] == ["dies"]
+make = causal._make_callback
+
+def make_deadly(training):
+    watch = make(training)
+    watch.on_save = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+    return watch
+
+if dies:
+    causal._make_callback = make_deadly
 settings = dataclasses.replace(SHORT, epochs=14)
 train(CausalBase("tiny", base, "made/tiny"), home, examples(), settings)
 """
@@ -200,23 +209,19 @@ train(CausalBase("tiny", base, "made/tiny"), home, examples(), settings)
 def test_a_killed_training_ends_with_the_same_weights(base: CausalBase, tmp_path: Path) -> None:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
 
-    def start(home: Path) -> subprocess.Popen[bytes]:
+    def run(home: Path, *words: str) -> int:
         home.mkdir(exist_ok=True)
-        command = [sys.executable, "-c", RUN, str(base.folder), str(home)]
-        return subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+        command = [sys.executable, "-c", RUN, str(base.folder), str(home), *words]
+        return subprocess.run(
+            command, env=environment, stderr=subprocess.DEVNULL, check=False
+        ).returncode
 
-    assert start(tmp_path / "whole").wait() == 0
-    killed = start(tmp_path / "killed")
+    assert run(tmp_path / "whole") == 0
+    assert run(tmp_path / "killed", "dies") == -signal.SIGKILL
     checkpoints = tmp_path / "killed" / "training" / "mine" / "checkpoints"
-    until = time.monotonic() + 300
-    while not list(checkpoints.glob("checkpoint-*/trainer_state.json")):
-        assert killed.poll() is None
-        assert time.monotonic() < until
-        time.sleep(0.02)
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
+    assert list(checkpoints.glob("checkpoint-*/trainer_state.json"))
     assert not (tmp_path / "killed" / "adapters").exists()
-    assert start(tmp_path / "killed").wait() == 0
+    assert run(tmp_path / "killed") == 0
     parts = [tmp_path / home / "adapters" / "mine" / LORA for home in ("whole", "killed")]
     assert parts[0].read_bytes() == parts[1].read_bytes()
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -89,6 +87,21 @@ def test_another_training_of_the_same_name_is_another_model(
     )
 
 
+DYING = """
+import os, signal
+from mgl.cli import main
+from mgl.training import fitting
+
+save = fitting._Run.save
+def save_and_die(self):
+    save(self)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+fitting._Run.save = save_and_die
+main()
+"""
+
+
 @pytest.mark.parametrize(
     ("kind", "make", "epochs"), [("retriever", make_retriever, 8), ("reranker", make_reranker, 6)]
 )
@@ -97,14 +110,12 @@ def test_kill_9_and_the_same_command_again_end_with_the_same_weights(
 ) -> None:
     rows = tmp_path / "rows.jsonl"
     write_rows(tiny.pairs(), rows)
-    command = [sys.executable, "-m", "mgl", "train", kind, "killed", "--rows", str(rows)]
+    command = [sys.executable, "-c", DYING, "train", kind, "killed", "--rows", str(rows)]
     command += ["--base", str(base), "--epochs", str(epochs), "--rate", "0.005"]
     checkpoint = mgl_home / "training" / "killed" / "checkpoint.pt"
-    process = subprocess.Popen(command, env=os.environ, stderr=subprocess.DEVNULL)
-    while process.poll() is None and not checkpoint.is_file():
-        time.sleep(0.001)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+    died = subprocess.run(command, stderr=subprocess.DEVNULL, check=False)
+    assert died.returncode == -signal.SIGKILL
+    assert checkpoint.is_file()
     settings = Settings(epochs=epochs, rate=0.005)
     killed, whole = (
         make(name, tiny.pairs(), str(base), settings, mgl_home, SILENT)

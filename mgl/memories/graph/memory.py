@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import NoReturn
 
 from mgl.errors import UsageError, WrongKind
-from mgl.memories.base import SourceMemory, Tools
+from mgl.memories.base import SourceMemory, Tools, check_text
 from mgl.memories.graph.build import Estimate, GraphBuilder
 from mgl.memories.graph.config import GraphConfig
 from mgl.memories.graph.index import GraphIndex
@@ -61,7 +61,11 @@ class DocumentGraph(SourceMemory[GraphConfig]):
         return GraphBuilder(self._tools, self.id, self._document, self._config)
 
     async def build(self) -> None:
-        """Read the document into the log, from where the log ends."""
+        """Read the document into the log, from where the log ends.
+
+        InputError for a document without text.
+        """
+        check_text(self._document)
         store, text = self._tools.store, self._document.text
         if self.is_built():
             return

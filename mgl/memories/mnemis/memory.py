@@ -23,7 +23,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 
-from mgl.memories.base import Tools, check_question
+from mgl.memories.base import Tools, check_question, check_text
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import (
     VOCABULARY,
@@ -121,6 +121,12 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         return scope
 
     # Writing
+
+    async def build(self) -> None:
+        """Take in what is not in the log yet. InputError for a document without text."""
+        if isinstance(self._source, Document):
+            check_text(self._source)
+        await super().build()
 
     async def append(self, turn: Turn) -> None:
         """Take in the next turn; with the first of a session, see to the hierarchy."""
@@ -355,6 +361,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
 
         A source of which nothing was taken in yet is built first.
         """
+        check_question(question)
         if not self.state.episodes:
             await self.build()
         source = self._source

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,22 +14,17 @@ from mgl.evaluation.runs.manifest import Manifest
 from tests.evaluation.trial import KILLED, Trial, result, rows, write_data
 
 
-def running(plugin: Path, home: Path, data: Path, out: Path) -> subprocess.Popen[str]:
+def run(plugin: Path, home: Path, data: Path, out: Path, most: int = 1000) -> tuple[int, int]:
+    """Run to the end or up to so many calls; the exit code, and how many calls were made."""
     search = os.pathsep.join([str(plugin), str(Path.cwd()), *filter(None, sys.path)])
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.evaluation.trial", str(home), str(data), str(out)],
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.evaluation.trial", str(home), str(data), str(out), str(most)],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": search, "MGL_HOME": str(home)},
+        check=False,
     )
-
-
-def killed_after(calls: int, process: subprocess.Popen[str]) -> None:
-    assert process.stdout is not None
-    for _ in range(calls):
-        assert process.stdout.readline() == "call\n"
-    process.kill()
-    process.communicate()
+    return done.returncode, done.stdout.count("call\n")
 
 
 def test_killed_twice_a_run_gives_the_same_bytes_and_pays_no_call_twice(
@@ -41,15 +37,14 @@ def test_killed_twice_a_run_gives_the_same_bytes_and_pays_no_call_twice(
     assert (calls := whole.calls) > 40
 
     home, out = tmp_path / "home", tmp_path / "second"
-    killed_after(12, running(plugin, home, data, out))
+    assert run(plugin, home, data, out, 12) == (-signal.SIGKILL, 12)
     assert 0 < len(rows(out)) < 27
     with (out / "records.jsonl").open("a") as file:
         file.write('{"kind": "answer", "it')
-    killed_after(15, running(plugin, home, data, out))
-    last = running(plugin, home, data, out)
-    said, _ = last.communicate()
-    assert last.returncode == 0
-    assert said.count("call\n") < calls - 20
+    assert run(plugin, home, data, out, 15) == (-signal.SIGKILL, 15)
+    code, last = run(plugin, home, data, out)
+    assert code == 0
+    assert last < calls - 20
     assert result(out) == result(tmp_path / "first")
     assert not (out / "work").exists()
 

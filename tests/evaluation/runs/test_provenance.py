@@ -13,6 +13,7 @@ import pytest
 
 from mgl.evaluation.runs.provenance import find_prompts
 from mgl.prompt import Prompt
+from tests.patience import PATIENCE_S
 
 
 class Lazy(OrderedDict[str, object]):
@@ -66,7 +67,7 @@ print(json.dumps([alone, find_prompts(parts)]))
 
 
 def test_what_is_not_yet_used_is_found_and_what_is_of_others_is_not() -> None:
-    said = subprocess.check_output([sys.executable, "-c", ALONE], timeout=120)
+    said = subprocess.check_output([sys.executable, "-c", ALONE], timeout=PATIENCE_S)
     alone, among = json.loads(said)
     assert alone == among
     assert {"mindgraph.build", "claiming.supported", "reading.answer"} <= alone.keys()

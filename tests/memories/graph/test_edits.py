@@ -114,8 +114,7 @@ def test_no_names_break_the_graph(pairs: list[tuple[str, str]]) -> None:
     assert all(e.id and "\n" not in e.name for e in graph.entities.values())
 
 
-def test_the_prompt_is_pinned_and_what_changes_from_chunk_to_chunk_comes_last() -> None:
-    assert EXTRACT.hash[:16] == "9908acdc11daddef"
+def test_what_changes_from_chunk_to_chunk_comes_last_in_the_prompt() -> None:
     assert EXTRACT.text.endswith("{text}")
     text = 'She said {text}\n  and {entity_types}. "No."'
     document = Document.from_text("t", text)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 from zlib import crc32
@@ -14,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mgl.errors import EngineUnavailable
 from mgl.llm.base import Request
 from mgl.memories.graph import DocumentGraph
 from mgl.memories.graph.state import fold
@@ -105,25 +103,6 @@ def test_what_fails_again_is_recorded_again_and_each_try_is_another(
     asyncio.run(last.retry_failed())
     assert find_failed(last) == ()
     assert set(failed) <= set(last.graph().entities["ann"].chunks)
-
-
-def test_an_interrupted_retry_goes_on(graph_of: Open) -> None:
-    whole = built(graph_of(TALE, Answering(told, model_id="whole")))
-    failed = find_failed(built(graph_of(TALE, Answering(failing("357")))))
-    for _ in failed:
-        read: list[Request] = []
-
-        def dying(request: Request, read: list[Request] = read) -> Any:
-            if read:
-                raise EngineUnavailable("it died", hint="start it")
-            read.append(request)
-            return told(request)
-
-        with suppress(EngineUnavailable):
-            asyncio.run(graph_of(TALE, Answering(dying), in_flight=1).retry_failed())
-    idle = graph_of(TALE, Answering(failing("0-9")))
-    assert find_failed(idle) == ()
-    assert idle.graph() == whole.graph()
 
 
 @settings(deadline=None)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mgl.errors import EngineUnavailable, ReplyInvalid, UsageError
+from mgl.errors import ReplyInvalid, UsageError
 from mgl.llm.base import Request
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.hgmem import HgMem
@@ -225,41 +225,6 @@ async def test_the_graph_is_the_same_before_and_after_a_question(
     await memory.answer(QUESTION)
     assert memory.state.vertices["plan"].new
     assert store.edits(graph_id) == before
-
-
-async def test_a_run_that_was_ended_goes_on_and_pays_nothing_twice(
-    memory_for: Ask, store: Store
-) -> None:
-    replies: dict[str, Any] = {
-        "evolve": [{"inserted": [PUNISHED]}, {"inserted": [DEFEATED], "updated": []}],
-        "concerns": [case("2.2", "What else?"), case("1")],
-        "answer": [{"sources": [], "answer": "He was defeated."}],
-    }
-    broken = Teller(**replies)
-    reply = broken.engine.generate
-
-    async def failing(request: Any) -> Any:
-        if len(broken.prompts("concerns")) == 1:
-            raise EngineUnavailable("gone", hint="start it")
-        return await reply(request)
-
-    broken.engine.generate = failing  # type: ignore[method-assign]
-    memory = memory_for(broken.engine)
-    with pytest.raises(EngineUnavailable):
-        await memory.build()
-    assert store.steps(memory.id) == 1
-    rest = {"concerns": [case("1")], "evolve": [{"inserted": [DEFEATED], "updated": []}]}
-    again = Teller(**{**replies, **rest})
-    resumed = memory_for(again.engine)
-    assert resumed.id == memory.id
-    answer = await resumed.answer(QUESTION)
-    assert answer.text == "He was defeated."
-    assert [stage for stage, _ in again.asked][:2] == ["subquery", "evolve"]
-    assert not set(again.asked) & set(broken.asked)
-    assert list(resumed.state.points) == [0, 1]
-    calls = len(again.asked)
-    await memory_for(again.engine).answer(QUESTION)
-    assert len(again.asked) == calls
 
 
 @pytest.mark.parametrize(

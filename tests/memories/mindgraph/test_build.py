@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pytest
 
-from mgl.errors import ContextOverflow, EngineRejected, InputError
+from mgl.errors import ContextOverflow, EngineRejected
 from mgl.llm.base import Engine
 from mgl.llm.fakes import SchemaEngine, ScriptedEngine
 from mgl.memories.mindgraph import MindGraph, MindGraphConfig
@@ -90,20 +90,6 @@ async def test_each_chunk_sees_the_graph_before_it_and_every_outcome_is_in_the_l
         ("add_node", "rejected", "quote_not_found"),
     ]
     assert all(row.call_key for row in rows)
-
-
-async def test_a_build_that_was_cut_goes_on_with_the_first_chunk_not_in_the_log(
-    open_memory: Open,
-) -> None:
-    cut = ScriptedEngine(SCRIPT[:2])
-    with pytest.raises(EngineRejected):
-        await open_memory(cut).build()
-    again = ScriptedEngine(SCRIPT[2:])
-    memory = open_memory(again)
-    await memory.build()
-    assert [len(cut.requests), len(again.requests)] == [3, 2]
-    assert "block 3/3" in again.requests[0].messages[0].content
-    assert [node.id for node in memory.state.nodes] == ["ann", "bo"]
 
 
 async def test_a_reply_that_stays_invalid_is_counted_and_the_document_goes_on(
@@ -275,18 +261,6 @@ async def test_any_valid_reply_leaves_an_honest_graph(
     assert all(tale.quote(each.span) == each.quote for each in (*graph.nodes, *graph.edges))
     reasons = {row.reason for row in tools.store.edits(memory.id) if row.outcome == "rejected"}
     assert not reasons & {"quote_not_found", "unknown_sentence"}
-
-
-@pytest.mark.parametrize("preset", ["paper", "small"])
-@pytest.mark.parametrize("text", ["", " \n "])
-async def test_a_document_without_text_is_refused(
-    make_tools: MakeTools, text: str, preset: Literal["paper", "small"]
-) -> None:
-    tools = make_tools(SchemaEngine())
-    empty, config = Document.from_text("empty.txt", text), MindGraphConfig(preset=preset)
-    with pytest.raises(InputError, match=r"empty\.txt holds no text"):
-        await MindGraph(tools, empty, [QUESTION], config).answer(QUESTION)
-    assert tools.store.memories() == []
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from mgl.errors import InputError
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.memories.mnemis import Mnemis
 from mgl.store import Store
-from mgl.types import Answer, Conversation, Question, Turn
+from mgl.types import Answer, Conversation, Turn
 from tests.memories.mnemis.engine import (
     QUESTION,
     TALK,
@@ -39,16 +39,6 @@ async def test_it_is_told_turn_by_turn_and_the_hierarchy_follows_with_each_sessi
         await memory.append(replace(TURNS[0], text="other"))
     with pytest.raises(InputError):
         await memory.append(Turn("t9", "Ann", " "))
-
-
-async def test_asking_writes_nothing(memory_of: Open, store: Store) -> None:
-    memory = memory_of(Conversation.named("asked"), Model(in_pairs, everything), k=50)
-    for turn in TURNS[:3]:
-        await memory.append(turn)
-    steps, before = store.steps(memory.id), memory.state
-    answer = await memory.answer(Question("What was in Detroit?"))
-    assert (store.steps(memory.id), memory.state) == (steps, before)
-    assert TURNS[2].id in answer.retrieved
 
 
 @pytest.mark.parametrize(("extraction", "shown"), [("terms", ""), ("model", " - now")])

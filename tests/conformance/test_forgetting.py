@@ -1,0 +1,110 @@
+"""Deleted turns: no byte of what they said is left, and all else is as if they had said nothing."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mgl.errors import ReplyInvalid
+from mgl.lab.talk import AnswerKeeper
+from mgl.memories.deletion import delete
+from mgl.store import Store
+from mgl.store.deletion import MASK, Redaction
+from mgl.types import Question
+from tests.conformance.kinds import (
+    OTHER,
+    QUESTION,
+    TALK,
+    Case,
+    RepeatingEngine,
+    dump,
+    list_cases,
+    open_store,
+    own_word,
+)
+
+talks = list_cases(reads="conversation")
+few = settings(max_examples=settings().max_examples // 10)
+some = st.frozensets(st.integers(0, len(TALK.turns) - 1), min_size=1, max_size=5)
+
+
+def find_words(store: Store) -> set[int]:
+    """The numbers of the turns whose own word the database has anywhere in its bytes."""
+    files = [file.read_bytes().lower() for file in store.path.parent.glob(f"{store.path.name}*")]
+    numbers = range(len(TALK.turns))
+    return {n for n in numbers if any(own_word(n).encode() in file for file in files)}
+
+
+async def ask(store: Store, memory: Any, question: Any = QUESTION) -> None:
+    """Ask as the lab does, which keeps the answer."""
+    keep = AnswerKeeper(store, TALK.id)
+    with suppress(ReplyInvalid), keep.watch():
+        keep.put(memory.id, await memory.answer(question))
+
+
+@pytest.mark.parametrize("case", talks)
+@few
+@given(gone=some, later=some)
+async def test_no_byte_of_a_deleted_turn_is_left_and_the_rest_is_exact(
+    case: Case, gone: frozenset[int], later: frozenset[int]
+) -> None:
+    with open_store() as store:
+        memory = case.open(store, RepeatingEngine())
+        await memory.build()
+        await ask(store, memory)
+        assert find_words(store) == set(range(len(TALK.turns)))
+        for deleted in (gone, gone | later):
+            new = deleted - store.find_fates(TALK.id).keys()
+            if case.grows and new:
+                await memory.forget([TALK.turns[number].id for number in sorted(new)])
+            elif new:
+                assert delete(store, TALK.id, Redaction(new))
+            left = set(range(len(TALK.turns))) - deleted
+            assert find_words(store) == left
+            for number, turn in enumerate(store.turns(TALK.id)):
+                said = TALK.turns[number]
+                text = MASK * len(said.text) if number in deleted else said.text
+                assert (turn.id, turn.speaker, turn.time, turn.text) == (
+                    said.id, said.speaker, said.time, text,
+                )  # fmt: skip
+            for opened in (memory, case.open(store, RepeatingEngine())):
+                await opened.build()
+                await ask(store, opened)
+                await ask(store, opened, OTHER)
+            assert find_words(store) == left
+            before, engine = dump(store), RepeatingEngine()
+            await case.open(store, engine).build()
+            assert dump(store) == before
+            assert case.is_peer or engine.keys == []
+            if case.grows:
+                await check_that_turns_are_kept(memory, left)
+
+
+async def check_that_turns_are_kept(memory: Any, left: set[int]) -> None:
+    """A memory that grows exports the turns that are left, and finds each by its own word."""
+    ids = [TALK.turns[number].id for number in sorted(left)]
+    assert [turn["id"] for turn in memory.export()["turns"]] == ids
+    for number in sorted(left)[:3]:
+        asked = Question(f"What of {own_word(number)}?")
+        with suppress(ReplyInvalid):
+            assert TALK.turns[number].id in (await memory.answer(asked)).retrieved
+
+
+@pytest.mark.parametrize("case", [case for case in talks if case.values[0].grows])
+@few
+@given(gone=some)
+async def test_a_dry_run_says_what_goes_and_deletes_nothing(
+    case: Case, gone: frozenset[int]
+) -> None:
+    with open_store() as store:
+        memory = case.open(store, RepeatingEngine())
+        await memory.build()
+        ids, before = [TALK.turns[number].id for number in sorted(gone)], dump(store)
+        planned = await memory.forget(ids, dry_run=True)
+        assert dump(store) == before
+        assert await memory.forget(ids) == planned
+        assert list(planned.turns) == ids

@@ -1,0 +1,17 @@
+"""How long a test waits before it fails: long enough for any machine, so that it never hangs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+PATIENCE_S: Final = 300.0
+
+
+def wait_until(true: Callable[[], object]) -> None:
+    """Return once it is true, of a process or a file that tells nobody when it changes."""
+    until = time.monotonic() + PATIENCE_S
+    while not true():
+        assert time.monotonic() < until, "it did not come to that in time"
+        time.sleep(0.02)
