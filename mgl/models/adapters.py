@@ -178,7 +178,7 @@ def write_adapter(
     shutil.rmtree(scratch, ignore_errors=True)
     make_private_folder(scratch)
     for path in given:
-        shutil.copyfile(path, scratch / path.name)
+        shutil.copy(path, scratch / path.name)  # with its permissions
     hashes = {path.name: compute_sha256(path) for path in given}
     written = Manifest.model_validate({**manifest, "files": hashes})
     write_whole(scratch / RECORD, record.encode())
