@@ -96,7 +96,7 @@ def _print_plan(planned: Deleted) -> None:
         ("jobs that are removed", planned.jobs),
         ("adapters trained on it, which are removed", planned.adapters),
         ("unfinished trainings on it, which are removed", planned.trainings),
-        ("evaluation runs that keep its text in their calls", planned.runs),
+        ("evaluation runs that keep what they measured of it", planned.runs),
     ):
         if names:
             typer.echo(f"{title}: {', '.join(map(one_line, names))}")

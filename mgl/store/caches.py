@@ -39,8 +39,7 @@ class Caches(Owners):
 
     def token_counts(self, model_id: str, texts: Sequence[str]) -> list[int | None]:
         """What is known of the tokens of each text by a model's tokenizer, else None."""
-        select = "SELECT tokens FROM token_counts WHERE model_id = ? AND digest = ?"
-        return self._look_up(select, model_id, texts)
+        return self._look_up("token_counts", "tokens", model_id, texts)
 
     def put_token_counts(self, model_id: str, counts: Mapping[str, int]) -> None:
         """Keep token counts by text, so that a replayed run needs no tokenizer."""
@@ -55,8 +54,7 @@ class Caches(Owners):
 
     def vectors(self, model_id: str, texts: Sequence[str]) -> list[NDArray[np.float32] | None]:
         """What an embedder made of each text before, else None."""
-        select = "SELECT vector FROM vectors WHERE model_id = ? AND digest = ?"
-        found = self._look_up(select, model_id, texts)
+        found = self._look_up("vectors", "vector", model_id, texts)
         return [None if vector is None else np.frombuffer(vector, "<f4") for vector in found]
 
     def put_vectors(
@@ -135,13 +133,23 @@ class Caches(Owners):
         with self._write() as connection:
             drop_indexes(connection, prefix)
 
-    def _look_up(self, select: str, model_id: str, texts: Sequence[str]) -> list[Any]:
+    def _look_up(self, table: str, column: str, model_id: str, texts: Sequence[str]) -> list[Any]:
         """What a table keeps of each text, else None; what is found is owned from now on."""
+        owner = self._owner
+        number = None if owner is None else owner.number
         digests = [records.text_digest(text) for text in texts]
+        select = f"""SELECT {column}, EXISTS (
+            SELECT 1 FROM owned WHERE owner = ? AND owned.digest = {table}.digest
+        ) FROM {table} WHERE model_id = ? AND digest = ?"""
         with self._read() as connection:
-            rows = [connection.execute(select, (model_id, each)).fetchone() for each in digests]
-        known = (digest for digest, row in zip(digests, rows, strict=True) if row is not None)
-        self._share(known)
+            rows = [
+                connection.execute(select, (number, model_id, digest)).fetchone()
+                for digest in digests
+            ]
+        new = [digest for digest, row in zip(digests, rows, strict=True) if row and not row[1]]
+        if new and owner is not None:
+            with self._write() as connection:
+                self._take(connection, new)
         return [None if row is None else row[0] for row in rows]
 
 

@@ -144,7 +144,15 @@ class CallTable(Owners):
 
     def share_call(self, key: str) -> None:
         """Own a call that is replayed, so that it is kept when its other owners are deleted."""
-        self._share([records.text_digest(key)])
+        owner, digest = self._owner, records.text_digest(key)
+        if owner is None:
+            return
+        with self._read() as connection:
+            select = "SELECT 1 FROM owned WHERE owner = ? AND digest = ?"
+            if connection.execute(select, (owner.number, digest)).fetchone() is not None:
+                return
+        with self._write() as connection:
+            self._take(connection, [digest])
 
     def claim_call(self, key: str, owner: str) -> None:
         """Give a run its own copy of a call that shows a conversation, once, with no seconds."""
@@ -160,12 +168,16 @@ class CallTable(Owners):
             )
 
     def find_runs(self, document_id: str, turns: Collection[int] | None = None) -> list[str]:
-        """The folders of the evaluation runs whose calls show a source, or one of these turns."""
+        """The folders of the evaluation runs that worked on a source, or whose calls show one of
+        these turns."""
         with self._read() as connection:
             found = connection.execute(
                 "SELECT memory_id, turns FROM llm_calls WHERE document_id = ? AND memory_id LIKE ?",
                 (document_id, f"{RUN}%"),
             ).fetchall()
+            if turns is None:
+                select = "SELECT id, NULL FROM owners WHERE document_id = ? AND id LIKE ?"
+                found += connection.execute(select, (document_id, f"{RUN}%")).fetchall()
         if turns is None:
             return sorted({owner.removeprefix(RUN) for owner, _ in found})
         owners = {owner for owner, shown in found if meets(shown, frozenset(turns))}

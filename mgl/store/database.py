@@ -173,13 +173,12 @@ class Store(Turns, CallTable, Caches):
             answers = self.answers(memory.id)
             asked.update(answer["question"] for answer in answers)
             answered += len(answers)
-            edits += len(self.edits(memory.id))
-        (characters,) = connection.execute(
-            """SELECT length(CAST(text AS TEXT)) + coalesce((
-                SELECT sum(length(CAST(text AS TEXT))) FROM turns WHERE document_id = documents.id
-            ), 0) FROM documents WHERE id = ?""",
-            (document_id,),
-        ).fetchone()
+            select = "SELECT count(*) FROM edits WHERE memory_id = ?"
+            edits += connection.execute(select, (memory.id,)).fetchone()[0]
+        if turns is None:
+            characters = len(self._read_text(document_id))
+        else:
+            characters = sum(len(turn.text) for turn in self.turns(document_id))
         planned = Removal(
             document_id=document_id,
             name=name,

@@ -105,22 +105,6 @@ class Owners(DatabaseFile):
                 raise StoreDeleted
             yield connection
 
-    def _share(self, digests: Iterable[bytes]) -> None:
-        """Own what is used, though it was there before; writes nothing where it is owned."""
-        owner = self._owner
-        if owner is None:
-            return
-        with self._read() as connection:
-            select = "SELECT 1 FROM owned WHERE owner = ? AND digest = ?"
-            new = [
-                digest
-                for digest in digests
-                if connection.execute(select, (owner.number, digest)).fetchone() is None
-            ]
-        if new:
-            with self._write() as connection:
-                self._take(connection, new)
-
     def _take(self, connection: sqlite3.Connection, digests: Iterable[bytes]) -> None:
         """Own what is written."""
         owner = self._owner

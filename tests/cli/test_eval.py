@@ -53,7 +53,7 @@ def test_a_run_keeps_what_it_measured_of_a_document_that_is_deleted(
     assert mgl(*new(data, server, out)).exit_code == 0
     assert len(server.seen) - own == 2  # of three: the memory's call is replayed
     planned = mgl("delete", "north", "--dry-run")
-    assert f"evaluation runs that keep its text in their calls: {out}\n" in planned.stdout
+    assert f"evaluation runs that keep what they measured of it: {out}\n" in planned.stdout
     gone = json.loads(mgl("delete", "north", "--yes", "--json").stdout)
     assert (gone["runs"], gone["calls"], gone["answers"]) == ([str(out)], 2, 2)
     assert json.loads(mgl("list", "--json").stdout) == []

@@ -331,6 +331,27 @@ def test_an_adapter_whose_removal_was_interrupted_is_still_found(
     assert find_left(mgl_home, ["quaxby"]) == {}
 
 
+@pytest.mark.parametrize("is_talk", [True, False], ids=["conversation", "document"])
+def test_questions_that_were_written_about_it_go_with_it(mgl_home: Path, is_talk: bool) -> None:
+    said = "In the year of the flood Ann gave the quaxby to Bo, who kept it in Rome."
+    with open_lab(mgl_home) as lab:
+        if is_talk:
+            talk = lab.talk("zorblat")
+            talk.append(Turn("1", "Ann", said))
+            name, memory = "zorblat", talk.id
+        else:
+            name, memory = "zorblat.txt", build(lab, make_document(said=said))
+        before = count_rows(mgl_home, "llm_calls")
+        lab.write_questions(memory)
+        written = count_rows(mgl_home, "llm_calls") - before
+        assert written
+        assert count_unowned(mgl_home) == {"vectors": 0, "token_counts": 0, "llm_calls": 0}
+        assert lab.delete(name).calls == before + written
+        for table in ("llm_calls", "token_counts", "owned"):
+            assert count_rows(mgl_home, table) == 0
+    assert find_left(mgl_home, ["quaxby"]) == {}
+
+
 def test_job_files_go_with_what_they_built(mgl_home: Path) -> None:
     document, other = make_document(), make_document("other.txt", "nothing")
     with open_lab(mgl_home) as lab:

@@ -51,6 +51,6 @@ function describeDeletion(plan) {
   lines.push(["edit", "question", "answer"].map((noun) => many(plan[`${noun}s`], noun)).concat(many(plan.calls, "model call")).join(", "));
   const named = { job: plan.jobs, "adapter trained on it": plan.adapters, "unfinished training on it": plan.trainings };
   for (const [noun, names] of Object.entries(named)) if (names.length) lines.push(`${noun}: ${names.join(", ")}`);
-  if (plan.runs.length) lines.push(`kept by evaluations, in their calls: ${plan.runs.join(", ")}`);
+  if (plan.runs.length) lines.push(`kept by evaluations: what they measured of it, in ${plan.runs.join(", ")}`);
   return lines;
 }
