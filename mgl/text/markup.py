@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from contextlib import suppress
 from typing import Final
 
 from mgl.errors import InputError
@@ -66,14 +67,15 @@ def extract(source: str) -> tuple[str, tuple[Heading, ...]]:
 
     Raises InputError for elements nested so deep that its end tags would take long to match.
     """
-    from lxml.etree import HTMLParser
+    from lxml.etree import HTMLParser, XMLSyntaxError
 
     page = _Page(source)
     parser = HTMLParser(target=page, encoding="utf-8", huge_tree=True)
     data = source.encode("utf-8", "replace")
-    for start in range(0, len(data), _PIECE_BYTES):  # an error stops it only after a piece
-        parser.feed(data[start : start + _PIECE_BYTES])
-    parser.close()
+    with suppress(XMLSyntaxError):  # there is no element at all
+        for start in range(0, len(data), _PIECE_BYTES):  # an error stops it only after a piece
+            parser.feed(data[start : start + _PIECE_BYTES])
+        parser.close()
     return "".join(page.parts), tuple(page.headings)
 
 
