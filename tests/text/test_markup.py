@@ -4,7 +4,7 @@ import pytest
 
 from mgl.errors import InputError
 from mgl.text import read_document
-from mgl.text.markup import extract
+from mgl.text.markup import extract, read_html
 from tests.effort import within_cpu_seconds
 
 KB = 1024
