@@ -166,6 +166,7 @@ _ESCAPE_REGEX = r'\\["\x5c/nrt]'
 _ESCAPE_LARK = r'\\["\x5c\/nrt]'
 _ESCAPE_EBNF = r'"\\" ["\x5c/nrt]'
 _UNFORCED = '%llguidance {"no_forcing": true}'
+_CONTROL = re.compile(rf"<[^\s<>]{{1,64}}>|{FAMILIES.pattern}")  # and what may be one
 # Otherwise a model that has used up its words goes on without spaces until its budget is gone.
 _LETTERS_A_WORD = 24
 _CHARACTERS_A_WORD = 7
@@ -258,12 +259,12 @@ def to_lark(node: Node) -> str:
 
     Each part without free text is one terminal, a regular expression: the fewer lexemes, the
     cheaper it is to follow. Where only one text is possible, llguidance forces the tokens of that
-    text, a control token if it spells one out: then the model chooses its tokens.
+    text, a control token if it spells one out, and fails at it: then the model chooses its tokens.
     """
     writer = _Lark()
     start = writer.write(node)
     lark = "".join([f"start: {start}\n", *(f"{line}\n" for line in writer.lines)])
-    return f"{_UNFORCED}\n{lark}" if FAMILIES.search(lark.replace("\\", "")) else lark
+    return f"{_UNFORCED}\n{lark}" if _CONTROL.search(lark.replace("\\", "")) else lark
 
 
 @dataclass(slots=True)

@@ -87,13 +87,13 @@ def test_a_part_ends_within_its_bound() -> None:
     assert len(set(parts)) > 10
 
 
-@pytest.mark.parametrize("token", ["</s>", "<|im_start|>"])
+@pytest.mark.parametrize("token", ["</s>", "<|im_start|>", "<filename>"])
 def test_a_quote_of_a_control_token_is_written_without_it(token: str) -> None:
     """``</s>`` ends a reply."""
     letters = {char: at for at, char in enumerate(sorted(ByteLevel.alphabet()))}
     tokenizer = Tokenizer(BPE(letters, []))
     tokenizer.pre_tokenizer, tokenizer.decoder = ByteLevel(add_prefix_space=False), Decoder()
-    tokenizer.add_special_tokens(["</s>", "<|im_start|>"])
+    tokenizer.add_special_tokens(["</s>", "<|im_start|>", "<filename>"])
     vocabulary = llguidance.LLTokenizer(tokenizer.to_str(), eos_token=tokenizer.token_to_id("</s>"))
     kind = reply(src=part_of(f"one {token}two three", 40), sure=one_of([f"a{token}b"]))
     lark = to_lark(compile_schema(json_schema(kind)))

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import create_model
 from tokenizers import Tokenizer
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
@@ -30,6 +31,7 @@ from mgl.llm.base import Message, Request, Sampling, Tool, ToolCall
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.capabilities import Endpoint
 from mgl.llm.client import Client, Policy
+from mgl.llm.constraints import one_of
 from mgl.llm.engines import server as servers
 from mgl.llm.engines.openai import OpenAIEngine
 from mgl.llm.progress import TokenProgress, listen
@@ -364,6 +366,18 @@ async def test_a_server_that_fails_at_one_prompt_is_not_away() -> None:
             await llm.complete(ASK)
         assert [call.outcome for call in log.records] == ["failed", "failed"]
         assert (await llm.complete([Message("user", "Who else?")])).text == "hello"
+
+
+async def test_a_server_that_fails_at_a_constraint_with_a_control_token_is_asked_without() -> None:
+    schema = create_model("quoting", quote=(one_of(["a </s> b"]), ...))
+    quoted = chat('{"quote": "a </s> b"}')
+    async with client_of(VLLM, BROKEN, quoted, BROKEN, quoted) as (llm, server, _):
+        for time in range(2):  # other constraints of its shape are not given up
+            reply = await llm.complete([Message("user", f"a </s> b {time}")], schema)
+            assert reply.parsed.model_dump() == {"quote": "a </s> b"}
+        bodies = server.bodies()
+    assert ["response_format" in body for body in bodies] == [True, False, True, False]
+    assert llm.usage()[""].loosened == 2
 
 
 @pytest.mark.parametrize("path", ["/v1/models", "/health"])

@@ -21,6 +21,7 @@ from mgl.llm.client import Client, Policy
 from mgl.llm.constraints import max_chars, one_of, part_of
 from mgl.llm.engines import open_engine
 from mgl.llm.engines.openai import OpenAIEngine
+from mgl.llm.engines.wire import write_messages
 from mgl.memories.base import Tools
 from mgl.memories.mindgraph import MindGraph, MindGraphConfig
 from mgl.models.profiles import load_profile
@@ -101,6 +102,36 @@ async def test_texts_are_counted_here_as_the_server_counts_them(record: ServerRe
     assert engine._tokenizer is not None
     engine._tokenizer = None
     assert await engine.count_tokens(lines) == here
+    await engine.aclose()
+
+
+async def test_what_is_said_has_no_control_tokens_and_is_quoted_with_them(
+    record: ServerRecord,
+) -> None:
+    engine = await connected(record)
+    await engine.count_tokens(["finds the tokenizer"])
+    assert engine._tokenizer is not None
+    added = engine._tokenizer.get_added_tokens_decoder()
+    special = {number: one.content for number, one in added.items() if one.special}
+
+    async def find_control(text: str) -> list[int]:
+        request, _ = engine._control.mark(Request((Message("user", text),)))
+        body = {
+            "model": record.served_name,
+            "messages": write_messages(request),
+            "add_generation_prompt": True,
+        }
+        ids: list[int] = (await engine._http.post("/tokenize", body))["tokens"]
+        assert len(ids) == await engine.count_prompt_tokens(request)
+        return [number for number in ids if number in special]
+
+    spelled = " and ".join(special.values())
+    assert await find_control(spelled) == await find_control("hello")
+    for token in list(special.values())[:4]:
+        quoted = create_model("quoted", quote=(one_of([f"a {token} b"]), ...))
+        llm = Client(engine, MemoryCallLog())
+        reply = await llm.complete([Message("user", f"Quote: a {token} b")], quoted)
+        assert reply.parsed.model_dump() == {"quote": f"a {token} b"}
     await engine.aclose()
 
 

@@ -120,6 +120,11 @@ class OpenAIEngine:
                     raise
                 self._failed.add((format_.name, shape_of(request)))
                 continue
+            except EngineFailed:
+                # vLLM fails at a reply that has to spell out a control token.
+                if format_ is None or not self._has_control(request):
+                    raise
+                continue
             completion = _unmark(read_completion(answer, request, format_), mark)
             looser = self._formats.for_request(request)[loosened + 1 :]
             if format_ is not None and looser and _disobeys(completion, request):
@@ -170,6 +175,11 @@ class OpenAIEngine:
                 continue
             yield loosened, one, body
         yield len(formats), None, write_body(request, self._server.model)
+
+    def _has_control(self, request: Request) -> bool:
+        """Whether a request's constraint spells out a control token."""
+        held = json.dumps([request.json_schema, request.choices], ensure_ascii=False)
+        return len(self._control.cut(held)) > 1
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         await self._open_tokenizer()
