@@ -80,7 +80,7 @@ latest holds.
     variables=("speaker", "memories"),
 )
 
-_ANSWER: Final = re.compile(r'"answer"\s*:\s*"((?:[^"\\]|\\.)*)')
+_ANSWER: Final = re.compile(r'"answer"\s*:\s*"((?:[^"\\]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*)')
 
 Shown = tuple[tuple[int, ...], str]
 """What is shown under one number: the turns it stands for, and its text."""
@@ -140,7 +140,7 @@ REPLY_TEMPERATURE: Final = 0.6  # at 0 a small model that is asked for a verse r
 _SUGGESTION: Final = re.compile(
     r"\bany (?:good )?(?:advice|ideas?|recommendations?|suggestions?|tips)\b"
     r"|\b(?:can|could|would|will) you (?:please )?(?:recommend|suggest|advise)\b"
-    r"|\b(?:what|which|where|how)\b[^.?!]*\bshould i\b|^should i\b"
+    r"|\b(?:what|which|where|how)\b[^.?!]{0,200}\bshould i\b|^should i\b"
     r"|\bwhat (?:do|would) you (?:recommend|suggest)\b|^(?:please )?(?:recommend|suggest)\b",
     re.IGNORECASE,
 )
@@ -360,14 +360,10 @@ def read_answer(reply: str) -> str:
     'He said "N'
     """
     found = _ANSWER.search(reply)
-    while found is not None:
-        try:
-            said: str = json.loads(f'"{found[1]}"')
-        except ValueError:  # half an escape
-            found = _ANSWER.search(reply[: found.start(1) + found[1].rindex("\\")])
-        else:
-            return said.encode(errors="ignore").decode()  # half a surrogate pair is to be continued
-    return ""
+    if found is None:
+        return ""
+    said: str = json.loads(f'"{found[1]}"', strict=False)
+    return said.encode(errors="ignore").decode()  # half a surrogate pair is to be continued
 
 
 def _citable(memories: int) -> Any:

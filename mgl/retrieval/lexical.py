@@ -10,7 +10,8 @@ an index is built, here they are computed when it is asked, so that adding a tex
 than its own words. Source: Robertson and Zaragoza, The Probabilistic Relevance Framework (2009);
 Kamphuis et al., Which BM25 Do You Mean? (ECIR 2020).
 
-It does not know meaning, nor the words of other languages than English.
+It does not know meaning, nor the words of other languages than English. Of a long query it takes
+the first ``MOST_ASKED`` stems.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 _K1: Final = 1.5
 _B: Final = 0.75
+MOST_ASKED: Final = 1000
+_ASKED_CHARACTERS: Final = 20 * MOST_ASKED
 _WORD: Final = re.compile(r"\b\w\w+\b")
 
 
@@ -145,7 +148,8 @@ class LexicalIndex:
         """
         with self._lock:
             postings = self._current()
-            found = postings.scores(map(_hash, stems(query)), before, after)
+            asked = stems(query[:_ASKED_CHARACTERS])[:MOST_ASKED]
+            found = postings.scores(map(_hash, asked), before, after)
             if ids is None:
                 return found
             places = places_of(postings.view().ids, ids)

@@ -124,7 +124,8 @@ def remove_names(question: str, speakers: Collection[str]) -> str:
     """
     names = {name for speaker in speakers for name in (speaker, *speaker.split()[:1])}
     left = question
-    for name in sorted(names, key=lambda name: (-len(name), name)):
+    named = (name for name in names if name and name in question)
+    for name in sorted(named, key=lambda name: (-len(name), name)):
         left = re.sub(rf"\b{re.escape(name)}(?:['’]s)?(?!\w)", " ", left)
     return " ".join(left.split()) or question
 
@@ -135,7 +136,12 @@ def is_named(speaker: str, text: str) -> bool:
     rest = re.sub(r"\bI\b", "i", text[1:])
     without_case = re.IGNORECASE if rest == rest.lower() else 0
     names = [speaker, *speaker.split()[:1]]
-    return any(name and re.search(rf"\b{re.escape(name)}\b", text, without_case) for name in names)
+    folded = text.casefold() if without_case else text
+    return any(
+        re.search(rf"\b{re.escape(name)}\b", text, without_case)
+        for name in names
+        if name and (name.casefold() if without_case else name) in folded
+    )
 
 
 def add_words(

@@ -18,9 +18,9 @@ from mgl.text.support import find_telling
 from mgl.text.timewords import MONTHS, ONES, TENS, WEEKDAYS
 
 _ASKS_NUMBER: Final = re.compile(
-    r"\bhow (?:much|many|old)\b|\bwhat\b.*\b(?:cost|earn|weigh)s?\b", re.IGNORECASE
+    r"\bhow (?:much|many|old)\b|\bwhat\b.{0,200}\b(?:cost|earn|weigh)s?\b", re.IGNORECASE
 )
-_ASKS_NAME: Final = re.compile(r"\bnames?\b|\bwhat\b.*\bcalled\b", re.IGNORECASE)
+_ASKS_NAME: Final = re.compile(r"\bnames?\b|\bwhat\b.{0,200}\bcalled\b", re.IGNORECASE)
 _CHOICE: Final = re.compile(r"\bor\b", re.IGNORECASE)
 _ASKS_THING: Final = re.compile(r"\b(?:what|which|who|whom|whose|where)\b", re.IGNORECASE)
 _ASKS_TIME: Final = re.compile(

@@ -22,6 +22,10 @@ from mgl.types import Section
 
 _LABEL_CHARACTERS = 100
 _LINE_CHARACTERS = 100
+_MOST_LINES, _LINE_CHARACTERS_AT_LEAST = (
+    10_000,
+    8,
+)  # of Markdown: what is denser takes long to parse
 _CONTENTS_CHARACTERS = 200  # a heading with less below it, that comes again later, is a listing
 _FEWEST_TITLES = 3
 _PART, _CHAPTER, _NUMERAL = 1, 2, 3  # levels of headings
@@ -85,9 +89,11 @@ def sections(headings: Iterable[Heading], length: int) -> tuple[Section, ...]:
 
 
 def markdown_headings(text: str) -> list[Heading]:
-    """Find the headings of CommonMark."""
+    """Find the headings of CommonMark; a long text of very short lines has none."""
     from markdown_it import MarkdownIt
 
+    if text.count("\n") > max(_MOST_LINES, len(text) // _LINE_CHARACTERS_AT_LEAST):
+        return []
     starts = [0, *(found.end() for found in _LINE_END.finditer(text))]
     tokens = MarkdownIt("commonmark").disable("inline").parse(text)
     return [

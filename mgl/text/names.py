@@ -9,6 +9,9 @@
 A small model is not asked who is in a text: it invents. A capitalised word counts as a name if it
 stands at least once where no sentence, quotation or line begins, and is not mostly in lower case.
 Languages without capitals, or with capitals for common nouns, are not covered.
+
+Time is linear in the text: shorter forms belong to a name of at most ``MOST_WORDS`` words, and a
+word that more than ``MOST_FORMS`` names share belongs to none of them.
 """
 
 from __future__ import annotations
@@ -18,8 +21,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import chain
+from itertools import chain, combinations, islice
 from typing import Final
 
 from mgl.text.stopwords import STOP_WORDS
@@ -58,6 +60,9 @@ _CONTENTS = re.compile(
 """A line of front matter: a heading with its number, or an entry of a table with its page."""
 _MYSELF = re.compile(r"I(?:['’]\w+|(?=\s+[a-z]))")
 """The pronoun after a name, ``In Detroit I saw``, which is no numeral by what follows."""
+_LONGEST_HEADING: Final = 200
+MOST_FORMS: Final = 200
+MOST_WORDS: Final = 6
 _OPENS = re.compile(r"(?:^|[.!?:;…—–\"'“”‘’()\[\]*_-]|\n\s*\n)\s*$")
 
 
@@ -83,7 +88,10 @@ def find_mentioned(text: str, names: Sequence[Name]) -> list[Name]:
     return [
         name
         for name in names
-        if any(re.search(rf"(?<!\w){re.escape(alias)}(?!\w)", flat) for alias in name.aliases)
+        if any(
+            alias in flat and re.search(rf"(?<!\w){re.escape(alias)}(?!\w)", flat)
+            for alias in name.aliases
+        )
     ]
 
 
@@ -98,8 +106,9 @@ def _is_name(form: str, count: int, inside: int, small: int, min_count: int) -> 
 
 def _is_heading(line: str) -> bool:
     """Whether a line is one of front matter, or all in capitals."""
-    words = WORD.findall(line)
-    return (len(words) > 1 and line.isupper()) or _CONTENTS.fullmatch(line) is not None
+    if line.isupper() and len(list(islice(WORD.finditer(line), 2))) > 1:
+        return True
+    return len(line) <= _LONGEST_HEADING and _CONTENTS.fullmatch(line) is not None
 
 
 def _stands_inside(text: str, start: int) -> bool:
@@ -148,10 +157,15 @@ def _trim(run: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
         yield run[first].start(), end
 
 
-@lru_cache(maxsize=10_000)
 def _core(form: str) -> frozenset[str]:
     words = form.replace(".", " ").split()
     return frozenset([word for word in words if word.lower() not in _TITLES] or words)
+
+
+def _parts(core: frozenset[str]) -> Iterator[frozenset[str]]:
+    """Yield every choice of a name's words; of a long one all of them."""
+    sizes = range(1, len(core) + 1) if len(core) <= MOST_WORDS else (len(core),)
+    return map(frozenset, chain.from_iterable(combinations(core, size) for size in sizes))
 
 
 class GrowingNames:
@@ -167,7 +181,9 @@ class GrowingNames:
         self._inside: Counter[str] = Counter()
         self._small: Counter[str] = Counter()
         self._places: list[tuple[int, int, str]] = []
+        self._cores: dict[str, frozenset[str]] = {}
         self._forms_with: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        self._forms_of: defaultdict[frozenset[str], dict[str, None]] = defaultdict(dict)
         self._hosts: dict[str, str] = {}
         self._open_small: list[str] = []
         self._open_forms: list[tuple[str, bool]] = []
@@ -201,8 +217,11 @@ class GrowingNames:
             self._spans[form].append((start, end))
             self._inside[form] += inside
             self._places.append((start, end, form))
-            for part in _core(form):
-                self._forms_with[part][form] = None
+            if form not in self._cores:
+                core = self._cores[form] = _core(form)
+                self._forms_of[core][form] = None
+                for part in core:
+                    self._forms_with[part][form] = None
             if not stays:
                 self._open_forms.append((form, inside))
 
@@ -210,7 +229,8 @@ class GrowingNames:
         """Yield every name."""
         for form in self._spans:
             if self._keeps(form) and self._host(form) == form:
-                yield Name(form, self.aliases(form), tuple(self.spans(form)))
+                aliases = self.aliases(form)
+                yield Name(form, aliases, tuple(self._spans_of(aliases)))
 
     def within(self, start: int, end: int) -> list[tuple[int, int, str]]:
         """List the places that begin in a range, each with its name."""
@@ -228,14 +248,17 @@ class GrowingNames:
 
     def aliases(self, name: str) -> tuple[str, ...]:
         """List the forms of a name, itself first."""
-        core = _core(name)
-        near = {form for part in core for form in self._forms_with[part] if _core(form) <= core}
+        alike = (self._forms_of.get(part, {}) for part in _parts(self._cores[name]))
+        near = chain.from_iterable(forms for forms in alike if len(forms) <= MOST_FORMS)
         forms = [form for form in near if self._keeps(form) and self._host(form) == name]
         return tuple(dict.fromkeys([name, *sorted(forms, key=self._rank)]))
 
     def spans(self, name: str) -> list[tuple[int, int]]:
         """List the places of a name, in the order of the text."""
-        return sorted(span for form in self.aliases(name) for span in self._spans[form])
+        return self._spans_of(self.aliases(name))
+
+    def _spans_of(self, forms: Iterable[str]) -> list[tuple[int, int]]:
+        return sorted(span for form in forms for span in self._spans[form])
 
     def _take_back(self) -> None:
         for word in self._open_small:
@@ -252,20 +275,22 @@ class GrowingNames:
         return count > 0 and _is_name(form, count, inside, small, self._min_count)
 
     def _rank(self, form: str) -> tuple[int, int, str]:
-        return -len(_core(form)), -len(self._spans[form]), form
+        return -len(self._cores[form]), -len(self._spans[form]), form
 
     def _host(self, form: str) -> str:
         """Find the name that a form belongs to: the only longer one with all its words, but titles.
 
-        A name with a particle takes no other in: the King of Bohemia is not Bohemia.
+        A name with a particle takes no other in: the King of Bohemia is not Bohemia. Nor does one
+        of more than ``MOST_WORDS`` words: it is a list.
         """
         if form not in self._hosts:
-            core, rank = _core(form), self._rank(form)
+            core, rank = self._cores[form], self._rank(form)
             rarest = min((self._forms_with[part] for part in core), key=len)
             longer = [
                 other
-                for other in rarest
-                if core <= _core(other)
+                for other in (rarest if len(rarest) <= MOST_FORMS else ())
+                if core <= self._cores[other]
+                and len(self._cores[other]) <= MOST_WORDS
                 and self._keeps(other)
                 and self._rank(other) < rank
                 and not _PARTICLES & set(other.split())

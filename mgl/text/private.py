@@ -60,7 +60,13 @@ def find_private(text: str) -> list[tuple[int, int]]:
     """
     by_form = (_spans(pattern, text) for pattern in (_EMAIL, _SSN))
     found = [*_secrets(text), *_cards(text), *_ibans(text), *_ips(text), *chain(*by_form)]
-    found += _phones(_mask(text, found))  # last: digits beside a number keep it from being found
+    found = _merge(found)
+    # last: digits beside a number keep it from being found
+    return _merge([*found, *_phones(_mask(text, found))])
+
+
+def _merge(found: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Put ranges in order, those that overlap as one."""
     merged: list[tuple[int, int]] = []
     for start, end in sorted(found):
         if merged and start < merged[-1][1]:
@@ -70,10 +76,12 @@ def find_private(text: str) -> list[tuple[int, int]]:
 
 
 def _mask(text: str, found: Sequence[tuple[int, int]]) -> str:
-    """Overwrite what was found, keeping offsets."""
+    """Overwrite ranges, which are in order, keeping offsets."""
+    parts, position = [], 0
     for start, end in found:
-        text = text[:start] + ";" * (end - start) + text[end:]
-    return text
+        parts += [text[position:start], ";" * (end - start)]
+        position = end
+    return "".join((*parts, text[position:]))
 
 
 def _spans(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
@@ -88,9 +96,12 @@ def _secrets(text: str) -> Iterator[tuple[int, int]]:
             start = found.start("secret")
             yield start, start + len(secret)
     for pattern in _known_forms():
+        reached = 0
         for start, end in _spans(pattern, text):
-            rest = _REST_OF_TOKEN.match(text, end)
-            yield start, end + len(rest[0].rstrip(".") if rest else "")
+            if end > reached:  # else it is in the rest of the last one
+                rest = _REST_OF_TOKEN.match(text, end)
+                reached = end + len(rest[0].rstrip(".") if rest else "")
+                yield start, reached
 
 
 def _cards(text: str) -> Iterator[tuple[int, int]]:

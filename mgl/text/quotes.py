@@ -100,6 +100,8 @@ def _fold_irregular(part: str) -> str:
 
 _SNAP_CHARACTERS = 30
 _BOUNDARIES = 12
+_MOST_CELLS = 250_000_000
+_MOST_TRIES = 1_000_000
 _SLACK = 10.0  # points below the floor from which snapping to words may still reach it
 
 
@@ -121,6 +123,9 @@ def locate(
     ``exact`` is the first verbatim occurrence. ``normalised`` differs in white space, quotation
     marks, dashes, case, or an ellipsis at an end. ``fuzzy`` reaches from word to word and is at
     least ``floor`` alike (Indel similarity of the folded texts, 0 to 1). None if nothing does.
+
+    A quote is found ``fuzzy`` only if its length times the text's is at most 250 million: a few
+    seconds at worst.
     """
     end = len(text) if end is None else end
     if not quote.strip():
@@ -144,7 +149,9 @@ class _Search:
 
     def find_folded(self) -> Located | None:
         position = self._folded.text.find(self._wanted) if self._wanted else -1
-        while position >= 0:
+        left = _MOST_TRIES
+        while position >= 0 and left > 0:
+            left -= len(self._wanted)
             low, high = self._unfold(position, position + len(self._wanted))
             if Folded.of(self._window[low:high]).text == self._wanted:
                 return Located(low, high, "normalised", 1.0)
@@ -152,7 +159,8 @@ class _Search:
         return None
 
     def find_fuzzy(self) -> Located | None:
-        if not self._wanted or len(self._wanted) > len(self._folded.text):
+        size, most = len(self._wanted), len(self._folded.text)
+        if not 0 < size <= most or size * most > _MOST_CELLS:
             return None
         window = self._find_elided() if ELLIPSIS in self._wanted else self._align()
         if window is None:
@@ -178,8 +186,9 @@ class _Search:
         parts = [part.strip() for part in self._wanted.split(ELLIPSIS)]
         room = int((2 / max(self._floor, 0.5) - 2) * len(self._wanted)) + len(parts)
         text = self._folded.text
-        start = text.find(parts[0])
-        while start >= 0:
+        start, left = text.find(parts[0]), _MOST_TRIES
+        while start >= 0 and left > 0:
+            left -= len(parts)
             end = start + len(parts[0])
             for part in parts[1:]:
                 found = text.find(part, end, end + room + len(part))

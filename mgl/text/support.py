@@ -22,6 +22,7 @@ _WORD: Final = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")
 _OPENS: Final = re.compile(r"(?:^|[.!?:;\"“”‘(\[]|\n)\s*$")
 DATE: Final = re.compile(rf"(?i:\b{MONTH_DAY}(?:,? \d{{4}}\b)?|\b{YEAR})")
 """A whole date, or a year."""
+_BEFORE: Final = 40  # characters in which what opens a sentence is looked for
 _TITLE: Final = re.compile(r"\b(?:Dr|Mrs?|Ms|Prof)\b\.?")
 _NUMBERS: Final = {word: f"{value}" for value, word in enumerate(["zero", *ONES, "twenty"])}
 _NO_NAMES: Final = frozenset(
@@ -50,7 +51,8 @@ def find_unsaid(text: str, source: str, *, with_dates: bool = False) -> list[str
         word = match[0]
         is_number = word[0].isdigit() or word.lower() in _NUMBERS
         is_name = word[0].isupper() and word.lower().replace("’", "'") not in _NO_NAMES
-        if is_name and not is_short and _OPENS.search(looked_at[: match.start()]):
+        start = match.start()
+        if is_name and not is_short and _OPENS.search(looked_at, max(0, start - _BEFORE), start):
             is_name = False
         if (is_number or is_name) and not known.intersection(stem_words(word)):
             found[word] = None

@@ -20,6 +20,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from itertools import islice
 from typing import Final, Literal
 
 from mgl.errors import InputError
@@ -36,6 +37,7 @@ from mgl.text.timewords import (
 )
 
 _YEARS: Final = range(1000, 9000)
+MOST_EXPRESSIONS: Final = 10_000
 _DAY: Final = timedelta(days=1)
 _AHEAD: Final = timedelta(days=31)
 _ANY_DAY: Final = date(2000, 1, 1)
@@ -85,13 +87,15 @@ class TimeMention:
 
 
 def time_mentions(text: str, at: datetime | date | None) -> list[TimeMention]:
-    """Find the times that a text mentions, in order and without overlap.
+    """Find the times that a text mentions, in order and without overlap: of its first
+    ``MOST_EXPRESSIONS`` expressions.
 
     ``at`` is when it was said, in the speaker's own time; without it (None), only expressions with
     a year are read.
     """
     said = at.date() if isinstance(at, datetime) else at
-    found = (_mention(match, said) for match in EXPRESSION.finditer(text) if not is_part(match))
+    matches = islice(EXPRESSION.finditer(text), MOST_EXPRESSIONS)
+    found = (_mention(match, said) for match in matches if not is_part(match))
     return [mention for mention in found if mention is not None]
 
 

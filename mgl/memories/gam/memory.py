@@ -123,10 +123,11 @@ class GamRedactor:
         """Topics as they are and were searched, and deleted turns as they are asked about."""
         topics = state.topics.values()
         found = {form for topic in topics for form in (topic.summary, raw_text(topic, turns))}
-        names = list(dict.fromkeys(turn.speaker for turn in turns))
-        for count in range(1, len(names) + 1):  # a question is read without the names known by then
-            known = {*names[:count]} - {""}
-            found |= {remove_names(turns[number].text, known) for number in self._gone.turns}
+        names = list(dict.fromkeys(turn.speaker for turn in turns if turn.speaker.strip()))
+        for number in self._gone.turns:  # a question is read without the names known by then
+            text = turns[number].text
+            said = [name for name in names if name.split()[0] in text]
+            found |= {remove_names(text, said[:count]) for count in range(len(said) + 1)}
         return found | self._dropped if state is self._before else found
 
 

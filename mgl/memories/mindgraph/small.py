@@ -288,11 +288,13 @@ class ClaimWriter:
 def _entity_ids(names: Sequence[Name]) -> dict[str, str]:
     """A readable id for each name; a number where two names would share one."""
     ids: dict[str, str] = {}
+    used: set[str] = set()
     for number, name in enumerate(names):
         plain = unicodedata.normalize("NFKD", name.name).encode("ascii", "ignore").decode()
         slug = re.sub(r"[^a-z0-9]+", "_", plain.lower()).strip("_")[:32]
-        taken = not slug or slug in ids.values()
+        taken = not slug or slug in used
         ids[name.name] = f"{slug or 'name'}_{number}" if taken else slug
+        used.add(ids[name.name])
     return ids
 
 
