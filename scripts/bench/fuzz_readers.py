@@ -94,7 +94,7 @@ def make_samples(reader: str) -> list[bytes]:
     talk = {"session_1": [said], "session_1_date_time": "1:56 pm on 8 May, 2023"}
     content = {"content_type": "text", "parts": ["Hi."]}
     message = {"id": "m", "author": {"role": "user"}, "content": content, "create_time": 1.5}
-    node = {"id": "a", "message": message, "parent": None, "children": []}
+    node: dict[str, Any] = {"id": "a", "message": message, "parent": None, "children": []}
     export = [{"title": "Trip", "mapping": {"a": node}, "current_node": "a"}]
     return {
         "txt": [
