@@ -177,18 +177,18 @@ class Open(BaseHTTPRequestHandler):
 
 def test_another_server_on_the_port_is_not_the_one_that_starts(mgl_home: Path, port: int) -> None:
     """It came after the port was checked, and before ours listens."""
-    with HTTPServer(("127.0.0.1", port), Open) as other:
-        thread = Thread(target=other.serve_forever, daemon=True)
-        thread.start()
-        with Supervised(mgl_home, plan_of(port, "--load-s", 1)) as supervised:
-            starting = supervised.until(lambda one: bool(records.find_processes(one.token)))
+    with Supervised(mgl_home, plan_of(port, "--load-s", 3)) as supervised:
+        starting = supervised.until(lambda one: bool(records.find_processes(one.token)))
+        with HTTPServer(("127.0.0.1", port), Open) as other:
+            thread = Thread(target=other.serve_forever, daemon=True)
+            thread.start()
             looked = [is_ready(starting) for _ in range(3)]
-            failed = supervised.until(lambda one: one.state != "starting")
-        other.shutdown()
-        thread.join()
-    assert looked == [False] * 3
-    assert failed.state in ("restarting", "failed")
-    assert Open.asked == [], "the key was sent to another"
+            failed = supervised.until(lambda one: one.state != "starting", 30)
+            other.shutdown()
+            thread.join()
+        assert looked == [False] * 3
+        assert failed.state in ("restarting", "failed")
+        assert Open.asked == [], "the key was sent to another"
 
 
 def test_a_killed_supervisor_leaves_a_server_that_is_found_and_ended(
