@@ -183,7 +183,7 @@ def test_another_server_on_the_port_is_not_the_one_that_starts(mgl_home: Path, p
             thread = Thread(target=other.serve_forever, daemon=True)
             thread.start()
             looked = [is_ready(starting) for _ in range(3)]
-            failed = supervised.until(lambda one: one.state != "starting", 30)
+            failed = supervised.until(lambda one: one.state != "starting")
             other.shutdown()
             thread.join()
         assert looked == [False] * 3
