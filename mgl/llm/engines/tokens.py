@@ -69,7 +69,8 @@ class Tokenizer:
             end = text.rfind(" ", start + 1, start + PIECE)
             while end > start + 1 and text[end - 1].isspace():
                 end = text.rfind(" ", start + 1, end)
-            end = end if end > start else self._control.leave_whole(text, start + PIECE)
+            if end <= start + PIECE // 2:  # in a long word, or in a run of spaces
+                end = self._control.leave_whole(text, start + PIECE)
             pieces.append(text[start:end])
             start = end
         return [*pieces, text[start:]]
