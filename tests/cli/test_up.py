@@ -23,8 +23,8 @@ from mgl.serving import records
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
 from tests.cli.shell import free_port, run_shell
-from tests.patience import PATIENCE_S
-from tests.serving.supervised import hear_signals, wait_for
+from tests.patience import PATIENCE_S, wait_until
+from tests.serving.supervised import hear_signals
 
 MODEL = "qwen2.5-7b-instruct"
 OWN = "a-key-of-my-own"
@@ -196,7 +196,7 @@ def test_ctrl_c_before_it_is_ready_leaves_nothing_running(port: int) -> None:
         process = subprocess.Popen(
             [sys.executable, "-m", "mgl", *words], preexec_fn=hear_signals, start_new_session=True
         )
-        wait_for(lambda: bool(processes()))
+        wait_until(lambda: bool(processes()))
         process.send_signal(signal.SIGINT)
         process.wait(60)
         assert not processes()
@@ -208,7 +208,7 @@ def test_one_that_died_is_not_said_to_be_stopped(
     run("--port", port, "--model", MODEL, "--base-url", server.url, "--detach")
     for number in processes():
         os.kill(number, signal.SIGKILL)
-    wait_for(lambda: not processes())
+    wait_until(lambda: not processes())
     said = mgl("up", "--stop", "--port", port).stdout
     assert "had ended already" in said
     assert "stopped" not in said
