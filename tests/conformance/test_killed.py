@@ -64,7 +64,8 @@ def test_a_killed_process_loses_nothing_and_the_next_asks_nothing_twice(
                 for turn in store.turns(record.document_id)}  # fmt: skip
         assert set(place.read_lines(place.appended)) <= kept
     assert place.work(case, operation)
-    assert not stored.intersection(place.read_lines(place.calls)[len(made) :])
+    if operation != "forget":  # a deletion empties calls, which may then be made again
+        assert not stored.intersection(place.read_lines(place.calls)[len(made) :])
     with Store.open(place.database) as store:
         assert dump(store) == expected
     if operation == "forget":
