@@ -77,14 +77,14 @@ def find_news(stored: Sequence[Said], sent: Sequence[Said], *, is_retry: bool = 
     ``is_retry``: the client says that it sent the same before.
     """
     before, last = sent[:-1], len(sent) - 1
-    asked = _find_asked(stored, sent, is_retry=is_retry)
-    if asked is not None and asked == len(stored) - 1 and _is_tail(stored, sent):
-        return News((), asked)
-    if _is_tail(stored, before) and not (asked is not None and (is_retry or not before)):
+    if stored and not stored[-1].is_deleted and _is_tail(stored, sent):
+        return News((), len(stored) - 1)
+    follows = _is_tail(stored, before)
+    if follows and before and not is_retry:
         return News((last,))
-    if asked is not None:
+    if (asked := _find_asked(stored, sent, is_retry=is_retry)) is not None:
         return News((), asked)
-    return News((*_find_unknown(stored, before), last))
+    return News((*(() if follows else _find_unknown(stored, before)), last))
 
 
 def _find_asked(stored: Sequence[Said], sent: Sequence[Said], *, is_retry: bool) -> int | None:

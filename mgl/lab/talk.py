@@ -44,9 +44,10 @@ UNKEPT: Final = "the answer was not stored: turns were deleted while the model w
 ResultT = TypeVar("ResultT")
 
 
-def _choose_id(taken: Set[str]) -> str:
-    number = len(taken) + 1
-    while f"{number}" in taken:
+def _choose_id(taken: Set[str], new: Set[str] = frozenset()) -> str:
+    """Choose an id that is neither taken nor new; these have none in common."""
+    number = len(taken) + len(new) + 1
+    while f"{number}" in taken or f"{number}" in new:
         number += 1
     return f"{number}"
 
@@ -260,20 +261,22 @@ class Talk:
 
         One that is there is sent again, and gets those that it has.
         """
-        taken = {*self._list_ids(), *(turn.id for turn in turns if turn.id)}
+        taken = self._list_ids()
+        new = {turn.id for turn in turns if turn.id} - taken
         last = next(iter(self.memory.conversation.turns[-1:]), None)
         filled = []
         for turn in turns:
             known = self.memory.find_turn(turn.id)
             time = None if turn.time is None else as_aware(turn.time)
             if known is None:
-                identity, time = turn.id or _choose_id(taken), time or now
+                identity, time = turn.id or _choose_id(taken, new), time or now
                 session: str | None = turn.session or _choose_session(last, time)
             else:
                 identity, time = known.id, time or known.time
                 session = turn.session or known.session
             last = replace(turn, id=identity, time=time, session=session)
-            taken.add(identity)
+            if identity not in taken:
+                new.add(identity)
             filled.append(last)
         return filled
 
@@ -298,10 +301,6 @@ class Talk:
     def choose_id(self) -> str:
         """Choose an id for the next turn that neither a turn nor a reply (``ID+``) has."""
         return _choose_id(self._list_ids())
-
-    def choose_session(self, now: datetime) -> str:
-        """Choose the session of what is said now: the last turn's, unless that is far from now."""
-        return _choose_session(next(iter(self.memory.conversation.turns[-1:]), None), now)
 
     def _list_ids(self) -> Set[str]:
         return self.roll.follow(self.memory.conversation.turns).ids
