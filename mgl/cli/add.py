@@ -43,12 +43,12 @@ def add(
 
     A new name starts a conversation. Turns that are already there, by their ids, are skipped.
     """
-    start = time.monotonic()
+    start, name = time.monotonic(), name.strip()
     with open_lab(choice) as lab:
         turns = lab.conversation(path, conversation).turns
         if not yes and (plan := lab.weigh_turns(name, turns, memory=memory)) is not None:
             approve_large(plan)
-        talk = lab.talk(name.strip(), memory=memory, **options)
+        talk = lab.talk(name, memory=memory, **options)
         count = talk.extend(turns)
         if flush:
             talk.flush()

@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
-from mgl.errors import StoreError, UsageError, WrongKind
+from mgl.errors import UsageError, WrongKind
 from mgl.lab.deleting import Deleted, Doomed, delete, find_doomed
 from mgl.lab.estimates import describe_estimate, describe_large, estimate_from_past
 from mgl.lab.model import ModelChoice, NoModel
@@ -264,9 +264,7 @@ class Lab:
 
         Turns that are there already, by their ids, cost nothing.
         """
-        known = [
-            each for each in self._planner.find_named(name.strip()) if memory in (None, each.kind)
-        ]
+        known = [each for each in self._planner.find_named(name) if memory in (None, each.kind)]
         kind = known[0].kind if known else memory or REMEMBERS
         said = {
             turn.id
@@ -311,9 +309,7 @@ class Lab:
         """
         known = self._planner.find_named(name)
         if is_memory_id(name) or [each for each in known if memory in (None, each.kind)]:
-            if not known:
-                raise StoreError(f"there is no memory {name}", hint="`mgl list` shows their ids")
-            plan = self._planner.plan_record(self._planner.pick(name, known, memory), options)
+            plan = self._planner.plan_record(self._planner.find(name, memory), options)
         else:
             check_name(name)
             plan = self._planner.plan_file(Conversation.named(name), memory, None, options)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Self
 
 from mgl.errors import MglError, ResourceError, StoreError
-from mgl.models.permissions import create_private, make_private_folder, restrict
+from mgl.models.permissions import create_private, make_private_folder, open_new_private, restrict
 from mgl.store.schema import create_tables, transaction
 
 _BUSY_TIMEOUT_S = 10.0
@@ -106,11 +106,7 @@ class DatabaseFile:
                     return False
                 connection.execute(f"PRAGMA user_version = {_WIPED}")
             except sqlite3.OperationalError as error:
-                if _code(error) not in (
-                    sqlite3.SQLITE_BUSY,
-                    sqlite3.SQLITE_LOCKED,
-                    sqlite3.SQLITE_FULL,
-                ):
+                if _code(error) not in _IN_THE_WAY:
                     raise
                 return False
             return True
@@ -163,8 +159,7 @@ def read_secret(path: Path) -> bytes:
     try:
         if not path.exists():
             part = path.with_suffix(f".{secrets.token_hex(8)}")
-            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
+            with open_new_private(part, "xb") as file:
                 file.write(secrets.token_bytes(_SECRET_BYTES))
             with suppress(FileExistsError):  # another process made one meanwhile
                 os.link(part, path)

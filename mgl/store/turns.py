@@ -15,7 +15,7 @@ from datetime import datetime
 from functools import cached_property
 from sys import intern
 
-from mgl.errors import StoreConflict, StoreDeleted, StoreError
+from mgl.errors import StoreConflict, StoreError
 from mgl.store import records
 from mgl.store.file import read_secret
 from mgl.store.lineage import decode_turns, encode_turns
@@ -169,13 +169,10 @@ def insert_turn(
     turn: Turn,
     sources: ReplySources | None = None,
 ) -> None:
-    """Add one turn; StoreConflict where its number or id is taken, or numbers would be left out.
+    """Add one turn to a conversation that is there.
 
-    StoreDeleted where the conversation is no longer there.
+    StoreConflict where its number or id is taken, or numbers would be left out.
     """
-    select = "SELECT 1 FROM documents WHERE id = ?"
-    if connection.execute(select, (document_id,)).fetchone() is None:
-        raise StoreDeleted
     made_of = None if sources is None else encode_turns(sources.made_of)
     shown = None if sources is None else encode_turns(sources.shown)
     (there,) = connection.execute(
