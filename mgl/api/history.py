@@ -1,21 +1,21 @@
-"""What of the history that a client sends is new to the memory of the conversation.
+"""Find which messages of a client's history are new to the memory of its conversation.
 
-A client of the OpenAI API sends the conversation with every request: all of it, or its last
-messages, and the one that is to be replied to at the end. What is stored is aligned with that:
+A client of the OpenAI API sends the conversation with every request: all of it or its last
+messages, ending with the one to reply to. The history is aligned with the stored turns:
 
-1. The stored tail is what is sent, and its last message has no reply: a failed request comes again.
-2. The stored tail is what comes before the last message: the last one is new, whatever it says.
-3. The last message is stored after all that comes before it: its reply was lost, or is to be made
+1. The stored tail equals what is sent, and its last message has no reply: a failed request is
+   sent again.
+2. The stored tail equals everything before the last message: the last message is new.
+3. The last message is stored after everything before it: its reply was lost, or is to be made
    again.
-4. Otherwise the client's history was edited, or begins elsewhere: messages of the user that are not
-   stored are new, and so is all that follows the last message that is.
+4. Otherwise the client edited its history, or its history begins elsewhere. User messages that are
+   not stored are new, and so is everything after the last message that is.
 
-Nothing is taken for something that it does not equal: a deleted turn is compared by the keyed hash
-of what it said. What was deleted is not taken in again, unless the user says it anew, at the end.
-Where a conversation repeats itself word for word, 2 goes before 3: a reply may be remembered twice,
-and nothing that was said is lost. A client that has sent one message, and sends it again, had its
-reply lost; so had one that says that it tries again (the header X-Stainless-Retry-Count, which
-OpenAI's own clients send).
+Messages match only if they are equal. A deleted turn is compared by the keyed hash of its text. It
+is not stored again, unless the user says it anew, at the end. If a conversation repeats itself word
+for word, rule 2 wins over rule 3: a reply may be stored twice, but no message is lost. A client
+that sent one message and sends it again lost the reply. So did one that says it is retrying, by the
+header X-Stainless-Retry-Count, which OpenAI's own clients send.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""Builds that go on while nobody waits, and after a restart: a file each, in the tenant's folder.
+"""Builds that run in the background and survive a restart: one file each, in the tenant's folder.
 
     job = await jobs.start(document, memory="mindgraph")
     async for state in jobs.follow(job.id): ...
 
-The document is in the store and the job in its file before ``start`` returns. A job that was not
-finished is begun again when the server starts; what its build has done is in the log of the memory,
-so it goes on where it was. One that is cancelled is finished: it stops, and what it did stays. A
-job goes with its document, whoever deletes that, or alone.
+``start`` returns once the document is stored and the job has its file. An unfinished job restarts
+with the server and resumes, since the memory's log holds what its build has done. A cancelled job
+stops for good; what it did stays. Deleting a document deletes its jobs; a job can be deleted alone.
 """
 
 from __future__ import annotations

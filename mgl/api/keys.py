@@ -33,7 +33,7 @@ _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 def tenant_folder(home: Path, tenant: str) -> Path:
-    """The folder of a tenant's memories; UsageError for a name that is none."""
+    """The folder of a tenant's memories; UsageError for an invalid name."""
     if tenant == OWNER:
         return home
     if not _NAME.fullmatch(tenant):
@@ -96,7 +96,7 @@ class Keys:
         return [name for name in self._kept if name != OWNER]
 
     def add(self, tenant: str) -> str:
-        """The key of a tenant, which is made where there is none."""
+        """Return the key of a tenant; make one if it has none."""
         tenant_folder(self._home, tenant)
         if tenant == OWNER and self._own:
             return self._own

@@ -21,7 +21,7 @@ class Bucket:
         self._left: dict[str, tuple[float, float]] = {}
 
     def take(self, name: str) -> None:
-        """Count one; OverLimit where there are too many."""
+        """Count one request; OverLimit if there are too many."""
         if not self._a_minute:
             return
         now = self._clock()

@@ -187,7 +187,7 @@ class Memories:
             raise _no_memory(name) from error
 
     async def ask(self, source: str, question: Question) -> dict[str, Any]:
-        """Answer from a memory that is there; nothing is built for it.
+        """Answer from a stored memory, as it stands.
 
         Who hears the progress is told the answer as it is written, where the engine streams.
         """

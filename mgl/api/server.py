@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 WRONG_KEYS: Final = 60
-"""Requests a minute with a key that is none, of all together."""
+"""Requests a minute with a wrong key, from all clients together."""
 THREADS: Final = 96
 ALL: Final = (*OPENAI, *ENDPOINTS, *INSPECTOR)
 

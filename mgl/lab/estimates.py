@@ -27,7 +27,7 @@ MOST_CHARACTERS: Final = 10_000_000
 def estimate_from_past(
     store: Store, memory_id: str, kind: str, model_id: str, text_characters: int
 ) -> Estimate | None:
-    """Estimate what a memory takes to read so much text, from others; None where there are none."""
+    """Estimate the cost of reading a text of this length from past builds; None without any."""
     past = (
         record
         for record in store.memories()
@@ -72,7 +72,7 @@ def describe_estimate(cost: Estimate) -> str:
 def describe_large(cost: Estimate | None, text_characters: int) -> str | None:
     """Say what is to be done, if it is above the limits; None if it is not.
 
-    A text of which nothing is known but its length is measured by that.
+    Without an estimate, the text's length decides.
     """
     is_large = cost is not None and (
         cost.calls > MOST_CALLS

@@ -259,7 +259,7 @@ class Talk:
     def _fill(self, turns: Sequence[Turn], now: datetime) -> list[Turn]:
         """Give turns what they lack: an id, a time, a session.
 
-        One that is there is sent again, and gets those that it has.
+        A turn that is already stored keeps its own.
         """
         taken = self._list_ids()
         new = {turn.id for turn in turns if turn.id} - taken

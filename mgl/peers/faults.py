@@ -85,5 +85,5 @@ def _trace(error: BaseException, seen: set[int]) -> Iterator[str]:
     yield f"{type(error).__module__}.{type(error).__qualname__}\n"
     if isinstance(error, BaseExceptionGroup):
         for each in error.exceptions:
-            yield "of which one is:\n"
+            yield "one of them:\n"
             yield from _trace(each, seen)

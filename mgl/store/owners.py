@@ -4,8 +4,8 @@
     with owned_by(owner):
         await memory.build()
 
-Model calls, vectors and token counts are kept once and shared: everybody who makes one, or uses one
-that is there, owns it, and it is deleted with its last owner. Owners are known by the digests of
+Model calls, vectors and token counts are stored once and shared. Whoever makes or uses one owns it,
+and it is deleted with its last owner. Owners are known by the digests of
 the texts that they embedded and counted, and of the keys of their calls.
 
 An owner is also a lease. When a memory or its source is deleted its owner goes, and whoever still
