@@ -297,7 +297,6 @@ def open_lab(choice: ModelChoice | None = None, *, yes: bool = True) -> Iterator
 def approve_large(plan: str) -> None:
     """Ask whether to begin something large; UsageError where there is nobody to ask."""
     from mgl.cli.output import confirm
-    from mgl.errors import UsageError
 
     if not sys.stdin.isatty():
         raise UsageError(
