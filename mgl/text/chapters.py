@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from mgl.types import Section
@@ -80,9 +80,9 @@ def sections(headings: Iterable[Heading], length: int) -> tuple[Section, ...]:
         end = found[index + 1].start if index + 1 < len(found) else length
         while above and above[-1].level >= heading.level:
             above.pop()
-        above.append(heading)
+        above.append(replace(heading, label=_short(heading.label)))
         path = above[1:] if titled and above[0].level == top and len(above) > 1 else above
-        label = " › ".join(_short(step.label) for step in path)
+        label = " › ".join(step.label for step in path)
         if end > heading.start:
             result.append(Section("chapter", label, heading.start, end))
     return tuple(result)

@@ -3,6 +3,9 @@
 A page's label is its number in the file, from 1. Pages are joined by one newline, because sentences
 run on from page to page. The order of lines and columns is pypdf's reading. Pictures are not read:
 a scan without a text layer is refused.
+
+The reader counts the operators that are drawn, within forms too. It refuses a small file that shows
+one page a thousand times (``MAX_DRAWN``).
 """
 
 from __future__ import annotations
@@ -10,14 +13,19 @@ from __future__ import annotations
 import io
 import logging
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mgl.errors import InputError
 from mgl.types import Document, Section
 
 if TYPE_CHECKING:
-    from pypdf import PdfReader
+    from pypdf import PageObject, PdfReader
 
+MAX_DRAWN: Final = 300_000
+"""Operators that any file may draw, and again for each MB of it: a few seconds of work."""
+MAX_CONTENT_BYTES: Final = 8_000_000
+"""Unpacked bytes that a page's content may have."""
+_PAGE_COST = 30  # operators that a page costs by itself
 _DECRYPT = "remove the password, for instance: qpdf --decrypt --password=… IN OUT"
 _MEND = "it is damaged or truncated: download it again, or repair it: qpdf IN OUT"
 _UNUSABLE = re.compile("[\0\ud800-\udfff]")
@@ -30,7 +38,7 @@ def read_pdf(data: bytes, name: str) -> Document:
     logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns of faults that it works around
     try:
         reader = _open(data, name)
-        pages, notes = _read_pages(reader)
+        pages, notes = _read_pages(reader, _Room(name, len(data)))
     except InputError:
         raise
     except DependencyError as error:  # AES, and the library has no AES of its own
@@ -56,7 +64,26 @@ def _open(data: bytes, name: str) -> PdfReader:
     return reader
 
 
-def _read_pages(reader: PdfReader) -> tuple[list[str], list[str]]:
+class _Room:
+    """Counts the operators drawn; raises InputError at more than a file of its size may draw."""
+
+    def __init__(self, name: str, size: int) -> None:
+        self._name = name
+        self._left = MAX_DRAWN * (1 + size // 1_000_000)
+
+    def take(self, count: int) -> None:
+        self._left -= count
+        if self._left < 0:
+            raise InputError(
+                f"{self._name} draws far more than a file of its size does",
+                hint="it may be a trap; print it to a new PDF, or save its text",
+            )
+
+    def draw(self, *_: object) -> None:
+        self.take(1)
+
+
+def _read_pages(reader: PdfReader, room: _Room) -> tuple[list[str], list[str]]:
     """The text of each page, and notes on those that have none."""
     from pypdf.errors import DependencyError
 
@@ -64,8 +91,13 @@ def _read_pages(reader: PdfReader) -> tuple[list[str], list[str]]:
     notes: list[str] = []
     for number in range(1, len(reader.pages) + 1):
         try:
-            text = reader.pages[number - 1].extract_text()
-        except DependencyError:
+            room.take(_PAGE_COST)
+            page = reader.pages[number - 1]
+            if _count_content(page) > MAX_CONTENT_BYTES:
+                raise ValueError(f"its content has more than {MAX_CONTENT_BYTES:,} bytes")
+            text = page.extract_text(visitor_operand_before=room.draw)
+            room.take(0)  # pypdf passes over what is raised within a form
+        except (DependencyError, InputError):
             raise
         except Exception as error:  # one bad page does not lose the others
             notes.append(f"page {number} cannot be read: {_reason(error)}")
@@ -75,6 +107,14 @@ def _read_pages(reader: PdfReader) -> tuple[list[str], list[str]]:
     if blank:
         notes.append(f"pages without text: {', '.join(blank[:9])}{', …' * (len(blank) > 9)}")
     return pages, notes
+
+
+def _count_content(page: PageObject) -> int:
+    contents = page.get("/Contents")
+    found = None if contents is None else contents.get_object()
+    streams = found if isinstance(found, list) else [] if found is None else [found]
+    parts = (stream.get_object() for stream in streams)
+    return sum(len(part.get_data()) for part in parts if hasattr(part, "get_data"))
 
 
 def _document(name: str, pages: list[str], notes: list[str]) -> Document:

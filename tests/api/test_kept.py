@@ -144,9 +144,9 @@ async def play(home: Path, moves: list[str], random: Any) -> None:
                     ]
             else:
                 if move == "regenerate" and len(shown) > 2:
+                    if shown[-2]["content"] in gone:
+                        continue  # it would be said anew
                     shown.pop()
-                    if any(each["content"] in gone for each in shown[-1:]):
-                        continue  # said anew
                 elif move == "edit" and len(shown) > 3:
                     del shown[-2:]
                     shown.append(user(text))

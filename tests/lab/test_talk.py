@@ -27,6 +27,7 @@ from mgl.store import Store
 from mgl.store.deletion import Redaction
 from mgl.types import Answer, Conversation, Question, Turn
 from tests.cli.server import Server
+from tests.effort import within_cpu_seconds
 from tests.memories.graph.conftest import Hearing
 
 pytestmark = pytest.mark.usefixtures("embeds_words")
@@ -285,3 +286,15 @@ def test_a_talk_is_read_by_many_threads_while_turns_are_added(
     assert [turn.id for turn in diary.memory.conversation.turns] == [turn.id for turn in added]
     assert max(counts) <= 20
     assert gam(diary).state.turns == 20
+
+
+@pytest.mark.parametrize(
+    "unit", ["May 2 ", "one day ago ", "a" * 64, "Ann Bob of ", " ", "word. ", "\n"]
+)
+def test_a_large_turn_is_searched_and_asks(lab: Lab, unit: str) -> None:
+    talk = lab.talk("diary", preset="small")
+    large = "x" + unit * ((1 << 19) // len(unit)) + "x"
+    talk.add([Turn("", "Ann", "The horse is called Star."), Turn("", "Bo", large)])
+    with within_cpu_seconds(15):
+        assert "1" in [found.node_id for found in talk.search("What is the horse called?")]
+        talk.search(large)

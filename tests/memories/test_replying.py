@@ -255,3 +255,16 @@ def test_an_answer_is_read_as_it_is_written(answer: str) -> None:
         read = [read_answer(reply[:end]) for end in range(len(reply) + 1)]
         assert read[-1] == answer
         assert all(answer.startswith(part) for part in read)
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ('{"answer": "two\nlines\tof', "two\nlines\tof"),
+        ('{"answer": "a\\q b"}', "a"),
+        ('{"answer": "a\\u12', "a"),
+        ('{"memories": [1]', ""),
+    ],
+)
+def test_an_answer_that_is_no_json_is_read_as_far_as_it_is(reply: str, answer: str) -> None:
+    assert read_answer(reply) == answer

@@ -4,9 +4,11 @@ import io
 
 import pytest
 from pypdf import PageObject, PdfReader, PdfWriter
+from pypdf.generic import NameObject, NumberObject
 
 from mgl.errors import InputError
 from mgl.text import read_document
+from tests.effort import within_cpu_seconds
 
 PAGES = ["It rained all day and", "all night. Then", "it stopped."]
 
@@ -110,3 +112,34 @@ def test_one_bad_page_does_not_lose_the_others(
     document = read_document(save("a.pdf", make_pdf(PAGES)))
     assert document.text == f"{PAGES[0]}\ufffd\ufffd\n\n{PAGES[2]}\ufffd\ufffd"
     assert any("page 2 cannot be read" in note for note in document.notes)
+
+
+def packed(data: bytes, *, times: int = 1) -> bytes:
+    """The file with its contents compressed, which shows its first page so many times."""
+    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(data)))
+    writer.pages[0].compress_content_streams(level=9)
+    pages = writer.root_object["/Pages"].get_object()
+    pages["/Kids"].extend(pages["/Kids"][:1] * (times - 1))
+    pages[NameObject("/Count")] = NumberObject(len(pages["/Kids"]))
+    out = io.BytesIO()
+    writer.write(out)
+    return out.getvalue()
+
+
+def test_a_page_that_is_shown_a_thousand_times_is_refused(save, make_pdf) -> None:
+    data = packed(make_pdf(["It rained.\n" * 2000]), times=1000)
+    assert len(data) < 60_000
+    with within_cpu_seconds(15), pytest.raises(InputError, match="draws far more"):
+        read_document(save("a.pdf", data))
+
+
+def test_a_page_that_unpacks_to_far_more_is_passed_over(save, make_pdf) -> None:
+    data = packed(make_pdf(["It rained.\n" * 500_000]))
+    with within_cpu_seconds(15), pytest.raises(InputError, match="no text can be read") as caught:
+        read_document(save("a.pdf", data))
+    assert "8,000,000 bytes" in caught.value.message
+
+
+def test_a_large_page_is_read(save, make_pdf) -> None:
+    data = packed(make_pdf(["It rained.\n" * 20_000]))
+    assert read_document(save("a.pdf", data)).text.count("It rained.") == 20_000

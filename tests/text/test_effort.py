@@ -1,0 +1,91 @@
+"""No function of ``mgl.text`` takes much longer than its text is long, whatever the text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from mgl.text.asked import gives_what_is_asked
+from mgl.text.chapters import Heading, markdown_headings, sections
+from mgl.text.names import find_mentioned, find_names
+from mgl.text.private import find_private
+from mgl.text.quotes import locate
+from mgl.text.sentences import sentence_spans
+from mgl.text.support import find_unsaid
+from mgl.text.times import MOST_EXPRESSIONS, time_mentions
+from tests.effort import within_cpu_seconds
+
+KB = 1024
+SAID = datetime(2023, 5, 8)
+
+
+def word(number: int) -> str:
+    return "".join(chr(97 + int(digit)) for digit in f"{number}")
+
+
+COMMON = " said to ".join(f"Ann N{word(number)}" for number in range(12_000))
+PAIRS = " said to ".join(f"N{word(a)} N{word(b)}" for a in range(120) for b in range(120))
+
+WORK: dict[str, tuple[Callable[[], Any], float]] = {
+    "names on one line": (lambda: find_names("Aa met Bb. " * 24 * KB), 10),
+    "names that share a word": (lambda: find_names(COMMON), 10),
+    "names in pairs": (lambda: find_names(PAIRS), 10),
+    "a list of names": (lambda: find_names("Aa Bb Cc Dd " * 24 * KB), 10),
+    "dots on a line": (lambda: find_names("Ann " + ". " * 128 * KB), 10),
+    "unsaid names": (lambda: find_unsaid("Ann Bob " * 16 * KB, "x"), 10),
+    "dates": (lambda: time_mentions("May 2 " * 128 * KB, SAID), 20),
+    "a long quote": (lambda: locate("a." * 8 * KB + "zq", "a." * 64 * KB), 10),
+    "an elided quote": (lambda: locate("a.a.… " * 1500 + "q", "a." * 64 * KB), 20),
+    "keys": (lambda: find_private("AKIA" * 192 * KB), 20),
+    "addresses": (lambda: find_private("a@b.org " * 16 * KB), 20),
+    "a question": (lambda: gives_what_is_asked("Ann", "what " * 48 * KB), 10),
+    "sentences": (lambda: sentence_spans("A. " * 128 * KB), 10),
+    "short lines": (lambda: markdown_headings("# x\n" * 64 * KB), 10),
+    "long headings": (
+        lambda: sections(
+            [Heading(n, 1 + (n > 1), "a " * 64 * KB if n < 2 else "b") for n in range(5000)], 5000
+        ),
+        10,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_what_takes_no_longer_than_its_text(name: str) -> None:
+    work, limit = WORK[name]
+    with within_cpu_seconds(limit):
+        work()
+
+
+def test_names_that_share_a_word_stay_apart_and_their_places_are_kept() -> None:
+    found = find_names("The " + COMMON)
+    assert len(found) == len({name.name for name in found}) > 10_000
+    assert all(name.spans for name in found)
+
+
+@pytest.mark.parametrize("others", [0, 100, 1000])
+def test_a_name_takes_in_its_short_form_unless_many_share_it(others: int) -> None:
+    text = "We met Irene Adler, and Irene left, and Irene sang. " + "".join(
+        f"We met Irene {word(number).title()}. " for number in range(others)
+    )
+    names = {name.name: name.aliases for name in find_names(text)}
+    assert ("Irene" in names["Irene Adler"]) == (others == 0)
+
+
+def test_a_name_is_found_beside_many() -> None:
+    names = find_names(COMMON)
+    (found,) = find_mentioned("She asked Ann Nb.", [n for n in names if n.name == "Ann Nb"])
+    assert found.name == "Ann Nb"
+
+
+def test_times_are_read_up_to_a_number() -> None:
+    text = "May 2 " * (MOST_EXPRESSIONS + 5)
+    assert len(time_mentions(text, SAID)) == MOST_EXPRESSIONS
+
+
+def test_every_address_is_private_however_many() -> None:
+    text = "a@b.org " * 500
+    assert len(find_private(text)) == 500
