@@ -8,7 +8,8 @@
 
 Other packages add entry points to the group ``mgl.memories`` or ``mgl.benchmarks``: the name is
 what a user types, the value ``module:attribute``, a plain class or, for a benchmark, a plain object
-(``mgl.benchmarks.base``).
+(``mgl.benchmarks.base``). The group ``mgl.small_memories`` holds, under the same names, the kinds
+that stand in for them with preset small.
 """
 
 from __future__ import annotations
@@ -72,13 +73,28 @@ _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
         "transcript": "mgl.baselines.transcript:Transcript",
         "turns": "mgl.baselines.turns:Turns",
     },
+    "small memory": {
+        "gam": "mgl.memories.gam.small:SmallGam",
+        "hgmem": "mgl.memories.hgmem.small:SmallHgMem",
+        "mindgraph": "mgl.memories.mindgraph.small:SmallMindGraph",
+        "mnemis": "mgl.memories.mnemis.small:SmallMnemis",
+    },
 }
-_GROUPS: Final[Mapping[str, str]] = {"benchmark": "mgl.benchmarks", "memory": "mgl.memories"}
+_GROUPS: Final[Mapping[str, str]] = {
+    "benchmark": "mgl.benchmarks",
+    "memory": "mgl.memories",
+    "small memory": "mgl.small_memories",
+}
 
 
 def names(kind: str) -> list[str]:
     """List the registered names of a kind, sorted."""
     return sorted(_targets(kind))
+
+
+def has(kind: str, name: str) -> bool:
+    """Whether something of a kind is registered under a name."""
+    return name in _SHIPPED[kind] or name in _targets(kind)
 
 
 def load(kind: str, name: str) -> Any:

@@ -69,7 +69,7 @@ def test_options_and_files_that_are_wrong_are_told_so(mgl_home: Path) -> None:
     messages = []
     for options in ({"colour": "red"}, {"chunk_tokens": "many"}, {"chunk_tokens": -1}):
         with pytest.raises(UsageError) as caught:
-            configure("mindgraph", MindGraph, options, lambda: "paper")
+            configure("mindgraph", MindGraph, options)
         messages.append(caught.value.message)
     (mgl_home / "models").mkdir()
     (mgl_home / "models" / "mine.yaml").write_text("name: mine\ncolour: red\n")

@@ -15,7 +15,7 @@ from mgl import registry
 from mgl.errors import InputError, StoreError, WrongKind
 from mgl.lab.workplace import Workplace
 from mgl.memories.base import MemoryKind, Tools, is_memory_id
-from mgl.memories.options import configure
+from mgl.memories.options import choose_kind, load_kind
 from mgl.observer import Observer
 from mgl.store import MemoryRecord, Store
 from mgl.store.owners import Owner
@@ -145,7 +145,7 @@ class Planner:
 
         Options of an earlier version that its kind no longer has are left out.
         """
-        kind: MemoryKind = registry.load("memory", record.kind)
+        kind = load_kind(record.kind, record.config.get("preset"))
         known = kind.Config.model_fields
         stored = {name: value for name, value in record.config.items() if name in known}
         given = {name: value for name, value in options.items() if value is not None}
@@ -167,8 +167,7 @@ class Planner:
         return load(document_id)
 
     def _configure(self, name: str, options: Mapping[str, Any]) -> tuple[MemoryKind, BaseModel]:
-        kind: MemoryKind = registry.load("memory", name)
-        return kind, configure(name, kind, options, lambda: self._place.preset)
+        return choose_kind(name, options, lambda: self._place.preset)
 
     def choose_questions(self, plan: Plan, tools: Tools, asked: Question) -> list[Question]:
         """Choose the questions that identify the memory which answers: a stored one's if it can
@@ -228,8 +227,8 @@ def _keep_options(
     """Keep a stored configuration; if the preset changes, without what the old preset set."""
     if given.get("preset", config.get("preset")) == config.get("preset"):
         return config
-    preset = kind.Config.model_validate({"preset": config["preset"]}).model_dump(mode="json")
-    return {name: value for name, value in config.items() if value != preset[name]}
+    defaults = kind.Config().model_dump(mode="json")
+    return {name: value for name, value in config.items() if value != defaults[name]}
 
 
 def _is_chat_log(path: Path) -> bool:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Final, Generic, Literal, Protocol, TypeVar
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, field_validator
 
 from mgl.errors import InputError, UsageError, WrongKind
 from mgl.llm.base import LLM
@@ -106,23 +106,23 @@ def check_question(question: Question) -> None:
 
 
 class PresetConfig(BaseModel):
-    """A configuration with a preset for models and machines that cannot follow the paper's.
+    """A configuration of a kind that comes in two: the paper's, and one for small models.
 
-    ``SMALL`` are the options that ``small`` sets; what is given besides goes before them.
+    ``preset`` says which of the two this is; the configuration of the small kind derives from this
+    one and has other defaults. ``mgl.memories.options.choose_kind`` picks the kind by it.
     ``READING`` are the options that decide how a memory is read, and nothing of what is in it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    SMALL: ClassVar[Mapping[str, Any]] = {}
     READING: ClassVar[frozenset[str]] = frozenset()
     preset: Literal["paper", "small"] = "paper"
 
-    @model_validator(mode="before")
+    @field_validator("preset")
     @classmethod
-    def _of_preset(cls, given: Any) -> Any:
-        if isinstance(given, dict) and given.get("preset") == "small":
-            return {**cls.SMALL, **given}
+    def _check_preset(cls, given: str) -> str:
+        if given != (own := cls.model_fields["preset"].default):
+            raise ValueError(f"this configures the kind of preset {own}")
         return given
 
 

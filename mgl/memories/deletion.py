@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
-from mgl import registry
 from mgl.errors import InputError, NotThere
 from mgl.memories.log import FORGOTTEN, Draft, Vocabulary
+from mgl.memories.options import load_kind
 from mgl.prompt import words_of
 from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.store.deletion import Gone, Redaction, Rewritten
@@ -182,7 +182,7 @@ def find_before(turns: Sequence[Turn], time: datetime | None) -> set[int]:
 
 
 def _rewrite(memory: MemoryRecord, step: int, log: Sequence[EditRecord], gone: Gone) -> Rewritten:
-    kind = registry.load("memory", memory.kind)
+    kind = load_kind(memory.kind, memory.config.get("preset"))
     if hasattr(kind, "Redactor"):
         return plan_deletion(kind, step, log, gone)[0]
     lost = [row for row in log if gone.takes(row)]

@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
+from mgl import registry
 from mgl.errors import UsageError, describe_fault
 
 if TYPE_CHECKING:
@@ -35,19 +36,38 @@ def read_settings(pairs: Iterable[str]) -> dict[str, Any]:
     return given
 
 
-def configure(
-    name: str, kind: MemoryKind, options: Mapping[str, Any], preset: Callable[[], str]
-) -> BaseModel:
-    """The configuration of a kind of memory with these options; None stands for the default, and
-    for the preset of the model that will be used, which ``preset`` gives.
+def load_kind(name: str, preset: object = None) -> MemoryKind:
+    """Load the kind of memory of this name: with preset "small" the one for small models, if there
+    is one, else the paper's."""
+    is_small = preset == "small" and registry.has("small memory", name)
+    kind: MemoryKind = registry.load("small memory" if is_small else "memory", name)
+    return kind
+
+
+def choose_kind(
+    name: str, options: Mapping[str, Any], preset: Callable[[], str], *, label: str = ""
+) -> tuple[MemoryKind, BaseModel]:
+    """Choose the kind of memory that a name and options mean, and configure it.
+
+    ``preset`` gives the preset of the model that will be used; it is asked where the options name
+    none. ``label`` names the memory in errors. UsageError as of ``configure``.
+    """
+    kind = load_kind(name)
+    if "preset" in kind.Config.model_fields:
+        if options.get("preset") is None:
+            options = {**options, "preset": preset()}
+        kind = load_kind(name, options["preset"])
+    return kind, configure(label or name, kind, options)
+
+
+def configure(name: str, kind: MemoryKind, options: Mapping[str, Any]) -> BaseModel:
+    """Configure a kind of memory; None stands for an option's default.
 
     UsageError, with the options that there are, where one is unknown or cannot have its value.
     """
     from pydantic import ValidationError
 
     given = {option: value for option, value in options.items() if value is not None}
-    if "preset" in kind.Config.model_fields and "preset" not in given:
-        given["preset"] = preset()
     try:
         return kind.Config.model_validate(given)
     except ValidationError as error:

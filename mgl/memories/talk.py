@@ -13,12 +13,12 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import date, datetime
 from functools import cached_property, partial
 from itertools import islice
-from typing import Any, ClassVar, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 from pydantic import Field
 
 from mgl.errors import InputError, MglError, WrongKind
-from mgl.llm.base import Sampling
+from mgl.llm.base import LLM, Sampling
 from mgl.llm.progress import Listener
 from mgl.memories.base import LogMemory, PresetConfig, check_question
 from mgl.memories.deletion import (
@@ -32,12 +32,6 @@ from mgl.memories.deletion import (
     plan_deletion,
 )
 from mgl.memories.log import FORGET, Log
-from mgl.memories.told import (
-    MOST_STATEMENTS,
-    answer_from_statements,
-    asks_for_told,
-    find_assistants,
-)
 from mgl.memories.turns import (
     TURN_ANSWER,
     UNMENTIONED,
@@ -66,9 +60,6 @@ UNWIPED: Final = (
     "when it is next opened or closed alone"
 )
 """What is said where a deletion could not write the file anew."""
-
-WHO_TALKS: Final = 100
-"""The last turns, by which it is known who talks here, and whether one of them is an assistant."""
 
 
 class TalkConfig(PresetConfig):
@@ -122,16 +113,32 @@ class Change:
     merge: str | None = None
 
 
+class AnswerFirst(Protocol):
+    """Answers a question in place of the memory, from turns that it found (``ranked``, the best
+    first) and the last ones (``recent``); returns None for a question that the memory answers."""
+
+    async def __call__(
+        self,
+        llm: LLM,
+        conversation: Conversation,
+        question: Question,
+        ranked: Sequence[int],
+        recent: Sequence[int],
+    ) -> Answer | None: ...
+
+
 class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, StateT]):
     """A memory that takes in a conversation turn by turn and is asked in between.
 
     A turn that is appended is in the log before ``append`` returns, and so is what it makes due. A
     subclass says what its log holds (``vocabulary``), how that loses its words (``Redactor``, made
     of what is deleted and the state before), what is due (``_settle``) and what it finds for a
-    question (``recall``). The ``stale`` nodes of its state wait for another description.
+    question (``recall``). The ``stale`` nodes of its state wait for another description. A kind for
+    small models may have another way to answer, which is tried first (``answer_first``).
     """
 
     Redactor: ClassVar[type[Any]]
+    answer_first: ClassVar[AnswerFirst | None] = None
     _settling: asyncio.Task[None] | None = None
 
     @cached_property
@@ -228,15 +235,13 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
     async def answer(self, question: Question) -> Answer:
         """Answer from what the memory holds, citing turns.
 
-        What somebody who talks with an assistant asks about their own life is answered from what
-        they said themselves. Where it holds nothing, no model is asked, unless one of several
-        options must be the answer.
+        Where it holds nothing, no model is asked, unless one of several options must be the answer.
         """
         check_question(question)
         with self._log.showing():
             found = await self.recall(question)
         talk, llm = self.conversation, self._tools.llm
-        answer = await self._answer_from_told(question, found)
+        answer = await self._answer_first(question, found)
         if answer is None:
             with self._log.showing(found.turns):
                 answer = Answer(question.text, UNMENTIONED, "low", ())
@@ -256,26 +261,14 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         talk = self.conversation
         return tuple(cite_turn(talk, number) for number in [*dict.fromkeys(found.ranked)][:limit])
 
-    async def _answer_from_told(
+    async def _answer_first(
         self, question: Question, found: Recall, recent: Sequence[int] = ()
     ) -> Answer | None:
-        """Answer from the asker's own turns, among those found and the last; None where that is not
-        what is asked, or nobody here is an assistant."""
-        turns = self.conversation.turns
-        assistants = find_assistants(turns[-WHO_TALKS:])
-        people = {turn.speaker for turn in turns[-WHO_TALKS:]} - assistants
-        asker = question.asker or (next(iter(people)) if len(people) == 1 else None)
-        if question.options or asker not in people or not (assistants or recent):
+        if self.answer_first is None or question.options:
             return None
-        best = [n for n in found.ranked if turns[n].speaker == asker][:MOST_STATEMENTS]
-        said = {*best, *(n for n in recent if turns[n].speaker == asker)}
-        asked = question.text.strip().casefold()  # asked before, it tells nothing
-        own = sorted(n for n in said if turns[n].text.strip().casefold() != asked)
-        if not asks_for_told(question.text, [turns[number].text for number in own]):
-            return None
-        with self._log.showing({*own, *recent}):
-            return await answer_from_statements(
-                self._tools.llm, self.conversation, own, replace(question, asker=asker)
+        with self._log.showing():
+            return await self.answer_first(
+                self._tools.llm, self.conversation, question, found.ranked, recent
             )
 
     async def reply(
@@ -289,10 +282,10 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
     ) -> Answer:
         """Take in what somebody says, reply as ``name``, and take that in, too.
 
-        The last turns are shown as they are; of what was said before, what is recalled. A question
-        about what the speaker told is answered from that alone. A turn that was replied to before
-        gets that reply. Nothing is consolidated: what the two turns make due is left to ``settle``
-        or ``settle_later``, and what those are at stops, so that nobody waits for it.
+        The last turns are shown as they are; of what was said before, what is recalled. A turn that
+        was replied to before gets that reply. Nothing is consolidated: what the two turns make due
+        is left to ``settle`` or ``settle_later``, and what those are at stops, so that nobody waits
+        for it.
 
         ``hear`` is given the reply so far while it is written. ``say`` replies in place of the
         memory, and may show all of the conversation; where its text is empty there is no reply to
@@ -318,7 +311,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         answer = None
         shown_turns = found.turns.union(recent) if say is None else frozenset(range(last + 1))
         if say is None:
-            answer = await self._answer_from_told(question, found, recent[:-1])
+            answer = await self._answer_first(question, found, recent[:-1])
         if answer is None:
             llm, talk = self._tools.llm, self.conversation
             seen = None  # a program's own messages may show all of it

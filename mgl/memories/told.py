@@ -1,6 +1,6 @@
 """Questions about what a person told: answered from that person's own words, or not at all.
 
-    told = await answer_from_statements(llm, talk, [0, 6], Question("Where do I live?", now, "Ann"))
+    told = await answer_from_told(llm, talk, Question("Where do I live?", now, "Ann"), [6, 0], [])
 
 A small model that is offered "you have not told me" takes it for nearly every question, and one
 that is not offered it invents. So it is asked for an answer, and the answer is checked: by code,
@@ -18,10 +18,12 @@ import asyncio
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 
 from mgl.errors import ReplyInvalid
 from mgl.llm.base import LLM, Sampling
+from mgl.llm.calls import showing_only
 from mgl.llm.prompting import fit_texts, reader_messages
 from mgl.memories.turns import cite_turn, find_form, format_statement, is_suggestion
 from mgl.prompt import Prompt, one_line
@@ -30,9 +32,9 @@ from mgl.text.support import DATE, find_repeated, find_unsaid, stem_words
 from mgl.types import Answer, Conversation, Question, Turn
 
 __all__ = [
-    "MOST_STATEMENTS",
     "UNTOLD",
     "answer_from_statements",
+    "answer_from_told",
     "asks_for_told",
     "find_assistants",
     "name_person",
@@ -42,6 +44,8 @@ UNTOLD: Final = "You have not told me."
 ANSWER_TOKENS: Final = 60
 MOST_STATEMENTS: Final = 12
 LEAST_SUPPORT: Final = 0.48
+WHO_TALKS: Final = 100
+"""The last turns, by which it is known who talks here, and whether one of them is an assistant."""
 
 STATED = Prompt(
     "replying.stated",
@@ -149,6 +153,33 @@ def _names_known(text: str, said: str) -> bool:
 def _things_known(text: str, said: str) -> bool:
     """Whether a text speaks of a thing, "the horse", by a word that was said."""
     return bool(set(stem_words(" ".join(_DEFINITE.findall(text)))) & set(stem_words(said)))
+
+
+async def answer_from_told(
+    llm: LLM,
+    conversation: Conversation,
+    question: Question,
+    ranked: Sequence[int],
+    recent: Sequence[int],
+) -> Answer | None:
+    """Answer from the asker's own turns, among those found and the last (``AnswerFirst``).
+
+    Returns None where the question asks for something else, or nobody here is an assistant.
+    """
+    turns = conversation.turns
+    assistants = find_assistants(turns[-WHO_TALKS:])
+    people = {turn.speaker for turn in turns[-WHO_TALKS:]} - assistants
+    asker = question.asker or (next(iter(people)) if len(people) == 1 else None)
+    if asker not in people or not (assistants or recent):
+        return None
+    best = [n for n in ranked if turns[n].speaker == asker][:MOST_STATEMENTS]
+    said = {*best, *(n for n in recent if turns[n].speaker == asker)}
+    asked = question.text.strip().casefold()  # asked before, it tells nothing
+    own = sorted(n for n in said if turns[n].text.strip().casefold() != asked)
+    if not asks_for_told(question.text, [turns[number].text for number in own]):
+        return None
+    with showing_only({*own, *recent}):
+        return await answer_from_statements(llm, conversation, own, replace(question, asker=asker))
 
 
 async def answer_from_statements(

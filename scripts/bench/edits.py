@@ -32,9 +32,8 @@ from mgl.lab.model import ModelChoice
 from mgl.lab.workplace import DATABASE, Workplace
 from mgl.memories.base import Tools
 from mgl.memories.calls import answer_from_passages
-from mgl.memories.mindgraph import MindGraph, MindGraphConfig
-from mgl.memories.mindgraph.config import SMALL_CHUNK_TOKENS
-from mgl.memories.mindgraph.small import BLOCKS_READ, BlockFinder
+from mgl.memories.mindgraph import MindGraph, MindGraphConfig, SmallMindGraphConfig
+from mgl.memories.mindgraph.claims import BLOCKS_READ, BlockFinder
 from mgl.models.shipped import home
 from mgl.observer import SILENT
 from mgl.store import Store
@@ -101,7 +100,9 @@ async def read_book(tools: Tools, folder: Path, title: str) -> list[Asked]:
     data = NARRATIVEQA.read(folder)
     document = data.sources[title]()
     assert isinstance(document, Document)
-    blocks = await chunk_document(document, SMALL_CHUNK_TOKENS, tools.llm.count_tokens)
+    blocks = await chunk_document(
+        document, SmallMindGraphConfig().chunk_tokens, tools.llm.count_tokens
+    )
     finder = BlockFinder(tools.required_embedder, blocks, find_names(document.text))
     found = []
     for item in data.items:

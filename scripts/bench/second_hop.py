@@ -24,7 +24,7 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from mgl.memories.mindgraph import small
+from mgl.memories.mindgraph import claims
 from mgl.models.shipped import home
 from mgl.retrieval.base import Embedder, EmbeddingTask
 from mgl.retrieval.opening import DEFAULT_EMBEDDER, open_embedder
@@ -103,10 +103,10 @@ def join_documents(path: Path, limit: int) -> Iterator[tuple[Document, list[Chun
             parts, asked = [], []
 
 
-def rank(finder: small.BlockFinder, question: str) -> dict[str, list[int]]:
+def rank(finder: claims.BlockFinder, question: str) -> dict[str, list[int]]:
     """The best six blocks by words alone, by words and meaning, and with the second hop."""
     words = np.argsort(-finder._index._words.scores(question), kind="stable")
-    with patch.object(small, "HOP_WEIGHT", 0.0):
+    with patch.object(claims, "HOP_WEIGHT", 0.0):
         plain = finder.find(question, 6)
     return {
         "words": [int(place) for place in words],
@@ -135,7 +135,7 @@ def main() -> None:
         for path in arguments.files:
             scores: dict[str, list[tuple[float, ...]]] = {}
             for document, chunks, asked in join_documents(path, arguments.limit):
-                finder = small.BlockFinder(embedder, chunks, find_names(document.text))
+                finder = claims.BlockFinder(embedder, chunks, find_names(document.text))
                 for item in asked:
                     for way, found in rank(finder, item.question).items():
                         scores.setdefault(way, []).append(score(found, item.gold))

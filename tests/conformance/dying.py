@@ -98,7 +98,7 @@ class Place:
 
     def work_together(self, case: Case, operations: Sequence[Operation]) -> None:
         """Do operations in processes that begin together."""
-        barrier = FORKING.Barrier(len(operations))
+        barrier = FORKING.Barrier(len(operations), timeout=300)  # one may die before it
         processes = [
             FORKING.Process(target=_work_beside, args=(case, each, self.folder, barrier))
             for each in operations

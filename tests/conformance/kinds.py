@@ -28,6 +28,7 @@ from mgl.llm.client import Client, Policy
 from mgl.llm.concurrency import Portal
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.base import MemoryKind, Tools
+from mgl.memories.options import load_kind
 from mgl.observer import SILENT
 from mgl.peers import memory as peers
 from mgl.peers import process
@@ -156,8 +157,7 @@ class Case:
 
     @property
     def kind(self) -> MemoryKind:
-        found: MemoryKind = registry.load("memory", self.name)
-        return found
+        return load_kind(self.name, KINDS[self.line].get("preset"))
 
     @property
     def source(self) -> Source:

@@ -196,7 +196,7 @@ async def test_what_cannot_be_read_is_an_error_with_a_hint(case: Case) -> None:
                 case.open(store, source=other)
             assert wrong.value.hint
         with pytest.raises(UsageError, match="has no option 'colour'") as unknown:
-            configure(case.name, case.kind, {"colour": "red"}, lambda: "paper")
+            configure(case.name, case.kind, {"colour": "red"})
         assert "answer_tokens" in unknown.value.hint or case.name in ("graph", "hgmem", "passages")
         memory = case.open(store)
         memory._tools = replace(memory._tools, embedder=None, reranker=None)

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from mgl import registry
 from mgl.errors import ReplyInvalid
 from mgl.lab import Lab
 from mgl.lab.workplace import Workplace
@@ -24,6 +23,7 @@ from mgl.memories.base import Memory, Tools, memory_id
 from mgl.memories.calls import CLAIM_WITHOUT_QUESTION, PASSAGE_ANSWER
 from mgl.memories.gam.prompts import CUES, RELATION, SUMMARY
 from mgl.memories.mindgraph.prompts import BUILD
+from mgl.memories.options import load_kind
 from mgl.observer import SILENT
 from mgl.prompt import Prompt
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
@@ -147,7 +147,7 @@ def making(tmp_path: Path) -> Iterator[tuple[Make, Listening]]:
         tools = Tools(llm, store, SILENT, WordEmbedder(), WordReranker())
 
         def make(name: str, config: dict[str, Any], source: Source, questions: int) -> Memory:
-            kind = registry.load("memory", name)
+            kind = load_kind(name, config.get("preset"))
             made: Memory = kind(
                 tools, source, QUESTIONS[:questions], kind.Config.model_validate(config)
             )

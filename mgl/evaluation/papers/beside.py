@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mgl import registry
 from mgl.errors import UsageError
 from mgl.evaluation.papers.references import Cell
 from mgl.evaluation.papers.suites import Method, Run, Suite
@@ -22,7 +21,7 @@ from mgl.evaluation.report.frame import Figure, Frame, Metric, Unit
 from mgl.evaluation.report.runs import Series
 from mgl.evaluation.runs.manifest import Method as RunMethod
 from mgl.evaluation.statistics import Interval
-from mgl.memories.options import configure
+from mgl.memories.options import choose_kind
 
 _STAGED: Final[Mapping[str, Unit]] = {
     "stage_input_tokens": "tokens",
@@ -81,11 +80,10 @@ class Rows:
         key = memory, preset
         if key not in self._defaults:
             try:
-                kind = registry.load("memory", memory)
+                _, config = choose_kind(memory, {"preset": preset}, lambda: "paper")
             except UsageError:
                 self._defaults[key] = {}
             else:
-                config = configure(memory, kind, {"preset": preset}, lambda: "paper")
                 self._defaults[key] = config.model_dump(mode="json")
         return self._defaults[key]
 

@@ -33,7 +33,7 @@ from mgl.evaluation.scorers.bertscore import bertscore_names
 from mgl.evaluation.scorers.registry import find_scorers
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.base import MemoryKind
-from mgl.memories.options import configure, read_settings
+from mgl.memories.options import choose_kind, configure, read_settings
 from mgl.models.adapters import Adapter, find_adapter, hash_question, list_adapters
 from mgl.models.shipped import home
 
@@ -183,7 +183,7 @@ def _find_parameters(
     prefix = f"{benchmark.name}."
     given = {name: settings[name] for name in settings if name in maker.Config.model_fields}
     own = {name[len(prefix) :]: settings[name] for name in settings if name.startswith(prefix)}
-    return configure(benchmark.name, maker, {**given, **own}, lambda: "").model_dump(mode="json")
+    return configure(benchmark.name, maker, {**given, **own}).model_dump(mode="json")
 
 
 def _read_dataset(
@@ -261,7 +261,10 @@ def list_methods(
     methods = []
     for model, preset in presets.items():
         for label, kind in kinds.items():
-            config = configure(label, kind, given[label], lambda preset=preset: preset)  # type: ignore[misc]
+            chosen = {"preset": preset} if "preset" in kind.Config.model_fields else {}
+            _, config = choose_kind(
+                names[label], {**chosen, **given[label]}, lambda: "paper", label=label
+            )
             shown = label if len(presets) == 1 else f"{label}@{model}"
             values = config.model_dump(mode="json")
             methods.append(Method(shown, names[label], model, given[label], values))

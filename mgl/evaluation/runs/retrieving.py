@@ -13,7 +13,6 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NoReturn
 
-from mgl import registry
 from mgl.benchmarks.base import Dataset, Item
 from mgl.errors import UsageError
 from mgl.evaluation.runs.manifest import Method
@@ -26,7 +25,7 @@ from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.base import MemoryKind, Tools
-from mgl.memories.options import configure
+from mgl.memories.options import choose_kind
 from mgl.observer import Observer
 from mgl.store import Store
 from mgl.types import Source
@@ -111,9 +110,8 @@ async def _ask(
     method: Method, items: Sequence[Item], source: Source, tools: OpenTools, path: Path
 ) -> list[tuple[Item, dict[int, float]]]:
     """Ask each item of one source; its recall at each cutoff."""
-    kind: MemoryKind = registry.load("memory", method.memory)
     given = {**WITHOUT_MODEL.get(method.memory, {}), **method.settings}
-    config = configure(method.label, kind, given, lambda: "small")
+    kind, config = choose_kind(method.memory, given, lambda: "small", label=method.label)
     read, found = source_as_read(source, kind), []
     with Store.open(path) as store:
         own = tools(_Mute(method.label), kind, store)

@@ -20,7 +20,6 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TypeVar
 
-from mgl import registry
 from mgl.errors import UsageError
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.records import (
@@ -50,6 +49,7 @@ from mgl.evaluation.scorers.bertscore import bertscore_names, bertscores, bertsc
 from mgl.evaluation.scorers.registry import score_answer
 from mgl.llm.concurrency import for_each
 from mgl.memories.base import MemoryKind
+from mgl.memories.options import load_kind
 from mgl.observer import SILENT, Observer
 
 SHOWN = 8
@@ -210,8 +210,8 @@ class Runner:
         await for_each(units, work, at_once=self._execution.concurrency)
 
     def _kind(self, label: str) -> MemoryKind:
-        kind: MemoryKind = registry.load("memory", self._methods[label].memory)
-        return kind
+        method = self._methods[label]
+        return load_kind(method.memory, method.config.get("preset"))
 
     def _is_shared(self, label: str) -> bool:
         """Whether items of one source share what is built."""

@@ -17,7 +17,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Protocol, TypeVar, cast
 
-from mgl import registry
 from mgl.benchmarks.base import Item
 from mgl.errors import EngineError, EngineUnavailable, EngineUnusable, InputError
 from mgl.evaluation.judges.judging import JUDGES, prefer
@@ -35,6 +34,7 @@ from mgl.evaluation.runs.manifest import Method
 from mgl.llm.client import Client
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.base import Memory, MemoryKind, Tools
+from mgl.memories.options import load_kind
 from mgl.memories.results import Stats, citation_json
 from mgl.observer import SILENT, Observer
 from mgl.retrieval.matching import TokenMatcher
@@ -93,8 +93,7 @@ class Build:
 
     @property
     def kind(self) -> MemoryKind:
-        kind: MemoryKind = registry.load("memory", self.method.memory)
-        return kind
+        return load_kind(self.method.memory, self.method.config.get("preset"))
 
     def open(self, place: Workplace, llm: Client, store: Store, observer: Observer) -> Memory:
         tools = place.tools(llm, self.kind, store, observer)

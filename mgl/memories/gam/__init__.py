@@ -7,5 +7,6 @@ Source: "GAM: Hierarchical Graph-based Agentic Memory for LLM Agents". ``prompts
 
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.memory import Gam
+from mgl.memories.gam.small import SmallGam, SmallGamConfig
 
-__all__ = ["Gam", "GamConfig"]
+__all__ = ["Gam", "GamConfig", "SmallGam", "SmallGamConfig"]

@@ -1,7 +1,6 @@
 """GAM's configuration: the paper's values by default, each with its source.
 
-What goes beyond the paper is a named option here and is off by default, but for the preset
-``small``, which is for models and machines that cannot follow the paper's prompts at its price.
+What goes beyond the paper is a named option here and is off by default.
 """
 
 from __future__ import annotations
@@ -33,14 +32,6 @@ class GamConfig(TalkConfig):
     ``private`` says whether secrets and personal data are kept, or masked before a model sees them.
     """
 
-    SMALL: ClassVar = {
-        "partition": "session",
-        "summaries": "extract",
-        "indicators": "rules",
-        "relations": "similarity",
-        "anchoring": "event",
-        "meaning": "context",
-    }
     READING: ClassVar[frozenset[str]] = frozenset(
         "anchoring meaning anchors k beta_time beta_role beta_conf answer_tokens".split()
     )

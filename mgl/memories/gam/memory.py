@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from itertools import islice
 from textwrap import shorten
-from typing import Any
+from typing import Any, ClassVar
 
 from mgl.errors import InputError
 from mgl.memories.base import Tools
@@ -140,9 +140,10 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
     kind = "gam"
     reads = "conversation"
     retrieves = True
-    Config = GamConfig
+    Config: ClassVar[type[GamConfig]] = GamConfig
     vocabulary = VOCABULARY
     Redactor = GamRedactor
+    consolidator_type: ClassVar[type[Consolidator]] = Consolidator
 
     def __init__(
         self,
@@ -267,7 +268,9 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         return None if name is None else self._tools.open_detector(name)
 
     def _consolidator(self) -> Consolidator:
-        return Consolidator(self._tools, self._log.turns, self._open_search(), self._config)
+        return self.consolidator_type(
+            self._tools, self._log.turns, self._open_search(), self._config
+        )
 
     def _open_search(self) -> Search:
         """What the memory is searched by, made anew after a deletion."""

@@ -6,7 +6,7 @@ beyond the paper, or takes a part of it away, is a named option.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -29,18 +29,7 @@ class HgMemConfig(PresetConfig, GraphConfig):
       vertices, the hyperedges of merged points stay, each subquery also finds chunks by its own
       vector, and an unreadable reply restarts the question.
     - ``format`` is how the model replies: JSON under a schema, or the paper's delimited text.
-    - ``preset`` ``small`` asks for less in one call, over a graph of terms
-      (``mgl.memories.hgmem.small``).
     """
-
-    SMALL: ClassVar = {
-        "extraction": "terms",
-        "chunks": 3,
-        "answer_chunks": 4,
-        "reply_tokens": 200,
-        "reply_temperature": 0.0,
-        "reply_top_p": 1.0,
-    }
 
     retrieval: Literal["adaptive", "global_only", "local_only"] = "adaptive"
     update: bool = True

@@ -13,21 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from pydantic import BaseModel, create_model
 
 from mgl.llm.constraints import index_set
-from mgl.llm.prompting import SYSTEM, take_leading
-from mgl.memories.calls import CLAIM, SUPPORTED, answer_field, list_options
+from mgl.llm.prompting import take_leading
+from mgl.memories.calls import answer_field, list_options
 from mgl.memories.hgmem import prompts
 from mgl.memories.hgmem.ask import PaperAsker, show_memory
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.evidence import Evidence, neighbourhood
 from mgl.memories.hgmem.evolve import Evolver
 from mgl.memories.hgmem.printed import CONCERNS, EVOLVE, MERGE, SUBQUERY
-from mgl.memories.hgmem.proposals import Concern, Concerns
-from mgl.memories.hgmem.small import SmallAsker
+from mgl.memories.hgmem.proposals import Concern, Concerns, Evolution, FollowUp, Merges
 from mgl.memories.hgmem.state import (
     VOCABULARY,
     Case,
@@ -49,8 +48,24 @@ from mgl.store import EditRecord
 from mgl.text.support import find_repeated
 from mgl.types import Question
 
-Asker = PaperAsker | SmallAsker
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
+
+
+class Asker(Protocol):
+    """Asks the model, in one step of a question, to evolve the memory and to judge it."""
+
+    async def evolution(
+        self, memory: Memory, subqueries: Sequence[str], found: Sequence[Retrieve]
+    ) -> Proposal[Evolution]: ...
+
+    async def merges(self, memory: Memory) -> Proposal[Merges]: ...
+
+    async def concerns(self, memory: Memory, cases: tuple[Case, ...]) -> Proposal[Concerns]: ...
+
+    async def subquery(
+        self, memory: Memory, concern: Concern, history: Sequence[str]
+    ) -> Proposal[FollowUp]: ...
+
 
 RESTARTS = 5
 ANSWER_CHARS = 600
@@ -59,7 +74,7 @@ FRAME_TOKENS, NUMBER_TOKENS = 24, 3  # of the JSON around a long answer, and for
 PROMPT_TOKENS = 500  # of an answer's prompt, with the numbers before the sources
 
 
-def _answer_prompt(question: Question) -> Prompt:
+def answer_prompt(question: Question) -> Prompt:
     if question.options:
         return prompts.CHOICE_ANSWER
     return prompts.LONG_ANSWER if question.form == "long" else prompts.ANSWER
@@ -67,10 +82,7 @@ def _answer_prompt(question: Question) -> Prompt:
 
 def writing_prompts(config: HgMemConfig, question: Question) -> tuple[Prompt, ...]:
     """The prompts that decide a question's log, its answer included; the graph has its own."""
-    answer = _answer_prompt(question)
-    if config.preset == "small":
-        return (SYSTEM, CLAIM, SUPPORTED, prompts.SUFFICIENT, prompts.FOLLOW_UP, answer)
-    asked = [answer]
+    asked = [answer_prompt(question)]
     if config.format == "delimiters":
         asked.append(EVOLVE)
         merge, judging = MERGE, [CONCERNS, SUBQUERY]
@@ -95,7 +107,7 @@ def has_failed(rows: Sequence[EditRecord]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Attempt:
+class Attempt:
     """The attempt a log is in: how many steps are ``done``, the subqueries ``asked``, the chunks
     ``read``, and the ``number`` of attempts before it."""
 
@@ -105,7 +117,7 @@ class _Attempt:
     number: int
 
     @classmethod
-    def of(cls, rows: Sequence[EditRecord], step: int) -> _Attempt:
+    def of(cls, rows: Sequence[EditRecord], step: int) -> Attempt:
         begun = max((row.chunk + 1 for row in rows if row.op == "restart"), default=0)
         said = [VOCABULARY.parse(row) for row in rows if row.chunk >= begun]
         return cls(
@@ -144,7 +156,7 @@ class Loop:
             self._log.write(draft)
         while not is_finished(rows := self._log.rows):
             draft = self._log.draft()
-            attempt = _Attempt.of(rows, draft.step)
+            attempt = Attempt.of(rows, draft.step)
             self._observer.progress("steps", attempt.done, self._config.steps + 1)
             try:
                 await self._take_step(draft, attempt)
@@ -157,11 +169,17 @@ class Loop:
                     draft.put(Restart())
             self._log.write(draft)
 
-    async def _take_step(self, draft: Draft[Edit, Memory], attempt: _Attempt) -> None:
-        small = self._config.preset == "small"
-        asker: Asker = PaperAsker(self._inquiry, step=attempt.done, attempt=attempt.number)
-        if small:
-            asker = SmallAsker(self._inquiry, step=attempt.done)
+    def _open_asker(self, attempt: Attempt) -> Asker:
+        """Open what asks the model in this step."""
+        return PaperAsker(self._inquiry, step=attempt.done, attempt=attempt.number)
+
+    def _pass_over(self, attempt: Attempt) -> frozenset[int]:
+        """The chunks that a subquery does not find again: the paper's finds any."""
+        del attempt
+        return frozenset()
+
+    async def _take_step(self, draft: Draft[Edit, Memory], attempt: Attempt) -> None:
+        asker = self._open_asker(attempt)
         subqueries, ended = await self._find_subqueries(draft, attempt, asker)
         if ended is not None:
             await self._end(draft, ended)
@@ -169,7 +187,7 @@ class Loop:
         found: list[Retrieve] = []
         for subquery in subqueries:
             scope = self._find_scope(subquery, draft.state)
-            without = attempt.read if small else frozenset()
+            without = self._pass_over(attempt)
             find = self._evidence.find
             found.append(await find(subquery.text, scope, draft.state, without=without))
             draft.mark(subquery)
@@ -181,7 +199,7 @@ class Loop:
             await self._answer(draft)
 
     async def _find_subqueries(
-        self, draft: Draft[Edit, Memory], attempt: _Attempt, asker: Asker
+        self, draft: Draft[Edit, Memory], attempt: Attempt, asker: Asker
     ) -> tuple[list[Subquery], StopReason | None]:
         """The subqueries of this step, or why there are none; a forced step always has one."""
         query, memory = self._inquiry.question.text, draft.state
@@ -196,7 +214,7 @@ class Loop:
         return [Subquery(query, case, point=last)], None
 
     async def _raise_concerns(
-        self, draft: Draft[Edit, Memory], attempt: _Attempt, asker: Asker
+        self, draft: Draft[Edit, Memory], attempt: Attempt, asker: Asker
     ) -> tuple[list[Subquery], StopReason | None]:
         """The subqueries of the concerns that a model raises, or why there are none.
 
@@ -310,7 +328,7 @@ class Loop:
         asked = {"memory": points, "sources": "\n".join(lines), "query": question.text}
         if question.options:
             asked["options"] = list_options(question)
-        prompt = _answer_prompt(question).render(**asked)
+        prompt = answer_prompt(question).render(**asked)
         schema = _answer_schema(len(read), question, config)
         sampling = config.sampling(draft.step)
         said = await propose(llm, prompt, schema, sampling=sampling, stage="answer")

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from textwrap import shorten
-from typing import Any
+from typing import Any, ClassVar
 
 from mgl.errors import ReplyInvalid, UsageError
 from mgl.memories.base import LogMemory, Tools, check_question
@@ -58,7 +58,8 @@ class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
     retrieves = True
     per_question = True
     vocabulary = VOCABULARY
-    Config = HgMemConfig
+    Config: ClassVar[type[HgMemConfig]] = HgMemConfig
+    loop_type: ClassVar[type[Loop]] = Loop
 
     def __init__(
         self,
@@ -109,7 +110,7 @@ class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
         graph, chunks = self._graph.graph(), self._graph.chunks()
         inquiry = Inquiry(tools.llm, self._question, graph, chunks, config)
         evidence = Evidence(inquiry, await self._graph.index())
-        await Loop(self._log, evidence, tools.observer).run()
+        await self.loop_type(self._log, evidence, tools.observer).run()
 
     async def retry_failed(self) -> None:
         """Read the graph's failed chunks once more, then build; a question whose loop has ended
@@ -134,7 +135,7 @@ class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
         check_question(question)
         mine = self._question
         if mine is None or _as_asked(question) != _as_asked(mine):
-            own = HgMem(self._tools, self._source, [question], self._config, graph=self._graph)
+            own = type(self)(self._tools, self._source, [question], self._config, graph=self._graph)
             return await own.answer(question)
         await self.build()
         rows, chunks, memory = self._log.rows, self._graph.chunks(), self.state

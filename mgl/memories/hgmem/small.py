@@ -1,8 +1,8 @@
-"""What the preset ``small`` asks in place of the paper's prompts: a sentence, or a Yes or No.
+"""HGMem for small models: each call asks for a sentence, or for Yes or No.
 
 Held to Fig. 4 and 6, the 1.5B model of the offline default inserts nothing, and asks in SQL. Here
 each chunk that is found is read for the query by itself, in one sentence that the model then
-confirms (``claiming``); the sentence is a point over the entities that it names. Code does the
+confirms (``extract_claim``); the sentence is a point over the entities that it names. Code does the
 rest: a sentence over the entities of a point is added to it, points that share half of their
 entities are merged, and steps investigate a point and explore beyond the memory in turn.
 """
@@ -11,14 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from typing import Final
+from typing import Final, Literal
+
+from pydantic import Field
 
 from mgl.llm.base import Sampling
-from mgl.llm.prompting import reader_messages
-from mgl.memories.calls import Claim, extract_claim
+from mgl.llm.prompting import SYSTEM, reader_messages
+from mgl.memories.calls import CLAIM, SUPPORTED, Claim, extract_claim
 from mgl.memories.graph import entity_key
 from mgl.memories.graph.names import mentions
+from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.evidence import Inquiry
+from mgl.memories.hgmem.loop import Attempt, Loop, answer_prompt
+from mgl.memories.hgmem.memory import HgMem
 from mgl.memories.hgmem.prompts import FOLLOW_UP, SUFFICIENT
 from mgl.memories.hgmem.proposals import (
     Concern,
@@ -32,9 +37,10 @@ from mgl.memories.hgmem.proposals import (
 )
 from mgl.memories.hgmem.state import Case, Memory, Point, Retrieve
 from mgl.memories.propose import Proposal
-from mgl.prompt import one_line
+from mgl.prompt import Prompt, one_line
+from mgl.types import Question
 
-SUPPORTED: Final = 0.75
+LEAST_SUPPORT: Final = 0.75
 ENOUGH: Final = 0.9
 ALIKE: Final = 0.5
 QUESTION_TOKENS: Final = 40
@@ -42,7 +48,7 @@ MERGED_CHARS: Final = 600
 
 
 class SmallAsker:
-    """Asks about one query in one step; used like ``PaperAsker``."""
+    """Asks about one query in one step, in place of ``PaperAsker``."""
 
     def __init__(self, inquiry: Inquiry, *, step: int) -> None:
         self._inquiry = inquiry
@@ -63,7 +69,7 @@ class SmallAsker:
             if claim is not None:
                 claims.append((number, claim))
         best = max((claim.support for _, claim in claims), default=0.0)
-        floor = SUPPORTED if memory.points else min(SUPPORTED, best)
+        floor = LEAST_SUPPORT if memory.points else min(LEAST_SUPPORT, best)
         made, updates = Evolution(), dict[int, str]()
         for number, claim in claims:
             if claim.support >= floor:
@@ -158,3 +164,38 @@ def _alike(one: Point, other: Point) -> float:
 def _notes(points: Iterable[Point]) -> str:
     lines = (f"{place}. {one_line(point.description)}" for place, point in enumerate(points, 1))
     return "\n".join(lines) or "(none)"
+
+
+class SmallLoop(Loop):
+    """The steps of a question with ``SmallAsker``; a subquery finds only chunks not read yet."""
+
+    def _open_asker(self, attempt: Attempt) -> SmallAsker:
+        return SmallAsker(self._inquiry, step=attempt.done)
+
+    def _pass_over(self, attempt: Attempt) -> frozenset[int]:
+        return attempt.read
+
+
+class SmallHgMemConfig(HgMemConfig):
+    """How a small model answers a question over a document's graph of terms."""
+
+    preset: Literal["paper", "small"] = "small"
+    extraction: Literal["model", "terms"] = "terms"
+    chunks: int = Field(3, ge=1, description="chunks a subquery finds")
+    answer_chunks: int = Field(4, ge=1, description="chunks read for an answer")
+    reply_tokens: int = Field(200, ge=64, description="tokens of a reply, at most")
+    reply_temperature: float = Field(0.0, ge=0.0, description="sampling temperature")
+    reply_top_p: float = Field(1.0, gt=0.0, le=1.0, description="sampling top-p")
+
+
+class SmallHgMem(HgMem):
+    """Retrieves over several steps with a model that is asked for a sentence at a time."""
+
+    Config = SmallHgMemConfig
+    loop_type = SmallLoop
+
+    def _writing_prompts(self) -> Sequence[Prompt]:
+        asked: Question | None = self._question
+        if asked is None:
+            return ()
+        return (SYSTEM, CLAIM, SUPPORTED, SUFFICIENT, FOLLOW_UP, answer_prompt(asked))

@@ -6,5 +6,6 @@ the prompts, ``state`` the graph, ``edits`` what may be proposed, ``build`` and 
 
 from mgl.memories.mindgraph.config import MindGraphConfig
 from mgl.memories.mindgraph.memory import MindGraph
+from mgl.memories.mindgraph.small import SmallMindGraph, SmallMindGraphConfig
 
-__all__ = ["MindGraph", "MindGraphConfig"]
+__all__ = ["MindGraph", "MindGraphConfig", "SmallMindGraph", "SmallMindGraphConfig"]

@@ -18,7 +18,7 @@ from mgl.llm.base import Message, Sampling
 from mgl.memories.base import Tools
 from mgl.memories.log import Draft
 from mgl.memories.mindgraph import prompts
-from mgl.memories.mindgraph.config import PAPER_CHUNK_TOKENS, MindGraphConfig
+from mgl.memories.mindgraph.config import CHUNK_TOKENS, MindGraphConfig
 from mgl.memories.mindgraph.edits import (
     EDIT_TOKENS,
     Block,
@@ -81,7 +81,7 @@ def plan_reply(config: MindGraphConfig, block: Block) -> tuple[int, int]:
     takes as many tokens as the block's sentences do on average.
     """
     chunk = block.chunk
-    share = ceil(config.max_operations * chunk.tokens / PAPER_CHUNK_TOKENS)
+    share = ceil(config.max_operations * chunk.tokens / CHUNK_TOKENS)
     edits = min(config.max_operations, max(LEAST_EDITS, share))
     source = 4 if config.cite == "sentence" else ceil(chunk.tokens / len(block.sentences))
     per_edit = EDIT_TOKENS + source

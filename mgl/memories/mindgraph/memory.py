@@ -13,34 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
-from textwrap import shorten
-from typing import Any
+from typing import Any, ClassVar
 
 from mgl.memories.base import LogMemory, Tools, check_question, check_text
-from mgl.memories.graph import Estimate
 from mgl.memories.log import count_failures
 from mgl.memories.mindgraph.build import BlockReader, writing_prompts
 from mgl.memories.mindgraph.config import MindGraphConfig
 from mgl.memories.mindgraph.edits import Block
 from mgl.memories.mindgraph.read import GraphReader
-from mgl.memories.mindgraph.small import (
-    ClaimReader,
-    ClaimWriter,
-    answer_from_claims,
-    cost_of_part,
-    find_claims,
-    small_writing_prompts,
-    split_questions,
-)
 from mgl.memories.mindgraph.state import VOCABULARY, Again, Edit, Graph, Node
 from mgl.memories.mindgraph.tools import GraphTools
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
 from mgl.text import chunk_document
 from mgl.types import Answer, Chunk, Question, Source
-
-LABEL_CHARACTERS = 40
 
 
 class MindGraph(LogMemory[MindGraphConfig, Edit, Graph]):
@@ -53,7 +39,7 @@ class MindGraph(LogMemory[MindGraphConfig, Edit, Graph]):
     question_aware = True
     retrieves = True
     vocabulary = VOCABULARY
-    Config = MindGraphConfig
+    Config: ClassVar[type[MindGraphConfig]] = MindGraphConfig
 
     def __init__(
         self,
@@ -64,7 +50,7 @@ class MindGraph(LogMemory[MindGraphConfig, Edit, Graph]):
         *,
         identity: str | None = None,
     ) -> None:
-        wanted = config or MindGraphConfig()
+        wanted = config or self.Config()
         within = wanted.within(tools.llm.context_tokens)
         super().__init__(tools, source, questions, within, identity=identity)
         self._wanted = wanted
@@ -78,7 +64,7 @@ class MindGraph(LogMemory[MindGraphConfig, Edit, Graph]):
         self._tools.store.put_document(self._document)
         if self.is_built():
             return
-        size, wanted = self._config.tokens_per_chunk, self._wanted.tokens_per_chunk
+        size, wanted = self._config.chunk_tokens, self._wanted.chunk_tokens
         if size < wanted:
             self._tools.observer.note(
                 f"chunks have {size:,} tokens, half of the model's context, in place of {wanted:,}"
@@ -86,9 +72,10 @@ class MindGraph(LogMemory[MindGraphConfig, Edit, Graph]):
         chunks = await self._cut()
         tokens = sum(chunk.tokens for chunk in chunks)
         self._log.open(lambda: self._record(chunks=len(chunks), tokens=tokens))
-        if self._config.preset == "small":
-            await self._read_for_claims(chunks)
-            return
+        await self._read(chunks)
+
+    async def _read(self, chunks: Sequence[Chunk]) -> None:
+        """Read the chunks that the log lacks, one a step."""
         log, total, progress = self._log, len(chunks), self._tools.observer.progress
         reader = BlockReader(self._tools, self._questions, self._config, total)
         progress("build", log.step, total)
@@ -117,51 +104,13 @@ class MindGraph(LogMemory[MindGraphConfig, Edit, Graph]):
                 is_written = log.write(draft)
         progress("build", len(unread), len(unread))
 
-    async def _read_for_claims(self, chunks: Sequence[Chunk]) -> None:
-        claims = await ClaimReader(self._tools, self._document, chunks).read_parts(self._parts)
-        writer = ClaimWriter(self._document)
-        while (step := self._log.step) < len(chunks):
-            draft = self._log.draft()
-            for claim in claims:
-                if claim.ground.block == step:
-                    writer.write(draft, claim)
-            self._log.write(draft)
-
-    async def _answer_from_claims(self, question: Question) -> Answer:
-        reader = ClaimReader(self._tools, self._document, await self._cut())
-        made = find_claims(self._log.rows, self._parts)
-        tokens = self._record().tokens
-        return await answer_from_claims(reader, made, question, source_tokens=tokens)
-
-    @cached_property
-    def _parts(self) -> list[str]:
-        return split_questions(question.text for question in self._questions)
-
-    async def estimate(self) -> Estimate | None:
-        """What the preset small still has to read for its questions, whatever the document's
-        length; None where only earlier builds can tell."""
-        if self._config.preset != "small" or not self._parts:
-            return None
-        parts = 0 if self.is_built() else len(self._parts)
-        calls, tokens = cost_of_part(self._config.tokens_per_chunk)
-        pace = self._tools.store.pace(self._tools.llm.model_id, "read")
-        return Estimate(
-            chunks=0,
-            done=0,
-            calls=parts * calls,
-            input_tokens=parts * tokens,
-            output_tokens=None if pace is None else parts * pace.output_tokens // pace.calls,
-            seconds=None if pace is None else parts * pace.seconds / pace.calls,
-            measured=0 if pace is None else pace.calls,
-        )
-
     def is_built(self) -> bool:
         """Whether every chunk of the document is in the log."""
         record = self._tools.store.find_memory(self.id)
         return record is not None and self._tools.store.steps(self.id) >= record.chunks
 
     async def _cut(self) -> list[Chunk]:
-        size, count = self._config.tokens_per_chunk, self._tools.llm.count_tokens
+        size, count = self._config.chunk_tokens, self._tools.llm.count_tokens
         return await chunk_document(self._document, size, count)
 
     async def answer(self, question: Question) -> Answer:
@@ -169,8 +118,6 @@ class MindGraph(LogMemory[MindGraphConfig, Edit, Graph]):
         check_question(question)
         await self.build()
         record, graph, config = self._record(), self.state, self._config
-        if config.preset == "small":
-            return await self._answer_from_claims(question)
         tools = GraphTools(self._tools, self.id, self._document, graph, config)
         answer = await GraphReader(tools, question, record.chunks, record.tokens).answer()
         if not (unread := count_failures(self._log.rows)):
@@ -199,12 +146,8 @@ class MindGraph(LogMemory[MindGraphConfig, Edit, Graph]):
         }
 
     def _writing_prompts(self) -> tuple[Prompt, ...]:
-        if self._config.preset == "small":
-            return small_writing_prompts(self._questions)
         return writing_prompts(self._questions, self._config)
 
     def _label(self, node: Node) -> str:
-        """The id, which a model chose to be readable; the small preset's claims have numbers."""
-        if self._config.preset == "small" and node.type == "claim":
-            return shorten(node.content, LABEL_CHARACTERS, placeholder="…")
+        """What a node is called where it is drawn: its id, which the model chose to be readable."""
         return node.id

@@ -1,400 +1,101 @@
-"""The small preset: the same graph and log, with less asked of one call.
+"""MindGraph for small models: the same graph and log, with less asked of one call.
 
-Code finds what to read (``blocks``). The model reads the best ``BLOCKS_READ`` in the order of the
-text and answers in one sentence, which is the claim that the graph takes in. Code finds the
-sentences of two of these blocks that tell most of it, and the model says of each that has most of
-the claim's words whether it says so. The surer one is the claim's source; a claim that neither
-bears out is logged as rejected. A document that is read for no question has a claim for each block.
-
-Answering takes the claim that was made for a question; a question that the graph was not built for
-is read for in the same way, and nothing is written. An answer that no sentence bears out is marked
-``unconfirmed`` and cites nothing.
-
-    claim —mentions→ entity    the claim's source holds one of the entity's names
+Each question is read for in its best blocks (``mgl.memories.mindgraph.claims``). What they tell is
+a claim, a node of the graph; the names in the claim's source are its neighbours.
 """
 
 from __future__ import annotations
 
-import asyncio
-import re
-import unicodedata
-from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import count
-from threading import Lock
+from collections.abc import Sequence
+from functools import cached_property
+from textwrap import shorten
+from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
+from pydantic import Field
 
-from mgl.errors import ReplyInvalid
-from mgl.llm.prompting import SYSTEM
-from mgl.memories.base import Tools
-from mgl.memories.calls import (
-    CLAIM_WITHOUT_QUESTION,
-    OPEN_QUESTION,
-    PASSAGE_ANSWER,
-    SUPPORTED,
-    answer_from_passages,
-    extract_claim,
-    find_support,
+from mgl.memories.base import check_question
+from mgl.memories.graph import Estimate
+from mgl.memories.mindgraph.claims import (
+    ClaimReader,
+    ClaimWriter,
+    answer_from_claims,
+    cost_of_part,
+    find_claims,
+    list_prompts,
+    split_questions,
 )
-from mgl.memories.log import Draft
-from mgl.memories.mindgraph.state import AddEdge, AddNode, Edit, Graph
-from mgl.memories.mindgraph.tools import passage_around
+from mgl.memories.mindgraph.config import LEAST_CHUNK_TOKENS, MindGraphConfig
+from mgl.memories.mindgraph.memory import MindGraph
+from mgl.memories.mindgraph.state import Node
 from mgl.prompt import Prompt
-from mgl.retrieval.base import Embedder
-from mgl.retrieval.evidence import find_evidence
-from mgl.retrieval.passages import PassageIndex, standardize
-from mgl.store import EditRecord
-from mgl.text import sentence_spans
-from mgl.text.groups import show_span
-from mgl.text.names import Name, find_mentioned, find_names
-from mgl.text.support import share_told
-from mgl.types import Answer, Chunk, Citation, Document, Question, Span
+from mgl.types import Answer, Chunk, Question
 
-BLOCKS_READ = 4
-GROUNDS = 2  # sentences that a claim is checked against
-PROMPT_TOKENS, TOKEN_CHARS = 80, 4  # of a call beside what it reads; of a token, about
-GROUND_CHARS = 600  # of the original around such a sentence
-SUPPORT_FLOOR = 0.75  # P(Yes) below which a claim is rejected
-TOLD_FLOOR = 0.6  # share of a claim's words below which its source is not asked about
-NOT_FOUND = "The text could not be read for this question."
-
-_AND = re.compile(
-    r",?\s+and\s+(?=(?:who|whom|whose|what|where|when|why|how|which)\b)", re.IGNORECASE
-)
+LABEL_CHARACTERS = 40
 
 
-def small_writing_prompts(questions: Sequence[Question]) -> tuple[Prompt, ...]:
-    """The prompts that decide what stands in a graph for these questions."""
-    return (SYSTEM, PASSAGE_ANSWER if questions else CLAIM_WITHOUT_QUESTION, SUPPORTED)
+class SmallMindGraphConfig(MindGraphConfig):
+    """How the graph of a small model is built and answered from."""
 
-
-# Questions
-
-
-def split_question(text: str) -> list[str]:
-    """The questions that a question is made of: itself, where it asks one thing.
-
-    Only "and" before a question word parts it: a comma alone may begin a relative clause. Pronouns
-    are not resolved.
-
-        >>> split_question("Whom does Ann marry, and where is the ring?")
-        ['Whom does Ann marry?', 'Where is the ring?']
-    """
-    parts = [part.strip() for part in _AND.split(text.strip().rstrip("?").rstrip()) if part.strip()]
-    if len(parts) < 2:
-        return [text.strip()]
-    return [f"{part[0].upper()}{part[1:]}?" for part in parts]
-
-
-def split_questions(questions: Iterable[str]) -> list[str]:
-    """The parts of all questions in order, each once: what a graph is read for."""
-    return list(dict.fromkeys(part for text in questions for part in split_question(text)))
-
-
-def cost_of_part(block_tokens: int) -> tuple[int, int]:
-    """The calls that a part of a question takes, and about how many tokens they read."""
-    checks = GROUNDS * (GROUND_CHARS // TOKEN_CHARS + PROMPT_TOKENS)
-    return 1 + GROUNDS, BLOCKS_READ * block_tokens + PROMPT_TOKENS + checks
-
-
-# Claims
-
-
-@dataclass(frozen=True, slots=True)
-class Ground:
-    """The sentences of a block that tell most of a claim, and P(Yes) that they say it: 0 where they
-    lack too many of its words, since the 1.5B then says Yes to what they do not say."""
-
-    block: int
-    span: Span
-    support: float
-
-
-@dataclass(frozen=True, slots=True)
-class FoundClaim:
-    """What the document tells for a part of a question, and what it stands on.
-
-    ``part`` counts the parts of the questions that the graph is made for; None for one that it is
-    not made for. ``read`` are the blocks that were shown, the best first; ``input_tokens`` what the
-    call read.
-    """
-
-    part: int | None
-    text: str
-    ground: Ground
-    read: tuple[int, ...]
-    call_key: str | None
-    input_tokens: int = 0
-
-    @property
-    def name(self) -> str:
-        """The id of its node, or what a citation names where it has none."""
-        block = f"block{self.ground.block + 1}"
-        return block if self.part is None else f"q{self.part + 1}_{block}"
-
-    @property
-    def is_supported(self) -> bool:
-        return self.ground.support >= SUPPORT_FLOOR
-
-
-class ClaimReader:
-    """Reads a document's blocks for questions."""
-
-    def __init__(self, tools: Tools, document: Document, blocks: Sequence[Chunk]) -> None:
-        self._tools = tools
-        self._document = document
-        self._blocks = blocks
-        self._names = find_names(document.text)
-        self._finder: BlockFinder | None = None
-        self._finding = Lock()
-
-    async def read_parts(self, parts: Sequence[str]) -> list[FoundClaim]:
-        """What the document tells for each part; without parts, what each block tells."""
-        asked = [self.read_for(number, Question(part)) for number, part in enumerate(parts)]
-        wanted = asked or [self._read_block(block) for block in self._blocks]
-        done, total = count(1), len(wanted)
-        progress = self._tools.observer.progress
-        progress("read", 0, total)
-
-        async def report(read: Awaitable[FoundClaim | None]) -> FoundClaim | None:
-            found = await read
-            progress("read", next(done), total)
-            return found
-
-        read = await asyncio.gather(*map(report, wanted))
-        return [each for each in read if each is not None]
-
-    async def find_blocks(self, question: str) -> list[int]:
-        """The blocks to read for a question, the best first."""
-        return await asyncio.to_thread(self._find, question)
-
-    def _find(self, question: str) -> list[int]:
-        with self._finding:  # questions that are asked at once wait for the first one's index
-            if self._finder is None:
-                embedder = self._tools.required_embedder
-                self._finder = BlockFinder(embedder, self._blocks, self._names)
-            return self._finder.find(question, BLOCKS_READ)
-
-    async def read_for(self, part: int | None, question: Question) -> FoundClaim | None:
-        """Answer a part of a question from its best blocks; None where no reply could be used."""
-        places = await self.find_blocks(question.text)
-        shown = [self._show(self._blocks[place].span) for place in sorted(places)]
-        try:
-            reply = await answer_from_passages(self._tools.llm, shown, question, stage="read")
-        except ReplyInvalid:
-            return None
-        ground = await self._find_ground(places, reply.text, question.text)
-        return FoundClaim(
-            part, reply.text, ground, tuple(places), reply.call_key, reply.input_tokens
-        )
-
-    async def _find_ground(self, places: Sequence[int], claim: str, question: str) -> Ground:
-        """Check a claim against the sentences of the blocks that tell most of it."""
-        found = [
-            (*find_evidence(self._document, self._blocks[place].span, claim, question), place)
-            for place in places
-        ]
-        found.sort(key=lambda each: -each[1])
-
-        async def check(span: Span, place: int) -> Ground:
-            passage = self._show(passage_around(self._document, span, GROUND_CHARS))
-            if share_told(claim, passage) < TOLD_FLOOR:
-                return Ground(place, span, 0.0)
-            support = await find_support(self._tools.llm, passage, question, claim)
-            return Ground(place, span, support)
-
-        grounds = await asyncio.gather(*(check(span, at) for span, _, at in found[:GROUNDS]))
-        return max(grounds, key=lambda ground: ground.support)
-
-    async def recall(self, question: str, row: EditRecord) -> FoundClaim:
-        """The claim that was made for a part of the questions, from its row."""
-        assert row.span is not None
-        assert row.score is not None
-        ground = Ground(row.chunk, row.span, row.score)
-        call = self._tools.store.find_call(row.call_key or "")
-        tokens = (
-            0 if call is None or call.completion is None else call.completion.usage.input_tokens
-        )
-        text, read = str(row.payload["content"]), tuple(await self.find_blocks(question))
-        return FoundClaim(_part_of(row), text, ground, read, row.call_key, tokens)
-
-    def cite(self, claim: FoundClaim) -> Citation:
-        """Cite what a claim stands on."""
-        return self._document.cite(claim.name, claim.ground.span)
-
-    def describe(self, claim: FoundClaim) -> str:
-        """Say in a line what was read for a claim."""
-        blocks = ", ".join(str(place + 1) for place in sorted(claim.read))
-        return f"read blocks {blocks}: support {claim.ground.support:.2f} by {claim.name}"
-
-    def name_block(self, place: int) -> str:
-        return self._blocks[place].span.place
-
-    async def _read_block(self, block: Chunk) -> FoundClaim | None:
-        claim = await extract_claim(self._tools.llm, self._show(block.span), None)
-        if claim is None:
-            return None
-        span, _ = find_evidence(self._document, block.span, claim.text, OPEN_QUESTION)
-        ground = Ground(block.index, span, claim.support)
-        return FoundClaim(0, claim.text, ground, (block.index,), claim.call_key)
-
-    def _show(self, span: Span) -> str:
-        return show_span(self._document, span)
-
-
-# The graph
-
-
-class ClaimWriter:
-    """Turns claims into edits of a graph, with the names of the whole document as its entities."""
-
-    def __init__(self, document: Document) -> None:
-        self._document = document
-        self._names = find_names(document.text)
-        self._ids = _entity_ids(self._names)
-
-    def write(self, draft: Draft[Edit, Graph], found: FoundClaim) -> None:
-        """Put a claim into the draft of its block, with the names in its source."""
-        ground, key = found.ground, found.call_key
-        quote = self._document.quote(ground.span)
-        node = AddNode(found.name, "claim", found.text, ground.span, quote, ground.block)
-        rejected = None if found.is_supported else "not_supported"
-        if not draft.put(node, rejected=rejected, score=ground.support, call_key=key):
-            return
-        for name in find_mentioned(quote, self._names):
-            entity = self._ids[name.name]
-            if draft.state.node(entity) is None:
-                draft.put(self._make_entity(name, ground), call_key=key)
-            link = AddEdge(found.name, entity, "mentions", ground.span, quote, ground.block)
-            draft.put(link, call_key=key)
-
-    def _make_entity(self, name: Name, ground: Ground) -> AddNode:
-        """A name's node, whose source is the sentence of the claim's source that names it."""
-        text, span = self._document.text, ground.span
-        for start, end in sentence_spans(text, span.start, span.end):
-            if find_mentioned(text[start:end], [name]):
-                span = self._document.span(start, end)
-                break
-        others = [alias for alias in name.aliases if alias != name.name]
-        content = f"{name.name} (also {', '.join(others)})" if others else name.name
-        quote = self._document.quote(span)
-        return AddNode(self._ids[name.name], "entity", content, span, quote, ground.block)
-
-
-def _entity_ids(names: Sequence[Name]) -> dict[str, str]:
-    """A readable id for each name; a number where two names would share one."""
-    ids: dict[str, str] = {}
-    used: set[str] = set()
-    for number, name in enumerate(names):
-        plain = unicodedata.normalize("NFKD", name.name).encode("ascii", "ignore").decode()
-        slug = re.sub(r"[^a-z0-9]+", "_", plain.lower()).strip("_")[:32]
-        taken = not slug or slug in used
-        ids[name.name] = f"{slug or 'name'}_{number}" if taken else slug
-        used.add(ids[name.name])
-    return ids
-
-
-def find_claims(rows: Iterable[EditRecord], parts: Sequence[str]) -> dict[str, EditRecord]:
-    """The rows of the claims, kept or rejected, by the part of the questions that each is for."""
-    made: dict[str, EditRecord] = {}
-    for row in rows:
-        is_claim = row.op == "add_node" and row.payload["type"] == "claim"
-        if is_claim and (part := _part_of(row)) < len(parts):
-            made[parts[part]] = row
-    return made
-
-
-def _part_of(row: EditRecord) -> int:
-    """The part of the questions that a claim is for, from the id of its node."""
-    return int(str(row.payload["id"]).removeprefix("q").partition("_")[0]) - 1
-
-
-# The answer
-
-
-async def answer_from_claims(
-    reader: ClaimReader,
-    made: Mapping[str, EditRecord],
-    question: Question,
-    *,
-    source_tokens: int,
-) -> Answer:
-    """Answer each part of a question by the claim ``made`` for that part, or by reading for it;
-    one that has options, or is to be answered in full, by reading for the whole."""
-    if question.options or question.form == "long":
-        found = [await reader.read_for(None, question)]
-    else:
-        found = [
-            await (
-                reader.recall(part, made[part])
-                if part in made
-                else reader.read_for(None, Question(part))
-            )
-            for part in split_question(question.text)
-        ]
-    said = [claim for claim in found if claim is not None]
-    sure = [claim for claim in said if claim.is_supported]
-    read = dict.fromkeys(place for claim in said for place in claim.read)
-    return Answer(
-        question=question.text,
-        text=" ".join(claim.text for claim in said) or NOT_FOUND,
-        confidence=None,
-        citations=tuple(reader.cite(claim) for claim in sure),
-        trace=tuple(map(reader.describe, said)),
-        marks=() if len(sure) == len(found) else ("unconfirmed",),
-        compaction_ratio=sum(claim.input_tokens for claim in said) / source_tokens,
-        retrieved=tuple(reader.name_block(place) for place in read),
+    preset: Literal["paper", "small"] = "small"
+    chunk_tokens: int = Field(
+        300,
+        ge=LEAST_CHUNK_TOKENS,
+        description="tokens a block",
     )
 
 
-# Which blocks to read
+class SmallMindGraph(MindGraph):
+    """Reads the blocks of a document that tell most for each question."""
 
-HOP_WEIGHT = 4.0
+    Config = SmallMindGraphConfig
 
+    async def _read(self, chunks: Sequence[Chunk]) -> None:
+        claims = await ClaimReader(self._tools, self._document, chunks).read_parts(self._parts)
+        writer = ClaimWriter(self._document)
+        while (step := self._log.step) < len(chunks):
+            draft = self._log.draft()
+            for claim in claims:
+                if claim.ground.block == step:
+                    writer.write(draft, claim)
+            self._log.write(draft)
 
-class BlockFinder:
-    """The blocks of a document by their words, their meaning and the names in them.
+    async def answer(self, question: Question) -> Answer:
+        """Answer from the claim that was made for a question, or by reading for it (builds what is
+        missing first)."""
+        check_question(question)
+        await self.build()
+        reader = ClaimReader(self._tools, self._document, await self._cut())
+        made = find_claims(self._log.rows, self._parts)
+        tokens = self._record().tokens
+        return await answer_from_claims(reader, made, question, source_tokens=tokens)
 
-    First come the blocks that are most like the question. Then a second hop: the names in the best
-    of them that the question does not have lead to other blocks, a name by 1/n where n blocks have
-    it. So a question that needs two places of a text finds the second, which may share no word with
-    it. The weight was chosen on HotpotQA, MuSiQue and two novels (``docs/measurements.md``). Making
-    it embeds all blocks, and blocks.
-    """
+    async def estimate(self) -> Estimate | None:
+        """What is still to be read for the questions, whatever the document's length; None where
+        there is none, and only earlier builds can tell."""
+        if not self._parts:
+            return None
+        parts = 0 if self.is_built() else len(self._parts)
+        calls, tokens = cost_of_part(self._config.chunk_tokens)
+        pace = self._tools.store.pace(self._tools.llm.model_id, "read")
+        return Estimate(
+            chunks=0,
+            done=0,
+            calls=parts * calls,
+            input_tokens=parts * tokens,
+            output_tokens=None if pace is None else parts * pace.output_tokens // pace.calls,
+            seconds=None if pace is None else parts * pace.seconds / pace.calls,
+            measured=0 if pace is None else pace.calls,
+        )
 
-    def __init__(self, embedder: Embedder, blocks: Sequence[Chunk], names: Sequence[Name]) -> None:
-        self._index = PassageIndex(embedder, [block.text for block in blocks])
-        self._size = len(blocks)
-        self._names = names
-        self._blocks_of: list[list[int]] = []
-        self._names_of: defaultdict[int, list[int]] = defaultdict(list)
-        starts = [block.span.start for block in blocks]
-        for number, name in enumerate(names):
-            held = sorted({bisect_right(starts, start) - 1 for start, _ in name.spans} - {-1})
-            self._blocks_of.append(held)
-            for place in held:
-                self._names_of[place].append(number)
+    @cached_property
+    def _parts(self) -> list[str]:
+        return split_questions(question.text for question in self._questions)
 
-    def find(self, question: str, k: int) -> list[int]:
-        """The places of the ``k`` best blocks, the best first. Embeds the question, and blocks."""
-        if not self._size:
-            return []
-        scores = standardize(self._index.scores(question))
-        known = {name.name for name in find_mentioned(question, self._names)}
-        first = int(np.argmax(scores))
-        total = scores + HOP_WEIGHT * self._follow(first, known)
-        total[first] = np.inf
-        return [int(place) for place in np.argsort(-total, kind="stable")[:k]]
+    def _writing_prompts(self) -> tuple[Prompt, ...]:
+        return list_prompts(self._questions)
 
-    def _follow(self, block: int, known: set[str]) -> NDArray[np.float64]:
-        """How strongly the names of a block, but for ``known`` ones, lead to each other block."""
-        links = np.zeros(self._size)
-        for number in self._names_of[block]:
-            if self._names[number].name not in known:
-                held = self._blocks_of[number]
-                links[held] += 1 / len(held)
-        return links
+    def _label(self, node: Node) -> str:
+        """The id of an entity; a claim is called by its first words, as its id is a number."""
+        if node.type == "claim":
+            return shorten(node.content, LABEL_CHARACTERS, placeholder="…")
+        return node.id

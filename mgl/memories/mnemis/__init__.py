@@ -5,5 +5,6 @@ Source: "Mnemis: Dual-Route Retrieval on Hierarchical Graphs for Long-Term LLM M
 
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.memory import Mnemis
+from mgl.memories.mnemis.small import SmallMnemis, SmallMnemisConfig
 
-__all__ = ["Mnemis", "MnemisConfig"]
+__all__ = ["Mnemis", "MnemisConfig", "SmallMnemis", "SmallMnemisConfig"]

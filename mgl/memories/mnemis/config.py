@@ -32,15 +32,8 @@ class MnemisConfig(TalkConfig):
     routes is always re-ranked (§2.3).
     ``ranking`` is what orders episodes: the ``rerank``er, or (``context``, ours) what stands around
     them (``mgl.retrieval.turns``), fused with what was found and selected in them.
-    ``preset`` ``small`` is for models and machines that cannot follow the extraction at its price.
     """
 
-    SMALL: ClassVar = {
-        "extraction": "terms",
-        "reflect": False,
-        "grouping": "likeness",
-        "selecting": "names",
-    }
     READING: ClassVar[frozenset[str]] = frozenset(
         "routes kinds reranked ranking k selecting answer_tokens".split()
     )

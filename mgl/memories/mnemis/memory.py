@@ -21,7 +21,7 @@ import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from mgl.memories.base import Tools, check_question, check_text
 from mgl.memories.mnemis.config import MnemisConfig
@@ -87,7 +87,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
     kind = "mnemis"
     reads = "either"
     retrieves = True
-    Config = MnemisConfig
+    Config: ClassVar[type[MnemisConfig]] = MnemisConfig
     vocabulary = VOCABULARY
     Redactor = MnemisRedactor
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from mgl import registry
 from mgl.evaluation.papers.beside import Rows, put_beside
 from mgl.evaluation.papers.references import load_references
 from mgl.evaluation.papers.suites import load_suites
 from mgl.evaluation.records import BuildRecord, Spent
 from mgl.evaluation.runs.manifest import Method
+from mgl.memories.options import choose_kind
 from tests.evaluation.report.folders import Said, item, method, read_frame, write_run
 
 PAPERS = load_references()
@@ -88,8 +88,8 @@ def list_rows(paper: str, table: str, method: Method, retrieval: tuple[str, str]
 
 
 def make(memory: str, settings: Mapping[str, Any]) -> Method:
-    config = registry.load("memory", memory).Config(**settings).model_dump(mode="json")
-    return Method("it", memory, "m", settings, config)
+    _, config = choose_kind(memory, settings, lambda: "paper")
+    return Method("it", memory, "m", settings, config.model_dump(mode="json"))
 
 
 def test_each_method_of_a_suite_is_the_row_that_it_names_and_no_other() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import reduce
+from typing import cast
 
 import pytest
 
@@ -11,8 +12,9 @@ from mgl.llm.base import Engine
 from mgl.llm.client import Client
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.base import Tools
-from mgl.memories.gam import Gam, GamConfig
+from mgl.memories.gam import Gam
 from mgl.memories.gam.state import EMPTY, Edit, State, apply
+from mgl.memories.options import choose_kind
 from mgl.observer import SILENT
 from mgl.retrieval.base import Reranker
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
@@ -41,6 +43,7 @@ def memory_of(store: Store) -> Open:
     ) -> Gam:
         llm = Client(engine or SchemaEngine(), at.call_log())
         tools = Tools(llm, at, SILENT, WordEmbedder(), reranker or WordReranker())
-        return Gam(tools, conversation, (), GamConfig.model_validate(config))
+        kind, chosen = choose_kind("gam", config, lambda: "paper")
+        return cast(Gam, kind(tools, conversation, (), chosen))
 
     return make

@@ -19,6 +19,7 @@ from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.reading import Reader, Reading
 from mgl.memories.gam.search import Search
 from mgl.memories.gam.state import Append, Consolidate, Edit, Link, Marks, State, Topic
+from mgl.memories.options import choose_kind
 from mgl.observer import SILENT
 from mgl.retrieval.base import Embedder, EmbeddingTask, Reranker
 from mgl.store import Store
@@ -103,7 +104,8 @@ async def reading_of(
     said = turns or spoken(state.turns)
     llm = Client(ScriptedEngine([]), MemoryCallLog())
     alike, judge = embedder or Likened(likeness or {}), judging or Judging(chances or {})
-    options = GamConfig.model_validate({"indicators": "rules", **config})
+    _, options = choose_kind("gam", {"indicators": "rules", **config}, lambda: "paper")
+    assert isinstance(options, GamConfig)
     with TemporaryDirectory() as folder, Store.open(Path(folder) / "mgl.sqlite") as store:
         tools = Tools(llm, store, SILENT, alike, judge)
         return await Reader(tools, state, said, options, Search(tools, "test", options)).read(

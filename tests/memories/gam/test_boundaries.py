@@ -17,11 +17,11 @@ from mgl.errors import UsageError
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import Scripted, ScriptedEngine
-from mgl.memories.gam import Gam
+from mgl.memories.gam import SmallGamConfig
 from mgl.memories.gam.boundaries import SHIFT, Cut, Trigger, find_cut, next_trigger, perturb
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.state import Append, Check, State
-from mgl.memories.options import configure
+from mgl.memories.options import choose_kind
 from mgl.types import Turn
 from tests.memories.gam.conftest import replay
 
@@ -268,12 +268,12 @@ def test_half_of_the_errors_are_misses_and_extras_are_in_proportion() -> None:
 
 
 def test_a_detector_that_is_named_cuts_in_the_preset_small_too() -> None:
-    assert GamConfig(preset="small").cut_by == "session"
-    small = GamConfig(preset="small", boundaries="topics")
+    assert SmallGamConfig().cut_by == "session"
+    small = SmallGamConfig(boundaries="topics")
     assert (small.cut_by, small.detector, small.summaries) == ("semantic", "topics", "extract")
 
 
 @pytest.mark.parametrize("cut", [{"partition": "session"}, {"without": "ssm"}])
 def test_a_detector_that_nothing_would_ask_is_refused(cut: dict[str, str]) -> None:
     with pytest.raises(UsageError, match="the options of gam: no boundaries are looked for where"):
-        configure("gam", Gam, {"boundaries": "topics", **cut}, lambda: "small")
+        choose_kind("gam", {"boundaries": "topics", **cut}, lambda: "small")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 
 from mgl.llm.base import Engine
 from mgl.llm.client import Client
 from mgl.memories.base import Tools
-from mgl.memories.hgmem import HgMem, HgMemConfig
+from mgl.memories.hgmem import HgMem
+from mgl.memories.options import choose_kind
 from mgl.observer import SILENT
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
@@ -36,6 +38,7 @@ def memory_for(store: Store) -> Ask:
         tools = Tools(llm, store, SILENT, WordEmbedder(512))
         questions = [] if question is None else [Question(question)]
         options = {**SMALL_CHUNKS, "floor": -1.0, **config}
-        return HgMem(tools, document, questions, HgMemConfig.model_validate(options))
+        kind, chosen = choose_kind("hgmem", options, lambda: "paper")
+        return cast(HgMem, kind(tools, document, questions, chosen))
 
     return make

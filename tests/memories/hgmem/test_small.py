@@ -11,7 +11,7 @@ from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
-from mgl.memories.hgmem import HgMemConfig
+from mgl.memories.hgmem import SmallHgMemConfig
 from mgl.memories.hgmem.evidence import Inquiry
 from mgl.memories.hgmem.small import SmallAsker
 from mgl.memories.hgmem.state import Judge, Retrieve, Stop, Subquery
@@ -129,7 +129,7 @@ async def test_what_a_step_says_of_the_entities_of_a_point_is_added_to_it() -> N
 
 def asking(reader: Reader | None = None, **config: object) -> SmallAsker:
     engine = reader.engine if reader else ScriptedEngine([])
-    options = HgMemConfig.model_validate({"preset": "small", **config})
+    options = SmallHgMemConfig.model_validate(config)
     llm = Client(engine, MemoryCallLog())
     graph = graph_of({"ann": (0, 1, 2), "bo": (0, 1, 2), "cy": (1,)})
     texts = ["Ann met Bo, and then Cy.", "Cy saw Ann and Bo.", "So Ann met Bo."]

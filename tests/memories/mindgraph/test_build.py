@@ -12,7 +12,7 @@ import pytest
 from mgl.errors import ContextOverflow, EngineRejected
 from mgl.llm.base import Engine
 from mgl.llm.fakes import SchemaEngine, ScriptedEngine
-from mgl.memories.mindgraph import MindGraph, MindGraphConfig
+from mgl.memories.mindgraph import MindGraph, MindGraphConfig, SmallMindGraphConfig
 from mgl.store import Store
 from mgl.types import Conversation, Document, Question, Turn
 
@@ -243,8 +243,8 @@ async def test_a_context_of_two_chunks_leaves_the_papers_chunks_and_their_memory
         ids.append(memory.id)
         assert tools.store.memory(memory.id).config == MindGraphConfig().model_dump(mode="json")
     assert len(set(ids)) == 1
-    assert MindGraphConfig().within(16_383).tokens_per_chunk == 8191
-    assert MindGraphConfig(preset="small").within(8192).tokens_per_chunk == 300
+    assert MindGraphConfig().within(16_383).chunk_tokens == 8191
+    assert SmallMindGraphConfig().within(8192).chunk_tokens == 300
 
 
 @pytest.mark.parametrize("cite", ["quote", "sentence"])

@@ -9,15 +9,15 @@ import pytest
 
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.fakes import SchemaEngine, ScriptedEngine
-from mgl.memories.mindgraph import MindGraph, MindGraphConfig
-from mgl.memories.mindgraph.small import BlockFinder, split_question
+from mgl.memories.mindgraph import SmallMindGraph, SmallMindGraphConfig
+from mgl.memories.mindgraph.claims import BlockFinder, split_question
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.text.names import find_names
 from mgl.types import Chunk, Document, Question
 
 from .conftest import MakeTools
 
-CONFIG = MindGraphConfig(preset="small", chunk_tokens=20)
+CONFIG = SmallMindGraphConfig(chunk_tokens=20)
 RING = Question("Where was the ring lost?")
 BOTH = Question("Where was the ring lost, and who forgave Ann?")
 
@@ -52,7 +52,7 @@ async def test_the_best_blocks_are_read_in_order_and_the_claim_cites_the_sentenc
 ) -> None:
     engine = Reader()
     tools = make_tools(engine)
-    memory = MindGraph(tools, tale, [RING], CONFIG)
+    memory = SmallMindGraph(tools, tale, [RING], CONFIG)
     answer = await memory.answer(RING)
     (citation,) = answer.citations
     assert "sea" in citation.quote
@@ -66,7 +66,7 @@ async def test_the_best_blocks_are_read_in_order_and_the_claim_cites_the_sentenc
     assert claim.content == answer.text
     idle = ScriptedEngine([])
     assert (
-        await MindGraph(make_tools(idle), tale, [RING], CONFIG).answer(RING)
+        await SmallMindGraph(make_tools(idle), tale, [RING], CONFIG).answer(RING)
     ).text == answer.text
     assert idle.requests == []
 
@@ -75,7 +75,7 @@ async def test_a_claim_that_no_sentence_bears_out_is_rejected_and_its_answer_cit
     make_tools: MakeTools, tale: Document
 ) -> None:
     tools = make_tools(Reader(sure=False))
-    memory = MindGraph(tools, tale, [RING], CONFIG)
+    memory = SmallMindGraph(tools, tale, [RING], CONFIG)
     answer = await memory.answer(RING)
     assert (answer.text, answer.citations) == ("It was sea.", ())
     assert answer.marks == ("unconfirmed",)
@@ -87,7 +87,7 @@ async def test_a_source_that_lacks_most_words_of_a_claim_is_not_asked_about(
     make_tools: MakeTools, tale: Document
 ) -> None:
     engine = ScriptedEngine(["A pirate stole it at sea."], concurrency=1)
-    answer = await MindGraph(make_tools(engine), tale, [RING], CONFIG).answer(RING)
+    answer = await SmallMindGraph(make_tools(engine), tale, [RING], CONFIG).answer(RING)
     assert (answer.text, answer.citations, answer.marks) == (
         "A pirate stole it at sea.",
         (),
@@ -99,7 +99,7 @@ async def test_a_source_that_lacks_most_words_of_a_claim_is_not_asked_about(
 async def test_names_in_the_source_become_entities_with_the_sentence_that_names_them(
     make_tools: MakeTools, tale: Document
 ) -> None:
-    memory = MindGraph(make_tools(Reader()), tale, [RING], CONFIG)
+    memory = SmallMindGraph(make_tools(Reader()), tale, [RING], CONFIG)
     await memory.build()
     graph = memory.state
     claim = next(node for node in graph.nodes if node.type == "claim")
@@ -116,7 +116,7 @@ async def test_names_in_the_source_become_entities_with_the_sentence_that_names_
 async def test_each_part_of_a_question_is_read_for_and_answered_on_its_own(
     make_tools: MakeTools, tale: Document
 ) -> None:
-    memory = MindGraph(make_tools(Reader()), tale, [BOTH], CONFIG)
+    memory = SmallMindGraph(make_tools(Reader()), tale, [BOTH], CONFIG)
     answer = await memory.answer(BOTH)
     assert answer.text == "It was sea. It was forgave."
     assert ["sea" in each.quote or "forgave" in each.quote for each in answer.citations] == [
@@ -128,7 +128,7 @@ async def test_a_question_the_graph_was_not_built_for_is_read_for_and_writes_not
     make_tools: MakeTools, tale: Document
 ) -> None:
     tools = make_tools(Reader())
-    memory = MindGraph(tools, tale, [Question("Who forgave Ann?")], CONFIG)
+    memory = SmallMindGraph(tools, tale, [Question("Who forgave Ann?")], CONFIG)
     await memory.build()
     rows = tools.store.edits(memory.id)
     answer = await memory.answer(RING)
@@ -143,7 +143,7 @@ async def test_each_question_of_a_graph_cites_its_own_claim(
     make_tools: MakeTools, tale: Document
 ) -> None:
     forgave = Question("Who forgave Ann?")
-    memory = MindGraph(make_tools(Reader()), tale, [RING, forgave], CONFIG)
+    memory = SmallMindGraph(make_tools(Reader()), tale, [RING, forgave], CONFIG)
     (citation,) = (await memory.answer(forgave)).citations
     claim = memory.state.node(citation.node_id)
     assert claim is not None
@@ -155,7 +155,7 @@ async def test_blocks_are_embedded_once_for_all_questions(
 ) -> None:
     embedder = WordEmbedder(512)
     tools = replace(make_tools(Reader()), embedder=embedder)
-    await MindGraph(tools, tale, [BOTH, RING], CONFIG).build()
+    await SmallMindGraph(tools, tale, [BOTH, RING], CONFIG).build()
     blocks = [text for text in embedder.embedded if not text.endswith("?")]
     assert len(blocks) == len(set(blocks)) == 3
 
@@ -164,16 +164,16 @@ async def test_one_of_the_options_is_chosen_from_the_same_blocks(
     make_tools: MakeTools, tale: Document
 ) -> None:
     asked = Question("Where was the ring lost?", options=("at sea", "in Rome"))
-    await MindGraph(make_tools(Reader()), tale, [RING], CONFIG).build()
+    await SmallMindGraph(make_tools(Reader()), tale, [RING], CONFIG).build()
     chosen = ScriptedEngine([choose] * 3, concurrency=1)
-    answer = await MindGraph(make_tools(chosen), tale, [RING], CONFIG).answer(asked)
+    answer = await SmallMindGraph(make_tools(chosen), tale, [RING], CONFIG).answer(asked)
     assert answer.text == "at sea"
 
 
 async def test_what_a_question_costs_is_known_before_and_nothing_is_left_after(
     make_tools: MakeTools, tale: Document
 ) -> None:
-    memory = MindGraph(make_tools(Reader()), tale, [BOTH], CONFIG)
+    memory = SmallMindGraph(make_tools(Reader()), tale, [BOTH], CONFIG)
     before = await memory.estimate()
     assert before is not None
     assert (before.calls, before.seconds) == (6, None)  # two parts: one reads, two check
@@ -182,14 +182,14 @@ async def test_what_a_question_costs_is_known_before_and_nothing_is_left_after(
     after = await memory.estimate()
     assert after is not None
     assert after.calls == 0
-    assert await MindGraph(make_tools(Reader()), tale, [], CONFIG).estimate() is None
+    assert await SmallMindGraph(make_tools(Reader()), tale, [], CONFIG).estimate() is None
 
 
 async def test_without_a_question_every_block_makes_a_claim(
     make_tools: MakeTools, tale: Document
 ) -> None:
     sure = ScriptedEngine([lambda request: yes(0.9) if request.choices else "They met."] * 6)
-    memory = MindGraph(make_tools(sure), tale, [], CONFIG)
+    memory = SmallMindGraph(make_tools(sure), tale, [], CONFIG)
     await memory.build()
     claims = [node for node in memory.state.nodes if node.type == "claim"]
     assert [claim.chunk for claim in claims] == [0, 1, 2]
@@ -199,7 +199,7 @@ async def test_without_a_question_every_block_makes_a_claim(
 async def test_any_replies_leave_an_honest_graph(
     make_tools: MakeTools, tale: Document, seed: int
 ) -> None:
-    memory = MindGraph(make_tools(SchemaEngine(seed=seed)), tale, [BOTH, RING], CONFIG)
+    memory = SmallMindGraph(make_tools(SchemaEngine(seed=seed)), tale, [BOTH, RING], CONFIG)
     await memory.build()
     graph = memory.state
     ids = {node.id for node in graph.nodes}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
 from mgl.llm.client import Client
 from mgl.memories.base import Tools
-from mgl.memories.mnemis import Mnemis, MnemisConfig
+from mgl.memories.mnemis import Mnemis
+from mgl.memories.options import choose_kind
 from mgl.observer import SILENT
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
@@ -22,6 +25,7 @@ def memory_of(store: Store) -> Open:
         llm = Client(engine or Model(in_pairs), store.call_log(), ONCE)
         tools = Tools(llm, store, SILENT, WordEmbedder(256), WordReranker())
         options = {"extraction": "terms", **config}
-        return Mnemis(tools, source, (), MnemisConfig.model_validate(options))
+        kind, chosen = choose_kind("mnemis", options, lambda: "paper")
+        return cast(Mnemis, kind(tools, source, (), chosen))
 
     return make

@@ -164,11 +164,11 @@ class Talker(Model):
         return Completion(f"Reply {len(self.heard)}.", "stop", TokenUsage(9, 3))
 
 
-class Interrupted(Model):
+class Interrupted(Talker):
     """Selects everything; ``meanwhile`` happens once, as it is asked to."""
 
     def __init__(self) -> None:
-        super().__init__(in_pairs, everything)
+        super().__init__()
         self.meanwhile: Callable[[], Awaitable[object]] | None = None
 
     async def generate(self, request: Request) -> Completion:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import count
+from typing import cast
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from mgl.errors import InputError, UsageError
 from mgl.llm.client import Client
 from mgl.memories.base import Tools
-from mgl.memories.mnemis import Mnemis, MnemisConfig, facts
+from mgl.memories.mnemis import Mnemis, facts
 from mgl.memories.mnemis.edits import (
     VOCABULARY,
     AddEntity,
@@ -30,6 +31,7 @@ from mgl.memories.mnemis.edits import (
     replay,
 )
 from mgl.memories.mnemis.state import Category, Entity, Episode, Fact, Mention, State, node_text
+from mgl.memories.options import choose_kind
 from mgl.memories.talk import Change
 from mgl.observer import SILENT
 from mgl.retrieval.embedders import CachedEmbedder
@@ -81,7 +83,8 @@ def tools(store: Store) -> Tools:
 @pytest.fixture
 def memory_of(store: Store) -> Open:
     def make(source: Conversation, *, at: Store = store, **config: object) -> Mnemis:
-        return Mnemis(tools(at), source, (), MnemisConfig.model_validate(config))
+        kind, chosen = choose_kind("mnemis", config, lambda: "paper")
+        return cast(Mnemis, kind(tools(at), source, (), chosen))
 
     return make
 
