@@ -123,22 +123,25 @@ def _completion(text: str, request: Request) -> Completion:
     return Completion(text, "stop", TokenUsage(_prompt_tokens(request), _tokens(text)))
 
 
-def sample(node: Node, rng: random.Random) -> str:
-    """Draw one text of the grammar's language."""
+def sample(
+    node: Node, rng: random.Random, say: Callable[[random.Random], str] | None = None
+) -> str:
+    """Draw one text of the grammar's language; ``say`` draws what stands where any text may."""
+    say = say or _sentence
     match node:
         case Literal(text):
             return text
         case Class():
             return _draw_character(node, rng)
         case Seq(parts):
-            return "".join(sample(part, rng) for part in parts)
+            return "".join(sample(part, rng, say) for part in parts)
         case Choice(options):
-            return sample(rng.choice(options), rng)
+            return sample(rng.choice(options), rng, say)
         case Repeat(part, least, most):
             longest = least + _MORE if most is None else min(most, least + _MORE)
-            return "".join(sample(part, rng) for _ in range(rng.randint(least, longest)))
+            return "".join(sample(part, rng, say) for _ in range(rng.randint(least, longest)))
         case Text(least, most):
-            text = _sentence(rng)
+            text = say(rng)
             while len(text) < least:
                 text += f" {rng.choice(_WORDS)}"
             return text if most is None else text[:most].rstrip().ljust(least, "x")
