@@ -47,6 +47,7 @@ from mgl.memories.options import choose_kind
 from mgl.models import shipped
 from mgl.observer import SILENT, Observer
 from mgl.retrieval.base import Embedder, Reranker
+from mgl.retrieval.opening import DEFAULT_EMBEDDER, open_embedder
 from mgl.store import Store
 from mgl.text import sentence_spans
 from mgl.types import Conversation, Source
@@ -635,6 +636,17 @@ def list_memories(benchmark: Benchmark) -> list[str]:
     ]
 
 
+def read_data(benchmark: Any, data: Path, count: int) -> Dataset:
+    """Read a benchmark's files, or make ``count`` of its items if it makes them."""
+    made: Dataset
+    if hasattr(benchmark, "generate"):
+        config = benchmark.Config(samples=count)
+        made = asyncio.run(benchmark.generate(config, PerfectEngine().count_tokens))
+    else:
+        made = benchmark.read(data / benchmark.about.folder)
+    return made
+
+
 def main() -> None:
     """Print a row for each memory and benchmark, then what was lost and why."""
     parser = argparse.ArgumentParser(
@@ -646,29 +658,31 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=40, help="items of each benchmark, drawn")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--context", type=int, default=CONTEXT, help="tokens of the model")
-    parser.add_argument("--embedder")
+    parser.add_argument("--embedder", default=DEFAULT_EMBEDDER)
     parser.add_argument("--reranker", default="all-minilm-l6-v2")
     given = parser.parse_args()
     observer = open_observer()
     found = []
     for name in given.benchmark.split(","):
         benchmark: Benchmark = registry.load("benchmark", name)
-        dataset = benchmark.read(given.data / benchmark.about.folder)
+        dataset = read_data(benchmark, given.data, given.limit)
         items = draw(dataset.items, limit=given.limit, seed=given.seed)
         found.append((benchmark, dataset, items))
     wanted = given.memory.split(",") if given.memory else None
     print(HEAD)
     tallies = []
-    for tally in run(
-        shipped.home(),
-        found,
-        lambda benchmark: wanted or list_memories(benchmark),
-        choice=ModelChoice(embedder=given.embedder, reranker=given.reranker),
-        context_tokens=given.context,
-        observer=observer,
-    ):
-        print(tally.row(), flush=True)
-        tallies.append(tally)
+    with TemporaryDirectory() as folder, Store.open(Path(folder) / DATABASE) as vectors:
+        for tally in run(
+            shipped.home(),
+            found,
+            lambda benchmark: wanted or list_memories(benchmark),
+            embedder=open_embedder(given.embedder, shipped.home(), cache=vectors),
+            choice=ModelChoice(reranker=given.reranker),
+            context_tokens=given.context,
+            observer=observer,
+        ):
+            print(tally.row(), flush=True)
+            tallies.append(tally)
     for tally in tallies:
         for item, reason in tally.lost.items():
             print(f"{tally.benchmark} {tally.method} {item}: {reason}")
