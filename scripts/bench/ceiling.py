@@ -116,9 +116,10 @@ def abstains(item: Item) -> bool:
 
 
 def find_reply(item: Item, scorers: Sequence[str]) -> str:
-    """The answer that the first scorer counts most: an option, a gold, or all golds."""
+    """The answer that the first scorer counts most: an option, a gold, what stands before its
+    semicolon (which is all that LoCoMo's script counts of an open-domain gold), or all golds."""
     first = [name for name in scorers if not name.startswith(RECALL)][:1]
-    golds = [*item.golds, ", ".join(item.golds)]
+    golds = [*item.golds, *(gold.partition(";")[0] for gold in item.golds), ", ".join(item.golds)]
     said = item.question.options or tuple(dict.fromkeys(golds))
 
     def weigh(answer: str) -> float:
