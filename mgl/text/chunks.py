@@ -230,7 +230,8 @@ async def window_document(
     while limit > 0:
         windows = [(words[a].start, words[b - 1].end) for a, b in runs(tokens, limit, shared)]
         texts = [text[start:end] for start, end in windows]
-        common = [text[later[0] : before[1]] for before, later in pairwise(windows)]
+        shares = (text[later[0] : before[1]] for before, later in pairwise(windows))
+        common = [each for each in shares if each]  # a tokenizer may count marks of nothing
         counts = await count([*texts, *common])
         over = max(counts[: len(texts)]) - max_tokens
         over_shared = max(counts[len(texts) :], default=0) - overlap_tokens

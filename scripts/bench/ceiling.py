@@ -174,7 +174,7 @@ class PerfectEngine(SchemaEngine):
         return Completion(said, "stop", used, logprobs=logprobs)
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return [1 + len(text) // TOKEN_CHARS for text in texts]
+        return [-(-len(text) // TOKEN_CHARS) for text in texts]
 
     async def count_prompt_tokens(self, request: Request) -> int:
         return sum(2 + len(message.content) // TOKEN_CHARS for message in request.messages)

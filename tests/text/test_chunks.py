@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from mgl.errors import UsageError
 from mgl.text import chunk_document, window_document
 from mgl.types import Chunk, Document
+from tests.effort import within_cpu_seconds
 
 PIECES = st.sampled_from(
     [
@@ -201,3 +202,14 @@ async def test_a_counter_that_contradicts_itself_is_refused() -> None:
     calls = 0
     with pytest.raises(RuntimeError):
         await windows(TALE, 20, 5, rising)
+
+
+@pytest.mark.parametrize("shared", [0, 5])
+async def test_a_tokenizer_that_marks_where_a_text_begins_ends_in_windows(shared: int) -> None:
+    async def marking(texts: Sequence[str]) -> list[int]:
+        return [1 + len(text.split()) for text in texts]
+
+    with within_cpu_seconds(10):
+        found = await windows(TALE, 20, shared, marking)
+    assert "".join(TALE[each.span.start : each.span.end] for each in found).startswith(TALE[:40])
+    assert max(1 + len(each.text.split()) for each in found) <= 20
