@@ -108,3 +108,7 @@ async def test_a_dry_run_says_what_goes_and_deletes_nothing(
         assert dump(store) == before
         assert await memory.forget(ids) == planned
         assert list(planned.turns) == ids
+        renewed = case.open(store, RepeatingEngine())
+        await renewed.build()
+        made = sum(spent.completions for spent in renewed._tools.llm.usage().values())
+        assert made >= planned.calls if planned.is_least else made == planned.calls
