@@ -16,11 +16,11 @@ import json
 import operator
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, Final, Literal
 
 CONVERSATION: Final = "text/x-conversation"
@@ -196,8 +196,7 @@ class Conversation:
         """
         sections: list[Section] = []
         position = 0
-        for turn in self.turns:
-            end = position + len(turn.line) + 1
+        for turn, end in zip(self.turns, self._ends, strict=False):
             label = turn.session
             if label is None and turn.time is not None:
                 label = f"{turn.time:%Y-%m-%d}"
@@ -207,8 +206,23 @@ class Conversation:
                 day = "" if turn.time is None else f"{turn.time:%A, %d %B %Y}"
                 sections.append(Section("session", label, position, end, day))
             position = end
-        text = "".join(f"{turn.line}\n" for turn in self.turns)
+        starts = (0, *self._ends)
+        lengths = (end - start - 1 for start, end in pairwise(starts))
+        lines = (
+            f"{turn.line.ljust(length)}\n"
+            for turn, length in zip(self.turns, lengths, strict=False)
+        )
+        text = "".join(lines)
         return Document(self.id, self.name, text, tuple(sections), CONVERSATION, self.notes)
+
+    def without(self, numbers: Collection[int]) -> Conversation:
+        """The conversation in which some turns say nothing; all others stay where they are, and
+        blanks stand in the transcript."""
+        turns = tuple(
+            Turn(turn.id, "", "", turn.time, turn.session) if number in numbers else turn
+            for number, turn in enumerate(self.turns)
+        )
+        return replace(self, turns=turns, ends=self._ends)
 
     def span(self, number: int) -> Span:
         """The characters of the transcript that a turn said, without its speaker."""

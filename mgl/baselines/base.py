@@ -23,10 +23,10 @@ from mgl.memories.calls import ANSWER_TOKENS, answer_from_passages
 from mgl.memories.turns import TURN_ANSWER, UNMENTIONED, answer_from_lines, find_form
 from mgl.memories.view import GraphView
 from mgl.retrieval.evidence import find_evidence
-from mgl.store import EditRecord, Store
+from mgl.store import EditRecord
 from mgl.text import chunk_document, window_document
 from mgl.text.groups import format_span, format_turn, turn_groups
-from mgl.types import Answer, Chunk, Citation, Conversation, Question, Source, Span
+from mgl.types import Answer, Chunk, Citation, Conversation, Question, Source, Span, Turn
 
 MOST_CITED: Final = 2
 AT_ONCE: Final = 64
@@ -76,9 +76,8 @@ class Baseline(SourceMemory[Any]):
     ) -> None:
         del questions
         self._is_built = False
-        self._since = tools.store.count_deletions(source.id)
-        kept = _drop_redacted(source, tools.store)
-        super().__init__(tools, kept, (), config, identity=identity)
+        super().__init__(tools, source, (), config, identity=identity)
+        self._take(source)
 
     @cached_property
     def _building(self) -> asyncio.Lock:
@@ -93,17 +92,37 @@ class Baseline(SourceMemory[Any]):
         async with self._building:
             await self._build()
 
+    def _take(self, source: Source) -> None:
+        """Read a source as the store has it by now, without what was deleted from it.
+
+        ``_masked`` is as it is stored, and ``_source`` has nothing of a turn that is ``_gone``.
+        """
+        store = self._tools.store
+        self._since = store.count_deletions(source.id)
+        self._masked, self._source, self._gone = source, source, frozenset[int]()
+        if isinstance(source, Conversation) and (fates := store.find_fates(source.id)):
+            kept = store.turns(source.id)
+            turns = (kept[n] if n in fates else turn for n, turn in enumerate(source.turns))
+            masked = replace(source, turns=tuple(turns))
+            self._gone = frozenset(n for n, fate in fates.items() if fate == "forgotten")
+            self._masked, self._source = masked, masked.without(self._gone)
+
+    def _has_changed(self) -> bool:
+        """Whether something was deleted since the source was read, which is read again then."""
+        if self._tools.store.count_deletions(self._source.id) == self._since:
+            return False
+        self._take(self._masked)
+        return True
+
     async def _build(self) -> None:
         store = self._tools.store
-        if (since := store.count_deletions(self._source.id)) != self._since:
-            self._since, self._source = since, _drop_redacted(self._source, store)
-        elif self._is_built:
+        if not self._has_changed() and self._is_built:
             return
-        if isinstance(self._source, Conversation):
-            store.put_conversation(self._source)
+        if isinstance(self._masked, Conversation):
+            store.put_conversation(self._masked)
         else:
-            check_text(self._source)
-            store.put_document(self._source)
+            check_text(self._masked)
+            store.put_document(self._masked)
         if store.find_memory(self.id) is None:
             (tokens,) = await self._tools.llm.count_tokens([self._document.text])
             store.put_memory(self._record(chunks=await self._count_steps(), tokens=tokens))
@@ -114,6 +133,8 @@ class Baseline(SourceMemory[Any]):
     async def answer(self, question: Question) -> Answer:
         """Answer from what was read, or from the source itself."""
         check_question(question)
+        if self._has_changed():
+            self._is_built = False
         with self._showing([None]):
             return await self._respond(question)
 
@@ -174,10 +195,15 @@ class Baseline(SourceMemory[Any]):
             )
         return self._source
 
+    @property
+    def _all_turns(self) -> Sequence[Turn]:
+        """The turns as they are stored: of one that was deleted its speaker and time."""
+        return self._masked.turns if isinstance(self._masked, Conversation) else ()
+
     def _turns(self, numbers: Sequence[int]) -> list[Excerpt]:
-        """Turns as they are read and cited, a line each."""
+        """Turns as they are read and cited, a line each; none that was deleted."""
         talk = self.conversation
-        turns = [(number, talk.turns[number]) for number in numbers]
+        turns = [(number, talk.turns[number]) for number in numbers if number not in self._gone]
         return [
             Excerpt(format_turn(turn), turn.id, talk.span(number) if turn.text else None)
             for number, turn in turns
@@ -199,21 +225,43 @@ class Baseline(SourceMemory[Any]):
         """The turns that spans touch; None where the source is a document."""
         if not isinstance(self._source, Conversation):
             return None
-        return tuple(sorted({turn for span in spans for turn in self._source.turns_at(span)}))
+        touched = {turn for span in spans for turn in self._source.turns_at(span)}
+        return tuple(sorted(touched - self._gone))
 
     async def _chunks(self, max_tokens: int) -> list[Chunk]:
         """The source in chunks that share nothing: of a conversation, groups of its turns."""
-        count = self._tools.llm.count_tokens
-        if isinstance(self._source, Conversation):
-            return await turn_groups(self._source, max_tokens, 0, count)
-        return await chunk_document(self._source, max_tokens, count)
+        if isinstance(self._masked, Conversation):
+            return await self._groups(self._masked, max_tokens, 0)
+        return await chunk_document(self._masked, max_tokens, self._tools.llm.count_tokens)
 
     async def _windows(self, max_tokens: int, overlap_tokens: int) -> list[Chunk]:
         """The source in chunks of which adjacent ones share some tokens."""
+        if isinstance(self._masked, Conversation):
+            return await self._groups(self._masked, max_tokens, overlap_tokens)
         count = self._tools.llm.count_tokens
-        if isinstance(self._source, Conversation):
-            return await turn_groups(self._source, max_tokens, overlap_tokens, count)
-        return await window_document(self._source, max_tokens, overlap_tokens, count)
+        return await window_document(self._masked, max_tokens, overlap_tokens, count)
+
+    async def _groups(
+        self, masked: Conversation, max_tokens: int, overlap_tokens: int
+    ) -> list[Chunk]:
+        """Groups of turns, cut as if none had been deleted, so that those keep their places of
+        which the log has something. One whose turns all were has an empty text."""
+        count = self._tools.llm.count_tokens
+        groups = await turn_groups(masked, max_tokens, overlap_tokens, count)
+        return [replace(group, text=self._quote(group.span)) for group in groups]
+
+    def _left_of(self, span: Span) -> list[Span]:
+        """The parts of a span that were not deleted."""
+        talk = self._source
+        if not isinstance(talk, Conversation) or self._gone.isdisjoint(talk.turns_at(span)):
+            return [span]
+        left = []
+        for is_gone, run in groupby(talk.turns_at(span), key=self._gone.__contains__):
+            if not is_gone:
+                whole = self._span_of(list(run))
+                start, end = max(span.start, whole.start), min(span.end, whole.end)
+                left.append(Span(talk.id, start, end))
+        return left
 
     def _quote(self, span: Span) -> str:
         """What a model reads of a span of the source."""
@@ -289,7 +337,7 @@ class Baseline(SourceMemory[Any]):
         spans = read or [excerpt.span for excerpt in excerpts if excerpt.span is not None]
         if not isinstance(self._source, Conversation):
             return tuple(dict.fromkeys(span.place for span in spans))
-        return self._source.ids_at(spans)
+        return self._source.ids_at(left for span in spans for left in self._left_of(span))
 
     def _cite_evidence(
         self, said: str, question: Question, parts: Sequence[tuple[str, Span]]
@@ -305,7 +353,7 @@ class Baseline(SourceMemory[Any]):
         return tuple(self._document.cite(name, span) for span, name in cited.items())
 
     def _cite(self, excerpt: Excerpt) -> list[Citation]:
-        spans = [] if excerpt.span is None else [excerpt.span]
+        spans = [] if excerpt.span is None else self._left_of(excerpt.span)
         if excerpt.turns:
             spans = [self.conversation.line_span(turn) for turn in excerpt.turns]
         return [self._document.cite(excerpt.id, span) for span in spans]
@@ -313,12 +361,3 @@ class Baseline(SourceMemory[Any]):
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
         """The source and the answers: a baseline has no graph."""
         return self._view((), (), steps=0, answers=answers)
-
-
-def _drop_redacted(source: Source, store: Store) -> Source:
-    """A source without what was deleted from it."""
-    if not isinstance(source, Conversation) or not (gone := store.find_fates(source.id)):
-        return source
-    kept = store.turns(source.id)
-    turns = (kept[n] if n in gone else turn for n, turn in enumerate(source.turns))
-    return replace(source, turns=tuple(turns))

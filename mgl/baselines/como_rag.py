@@ -36,7 +36,7 @@ from mgl.baselines.hipporag import HippoRag, HippoRagConfig
 from mgl.llm.base import Sampling
 from mgl.llm.constraints import max_chars, one_of
 from mgl.llm.prompting import available_tokens, fit_texts, reader_messages, take_leading
-from mgl.memories.calls import summarize
+from mgl.memories.calls import Note, summarize
 from mgl.memories.clusters import find_clusters
 from mgl.memories.propose import StrictReply, propose
 from mgl.prompt import Prompt
@@ -244,9 +244,12 @@ class ComoRag(HippoRag):
             part = parts[place]
             stands = [spans[at] for at in part.chunks]
             with self._showing(stands):
-                fitting = await fit_texts(llm, part.texts, reserve=2 * SUMMARY_TOKENS)
+                texts = [text for text in part.texts if text]
+                fitting = await fit_texts(llm, texts, reserve=2 * SUMMARY_TOKENS) if texts else []
                 asked = prompt.render(text="\n\n".join(fitting))
-                note = await summarize(llm, asked, SUMMARY_TOKENS, stage=layer)
+                note = Note("", problem="nothing is left of it")
+                if fitting:
+                    note = await summarize(llm, asked, SUMMARY_TOKENS, stage=layer)
             row = EditRecord(
                 first + place,
                 layer,
@@ -348,7 +351,9 @@ class ComoRag(HippoRag):
             else:
                 alike = await likeness(self._tools.required_embedder, query, texts)
                 ranked = best(alike, config.k)
-            places = [place for place, _ in ranked if (layer, place) not in layers.seen]
+            places = [
+                place for place, _ in ranked if texts[place] and (layer, place) not in layers.seen
+            ]
             most = min(budget, room * budget // sum(budgets))
             kept = places[: len(await take_leading(llm, [texts[at] for at in places], most))]
             layers.seen.update((layer, place) for place in kept)

@@ -102,7 +102,7 @@ class DeepRag(NaiveRag):
             step = said.reply
             if step.decision == "retrieve":
                 alike = await likeness(self._tools.required_embedder, step.follow_up, texts)
-                places = [place for place, _ in best(alike, self._config.k)]
+                places = [place for place, _ in best(alike, self._config.k) if texts[place]]
                 read.update(dict.fromkeys(places))
                 answer = await self._read_for(step.follow_up, [texts[at] for at in places])
             else:

@@ -130,6 +130,8 @@ class HippoRag(NaiveRag):
 
     async def _extract(self, step: int, span: Span) -> EditRecord:
         llm, text = self._tools.llm, self._quote(span).strip()
+        if not text:
+            return EditRecord(step, "facts", {"facts": []}, "applied", None, span)
         sampling = Sampling(max_tokens=REPLY_TOKENS)
         named = await propose(
             llm, NAME.render(text=text), Names, sampling=sampling, stage="entities"

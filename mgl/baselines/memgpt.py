@@ -186,7 +186,7 @@ class MemGPT(Baseline):
         return core
 
     def _name_block(self, name: str) -> str:
-        names = list(dict.fromkeys(turn.speaker for turn in self.conversation.turns))
+        names = list(dict.fromkeys(turn.speaker for turn in self._all_turns))
         first, *others = names or ["the speaker"]
         other = others[0] if len(others) == 1 else "the others"
         return f"about {first if name == 'first' else other}"

@@ -241,13 +241,14 @@ class MemoryOS(Baseline):
     @property
     def _speakers(self) -> tuple[str, str]:
         """The speaker whose profile is drawn, and the other."""
-        names = list(dict.fromkeys(turn.speaker for turn in self.conversation.turns))
+        names = list(dict.fromkeys(turn.speaker for turn in self._all_turns))
         first, other, *_ = *names, "the speaker", "the other speaker"
         return first, other
 
     def _pages(self) -> list[list[int]]:
-        """What the first speaker says and the others reply, by the numbers of the turns."""
-        turns, first = self.conversation.turns, self._speakers[0]
+        """What the first speaker says and the others reply, by the numbers of the turns; without
+        those that were deleted, and otherwise as if they were there."""
+        turns, first = self._all_turns, self._speakers[0]
         pages: list[list[int]] = []
         spoken = [number for number, turn in enumerate(turns) if turn.text]
         runs = groupby(spoken, key=lambda at: (turns[at].session, turns[at].speaker == first))
@@ -257,7 +258,8 @@ class MemoryOS(Baseline):
                 pages.append([*run])
             else:
                 pages[-1] += run
-        return pages
+        left = ([number for number in page if number not in self._gone] for page in pages)
+        return [page for page in left if page]
 
     def _page_text(self, page: Sequence[int]) -> str:
         return "\n".join(format_turn(self.conversation.turns[number]) for number in page)

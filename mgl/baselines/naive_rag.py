@@ -82,6 +82,7 @@ class NaiveRag(Baseline):
         spans = self._spans()
         texts = [self._quote(span) for span in spans]
         found, trace = await self._rank(question, texts)
+        found = [(place, score) for place, score in found if texts[place]]
         places = [place for place, _ in found]
         read, whole = await self._fit_chunks(question, [texts[place] for place in places])
         kept = sorted(zip(places, read, strict=False))

@@ -31,7 +31,7 @@ class Passages(Baseline):
     _config: PassagesConfig
 
     async def _respond(self, question: Question) -> Answer:
-        chunks = await self._chunks(self._config.tokens)
+        chunks = [chunk for chunk in await self._chunks(self._config.tokens) if chunk.text]
         scores = LexicalIndex.of([chunk.text for chunk in chunks]).scores(question.text)
         best = sorted(range(len(chunks)), key=lambda place: -scores[place])[: self._config.k]
         excerpts = [

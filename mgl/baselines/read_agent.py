@@ -25,7 +25,7 @@ from mgl.llm.base import LLM, Sampling
 from mgl.llm.concurrency import for_each
 from mgl.llm.constraints import number
 from mgl.llm.prompting import SYSTEM, available_tokens, fit_texts, reader_messages
-from mgl.memories.calls import check_room, summarize
+from mgl.memories.calls import Note, check_room, summarize
 from mgl.memories.propose import StrictReply, propose
 from mgl.prompt import Prompt, one_line
 from mgl.store import EditRecord
@@ -182,11 +182,13 @@ class ReadAgent(Baseline):
         async def shorten(step: int) -> None:
             nonlocal done
             span = spans[step - len(spans)]
-            prompt = GIST.render(text=self._quote(span).strip())
-            with self._showing([span]):
-                note = await summarize(
-                    self._tools.llm, prompt, self._config.gist_tokens, stage=GISTS, fallback=UNTOLD
-                )
+            note, text = Note(""), self._quote(span).strip()
+            if text:
+                prompt, most = GIST.render(text=text), self._config.gist_tokens
+                with self._showing([span]):
+                    note = await summarize(
+                        self._tools.llm, prompt, most, stage=GISTS, fallback=UNTOLD
+                    )
             row = EditRecord(
                 step,
                 "gist",
@@ -233,7 +235,7 @@ class ReadAgent(Baseline):
         return [
             _Page(row.span, self._quote(row.span), row.payload["text"])
             for row in rows
-            if row.op == "gist" and row.span is not None
+            if row.op == "gist" and row.span is not None and self._quote(row.span)
         ]
 
 

@@ -68,6 +68,9 @@ class SlidingSummary(Baseline):
         check_room(llm, size, "chunk_tokens", reserve=2 * budget)
         summary, _ = self._read_log()
         for chunk in chunks[done:]:
+            if not chunk.text:
+                self._append(chunk.index, [_row(chunk, Note(summary))])
+                continue
             prompt = SUMMARY.render(
                 summary=summary or NOTHING,
                 text=chunk.text.strip(),

@@ -50,8 +50,8 @@ class Turns(Baseline):
     async def _respond(self, question: Question) -> Answer:
         await self.build()
         scores = await self._score(question)
-        ranked = np.argsort(-scores, kind="stable")[: self._config.k]
-        best = [int(place) for place in ranked]
+        ranked = (int(place) for place in np.argsort(-scores, kind="stable"))
+        best = [place for place in ranked if place not in self._gone][: self._config.k]
         read = [self.conversation.line_span(place) for place in best]
         return await self._answer(question, self._turns(sorted(best)), read=read)
 

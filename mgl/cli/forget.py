@@ -98,8 +98,9 @@ def _print_plan(talk: Talk, found: Forgotten) -> None:
         typer.echo(f"evaluation run that keeps the text in its calls: {folder}")
     for adapter in found.adapters:
         typer.echo(f"adapter trained on this conversation, which is removed: {adapter}")
-    if found.calls:
-        typer.echo(f"model calls to summarize again: {found.calls}")
+    if found.calls or found.is_least:
+        least = "at least " if found.is_least else ""
+        typer.echo(f"model calls to summarize again: {least}{found.calls}")
 
 
 def _print_more(ids: tuple[str, ...]) -> None:

@@ -239,8 +239,10 @@ class _Sharded:
         verdict: VerdictRecord = await self._send("judge", record, seat)
         return verdict
 
-    async def compare(self, first: Record, second: Record) -> VerdictRecord:
-        verdict: VerdictRecord = await self._send("compare", first, second)
+    async def compare(
+        self, first: Record, second: Record, is_retried: bool = False
+    ) -> VerdictRecord:
+        verdict: VerdictRecord = await self._send("compare", first, second, is_retried)
         return verdict
 
     async def _send(self, method: str, *arguments: Any, observer: Observer | None = None) -> Any:

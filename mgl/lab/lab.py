@@ -28,7 +28,7 @@ from mgl.lab.model import ModelChoice, NoModel
 from mgl.lab.planning import REMEMBERS, Plan, Planner
 from mgl.lab.talk import UNKEPT, AnswerKeeper, Talk, as_question
 from mgl.lab.workplace import DATABASE, OwnModels, Workplace
-from mgl.llm.calls import MemoryCallLog, content_hash
+from mgl.llm.calls import MemoryCallLog, content_hash, new_attempt
 from mgl.llm.concurrency import Stop, make_awaitable
 from mgl.memories.base import Memory, check_name, is_memory_id
 from mgl.memories.results import AskResult, BuildResult, MemorySummary, Stats
@@ -154,7 +154,7 @@ class Lab:
         opened: Memory = plan.open(tools, self._planner.choose_questions(plan, tools, asked))
         log.attach(opened.id)
         start = time.monotonic()
-        with owned_by(self._own(plan, opened)):
+        with owned_by(self._own(plan, opened)), new_attempt():
             if plan.record is None:  # a file is read whole, one that is there is asked as it is
                 self._build(plan, opened, opened.build)
             keep = AnswerKeeper(self._store, plan.source.id)
@@ -196,7 +196,7 @@ class Lab:
         opened = plan.open(self._place.tools(client, plan.kind), asked)
         log.attach(opened.id)
         start = time.monotonic()
-        with owned_by(self._own(plan, opened)):
+        with owned_by(self._own(plan, opened)), new_attempt():
             self._build(plan, opened, opened.retry_failed if retry_failed else opened.build, stop)
         usage = Usage(client.usage(), time.monotonic() - start)
         return BuildResult(opened.id, self.stats(opened.id), usage)
@@ -432,7 +432,7 @@ class Lab:
         text = self._planner.load(record.document_id)
         client, log = self._place.open_client()
         log.attach(record.id)
-        with owned_by(owner):
+        with owned_by(owner), new_attempt():
             return self._place.loop.run(lambda: ask_about(client, text, limit, self._observer))
 
     def judge(self, rows: Sequence[Example]) -> list[float]:
@@ -440,7 +440,8 @@ class Lab:
         from mgl.training.judging import ask_judge
 
         client, _ = self._place.open_client()
-        return self._place.loop.run(lambda: ask_judge(client, rows, self._observer))
+        with new_attempt():
+            return self._place.loop.run(lambda: ask_judge(client, rows, self._observer))
 
     def read_log(self, source: str, hold_out: Collection[str] = ()) -> LogRows:
         """Read what a memory's log of calls has to train on, or that of an evaluation run's folder.

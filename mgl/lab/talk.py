@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from mgl.errors import InputError
-from mgl.llm.calls import Lineage, collect_lineages
+from mgl.llm.calls import Lineage, collect_lineages, new_attempt
 from mgl.llm.progress import Listener
 from mgl.memories.results import AskResult, Stats
 from mgl.memories.talk import Change, check_turns, to_plain
@@ -409,7 +409,7 @@ class Talk:
 
         StoreDeleted where the memory was deleted meanwhile; nothing is written then.
         """
-        with owned_by(self._owner):
+        with owned_by(self._owner), new_attempt():
             return self._portal.run(make)
 
     async def _await(self, make: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
@@ -417,7 +417,7 @@ class Talk:
 
         No thread waits for it, as one does with ``run``.
         """
-        with owned_by(self._owner):
+        with owned_by(self._owner), new_attempt():
             work = self._portal.submit(make)
         return await asyncio.shield(asyncio.wrap_future(work))
 

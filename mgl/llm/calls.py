@@ -3,7 +3,9 @@
 A call's key is a hash of everything that decides its reply: model and weights, messages, tools,
 JSON schema, sampling and seed. A completion that was logged under a key is replayed and not sent
 again, whether its reply was valid or not: so a killed run resumes without paying a call twice, and
-a finished run replays to the same records without a model.
+a finished run replays to the same records without a model. Only a person's new attempt asks anew
+(``new_attempt``) for what the log has no usable reply of. The new calls have seeds of their own, so
+that a replay finds the old replies, and then the new ones.
 
 A call also knows its lineage: the turns of a conversation that its prompt shows, so that it is
 deleted with them. The caller states it around the calls, and it holds for tasks started within:
@@ -72,6 +74,7 @@ class CallRecord:
 
 _LINEAGE: ContextVar[Lineage | None] = ContextVar("lineage", default=None)
 _COLLECTED: ContextVar[list[Lineage | None] | None] = ContextVar("collected", default=None)
+_UNUSABLE: ContextVar[set[str] | None] = ContextVar("unusable", default=None)
 
 
 @contextmanager
@@ -132,6 +135,32 @@ def note_lineage() -> Lineage | None:
     if collected is not None:
         collected.append(lineage)
     return lineage
+
+
+@contextmanager
+def new_attempt() -> Iterator[None]:
+    """Ask the model anew, once, for what the log has no usable reply of when this begins.
+
+    It is for a person who tries again. Without it, what failed is replayed as it failed.
+    """
+    token = _UNUSABLE.set(set())
+    try:
+        yield
+    finally:
+        _UNUSABLE.reset(token)
+
+
+def note_unusable(key: str) -> None:
+    """Note that the model gave no usable reply under this key in the attempt that is made now."""
+    unusable = _UNUSABLE.get()
+    if unusable is not None:
+        unusable.add(key)
+
+
+def may_ask_anew(key: str) -> bool:
+    """Whether an attempt is made now, and the unusable reply under this key is from before it."""
+    unusable = _UNUSABLE.get()
+    return unusable is not None and key not in unusable
 
 
 class CallLog(Protocol):

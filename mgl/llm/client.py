@@ -11,7 +11,8 @@
 A call is replayed if the log holds its key, shared if the same call is in flight, and otherwise
 sent. It is retried while its error is retryable; resampled with another seed if its reply is empty
 or invalid; repeated once with feedback if a well-formed reply breaks a rule; repeated once with
-twice the budget if it was cut off. Every attempt is one row of the log, with its outcome.
+twice the budget if it was cut off. If no reply is usable, a later attempt of a person starts over
+with other seeds. Every attempt is one row of the log, with its outcome.
 
 No engine is trusted: every reply is validated here, once.
 """
@@ -38,9 +39,25 @@ from mgl.errors import (
     UsageError,
 )
 from mgl.llm.base import Completion, Engine, Message, Reply, Request, Sampling, Tool
-from mgl.llm.calls import CallLog, CallRecord, Lineage, Outcome, call_key, note_lineage
+from mgl.llm.calls import (
+    CallLog,
+    CallRecord,
+    Lineage,
+    Outcome,
+    call_key,
+    may_ask_anew,
+    note_lineage,
+    note_unusable,
+)
 from mgl.llm.concurrency import Retries, SharedCalls
-from mgl.llm.replies import Verdict, invalid_reply, judge, resample, with_feedback
+from mgl.llm.replies import (
+    Verdict,
+    ask_anew,
+    invalid_reply,
+    judge,
+    resample,
+    with_feedback,
+)
 from mgl.llm.schemas import json_schema
 from mgl.types import StageUsage
 
@@ -213,18 +230,35 @@ class Client:
     async def _complete(
         self, request: Request, schema: type[BaseModel] | None, stage: str
     ) -> _Done:
-        """A valid completion, after as many repairs as the policy allows."""
+        """A valid completion, after as many repairs as the policy allows.
+
+        If they fail the request is repeated as often as the log has it, and once more in a new
+        attempt.
+        """
+        while True:
+            done, error = await self._repair(request, schema, stage)
+            if error is None:
+                return done
+            request = ask_anew(request)
+            again = self._log.replay(call_key(self.model_id, request))
+            if again is None and not may_ask_anew(done.key):
+                raise error
+
+    async def _repair(
+        self, request: Request, schema: type[BaseModel] | None, stage: str
+    ) -> tuple[_Done, ReplyInvalid | None]:
+        """The last completion of a request and its repairs; the error if it is unusable, too."""
         sent, attempt, had_feedback = request, 1, False
         while True:
             done = await self._call(sent, schema, stage)
             verdict = done.verdict
             if verdict.outcome == "ok":
-                return done
+                return done, None
             if verdict.outcome == "truncated":
                 budget = sent.sampling.max_tokens
                 room = self.context_tokens - done.completion.usage.input_tokens
                 if sent is not request or room <= budget:
-                    raise ReplyInvalid(
+                    return done, ReplyInvalid(
                         f"the reply was cut off at {budget:,} tokens",
                         hint="raise the reply budget, ask for less in one call, or use a longer "
                         "context",
@@ -233,7 +267,7 @@ class Client:
                 sent = replace(request, sampling=roomier)
                 continue
             if attempt > self._policy.repair_attempts or (had_feedback and verdict.rule):
-                raise invalid_reply(verdict, attempt)
+                return done, invalid_reply(verdict, attempt)
             if verdict.rule is None:
                 request = resample(request)
             else:
@@ -308,6 +342,8 @@ class Client:
                 completion = first.completion
                 verdict = judge(completion, request, schema)
             self._count(stage, completion, spent)
+            if verdict.outcome != "ok":
+                note_unusable(key)
             return _Done(key, completion, verdict, seconds)
 
     async def _check_context(self, request: Request) -> None:

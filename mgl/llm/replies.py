@@ -28,6 +28,9 @@ _FENCED = re.compile(r"\s*(`{3,})[\w+-]*[ \t]*\n(.*?)\n?[ \t]*\1\s*", re.DOTALL)
 # Greedy decoding repeats the same invalid reply, so a resampled request is at least this warm.
 _RESAMPLE_TEMPERATURE = 0.3
 
+# Far from the seeds of repairs, of calls that memories repeat, and of a run's repeats.
+_ANEW_SEED = 1_000_000
+
 REPAIR = Prompt(
     "llm.repair",
     source="ours",
@@ -129,6 +132,12 @@ def resample(request: Request) -> Request:
         seed=request.sampling.seed + 1,
         temperature=max(request.sampling.temperature, _RESAMPLE_TEMPERATURE),
     )
+    return replace(request, sampling=sampling)
+
+
+def ask_anew(request: Request) -> Request:
+    """The request of a later attempt: the same, greedy if it was, with a seed of its own."""
+    sampling = replace(request.sampling, seed=request.sampling.seed + _ANEW_SEED)
     return replace(request, sampling=sampling)
 
 

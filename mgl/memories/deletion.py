@@ -51,11 +51,13 @@ class Target:
 class Forgotten:
     """What a deletion takes: ``turns`` (their ids), and the nodes (their ids) that go with them.
 
-    ``stale`` nodes keep other sources and get another description, which takes ``calls`` model
-    calls. ``spared`` nodes are frozen: they were meant and are kept. ``runs`` are the folders of
-    the evaluation runs whose calls keep the text, ``adapters`` the names of those that were trained
-    on the conversation and are removed. ``replies`` are those of the turns that go because they
-    were made of others that do; ``echoes`` are turns that stay though they repeat what goes.
+    ``stale`` nodes keep other sources and get another description. That and the grouping that
+    follows take ``calls`` model calls; at least so many if ``is_least``, where the replies decide
+    what is asked next. ``spared`` nodes are frozen: they were meant and are kept. ``runs`` are the
+    folders of the evaluation runs whose calls keep the text, ``adapters`` the names of those that
+    were trained on the conversation and are removed. ``replies`` are those of the turns that go
+    because they were made of others that do; ``echoes`` are turns that stay though they repeat what
+    goes.
     """
 
     turns: tuple[str, ...] = ()
@@ -67,6 +69,7 @@ class Forgotten:
     adapters: tuple[str, ...] = ()
     replies: tuple[str, ...] = ()
     echoes: tuple[str, ...] = ()
+    is_least: bool = False
 
 
 class Redactor(Protocol[EditT, SeenT]):

@@ -410,15 +410,17 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
                 lost = Gone(self._source.id, what, tuple(turns_before))
                 _, after = plan_deletion(type(self), log.step, log.rows, lost)
         removed = set(self._nodes(old)).difference(self._nodes(after))
+        calls, is_least = self._count_renewals(after)
         return Forgotten(
             _name_turns(turns_before, gone),
             _in_order(removed),
             _in_order(after.stale),
             _in_order(spared),
-            self._count_renewals(after),
+            calls,
             tuple(self._tools.store.find_runs(self._source.id, gone)),
             replies=_name_turns(turns_before, replies),
             echoes=_name_turns(turns_before, echoes),
+            is_least=is_least,
         )
 
     def _choose(
@@ -448,8 +450,9 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         """The ids of the nodes that a deletion may take."""
 
     @abstractmethod
-    def _count_renewals(self, state: StateT) -> int:
-        """How many model calls it takes to describe what is stale."""
+    def _count_renewals(self, state: StateT) -> tuple[int, bool]:
+        """How many model calls it takes to renew what a deletion left, and whether it is a least
+        number."""
 
     def export(self) -> dict[str, Any]:
         """All that the memory holds, as plain JSON values; of what was deleted, that it was."""

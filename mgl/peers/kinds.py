@@ -42,17 +42,16 @@ class LightRag(PeerMemory):
 
     async def _units(self) -> list[Unit]:
         windows = await self._windows(self._config.chunk_tokens, self._config.overlap_tokens)
-        source = self._source
-        is_talk = isinstance(source, Conversation)
         return [
             Unit(
                 place,
                 self._quote(chunk.span),
                 chunk.span,
                 chunk.tokens,
-                turns=tuple(source.turns_at(chunk.span)) if is_talk else (),  # type: ignore[union-attr]
+                turns=self._turns_at([chunk.span]) or (),
             )
             for place, chunk in enumerate(windows)
+            if chunk.text
         ]
 
     def _set_up(self) -> dict[str, Any]:
@@ -100,7 +99,7 @@ class _TurnMemory(PeerMemory):
         return f"{time:%A, %d %B %Y}"
 
     def _set_up(self) -> dict[str, Any]:
-        speakers = dict.fromkeys(turn.speaker or "user" for turn in self.conversation.turns)
+        speakers = dict.fromkeys(turn.speaker or "user" for turn in self._all_turns)
         own = self._config.model_dump(exclude={"mode"})
         return {**own, "speakers": list(speakers)}
 

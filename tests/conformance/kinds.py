@@ -115,16 +115,19 @@ TALK = Conversation.from_turns(
 
 
 class CountingEngine(SchemaEngine):
-    """``SchemaEngine`` that keeps the keys and the prompts' tokens of the calls that reach it."""
+    """``SchemaEngine`` that keeps the keys, and the prompts with their tokens, of the calls that
+    reach it."""
 
     def __init__(self, seed: int = 0, **properties: Any) -> None:
         super().__init__(seed, **{"concurrency": 2, **properties})
         self.keys: list[str] = []
         self.counts: list[int] = []
+        self.prompts: list[str] = []
 
     async def generate(self, request: Request) -> Completion:
         self.counts.append(await self.count_prompt_tokens(request))
         self.keys.append(call_key(self.model_id, request))
+        self.prompts.append("\n".join(message.content for message in request.messages))
         return await super().generate(request)
 
 

@@ -40,10 +40,14 @@ def find_words(store: Store) -> set[int]:
 
 
 async def ask(store: Store, memory: Any, question: Any = QUESTION) -> None:
-    """Ask as the lab does, which keeps the answer."""
+    """Ask as the lab does, which keeps the answer; it names and quotes no deleted turn."""
     keep = AnswerKeeper(store, TALK.id)
+    gone = {TALK.turns[number].id for number in store.find_fates(TALK.id)}
     with suppress(ReplyInvalid), keep.watch():
-        keep.put(memory.id, await memory.answer(question))
+        answer = await memory.answer(question)
+        assert gone.isdisjoint(answer.retrieved)
+        assert not any(MASK in one.quote for one in answer.citations)
+        keep.put(memory.id, answer)
 
 
 @pytest.mark.parametrize("case", talks)
@@ -53,7 +57,8 @@ async def test_no_byte_of_a_deleted_turn_is_left_and_the_rest_is_exact(
     case: Case, gone: frozenset[int], later: frozenset[int]
 ) -> None:
     with open_store() as store:
-        memory = case.open(store, RepeatingEngine())
+        engines = [RepeatingEngine()]
+        memory = case.open(store, engines[0])
         await memory.build()
         await ask(store, memory)
         assert find_words(store) == set(range(len(TALK.turns)))
@@ -71,7 +76,9 @@ async def test_no_byte_of_a_deleted_turn_is_left_and_the_rest_is_exact(
                 assert (turn.id, turn.speaker, turn.time, turn.text) == (
                     said.id, said.speaker, said.time, text,
                 )  # fmt: skip
-            for opened in (memory, case.open(store, RepeatingEngine())):
+            engines.append(RepeatingEngine())
+            await ask(store, memory)
+            for opened in (memory, case.open(store, engines[-1])):
                 await opened.build()
                 await ask(store, opened)
                 await ask(store, opened, OTHER)
@@ -80,6 +87,7 @@ async def test_no_byte_of_a_deleted_turn_is_left_and_the_rest_is_exact(
             await case.open(store, engine).build()
             assert dump(store) == before
             assert case.is_peer or engine.keys == []
+            assert not any(MASK in prompt for engine in engines for prompt in engine.prompts)
             if case.grows:
                 await check_that_turns_are_kept(memory, left)
 
@@ -108,3 +116,7 @@ async def test_a_dry_run_says_what_goes_and_deletes_nothing(
         assert dump(store) == before
         assert await memory.forget(ids) == planned
         assert list(planned.turns) == ids
+        renewed = case.open(store, RepeatingEngine())
+        await renewed.build()
+        made = sum(spent.completions for spent in renewed._tools.llm.usage().values())
+        assert made >= planned.calls if planned.is_least else made == planned.calls

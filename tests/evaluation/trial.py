@@ -46,6 +46,7 @@ from mgl.types import Conversation, Document, Question, Source, Turn
 CAPITAL = re.compile(r"capital of (\w+) is (\w+)")
 ASKED = re.compile(r"What is the capital of (\w+)\?")
 SLOW, REFUSED, GONE, LOCKED = "Slowland", "Rudeland", "Goneland", "Lockland"
+MUTE = "Muteland"
 MODEL, OTHER = "smollm2-135m", "qwen2.5-coder-0.5b"
 PLACES = {
     "north": ["Asgard", "Thule", "Hyperborea"],
@@ -181,6 +182,8 @@ class Knowing(SchemaEngine):
         prompt = request.messages[-1].content
         asked = ASKED.findall(prompt)
         self._fail(set(asked) - self.mends)
+        if MUTE in set(asked) - self.mends:
+            return Completion("", "stop", TokenUsage(1, 0))
         done = await super().generate(request)
         if request.json_schema is not None or request.choices or not asked:
             return done

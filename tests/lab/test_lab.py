@@ -3,19 +3,22 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import mgl
-from mgl.errors import InputError, StoreError, UsageError
+from mgl.errors import InputError, ReplyInvalid, StoreError, UsageError
 from mgl.lab import Lab
 from mgl.lab.model import ModelChoice, NoModel
 from mgl.lab.workplace import Workplace
+from mgl.llm.base import Completion, Request
 from mgl.llm.fakes import SchemaEngine
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
-from mgl.types import Question
+from mgl.types import Question, Turn
 from tests.cli.server import Server, story
 from tests.memories.graph.conftest import Hearing
 
@@ -62,6 +65,43 @@ def test_a_memory_whose_chunks_a_short_context_made_smaller_is_found_again(
         assert any("chunks have 4,096 tokens" in note for note in hearing.notes)
         assert lab.ask(book, QUESTION, preset="paper").memory_id == built.memory_id
         assert lab.view(built.memory_id).memory_id == built.memory_id
+
+
+class Sick(SchemaEngine):
+    """An engine that says nothing while it is sick."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_sick = False
+        self.calls = 0
+
+    async def generate(self, request: Request) -> Completion:
+        self.calls += 1
+        done = await super().generate(request)
+        return replace(done, text="") if self.is_sick else done
+
+
+@pytest.mark.usefixtures("embeds_words")
+@pytest.mark.parametrize("is_told", [False, True], ids=["file", "talk"])
+def test_a_question_asked_again_asks_the_model_again_if_it_had_no_usable_reply(
+    book: Path, monkeypatch: pytest.MonkeyPatch, is_told: bool
+) -> None:
+    engine = Sick()
+    monkeypatch.setattr(Workplace, "engine", engine)
+    with Lab.open() as lab:
+        if is_told:
+            talk = lab.talk("diary")
+            talk.append(Turn("1", "Ann", "Twelve met."))
+            ask = partial(talk.ask, QUESTION)
+        else:
+            ask = partial(lab.ask, book, QUESTION, memory="direct")
+        engine.is_sick = True
+        with pytest.raises(ReplyInvalid):
+            ask()
+        engine.is_sick = False
+        answer = ask().answer
+        calls = engine.calls
+        assert (ask().answer, engine.calls) == (answer, calls)
 
 
 def test_what_is_stored_needs_no_model_profile_or_server(server: Server, book: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 import pytest
+from pydantic import create_model
 
 from mgl.errors import (
     ContextOverflow,
@@ -16,8 +17,9 @@ from mgl.errors import (
     ReplyInvalid,
 )
 from mgl.llm.base import Completion, Message, Request, Sampling, TokenUsage, Tool, ToolCall
-from mgl.llm.calls import CallRecord, MemoryCallLog, call_key, request_json
+from mgl.llm.calls import CallRecord, MemoryCallLog, call_key, new_attempt, request_json
 from mgl.llm.client import Client, Policy
+from mgl.llm.constraints import index_set
 from mgl.llm.fakes import SchemaEngine, Scripted, ScriptedEngine
 from mgl.types import StageUsage
 from tests.llm.shapes import Answer
@@ -25,6 +27,8 @@ from tests.patience import PATIENCE_S
 
 ASK = [Message("user", "Who?")]
 GOOD = '{"answer":"Ann","sure":true}'
+Ruled = create_model("Ruled", places=(index_set(9), ...))
+KEPT, BROKEN = '{"places":[1,2]}', '{"places":[2,1]}'
 FIRST = '{"answer":"Bo","sure":true}'
 QUICK = Policy(timeout_s=PATIENCE_S, backoff_s=0.001)
 GONE = EngineUnavailable("gone", hint="wait")
@@ -275,6 +279,49 @@ async def test_a_finished_run_replays_without_a_model() -> None:
     assert len(log.records) == 3
     assert again.usage()[""].calls == 0
     assert again.usage()[""].replayed == 3
+
+
+@pytest.mark.parametrize(
+    "unusable",
+    [["no JSON", "", "no JSON"], [BROKEN, BROKEN], [cut("x"), cut("xy", 10)]],
+    ids=["invalid", "violated", "truncated"],
+)
+async def test_a_new_attempt_asks_anew_once_for_what_has_no_usable_reply(
+    unusable: list[Scripted],
+) -> None:
+    log = MemoryCallLog()
+
+    async def ask(replies: Sequence[Scripted]) -> ScriptedEngine:
+        engine = ScriptedEngine(replies)
+        llm = Client(engine, log, QUICK)
+        for _ in range(2):
+            with pytest.raises(ReplyInvalid):
+                await llm.complete(ASK, Ruled)
+        assert len(engine.requests) == len(replies)
+        return engine
+
+    with new_attempt():
+        first = await ask(unusable)
+    await ask([])
+    with new_attempt():
+        again = await ask(unusable)
+    await ask([])
+    with new_attempt():
+        engine = ScriptedEngine([KEPT])
+        reply = await Client(engine, log, QUICK).complete(ASK, Ruled)
+    assert {each.requests[0].sampling.temperature for each in (first, again, engine)} == {0}
+    with new_attempt():
+        replayed = await Client(ScriptedEngine([]), log, QUICK).complete(ASK, Ruled)
+    assert replayed == replace(reply, replayed=True)
+    assert replayed == await Client(ScriptedEngine([]), log, QUICK).complete(ASK, Ruled)
+
+
+async def test_a_new_attempt_keeps_a_reply_that_a_repair_made_usable() -> None:
+    log = MemoryCallLog()
+    first = await Client(ScriptedEngine(["no JSON", GOOD]), log, QUICK).complete(ASK, Answer)
+    with new_attempt():
+        again = await Client(ScriptedEngine([]), log, QUICK).complete(ASK, Answer)
+    assert again == replace(first, replayed=True)
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@
     [Difference(name='turns: conv-30/q4', what='f1_squad', recorded='1.0', found='0.5')]
 
 Verifying computes every score again from the records; no dataset is needed. Replaying makes the run
-again from the log of its calls, without a model, and must give the same bytes: time-outs and
-refusals are in the log, too. Only an item with a failed call may differ, if the same call was
-answered for another. A packed run has the calls that a replay needs in its own folder.
+again from the log of its calls, without a model, and must give the same bytes: time-outs, refusals
+and unusable replies are in the log, too. Only an item with a failed call may differ, if the same
+call was answered for another. A packed run has the calls that a replay needs in its own folder.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from mgl import registry
-from mgl.errors import InputError, MglError, ResourceError, UsageError
+from mgl.errors import InputError, MglError, ReplyInvalid, ResourceError, UsageError
 from mgl.evaluation.judges.judging import JUDGES
 from mgl.evaluation.records import Record, RunLog, item_from_json
 from mgl.evaluation.runs.due import due_answers, due_bertscores, due_pairs, due_verdicts, list_keys
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 TOLERANCE: Final = 1e-4
 """How far a BERTScore may be off on another machine, which rounds in another order."""
 
-_FAILED: Final = tuple(kind.__name__.encode() for kind in FAILURES.values())
+_FAILED: Final = tuple(kind.__name__.encode() for kind in (*FAILURES.values(), ReplyInvalid))
 
 
 def start_run(plan: Plan, path: Path, execution: Execution) -> Manifest:
@@ -65,8 +65,8 @@ def start_run(plan: Plan, path: Path, execution: Execution) -> Manifest:
 def resume_run(plan: Plan, path: Path, execution: Execution) -> Manifest:
     """Do what is left of a run, nothing if it is complete; errors as ``start_run``.
 
-    With ``execution.retry`` failed items and verdicts that judges failed to give are tried again;
-    an unusable reply is in the log of calls and is not. Other code than the last session's is
+    With ``execution.retry`` failed items and verdicts that judges failed to give are tried again,
+    unusable replies as well. Other code than the last session's is
     noted. Other prompts are a UsageError: half of the run would be made with each.
     """
     with RunFolder(path).lock():

@@ -174,6 +174,7 @@ class Runner:
             observer: Observer = SILENT
             if self._builds.total <= SHOWN:
                 observer = _Prefixed(self._execution.observer, f"{label}, {name}")
+            memory = replace(memory, is_retried=known is not None and bool(known.reason))
             async with self._slots:
                 made = await executor.build(memory, path, observer)
             if known is None or known.reason:
@@ -195,7 +196,7 @@ class Runner:
             return Record(label, item_to_json(item), repeat, reason)
         if built is None or memory.kind.per_question:
             memory = replace(memory, questions=(item.question,))
-        ask = Ask(memory, item, repeat)
+        ask = Ask(memory, item, repeat, is_retried=key in self._log.answers)
         if built is not None:
             ask = replace(ask, base=base, facts=built.memory)
         path = self._folder.store_path("item", *key)
@@ -237,8 +238,9 @@ class Runner:
         async def compare(key: PairKey) -> None:
             item, one, other, model = key
             first, second = (self._log.answers[label, item, 0] for label in (one, other))
-            forth = await executor.compare(first, second)
-            back = await executor.compare(second, first)
+            is_retried = key in self._log.pairs
+            forth = await executor.compare(first, second, is_retried)
+            back = await executor.compare(second, first, is_retried)
             self._log.add_pair(PairRecord(item, one, other, model, forth, back))
             progress.advance()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -31,6 +31,7 @@ from mgl.evaluation.records import (
     item_to_json,
 )
 from mgl.evaluation.runs.manifest import Method
+from mgl.llm.calls import new_attempt
 from mgl.llm.client import Client
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.base import Memory, MemoryKind, Tools
@@ -83,13 +84,15 @@ OpenModel = Callable[[str], AbstractContextManager[Workplace]]
 @dataclass(frozen=True)
 class Build:
     """A memory of the source called ``name``, as the benchmark has it and as the memory ``read``s
-    it; ``questions`` are those that it is built for, empty if it is built for all."""
+    it; ``questions`` are those that it is built for, empty if it is built for all. One that
+    ``is_retried`` failed before."""
 
     method: Method
     name: str
     source: Source
     read: Source
     questions: tuple[Question, ...]
+    is_retried: bool = False
 
     @property
     def kind(self) -> MemoryKind:
@@ -103,7 +106,8 @@ class Build:
 
 @dataclass(frozen=True)
 class Ask:
-    """An item for a memory. A ``repeat`` above 0 samples with other seeds.
+    """An item for a memory, which failed before if it ``is_retried``. A ``repeat`` above 0 samples
+    with other seeds.
 
     ``base`` is the store of the memory that items share, None if nothing is shared, and ``facts``
     what its build recorded of it.
@@ -114,6 +118,7 @@ class Ask:
     repeat: int = 0
     base: Path | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    is_retried: bool = False
 
     @property
     def shared(self) -> Path | None:
@@ -135,7 +140,9 @@ class Executor(Protocol):
 
     async def judge(self, record: Record, seat: Seat) -> VerdictRecord: ...
 
-    async def compare(self, first: Record, second: Record) -> VerdictRecord: ...
+    async def compare(
+        self, first: Record, second: Record, is_retried: bool = False
+    ) -> VerdictRecord: ...
 
     def release(self, base: Path) -> None:
         """Close the store of a build, of which nothing more is asked."""
@@ -159,20 +166,27 @@ class _ItemClient:
 class _Attempt:
     """Work with a client of its own: its cost, and the ``reason`` why it failed, empty if not.
 
-    What it keeps is the run's, and of the source with this id.
+    What it keeps is the run's, and of the source with this id. One that ``is_retried`` asks anew
+    for what the log has no usable reply of.
     A failure of the model's replies ends the ``with``. What would fail everything else as well
     is raised: no engine, one that refuses everything, a full disk, an option that cannot work.
     """
 
-    def __init__(self, place: Workplace, document_id: str | None = None) -> None:
+    def __init__(
+        self, place: Workplace, document_id: str | None = None, *, is_retried: bool
+    ) -> None:
         self.llm = place.client()
         self.reason = ""
         self._began = time.monotonic()
         self._owning = place.own(document_id)
+        self._is_retried = is_retried
+        self._within = ExitStack()
 
     def __enter__(self) -> _Attempt:
         _ITEM_CLIENT.set(self.llm)
-        self._owning.__enter__()
+        self._within.enter_context(self._owning)
+        if self._is_retried:
+            self._within.enter_context(new_attempt())
         return self
 
     def __exit__(
@@ -181,7 +195,7 @@ class _Attempt:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
-        self._owning.__exit__(kind, error, trace)
+        self._within.__exit__(kind, error, trace)
         fails_all = isinstance(error, EngineUnavailable | EngineUnusable)
         if fails_all or not isinstance(error, EngineError | InputError):
             return False
@@ -227,7 +241,8 @@ class LocalExecutor:
         remove_store(path)
         remove_store(unfinished)
         record, sessions = BuildRecord(work.method.label, work.name), {}
-        with Store.open(unfinished) as store, _Attempt(self._place, work.source.id) as attempt:
+        attempting = _Attempt(self._place, work.source.id, is_retried=work.is_retried)
+        with Store.open(unfinished) as store, attempting as attempt:
             memory = work.open(self._place, attempt.llm, store, observer)
             await memory.build()
             if isinstance(work.source, Conversation):
@@ -243,7 +258,7 @@ class LocalExecutor:
         """Answer an item, not graded yet; what is built for it alone is at ``path`` meanwhile."""
         source, read = ask.memory.source, ask.memory.read
         record = Record(ask.memory.method.label, item_to_json(ask.item), ask.repeat)
-        attempting = _Attempt(self._place, source.id)
+        attempting = _Attempt(self._place, source.id, is_retried=ask.is_retried)
         with attempting as attempt, self._open_memory(ask, path) as (store, memory):
             attempt.llm.shift_seeds(REPEAT_SEED * ask.repeat)
             reply = await memory.answer(ask.item.question)
@@ -276,18 +291,23 @@ class LocalExecutor:
     async def judge(self, record: Record, seat: Seat) -> VerdictRecord:
         """Ask a judge for its verdict, which has a reason, and no score, if the model gave none."""
         judge, item = JUDGES[seat.judge].judge, item_from_json(record.item)
-        return await self._decide(lambda llm: judge(llm, item, record, sampling=seat.sampling))
+        is_retried = seat.key in record.verdicts
+        return await self._decide(
+            lambda llm: judge(llm, item, record, sampling=seat.sampling), is_retried
+        )
 
-    async def compare(self, first: Record, second: Record) -> VerdictRecord:
+    async def compare(
+        self, first: Record, second: Record, is_retried: bool = False
+    ) -> VerdictRecord:
         """Ask which of two answers to one item is better."""
         item = item_from_json(first.item)
-        return await self._decide(lambda llm: prefer(llm, item, first, second))
+        return await self._decide(lambda llm: prefer(llm, item, first, second), is_retried)
 
     async def _decide(
-        self, ask: Callable[[Client], Coroutine[Any, Any, VerdictRecord]]
+        self, ask: Callable[[Client], Coroutine[Any, Any, VerdictRecord]], is_retried: bool
     ) -> VerdictRecord:
         verdict = VerdictRecord(None, "")
-        with _Attempt(self._place) as attempt:
+        with _Attempt(self._place, is_retried=is_retried) as attempt:
             verdict = await ask(attempt.llm)
             verdict = replace(verdict, usage=attempt.usage)
         return replace(verdict, reason=attempt.reason or verdict.reason, took=attempt.took)

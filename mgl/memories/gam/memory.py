@@ -388,7 +388,7 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
     def _nodes(self, state: State) -> Collection[str]:
         return state.topics.keys()
 
-    def _count_renewals(self, state: State) -> int:
+    def _count_renewals(self, state: State) -> tuple[int, bool]:
         if self._config.summaries != "prompt":
-            return 0
-        return sum(not state.topics[name].frozen for name in state.stale)
+            return 0, False
+        return sum(not state.topics[name].frozen for name in state.stale), False

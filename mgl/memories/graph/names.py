@@ -45,7 +45,7 @@ def entity_key(name: str) -> str:
     Case, compatibility forms (NFKC), quotes, brackets, white space, outer punctuation and leading
     articles make no difference. The key of a key is the key itself.
     """
-    key = _level(name).strip(_EDGES)
+    key = level(name).strip(_EDGES)
     while (parts := key.split(" ", 1))[0] in _ARTICLES and len(parts) > 1:
         key = parts[1].strip(_EDGES)
     if not _WORD.search(key):
@@ -66,14 +66,17 @@ def clean_name(name: str) -> str:
 
 def mentions(name: str, text: str) -> bool:
     """Whether a text has a name as whole words; both are normalised as keys are."""
-    key = entity_key(name)
-    if not key:
+    return has_key(level(text), entity_key(name))
+
+
+def has_key(levelled: str, key: str) -> bool:
+    """Whether a text has a key as whole words; for many keys it is levelled once."""
+    if not key or key not in levelled:  # most are not there, and a pattern is dear to compile
         return False
-    before, after = (r"(?<!\w)", r"(?!\w)") if key.isascii() else ("", "")
-    return re.search(f"{before}{re.escape(key)}{after}", _level(text)) is not None
+    return not key.isascii() or re.search(rf"(?<!\w){re.escape(key)}(?!\w)", levelled) is not None
 
 
-def _level(text: str) -> str:
+def level(text: str) -> str:
     """A text without what makes no difference in a key, its words one space apart."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     plain = unicodedata.normalize("NFKC", _visible(folded).translate(_KEY_TABLE))

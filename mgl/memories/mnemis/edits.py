@@ -6,12 +6,11 @@ hierarchy, or a deletion.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import reduce
-from itertools import takewhile
 from typing import Final, Literal
 
 from mgl.memories.log import FORGET, Draft, Vocabulary
@@ -318,19 +317,30 @@ def _is_ordered(begin: datetime | None, end: datetime | None) -> bool:
 
 
 def _add_mention(mentions: tuple[Mention, ...], mention: Mention) -> tuple[Mention, ...]:
-    """Add a mention in the order of the episodes, one of which may be read late."""
-    if has_mention(mentions, mention):
-        return mentions
-    if not mentions or mentions[-1].episode <= mention.episode:
+    """Add a mention in the order of the source; an episode may be read late."""
+    place = _find_place(mentions, mention)
+    if place == len(mentions):
         return mentions + (mention,)  # noqa: RUF005  (much faster, where there are thousands)
-    place = bisect_right(mentions, mention.episode, key=lambda each: each.episode)
+    if mentions[place] == mention:
+        return mentions
     return (*mentions[:place], mention, *mentions[place:])
 
 
 def has_mention(mentions: tuple[Mention, ...], mention: Mention) -> bool:
-    """Whether mentions, which are in the order of the episodes, have one already."""
-    recent = takewhile(lambda each: each.episode >= mention.episode, reversed(mentions))
-    return mention in recent
+    """Whether mentions, which are in the order of the source, have one already."""
+    place = _find_place(mentions, mention)
+    return place < len(mentions) and mentions[place] == mention
+
+
+def _find_place(mentions: tuple[Mention, ...], mention: Mention) -> int:
+    """Return where a mention is, or is to be put."""
+    if not mentions or _order(mentions[-1]) < _order(mention):
+        return len(mentions)
+    return bisect_left(mentions, _order(mention), key=_order)
+
+
+def _order(mention: Mention) -> tuple[int, int, int]:
+    return mention.episode, mention.span.start, mention.span.end
 
 
 def _check(holds: bool, otherwise: str) -> None:

@@ -133,10 +133,9 @@ def check_name(said: str, speaker: str) -> Found:
     return Found(name, repaired=None if name == said else "name_cleaned")
 
 
-def is_said(name: str, text: str) -> bool:
-    """Whether a text has any longer word of a name; a name without one was made up."""
+def is_said(name: str, folded: str) -> bool:
+    """Whether a case-folded text has any longer word of a name; a name without one was made up."""
     words = key_of(name).split()
-    folded = text.casefold()
     return any(word in folded for word in [word for word in words if len(word) > 2] or words)
 
 
@@ -392,6 +391,7 @@ def count_together(llm: LLM) -> int:
 
 async def describe_entities(reader: EpisodeReader, draft: EditDraft, ids: Sequence[str]) -> None:
     """Describe entities by summary and tags, from the episode and what was known of them."""
+    episode = reader.passage.render()
 
     async def ask(some: Sequence[str]) -> Proposal[BaseModel]:
         entities = [draft.state.entities[each] for each in some]
@@ -400,7 +400,7 @@ async def describe_entities(reader: EpisodeReader, draft: EditDraft, ids: Sequen
         item = create_model("summary", __base__=_Summary, src=(src, ...))
         fields: Any = dict.fromkeys(some, (item, ...))
         schema: type[BaseModel] = create_model("summaries", __base__=StrictReply, **fields)
-        values = {"episode": reader.passage.render(), "entities": lines}
+        values = {"episode": episode, "entities": lines}
         made_of = turns_of(draft.state, *entities)
         stage, tokens = "entity_summaries", SUMMARY_TOKENS * len(some)
         return await reader.ask(SUMMARIES, values, schema, stage, known=made_of, tokens=tokens)

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, Field, create_model
 
 from mgl.llm.constraints import max_chars, number, one_of, several
-from mgl.memories.graph.names import mentions
+from mgl.memories.graph.names import entity_key, has_key, level
 from mgl.memories.mnemis.edits import AddFact, Close, EditDraft, Repeat, turns_of
 from mgl.memories.mnemis.prompts import FACTS, MORE_FACTS, SAME_FACTS
 from mgl.memories.mnemis.reading import LISTED, EpisodeReader, Part, clip, in_batches
@@ -98,7 +98,9 @@ async def find_facts(
     reader: EpisodeReader, draft: EditDraft, ids: Mapping[str, Part]
 ) -> list[Stated]:
     """Ask for the facts of an episode; ``ids`` are its entities and where they are named."""
-    asked = [(part, some) for part in reader.parts for some in _group(reader, part, draft, ids)]
+    entities = [draft.state.entities[each] for each in ids]
+    keyed = [(each, each.keys, entity_key(each.name)) for each in entities]
+    asked = [(part, some) for part in reader.parts for some in _group(reader, part, keyed, ids)]
     replies = await asyncio.gather(
         *(_ask_facts(reader, part, some, turns_of(draft.state, *some)) for part, some in asked)
     )
@@ -146,21 +148,28 @@ def _line(entity: Entity) -> str:
 
 
 def _group(
-    reader: EpisodeReader, part: Part, draft: EditDraft, ids: Mapping[str, Part]
+    reader: EpisodeReader,
+    part: Part,
+    keyed: Sequence[tuple[Entity, frozenset[str], str]],
+    ids: Mapping[str, Part],
 ) -> Iterator[list[Entity]]:
-    """Yield the entities that a part may join: its speakers with some of those that it names."""
+    """Yield the entities that a part may join: its speakers with some of those that it names.
+
+    ``keyed`` are entities with all their keys, and that of the name which is shown.
+    """
     first, last = part
     passage = reader.passage
-    entities = [draft.state.entities[each] for each in ids]
     speakers = {key_of(each.speaker) for each in passage.sentences[first - 1 : last]}
-    speaking = [entity for entity in entities if entity.keys & speakers]
-    text = passage.render(first, last)
+    speaking = [entity for entity, keys, _ in keyed if keys & speakers]
+    text = level(passage.render(first, last))
 
-    def is_named(entity: Entity) -> bool:
+    def is_named(entity: Entity, key: str) -> bool:
         begin, end = ids[entity.id]
-        return (begin <= last and first <= end) or mentions(entity.name, text)
+        return (begin <= last and first <= end) or has_key(text, key)
 
-    others = [each for each in entities if each not in speaking and is_named(each)]
+    others = [
+        entity for entity, keys, key in keyed if not keys & speakers and is_named(entity, key)
+    ]
     for some in in_batches(others, ENTITIES) or [[]]:
         if len(speaking) + len(some) > 1:
             yield [*speaking, *some]

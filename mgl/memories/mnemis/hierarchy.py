@@ -61,13 +61,32 @@ class _Described(StrictReply):
 async def renew_hierarchy(tools: Tools, draft: EditDraft, config: MnemisConfig) -> None:
     """Build the hierarchy anew or update it, as the configuration has it."""
     stopped = "updated"
-    is_rebuilt = config.hierarchy == "rebuild" or not draft.state.categories
-    if is_rebuilt or needs_rebuild(draft.state):
+    if _is_rebuilt(draft.state, config):
         stopped = await build_hierarchy(tools, draft, config)
     else:
         await update_hierarchy(tools, draft, config)
     state = draft.state
     draft.put(FinishHierarchy(stopped, len(state.entities), state.top))
+
+
+def count_grouping_calls(state: State, config: MnemisConfig) -> int | None:
+    """Return how many model calls ``renew_hierarchy`` takes at least; None if it takes none.
+
+    Only those of the first layer are known before their replies.
+    """
+    is_rebuilt = _is_rebuilt(state, config)
+    nodes = state.layer(0) if is_rebuilt else _find_unplaced(state, 1)
+    if is_rebuilt and _find_stop(state, 0, config) is not None:
+        return None
+    if not is_rebuilt and all(map(is_speaker, nodes)):
+        return None
+    if config.grouping == "likeness":  # each group is named; an update may find homes for all
+        return int(is_rebuilt)
+    return -(-len(nodes) // grouping.BATCH)
+
+
+def _is_rebuilt(state: State, config: MnemisConfig) -> bool:
+    return config.hierarchy == "rebuild" or not state.categories or needs_rebuild(state)
 
 
 async def build_hierarchy(tools: Tools, draft: EditDraft, config: MnemisConfig) -> Stopped:

@@ -49,6 +49,7 @@ from mgl.memories.mnemis.entities import (
 from mgl.memories.mnemis.facts import FactMatcher, find_facts
 from mgl.memories.mnemis.forgetting import MnemisRedactor
 from mgl.memories.mnemis.hierarchy import (
+    count_grouping_calls,
     count_stale_calls,
     describe_stale,
     needs_rebuild,
@@ -265,15 +266,18 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
 
         One that failed is built again, ``MOST_FAILURES`` times.
         """
-        log, state = self._log, self._log.state
-        failed = 0 < state.failed_builds <= (sys.maxsize if is_retried else MOST_FAILURES)
-        is_due = len(state.entities) != state.categorised or failed
-        if self._config.routes == "system1" or not is_due:
+        log = self._log
+        if not self._is_due(log.state, sys.maxsize if is_retried else MOST_FAILURES):
             return True
         with log.showing():
             draft = log.draft()
             await renew_hierarchy(self._tools, draft, self._config)
             return log.write(draft)
+
+    def _is_due(self, state: State, most: int = MOST_FAILURES) -> bool:
+        """Whether the hierarchy lacks entities, or failed to be built ``most`` times or less."""
+        is_behind = len(state.entities) != state.categorised or 0 < state.failed_builds <= most
+        return self._config.routes != "system1" and is_behind
 
     def _has_drifted(self) -> bool:
         """Whether too many entities are outside the hierarchy, or it is one that follows them."""
@@ -298,13 +302,15 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
     def _nodes(self, state: State) -> Collection[str]:
         return [*state.entities, *state.facts]
 
-    def _count_renewals(self, state: State) -> int:
-        calls = count_stale_calls(state, self._config)
-        if self._config.extraction == "terms":
-            return calls
-        size = count_together(self._tools.llm)
-        groups = _group_by_episodes(state).values()
-        return calls + sum(len(in_batches(ids, size)) for ids in groups)
+    def _count_renewals(self, state: State) -> tuple[int, bool]:
+        calls, least = count_stale_calls(state, self._config), None
+        if self._config.extraction == "model":
+            size = count_together(self._tools.llm)
+            groups = _group_by_episodes(state).values()
+            calls += sum(len(in_batches(ids, size)) for ids in groups)
+        if self._is_due(state):
+            least = count_grouping_calls(state, self._config)
+        return calls + (least or 0), least is not None
 
     # Reading
 

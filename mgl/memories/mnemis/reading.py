@@ -191,9 +191,10 @@ class EpisodeReader:
     """Asks a model about ``episodes``: one that is read, or several that describe an entity again.
 
     ``passage`` has their sentences, ``recent`` the passages of the episodes before them, by number,
-    and ``words`` is what all of them say, and who speaks in them; without times. ``failures`` says
-    how often the episode was read before and a call gave no reply that can be used: such a call is
-    made once more, warm and with another seed. ``failed`` says whether one gave none this time.
+    and ``words`` is what all of them say, and who speaks in them, case-folded and without times.
+    ``failures`` says how often the episode was read before and a call gave no reply that can be
+    used: such a call is made once more, warm and with another seed. ``failed`` says whether one
+    gave none this time.
     """
 
     def __init__(
@@ -214,7 +215,7 @@ class EpisodeReader:
         self.config = config
         self.failed = False
         passages = (*self.recent.values(), self.passage)
-        self.words = "\n".join(text for passage in passages for text in passage.texts)
+        self.words = "\n".join(text for each in passages for text in each.texts).casefold()
         self._failures = failures
         self._context = [render_episode(source, each) for each in recent]
         self._tools = tools
@@ -281,7 +282,11 @@ class EpisodeReader:
 
     def _before(self, first: int) -> str:
         """Return what precedes a sentence: recent episodes, and the beginning of this one."""
-        own = [self.passage.render(1, first - 1, "{1}")] if first > 1 else []
+        start, size = first, 0
+        while start > 1 and size <= CONTEXT_CHARS:  # what is before that is not shown
+            start -= 1
+            size += len(self.passage[start].quote)
+        own = [self.passage.render(start, first - 1, "{1}")] if first > 1 else []
         kept: list[str] = []
         room = CONTEXT_CHARS
         for line in reversed("\n".join((*self._context, *own)).splitlines()):

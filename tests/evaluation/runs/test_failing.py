@@ -12,6 +12,7 @@ from mgl.evaluation.runs.manifest import Manifest
 from tests.evaluation.trial import (
     GONE,
     LOCKED,
+    MUTE,
     REFUSED,
     SLOW,
     SMALL,
@@ -100,6 +101,27 @@ def test_what_failed_is_tried_again_when_asked_whatever_interrupts_it(
     trial.resume(out, retry_failed=True)
     assert [row["outcome"] for row in rows(out)] == ["scored", "scored"]
     assert calls > trial.calls == 1
+
+
+def test_an_unusable_reply_is_replayed_until_it_is_asked_for_again(
+    trial: Trial, tmp_path: Path
+) -> None:
+    trial.data = write_data(tmp_path / "tiny.json", {"east": [MUTE, "Cathay"]})
+    out = trial.run(tmp_path / "run")
+    failed, other = rows(out)
+    assert (failed["outcome"], other["outcome"]) == ("failed", "scored")
+    later = trial.run(tmp_path / "later")
+    trial.resume(out, retry_failed=True)
+    assert (trial.replay(out).differing, trial.replay(out).exempt) == ((), ())
+    calls, before = trial.calls, rows(out)
+    trial.mends.add(MUTE)
+    trial.resume(out)
+    assert (rows(out), trial.calls) == (before, calls)
+    trial.resume(out, retry_failed=True)
+    assert (rows(out)[0]["outcome"], rows(out)[1]) == ("scored", other)
+    assert trial.calls == calls + 1
+    assert (trial.replay(out).differing, trial.replay(out).exempt) == ((), ())
+    assert trial.replay(later).exempt == (f"direct: east/{MUTE}",)
 
 
 def test_a_memory_built_again_keeps_the_record_of_its_first_build(
