@@ -338,8 +338,9 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
     async def settle_later(self) -> None:
         """Begin to do in the background what the turns so far make due, until ``pause``."""
         await self.pause()
-        self._settling = asyncio.create_task(self.settle())
-        self._settling.add_done_callback(self._note_failure)
+        if self._settling is None or self._settling.done():  # another may have begun meanwhile
+            self._settling = asyncio.create_task(self.settle())
+            self._settling.add_done_callback(self._note_failure)
 
     async def pause(self) -> None:
         """Stop what ``settle_later`` began: what is finished stays, the rest is due again."""
