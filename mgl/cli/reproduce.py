@@ -139,6 +139,8 @@ def reproduce(
                 say(f"{entry}: {run.benchmark}, in {place}")
                 cost = add_costs(outlook.costs.values())
                 say(f"estimate: {'unknown' if cost is None else format_cost(cost)}")
+                for note in outlook.notes:
+                    say(f"note: {note}")
                 _run(arguments, place, _places_for(places, run), execution)
                 results.append((place, _compare(suite, asked, place)))
         _print_results(results, as_json)
@@ -272,6 +274,7 @@ def _to_row(seen: Outlook, models: tuple[str, ...]) -> dict[str, Any]:
         "methods": [method.label for method in seen.run.methods],
         "models": list(models),
         "lacks": list(dict.fromkeys(map(str, seen.lacks))),
+        "notes": list(seen.notes),
         "cost": None if cost is None else asdict(cost),
     }
 
@@ -346,7 +349,7 @@ def _print_plan(
     _print_notes(plans)
     for left in entry.left_out:
         typer.echo(f"left out: {', '.join(left.rows)}: {left.why}")
-    for note in entry.notes:
+    for note in (*(note for outlook in seen for note in outlook.notes), *entry.notes):
         typer.echo(f"note: {note}")
 
 

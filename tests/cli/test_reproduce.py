@@ -146,6 +146,27 @@ def test_data_that_moved_do_not_end_a_reproduction(
     assert replayed.exit_code == 0, replayed.stderr
 
 
+@pytest.mark.parametrize("longer", [1, 2])
+def test_the_context_is_compared_with_the_lengths_of_the_items_before_anything_starts(
+    mgl: Mgl, server: Server, paper: Path, longer: int
+) -> None:
+    server.context_tokens = 4096
+    long = [f"Country{number}" for number in range(500)]
+    write_data(
+        paper.parent / "data" / "tiny", {"north": long, "south": ["Mu"] if longer == 1 else long}
+    )
+    told = f"all-of-it: {longer} of 2 sources of tiny are longer than the 4,096 tokens of {SERVED}"
+    command = ("reproduce", "atlas/table1", "--base-url", server.url)
+    planned = mgl(*command, "--dry-run")
+    where = "note" if longer == 1 else "missing 1"
+    assert f"{where}: {told}" in planned.stdout
+    if longer == 2:
+        refused = mgl(*command)
+        assert (refused.exit_code, server.seen) == (3, [])
+        assert told in refused.stderr
+        assert "gpu-80gb-long" in refused.stderr
+
+
 def test_a_server_that_is_not_there_is_named_and_no_data(mgl: Mgl) -> None:
     done = mgl("reproduce", "atlas/table1", "--base-url", "http://127.0.0.1:9/v1")
     assert done.exit_code == 4

@@ -86,6 +86,18 @@ def test_the_qwen_rerankers_get_what_makes_their_scores_mean_something() -> None
     assert 'answer can only be "yes" or "no"' in template.read_text()
 
 
+def test_a_longer_context_is_had_by_yarn() -> None:
+    """As vLLM's page on context extension has it, for 4 times Qwen2.5's 32,768 tokens."""
+    made = plan("gpu-80gb-long")
+    assert value(made, "--max-model-len") == "131072"
+    assert json.loads(value(made, "--hf-overrides") or "")["rope_parameters"] == {
+        "rope_type": "yarn",
+        "rope_theta": 1_000_000.0,
+        "factor": 4.0,
+        "original_max_position_embeddings": 32_768,
+    }
+
+
 @pytest.mark.parametrize("serving", SHIPPED)
 def test_lora_is_off_until_an_adapter_is_named(serving: str) -> None:
     made = plan(serving)

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from mgl.errors import UsageError
 from mgl.models.profiles import load_profiles
 from mgl.serving.machine import GIB, compute_memory, compute_sequence_bytes
+from mgl.serving.plan import context_length
 from mgl.serving.profile import ServingProfile, choose_model, load_serving_profiles
 
 SHIPPED = load_serving_profiles()
@@ -47,6 +48,50 @@ def test_every_model_fits_the_machine_that_its_profile_was_made_for(
         # Makers call 23 GiB "24 GB" (L4, A10) and 79 GiB "80 GB".
         share = settings.gpu_memory_utilization * serving.machine.memory_gb * 0.93 * GIB
         assert need.total < share, f"{need} of {share / 1e9:.1f} GB"
+
+
+def shares(serving: ServingProfile, task: str) -> dict[str, float]:
+    """The share of a GPU that each model of a task takes."""
+    return {
+        name: serving.settings_for(name).gpu_memory_utilization
+        for name in serving.models
+        if MODELS[name].task == task
+    }
+
+
+@pytest.mark.parametrize("serving", [one for one in SHIPPED.values() if one.machine.gpus == 1])
+def test_servers_that_share_a_gpu_take_less_than_all_of_it(serving: ServingProfile) -> None:
+    embedder = max(shares(serving, "embed").values())
+    reranker = max(shares(serving, "rerank").values())
+    for model, share in shares(serving, "generate").items():
+        if model == "qwen2.5-32b-instruct":  # in 16 bits, it leaves no room for a reranker
+            reranker = 0.0
+        assert share + embedder + reranker < 0.995, model
+
+
+def test_32b_in_4_bits_reads_131072_tokens_on_one_gpu_of_80_gb() -> None:
+    serving, model = SHIPPED["gpu-80gb-long"], MODELS["qwen2.5-32b-instruct-awq-yarn"]
+    settings = serving.settings_for(model.name)
+    need = compute_memory(model, serving.machine, settings)
+    assert need is not None
+    assert context_length(model, settings) == 131_072
+    assert need.sequence == 2 * 64 * 8 * 128 * 2 * 131_072
+    assert model.architecture is not None
+    assert need.weights == count_awq_bytes(hidden=5120, wide=27648, layers=64, heads=40, kv_heads=8)
+    known = MODELS["qwen2.5-7b-instruct-awq"].architecture
+    assert known is not None
+    assert known.weight_bytes == count_awq_bytes(
+        hidden=3584, wide=18944, layers=28, heads=28, kv_heads=4
+    )
+
+
+def count_awq_bytes(*, hidden: int, wide: int, layers: int, heads: int, kv_heads: int) -> int:
+    """Bytes of a Qwen2.5 in 4 bits: for each 128 weights a scale in 16 bits and a zero point in 4;
+    embeddings, head, norms and biases stay in 16."""
+    queries, keys = heads * 128, kv_heads * 128
+    linear = layers * hidden * (2 * queries + 2 * keys + 3 * wide)
+    rest = 2 * 152064 * hidden + layers * (2 * hidden + queries + 2 * keys) + hidden
+    return linear // 2 + linear // 128 * 5 // 2 + 2 * rest
 
 
 def test_the_32b_model_takes_what_its_parameters_and_cache_take() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
+from typing import Final
 
 from mgl import registry
-from mgl.benchmarks.base import Item
+from mgl.benchmarks.base import Dataset, Item
 from mgl.benchmarks.drawing import sample, select
 from mgl.benchmarks.files import find_data
 from mgl.errors import InputError, MglError
@@ -21,7 +22,15 @@ from mgl.evaluation.runs.folder import RECORDS
 from mgl.evaluation.runs.manifest import Arguments, Method
 from mgl.evaluation.runs.plan import is_generated, list_methods
 from mgl.evaluation.runs.units import OpenModel
+from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.options import read_settings
+from mgl.types import Conversation, Source
+
+_READ_WHOLE: Final = frozenset({"direct", "transcript"})
+"""Methods that put a whole source into one prompt."""
+
+_TOKEN_BYTES: Final = 4
+"""Bytes of a token, by which a source's tokens are estimated before any tokenizer is loaded."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +38,8 @@ class Outlook:
     """One run: the path of its data, its number of items, and the cost of each method and model.
 
     ``data`` is None if the data are missing or generated for the run. Without data the number of
-    items is that of the published set. Each of ``lacks`` says what is missing here, with a hint.
+    items is that of the published set. Each of ``lacks`` says what is missing here, with a hint;
+    ``notes`` say what will be read in part.
     """
 
     run: Run
@@ -37,6 +47,7 @@ class Outlook:
     items: int | None
     costs: Mapping[str, Cost | None]
     lacks: tuple[MglError, ...]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass
@@ -46,12 +57,14 @@ class Outlooks:
     folder: Path | None
     open_model: OpenModel
     estimator: Estimator
-    _items: dict[str, tuple[Item, ...] | MglError] = field(default_factory=dict)
-    _presets: dict[str, str | MglError] = field(default_factory=dict)
+    _datasets: dict[str, Dataset | MglError] = field(default_factory=dict)
+    _facts: dict[str, ModelFacts | MglError] = field(default_factory=dict)
 
     def of(self, run: Run, models: tuple[str, ...], *, limit: int | None, seed: int) -> Outlook:
         """Find out what a run needs and costs with these models."""
         lacks: list[MglError] = []
+        notes: list[str] = []
+        lengths: list[int] = []
         data, size = None, self.estimator.rates.benchmarks.get(run.benchmark)
         least = smaller_limit(run, limit)
         if size is not None and least is not None:
@@ -61,18 +74,28 @@ class Outlooks:
         try:
             data, items = self._find_items(run, limit, seed)
             if items is not None:
-                sources = len({item.source for item in items})
+                sources = {item.source for item in items}
                 tokens = 0 if size is None else size.tokens
-                size = Size(items=len(items), sources=sources, tokens=tokens)
+                size = Size(items=len(items), sources=len(sources), tokens=tokens)
                 lacks += _list_scripts(run, items)
+                lengths = self._measure(run, sources)
+            elif "length" in run.parameters:
+                lengths = [run.parameters["length"]]
         except MglError as error:
             lacks.append(error)
         presets = {}
         for name in models:
-            preset = self._find_preset(name)
-            if isinstance(preset, MglError):
-                lacks.append(preset)
-            presets[name] = "paper" if isinstance(preset, MglError) else preset
+            facts = self._find_facts(name)
+            presets[name] = "paper"
+            if isinstance(facts, MglError):
+                lacks.append(facts)
+                continue
+            presets[name] = facts.preset
+            for too_long in _list_too_long(run, lengths, facts):
+                if isinstance(too_long, MglError):
+                    lacks.append(too_long)
+                else:
+                    notes.append(too_long)
         methods: list[Method] = []
         try:
             settings = read_settings(build_arguments(run, None, models).settings)
@@ -86,7 +109,9 @@ class Outlooks:
             else self.estimator.estimate(run.benchmark, method, size, judges=len(run.judges))
             for method in methods
         }
-        return Outlook(run, data, None if size is None else size.items, costs, tuple(lacks))
+        return Outlook(
+            run, data, None if size is None else size.items, costs, tuple(lacks), tuple(notes)
+        )
 
     def _find_items(
         self, run: Run, limit: int | None, seed: int
@@ -104,27 +129,69 @@ class Outlooks:
         if place is None:
             hint = f"get it ({benchmark.about.where}), and put it into MGL_DATA or give --data"
             raise InputError(f"the files of {benchmark.about.title}", hint=hint)
-        if run.benchmark not in self._items:
+        if run.benchmark not in self._datasets:
             try:
-                self._items[run.benchmark] = benchmark.read(place).items
+                self._datasets[run.benchmark] = benchmark.read(place)
             except MglError as error:
-                self._items[run.benchmark] = error
-        read = self._items[run.benchmark]
+                self._datasets[run.benchmark] = error
+        read = self._datasets[run.benchmark]
         if isinstance(read, MglError):
             raise read
-        items = select(read, labels=run.labels)
+        items = select(read.items, labels=run.labels)
         return place, sample(items, limit=smaller_limit(run, limit), seed=seed)
 
-    def _find_preset(self, name: str) -> str | MglError:
-        """Find a model's preset, or what is missing of it: weights, a server."""
-        if name not in self._presets:
+    def _measure(self, run: Run, sources: Iterable[str]) -> list[int]:
+        """Estimate the tokens of sources, where a method of the run reads them whole."""
+        read = self._datasets[run.benchmark]
+        if isinstance(read, MglError) or not any(_list_whole(run)):
+            return []
+        return [_count_bytes(read.sources[name]()) // _TOKEN_BYTES for name in sources]
+
+    def _find_facts(self, name: str) -> ModelFacts | MglError:
+        """Find what is known of a model, or what is missing of it: weights, a server."""
+        if name not in self._facts:
             try:
                 with self.open_model(name) as place:
-                    self._presets[name] = place.facts.preset
+                    self._facts[name] = place.facts
             except MglError as error:
                 told = f"the model {name}: {error.message}"
-                self._presets[name] = InputError(told, hint=error.hint)
-        return self._presets[name]
+                self._facts[name] = InputError(told, hint=error.hint)
+        return self._facts[name]
+
+
+def _list_whole(run: Run) -> Iterator[str]:
+    return (method.label for method in run.methods if method.memory in _READ_WHOLE)
+
+
+def _count_bytes(source: Source) -> int:
+    if isinstance(source, Conversation):
+        return sum(len(turn.text.encode()) for turn in source.turns)
+    return len(source.text.encode())
+
+
+def _list_too_long(run: Run, lengths: list[int], model: ModelFacts) -> Iterator[MglError | str]:
+    """Compare a model's context with the sources that a method reads whole.
+
+    If some are longer, a note says how many; if all are, the row would not be the paper's, and that
+    is an error.
+    """
+    longer = [length for length in lengths if length > model.context_tokens]
+    labels = ", ".join(_list_whole(run))
+    if not longer or not labels:
+        return
+    told = (
+        f"{labels}: {len(longer)} of {len(lengths)} sources of {run.benchmark} are longer than the "
+        f"{model.context_tokens:,} tokens of {model.profile}, the longest by about "
+        f"{max(longer) - model.context_tokens:,}"
+    )
+    if len(longer) < len(lengths):
+        yield f"{told}; of these not all is read"
+        return
+    yield InputError(
+        told,
+        hint="serve a model with a longer context (`mgl serve start gpu-80gb-long`), or run the "
+        "other methods alone with `mgl eval run`",
+    )
 
 
 def _list_scripts(run: Run, items: list[Item]) -> list[MglError]:

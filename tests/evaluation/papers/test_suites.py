@@ -17,6 +17,8 @@ from mgl.evaluation.records import Record, RunLog
 from mgl.evaluation.runs.plan import list_methods
 from mgl.memories.options import read_settings
 from mgl.models.profiles import load_profiles
+from mgl.retrieval.opening import DEFAULT_EMBEDDER
+from mgl.serving.profile import load_serving_profiles
 
 SUITES = load_suites()
 PAPERS = load_references()
@@ -74,6 +76,39 @@ def test_mnemis_is_judged_as_in_the_paper_and_by_another_judge_if_one_is_named()
     assert (other.judges, other.compared_by) == (("locomo",), "locomo")
     with pytest.raises(UsageError):
         runs[0].judged_by("nobody")
+
+
+def test_mindgraphs_pages_are_embedded_whole() -> None:
+    profiles = load_profiles()
+    pages = [
+        (run, method.settings[name])
+        for entry in SUITES["mindgraph"].entries
+        for run in entry.runs
+        for method in run.methods
+        for name in ("page_tokens", "chunk_tokens")
+        if name in method.settings
+    ]
+    assert pages
+    for run, tokens in pages:
+        assert profiles[run.embedder or DEFAULT_EMBEDDER].context_tokens >= tokens, run.name
+
+
+@pytest.mark.parametrize("paper", SUITES)
+def test_what_a_run_is_made_with_fits_one_gpu_of_80_gb(paper: str) -> None:
+    """A model of the entry, its embedder and its reranker take less than all of the GPU."""
+    serving = [one for one in load_serving_profiles().values() if one.machine.gpus == 1]
+    for entry in SUITES[paper].entries:
+        for run in entry.runs:
+            beside = {run.embedder, run.reranker}
+            helpers = {name.partition(":")[0] for name in beside if name is not None}
+            small = helpers - {"all-minilm-l6-v2", "ms-marco-minilm-l-6-v2"}  # run on the CPU
+            sums = [
+                sum(one.settings_for(name).gpu_memory_utilization for name in {model, *small})
+                for one in serving
+                for model in entry.models
+                if {model, *small} <= set(one.models)
+            ]
+            assert min(sums, default=1.0) < 0.995, (entry.id, run.name)
 
 
 def test_names_are_unique_and_models_are_profiles_that_ship() -> None:
