@@ -420,18 +420,14 @@ def _say_estimate(plan: Plan, places: Workplaces) -> None:
     size = Size(items=len(plan.items), sources=sources, tokens=known.tokens if known else 0)
     done, _ = read_past_runs(Path("runs"), manifest.arguments.benchmark)
     estimator = Estimator(done, rates, places.pace)
-    cost = add_costs(
-        [
-            estimator.estimate(
-                manifest.arguments.benchmark,
-                method,
-                size,
-                judges=len(manifest.panel),
-                repeats=manifest.arguments.repeats,
-            )
-            for method in manifest.methods
-        ]
+    costs = estimator.estimate(
+        manifest.arguments.benchmark,
+        manifest.methods,
+        size,
+        judges=len(manifest.panel),
+        repeats=manifest.arguments.repeats,
     )
+    cost = add_costs(costs.values())
     say(f"estimate: {format_cost(cost)}" if cost else "estimate: unknown; no such run was made yet")
 
 

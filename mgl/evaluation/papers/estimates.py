@@ -1,13 +1,14 @@
 """Estimate what a run would cost: from runs that were made, else from rates.
 
     >>> estimator = Estimator(read_past_runs(Path("runs"))[0], load_rates(), pace)  # doctest: +SKIP
-    >>> estimator.estimate("locomo", method, size, judges=1)                        # doctest: +SKIP
+    >>> estimator.estimate("locomo", methods, size, judges=1)                       # doctest: +SKIP
 
 Calls and tokens are the means of a past run's items and builds, of the same memory on the same
 benchmark, times how many there would be; other items and other models are assumed to take as many.
-Without such a run they follow from ``eval/costs.yaml``, which is rough. Seconds follow from the
-pace at which the model made calls of each stage on this machine, or else are those of one 80 GB
-GPU. The ``basis`` of a cost says which.
+Without such a run they follow from ``eval/costs.yaml``, which is rough. A build that several
+methods read is counted once, with the first of them: the calls of the others are replayed. Seconds
+follow from the pace at which the model made calls of each stage on this machine, or else are those
+of one 80 GB GPU. The ``basis`` of a cost says which.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from mgl import registry
 from mgl.errors import InputError, MglError
 from mgl.evaluation.papers.references import Strict
 from mgl.evaluation.records import Spent
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import MANIFEST, Manifest, Method
+from mgl.memories.graph.config import GraphConfig
 from mgl.models import shipped
 from mgl.store.calls import Pace
 
@@ -46,9 +49,10 @@ class Size(Strict):
 
 class MemoryRate(Strict):
     """``build`` for 1,000 tokens of a source, ``ask`` for a question, which ``reads`` so much of
-    the source."""
+    the source. With the settings ``unbuilt`` no model builds anything."""
 
     build: Amount = (0, 0, 0)
+    unbuilt: Mapping[str, Any] = {}
     ask: Amount
     reads: float = 0
 
@@ -171,12 +175,39 @@ class Estimator:
     pace: Callable[[str, str], Pace | None] = lambda _model, _stage: None
 
     def estimate(
-        self, benchmark: str, method: Method, size: Size, *, judges: int = 0, repeats: int = 1
-    ) -> Cost | None:
-        """Estimate a method's cost; None if neither a run nor a rate tells.
+        self,
+        benchmark: str,
+        methods: Sequence[Method],
+        size: Size,
+        *,
+        judges: int = 0,
+        repeats: int = 1,
+    ) -> dict[str, Cost | None]:
+        """Estimate the cost of each method of a run, by label; None if neither a run nor a rate
+        tells.
 
-        A run with the same configuration is preferred, then one that was judged, then the largest.
+        A past run with the same configuration is preferred, then one that was judged, then the
+        largest.
         """
+        costs: dict[str, Cost | None] = {}
+        builders: dict[tuple[Any, ...], str] = {}
+        for method in methods:
+            own = size
+            if not self._builds(method) or (
+                builders.setdefault(_identify_build(method), method.label) != method.label
+            ):
+                own = size.model_copy(update={"sources": 0})
+            costs[method.label] = self._estimate(benchmark, method, own, judges, repeats)
+        return costs
+
+    def _builds(self, method: Method) -> bool:
+        """Whether a model builds anything with a method's settings."""
+        rate = self.rates.memories.get(method.memory)
+        return rate is None or not rate.unbuilt or not rate.unbuilt.items() <= method.config.items()
+
+    def _estimate(
+        self, benchmark: str, method: Method, size: Size, judges: int, repeats: int
+    ) -> Cost | None:
         known = [
             one
             for one in self.done
@@ -224,3 +255,13 @@ class Estimator:
             return Cost(calls, read, written, None, tuple(basis))
         seconds = read / speed[0] + written / speed[1]
         return Cost(calls, read, written, seconds, (*basis, "time is that of one 80 GB GPU"))
+
+
+def _identify_build(method: Method) -> tuple[Any, ...]:
+    """Identify what a method builds: its memory, its model and the settings that decide it."""
+    config = registry.load("memory", method.memory).Config
+    deciding = set(config.model_fields) - getattr(config, "READING", frozenset())
+    if issubclass(config, GraphConfig):  # HGMem's offline graph (§3.1)
+        deciding = set(GraphConfig.model_fields)
+    settings = sorted((name, method.config.get(name)) for name in deciding)
+    return method.memory, method.model, repr(settings)

@@ -103,12 +103,9 @@ class Outlooks:
             methods = list_methods(run.memories, settings, presets, of_benchmark=own)
         except MglError as error:
             lacks.append(error)
-        costs = {
-            method.label: None
-            if size is None
-            else self.estimator.estimate(run.benchmark, method, size, judges=len(run.judges))
-            for method in methods
-        }
+        costs: dict[str, Cost | None] = {method.label: None for method in methods}
+        if size is not None:
+            costs = self.estimator.estimate(run.benchmark, methods, size, judges=len(run.judges))
         return Outlook(
             run, data, None if size is None else size.items, costs, tuple(lacks), tuple(notes)
         )

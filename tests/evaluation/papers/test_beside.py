@@ -66,6 +66,30 @@ def test_tokens_and_seconds_stand_beside_the_papers(tmp_path: Path) -> None:
     assert found[base, "stage_input_tokens"][1][0].value == 3.87e7
 
 
+def test_hgmems_table_of_costs_has_every_printed_method(tmp_path: Path) -> None:
+    (suite,) = (one for one in SUITES if one.name == "hgmem")
+    run = suite.entry("table5").runs[0]
+    methods = [method(one.label, one.memory, **one.settings) for one in run.methods]
+    usage = {"answer": Spent(1, 50, 5)}
+    said = {one.label: [Said({"f1_squad": 1.0}, more={"usage": usage})] for one in methods}
+    folder = write_run(
+        tmp_path / "run",
+        methods,
+        [item("q0")],
+        said,
+        benchmark="narrativeqa",
+        scorers=("f1_squad",),
+    )
+    beside = put_beside(read_frame(folder), PAPERS["hgmem"].cells("table5"), Rows([suite]))
+    printed = {one.label: one.printed[0].value for one in beside if one.metric.unit == "tokens"}
+    assert printed == {
+        "hgmem": 4436.43,
+        "without-merging": 4154.02,
+        "deep-rag": 3904.18,
+        "como-rag": 5083.26,
+    }
+
+
 def test_every_printed_cost_has_a_metric_of_ours() -> None:
     """But GAM's Table 10, where a conversation is asked as it grows, and the lengths of texts."""
     apart = {("gam", "table10"), ("hgmem", "table4"), ("mindgraph", "section4.1")}

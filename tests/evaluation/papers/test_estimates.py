@@ -15,8 +15,11 @@ from mgl.evaluation.papers.estimates import (
     load_rates,
     read_past_runs,
 )
-from mgl.evaluation.papers.suites import load_suites
+from mgl.evaluation.papers.outlook import build_arguments
+from mgl.evaluation.papers.suites import Run, find_entry, load_suites
 from mgl.evaluation.runs.manifest import Method
+from mgl.evaluation.runs.plan import list_methods
+from mgl.memories.options import read_settings
 from mgl.store.calls import Pace
 from tests.evaluation.trial import SMALL, Trial, rows, write_data
 
@@ -40,7 +43,7 @@ def ran(run: str = "a", **other: Any) -> PastRun:
 def estimated(*done: PastRun, judges: int = 0, **paces: Pace) -> Cost:
     estimator = Estimator(done, RATES, lambda _model, stage: paces.get(stage))
     size = Size(items=4, sources=3, tokens=1000)
-    cost = estimator.estimate("tiny", GAM, size, judges=judges)
+    cost = estimator.estimate("tiny", [GAM], size, judges=judges)["gam"]
     assert cost is not None
     return cost
 
@@ -60,8 +63,47 @@ def test_without_a_run_rates_tell_and_say_so() -> None:
     rate = RATES.memories["gam"]
     assert cost.calls == pytest.approx(3 * rate.build[0] + 4 * rate.ask[0])
     assert "rates" in cost.basis[0]
-    unknown = Method("x", "elsewhere", "m", {}, {})
-    assert Estimator((), RATES).estimate("tiny", unknown, Size(items=1, sources=1)) is None
+    unknown = RATES.model_copy(update={"memories": {}})
+    costs = Estimator((), unknown).estimate("tiny", [GAM], Size(items=1, sources=1, tokens=1))
+    assert costs == {"gam": None}
+
+
+def methods_of(name: str) -> tuple[Run, list[Method]]:
+    """The first run of an entry, and its methods with the entry's first model."""
+    _, entry, _ = find_entry(name)
+    run, models = entry.runs[0], entry.models[:1]
+    settings = read_settings(build_arguments(run, None, models).settings)
+    return run, list_methods(run.memories, settings, {models[0]: "paper"})
+
+
+@pytest.mark.parametrize(
+    ("name", "hours"), [("mnemis/table9", 10.6), ("mnemis/table4", 5.5), ("hgmem/figure3", None)]
+)
+def test_a_build_that_methods_share_is_counted_once(name: str, hours: float | None) -> None:
+    """Apart, table 9 would take 72 hours and table 4 22, by the same rates."""
+    run, methods = methods_of(name)
+    size, judges = RATES.benchmarks[run.benchmark], len(run.judges)
+    unbuilt = size.model_copy(update={"sources": 0})
+    together, asked = (
+        Estimator((), RATES).estimate(run.benchmark, methods, each, judges=judges)
+        for each in (size, unbuilt)
+    )
+    assert len([label for label in together if together[label] != asked[label]]) == 1
+    total = add_costs(together.values())
+    assert total is not None
+    assert total.seconds is not None
+    if hours is not None:
+        assert total.seconds / 3600 == pytest.approx(hours, abs=0.05)
+
+
+def test_similarity_search_over_episodes_builds_no_graph() -> None:
+    rag = Method("rag", "mnemis", "m", {}, {"routes": "system1", "kinds": "rag"})
+    graph = Method("graph", "mnemis", "m", {}, {"routes": "system1", "kinds": "graph"})
+    size = Size(items=1, sources=1, tokens=100_000)
+    costs = Estimator((), RATES).estimate("locomo", [rag, graph], size)
+    calls = [cost and cost.calls for cost in costs.values()]
+    rate = RATES.memories["mnemis"]
+    assert calls == [rate.ask[0], 100 * rate.build[0] + rate.ask[0]]
 
 
 def test_the_run_with_the_same_settings_counts_and_another_is_told_of() -> None:
