@@ -21,12 +21,18 @@ def select(
     sources: Collection[str] = (),
     categories: Collection[str] = (),
     labels: Mapping[str, str] | None = None,
+    asks: Collection[str] = (),
 ) -> list[Item]:
     """Return the items of these sources and categories with these labels; empty means all.
 
-    UsageError for a value that no item has.
+    ``asks`` names items by their ids, or by the text of their questions where the ids depend on the
+    file. UsageError for a value that no item has.
     """
     labels = labels or {}
+    for name in set(asks).difference(*map(_names, items)):
+        raise UsageError(
+            f"no item is called or asks {name!r}", hint="it may be in another release of the data"
+        )
     _require("source", sources, {item.source for item in items})
     _require("category", categories, {item.category for item in items})
     for name, value in labels.items():
@@ -37,7 +43,12 @@ def select(
         if (not sources or item.source in sources)
         and (not categories or item.category in categories)
         and all(item.labels.get(name) == value for name, value in labels.items())
+        and (not asks or not _names(item).isdisjoint(asks))
     ]
+
+
+def _names(item: Item) -> set[str]:
+    return {item.id, item.question.text}
 
 
 def _require(what: str, named: Collection[str], known: set[str]) -> None:

@@ -13,15 +13,16 @@ import json
 import os
 import pickle
 import pickletools
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from mgl.benchmarks.base import About
+from mgl.benchmarks.base import About, Dataset
 from mgl.errors import InputError, describe_fault
 from mgl.models.shipped import data_dirs
 from mgl.text.conversations import read_json
@@ -31,7 +32,15 @@ from mgl.text.reading import read_bytes
 LARGEST: Final = 4 * 1024**3
 """Bytes. Official files of these benchmarks have up to about half a gigabyte."""
 
+LABELS: Final = "labels.jsonl"
+"""Labels that were made for a benchmark's items, in its folder: ``{"id": …, "labels": {…}}``."""
+
 _Row = TypeVar("_Row", bound=BaseModel)
+
+
+class _Labels(BaseModel):
+    id: str
+    labels: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -201,6 +210,35 @@ def _is_json(line: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
+
+
+def with_labels(read: Callable[[Path], Dataset]) -> Callable[[Path], Dataset]:
+    """Return a reader that adds the labels of ``LABELS`` to the items, where that file is.
+
+    InputError if a line names no item of the benchmark.
+    """
+
+    def read_labelled(path: Path) -> Dataset:
+        dataset = read(path)
+        place = (path if path.is_dir() else path.parent) / LABELS
+        if not place.is_file():
+            return dataset
+        file, hint = open_file(place), "make them again: scripts/bench/queries.py"
+        found: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        for row in file.rows(_Labels, hint=hint):
+            found[row.id] |= row.labels
+        if unknown := sorted(found.keys() - {item.id for item in dataset.items}):
+            raise InputError(f"{place}: no item has the id {unknown[0]}", hint=hint)
+        return replace(
+            dataset,
+            items=tuple(
+                replace(item, labels={**item.labels, **found.get(item.id, {})})
+                for item in dataset.items
+            ),
+            sha256={**dataset.sha256, **hash_files([file])},
+        )
+
+    return read_labelled
 
 
 _OPCODES: Final = frozenset(

@@ -31,7 +31,7 @@ from typing import Final
 from pydantic import BaseModel, Field
 
 from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
-from mgl.benchmarks.files import gold_texts, hash_files, open_file, refuse_duplicates
+from mgl.benchmarks.files import gold_texts, hash_files, open_file, refuse_duplicates, with_labels
 from mgl.errors import InputError
 from mgl.text.chapters import sections, text_headings
 from mgl.text.reading import read_document, strip_gutenberg
@@ -218,5 +218,5 @@ NARRATIVEQA: Final = FileBenchmark(
     reads="document",
     scorers=("cascade_mindgraph", "exact_match", "f1_squad", "rouge_l_recall"),
     judge="entailment",
-    read=_read,
+    read=with_labels(_read),
 )

@@ -20,7 +20,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, Field, StrictBool, StringConstraints, TypeAdapter, ValidationError
 
 from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
-from mgl.benchmarks.files import DataFile, first_fault, hash_files, open_file
+from mgl.benchmarks.files import DataFile, first_fault, hash_files, open_file, with_labels
 from mgl.errors import InputError
 from mgl.text.reading import read_text
 from mgl.types import Document, Question
@@ -124,5 +124,5 @@ NOCHA: Final = FileBenchmark(
     reads="document",
     scorers=("claim_accuracy", "pair_accuracy"),
     judge=None,
-    read=_read,
+    read=with_labels(_read),
 )

@@ -22,7 +22,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, BeforeValidator, Field
 
 from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
-from mgl.benchmarks.files import DataFile, hash_files, open_file, refuse_duplicates
+from mgl.benchmarks.files import DataFile, hash_files, open_file, refuse_duplicates, with_labels
 from mgl.errors import InputError, UsageError
 from mgl.text.reading import read_document, strip_gutenberg
 from mgl.types import Document, Question, Source
@@ -145,5 +145,5 @@ PRELUDE: Final = FileBenchmark(
     reads="document",
     scorers=("label_accuracy", "macro_f1"),
     judge=None,
-    read=_read,
+    read=with_labels(_read),
 )

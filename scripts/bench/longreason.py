@@ -156,7 +156,7 @@ async def build_longreason(
         for item in chosen:
             made = _made(part.name, item, labels[item.id])
             items.append(made)
-            documents[made.source] = _document(dataset.sources[item.source]())
+            documents[made.source] = as_document(dataset.sources[item.source]())
         rows.extend(_row(part.name, item, labels[item.id], item in chosen) for item in drawn)
         counts[part.name] = {
             "items": len(dataset.items),
@@ -181,7 +181,7 @@ def _candidates(part: _Part, dataset: Dataset) -> tuple[list[Item], int]:
     long = {
         source
         for source in dict.fromkeys(item.source for item in asking)
-        if part.length(_document(dataset.sources[source]()).text) >= part.floor
+        if part.length(as_document(dataset.sources[source]()).text) >= part.floor
     }
     return [item for item in asking if item.source in long], len(asking)
 
@@ -216,7 +216,7 @@ async def _labelled(
             )
         kind = "Summary" if config.reads == "summary" else "Text"
         try:
-            read = await _read(llm, _document(dataset.sources[source]()), room, config, observer)
+            read = await _read(llm, as_document(dataset.sources[source]()), room, config, observer)
         except (ReplyInvalid, ContextOverflow) as error:
             left = [unread(item, error.message, passes=config.passes) for item in own]
         else:
@@ -283,7 +283,8 @@ def _row(benchmark: str, item: Item, labels: ItemLabels, chosen: bool) -> dict[s
     }
 
 
-def _document(source: Source) -> Document:
+def as_document(source: Source) -> Document:
+    """The source, which has to be a document; UsageError if it is a conversation."""
     if not isinstance(source, Document):
         raise UsageError("LongReason is made of documents", hint="give the three benchmarks' files")
     return source
@@ -292,10 +293,17 @@ def _document(source: Source) -> Document:
 LABEL_TOKENS: Final = 256
 
 
-_AXES: Final[Mapping[str, tuple[Prompt, type[AxisReply]]]] = {
-    "breadth": (BREADTH, BreadthReply),
-    "depth": (DEPTH, DepthReply),
-}
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """What a judge labels questions by: its name in the prompt, the scale, and the labels."""
+
+    name: str
+    scale: Prompt
+    reply: type[AxisReply]
+
+
+_BREADTH: Final = Axis("breadth", BREADTH, BreadthReply)
+_DEPTH: Final = Axis("depth", DEPTH, DepthReply)
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,11 +325,11 @@ class ItemLabels:
 
     @property
     def breadth_stable(self) -> bool:
-        return _same(self.breadth)
+        return is_stable(self.breadth)
 
     @property
     def depth_stable(self) -> bool:
-        return _same(self.depth)
+        return is_stable(self.depth)
 
     @property
     def stable(self) -> bool:
@@ -337,25 +345,41 @@ async def label_item(
     llm: LLM, item: Item, kind: str, reading: str, *, passes: int, temperature: float
 ) -> ItemLabels:
     """The labels of one item from what is read of its document; ``kind`` says what that is."""
+    breadth, depth = await asyncio.gather(
+        *(
+            label_axis(llm, axis, item, kind, reading, passes=passes, temperature=temperature)
+            for axis in (_BREADTH, _DEPTH)
+        )
+    )
+    return ItemLabels(item.id, breadth, depth)
 
-    async def one(axis: str, number: int) -> AxisLabel:
-        schema = _AXES[axis][1]
+
+async def label_axis(
+    llm: LLM,
+    axis: Axis,
+    item: Item,
+    kind: str,
+    reading: str,
+    *,
+    passes: int,
+    temperature: float,
+) -> tuple[AxisLabel, ...]:
+    """The labels of one item on one axis, one a pass; the passes differ by seed."""
+
+    async def one(number: int) -> AxisLabel:
         sampling = Sampling(
             temperature=temperature, max_tokens=LABEL_TOKENS, seed=SEED_STEP * number
         )
+        messages = _messages(axis, item, kind, reading)
         try:
-            reply = await llm.complete(
-                _messages(axis, item, kind, reading), schema, sampling=sampling, stage=axis
-            )
+            reply = await llm.complete(messages, axis.reply, sampling=sampling, stage=axis.name)
         except (ReplyInvalid, ContextOverflow) as error:
             return AxisLabel(None, error.message)
         if reply.parsed is None:
             return AxisLabel(None, "the judge called a tool")
         return AxisLabel(reply.parsed.label, reply.parsed.reason)
 
-    asked = [one(axis, number) for axis in _AXES for number in range(passes)]
-    labels = await asyncio.gather(*asked)
-    return ItemLabels(item.id, tuple(labels[:passes]), tuple(labels[passes:]))
+    return tuple(await asyncio.gather(*(one(number) for number in range(passes))))
 
 
 def unread(item: Item, reason: str, *, passes: int) -> ItemLabels:
@@ -364,22 +388,24 @@ def unread(item: Item, reason: str, *, passes: int) -> ItemLabels:
     return ItemLabels(item.id, labels, labels)
 
 
-async def frame_tokens(llm: LLM, items: Sequence[Item]) -> int:
+async def frame_tokens(
+    llm: LLM, items: Sequence[Item], axes: Sequence[Axis] = (_BREADTH, _DEPTH)
+) -> int:
     """The most tokens that a prompt about these items has besides what is read, and its reply."""
     counted = [
-        await llm.count_prompt_tokens(_messages(axis, item, "Text", ""), schema)
+        await llm.count_prompt_tokens(_messages(axis, item, "Text", ""), axis.reply)
         for item in items
-        for axis, (_, schema) in _AXES.items()
+        for axis in axes
     ]
     return max(counted) + LABEL_TOKENS
 
 
-def _messages(axis: str, item: Item, kind: str, reading: str) -> list[Message]:
+def _messages(axis: Axis, item: Item, kind: str, reading: str) -> list[Message]:
     text = LABEL.render(
         kind=kind,
         reading=reading,
-        axis=axis,
-        scale=_AXES[axis][0].text,
+        axis=axis.name,
+        scale=axis.scale.text,
         question=item.question.text,
         answer="\n".join(_answers(item)) or "(none is given)",
     )
@@ -392,7 +418,8 @@ def _answers(item: Item) -> Sequence[str]:
     return [f"({gold}) {letters[gold]}" if gold in letters else gold for gold in item.golds]
 
 
-def _same(labels: Sequence[AxisLabel]) -> bool:
+def is_stable(labels: Sequence[AxisLabel]) -> bool:
+    """Whether every pass gave the same label."""
     first = labels[0].label
     return first is not None and all(label.label == first for label in labels)
 

@@ -25,7 +25,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from commands import add_models
 from longreason import LongReasonConfig, MadeSet, build_longreason
@@ -47,7 +47,9 @@ from mgl.models import shipped
 from mgl.observer import Observer
 from mgl.store import Store
 
-__all__ = ["main", "write_set"]
+__all__ = ["find_datasets", "main", "read_config", "write_set"]
+
+ConfigT = TypeVar("ConfigT", bound=BaseModel)
 
 MANIFEST = "manifest.json"
 
@@ -90,13 +92,13 @@ def main(words: Sequence[str] | None = None) -> None:
     """Build and write the set that the arguments name; raises MglError."""
     arguments = parser().parse_args(words)
     procedure = PROCEDURES[arguments.set_name]
-    config = _config(procedure.config, arguments.set)
+    config = read_config(procedure.config, arguments.set)
     names = procedure.benchmarks
     if arguments.set_name == "sensemaking" and arguments.places:
         names = tuple(place.partition("=")[0] for place in arguments.places)
         if len(names) > 1:
             raise UsageError("a set is made from one benchmark", hint="give --from once")
-    datasets = _datasets(names, arguments.data, arguments.places)
+    datasets = find_datasets(names, arguments.data, arguments.places)
     made = _build(arguments, procedure, config, datasets)
     head = list(next(iter(made.counts.values())))
     print_table(
@@ -148,7 +150,8 @@ def write_set(folder: Path, made: MadeSet, settings: Mapping[str, Any]) -> None:
         ) from error
 
 
-def _config(kind: type[BaseModel], settings: Sequence[str]) -> BaseModel:
+def read_config(kind: type[ConfigT], settings: Sequence[str]) -> ConfigT:
+    """Read options that were typed; UsageError for an invalid one."""
     try:
         return kind.model_validate(read_settings(settings))
     except ValidationError as error:
@@ -158,7 +161,9 @@ def _config(kind: type[BaseModel], settings: Sequence[str]) -> BaseModel:
         ) from error
 
 
-def _datasets(names: Sequence[str], data: Path | None, places: Sequence[str]) -> dict[str, Dataset]:
+def find_datasets(
+    names: Sequence[str], data: Path | None, places: Sequence[str]
+) -> dict[str, Dataset]:
     """Read the benchmarks that are on this machine; UsageError where none is."""
     given: dict[str, Path] = {}
     for place in places:

@@ -106,3 +106,12 @@ def test_items_are_chosen_by_source_category_and_label() -> None:
         with pytest.raises(UsageError) as caught:
             select(all_, **chosen)  # type: ignore[arg-type]
         assert known in caught.value.hint
+
+
+def test_single_items_are_chosen_by_their_ids_or_questions() -> None:
+    first, second, *_ = all_ = items([("a", "x", 0), ("a", "y", 0), ("b", "x", 0)])
+    assert select(all_, asks=[second.id]) == [second]
+    why = replace(first, question=Question("Why is Xodar given to Carter as a slave?"))
+    assert select([why, second], asks=[why.question.text]) == [why]
+    with pytest.raises(UsageError, match="no item is called or asks 'nobody'"):
+        select(all_, asks=[second.id, "nobody"])

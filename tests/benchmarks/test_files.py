@@ -9,16 +9,19 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from mgl.benchmarks.base import About
+from mgl.benchmarks.base import About, Dataset, Item
 from mgl.benchmarks.files import (
+    LABELS,
     DataFile,
     find_data,
     gold_texts,
     hash_files,
     open_file,
     refuse_duplicates,
+    with_labels,
 )
 from mgl.errors import InputError
+from mgl.types import Question
 
 
 class Row(BaseModel):
@@ -123,3 +126,19 @@ def test_files_are_looked_for_in_the_folder_or_in_mgl_data(
     assert find_data(about) == tmp_path / "own"
     (tmp_path / "other" / "own").mkdir(parents=True)
     assert find_data(about, tmp_path / "other") == tmp_path / "other" / "own"
+
+
+def test_labels_that_were_made_are_added_to_the_items(tmp_path: Path) -> None:
+    dataset = Dataset(
+        (Item("a", "book", Question("Why?"), labels={"set": "test"}),), {}, {"f": "1"}
+    )
+    read = with_labels(lambda _: dataset)
+    assert read(tmp_path) is dataset
+    file = tmp_path / LABELS
+    file.write_text('{"id": "a", "labels": {"queries": "primitive"}}\n')
+    labelled = read(tmp_path)
+    assert labelled.items[0].labels == {"set": "test", "queries": "primitive"}
+    assert labelled.sha256.keys() == {"f", LABELS}
+    file.write_text('{"id": "b", "labels": {}}\n')
+    with pytest.raises(InputError, match="no item has the id b"):
+        read(tmp_path)

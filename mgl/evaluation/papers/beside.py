@@ -32,6 +32,10 @@ _STAGED: Final[Mapping[str, Unit]] = {
 """What is counted of the calls of some stages; ``_per_session`` divides it by the sessions read."""
 
 
+_PARTS: Final = ("nodes", "queries")
+"""Settings of a table's groups that are labels of items here: a graph's size, a kind of query."""
+
+
 class Rows:
     """The rows that suites make, by paper, table, name and benchmark.
 
@@ -115,7 +119,7 @@ def put_beside(frame: Frame, cells: Iterable[Cell], rows: Rows) -> list[Beside]:
         if cell.benchmark != frame.group.benchmark or metric is None:
             continue
         part = {name: value for name, value in cell.part.items() if made.get(name) != value}
-        part |= {name: value for name, value in cell.setting.items() if name == "nodes"}
+        part |= {name: value for name, value in cell.setting.items() if name in _PARTS}
         over = cell.categories or "" if metric.kind == "score" else ""
         row = cell.method if cell.stages else ""
         for place, series in enumerate(frame.group.series):

@@ -134,7 +134,7 @@ class Outlooks:
         read = self._datasets[run.benchmark]
         if isinstance(read, MglError):
             raise read
-        items = select(read.items, labels=run.labels)
+        items = select(read.items, labels=run.labels, asks=run.asks)
         return place, sample(items, limit=smaller_limit(run, limit), seed=seed)
 
     def _measure(self, run: Run, sources: Iterable[str]) -> list[int]:
@@ -230,6 +230,7 @@ def build_arguments(
         limit=smaller_limit(run, limit),
         seed=seed,
         labels=run.labels,
+        asks=run.asks,
         scorers=run.scorers,
         headline=None if unjudged else run.compared_by,
         judges=() if judge is None else tuple(f"{name}={judge}" for name in run.judges),
@@ -237,8 +238,10 @@ def build_arguments(
 
 
 def smaller_limit(run: Run, limit: int | None) -> int | None:
-    """Return the smaller of the run's own limit and a given one, if there is any."""
-    return min((one for one in (limit, run.limit) if one is not None), default=None)
+    """Return the smallest of the run's own limit, the items that it names and a given limit, if
+    there is any."""
+    limits = (limit, run.limit, len(run.asks) or None)
+    return min((one for one in limits if one is not None), default=None)
 
 
 def average_chunks(folder: Path, method: str = "hgmem") -> int:

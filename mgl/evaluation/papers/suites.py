@@ -48,7 +48,8 @@ class Run(Strict):
     """Methods put to one benchmark with the same retrieval models.
 
     ``name`` distinguishes the runs of an entry. ``parameters`` are of a generated benchmark,
-    ``labels`` those that an item must have. ``judges`` and ``scorers`` are the paper's metrics, of
+    ``labels`` those that an item must have, ``asks`` single items by their ids or the text of their
+    questions. ``judges`` and ``scorers`` are the paper's metrics, of
     which the first is the headline. ``embedder`` and ``reranker`` are profiles, the defaults if
     None; an embedder's vectors may be cut (``NAME:DIMS``).
     """
@@ -58,6 +59,7 @@ class Run(Strict):
     methods: tuple[Method, ...] = Field(min_length=1)
     parameters: Mapping[str, Any] = {}
     labels: Mapping[str, str] = {}
+    asks: tuple[str, ...] = ()
     scorers: tuple[str, ...] = ()
     judges: tuple[str, ...] = ()
     embedder: str | None = None

@@ -32,6 +32,7 @@ class _Strict(BaseModel):
 class Arguments(_Strict):
     """What was asked for, as it was written; ``data`` is None for a generated dataset.
 
+    ``asks`` names single items by their ids or the text of their questions, all if it is empty.
     ``questions`` says what a question-aware memory is built for: each question by itself, or all of
     a source at once; ``repeats`` how often each is asked. ``scorers`` are asked for besides the
     benchmark's own, and ``headline`` is the score or judge that methods are compared by. A judge is
@@ -50,6 +51,7 @@ class Arguments(_Strict):
     sources: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     labels: Mapping[str, str] = {}
+    asks: tuple[str, ...] = ()
     questions: Literal["each", "all"] = "each"
     repeats: int = Field(1, ge=1)
     scorers: tuple[str, ...] = ()

@@ -219,6 +219,7 @@ def take_items(arguments: Arguments, dataset: Dataset) -> list[Item]:
         sources=arguments.sources,
         categories=arguments.categories,
         labels=arguments.labels,
+        asks=arguments.asks,
     )
     items = sample(kept, limit=arguments.limit, seed=arguments.seed)
     if not items:

@@ -6,6 +6,7 @@ of a table go together.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from mgl import registry
+from mgl.benchmarks.files import LABELS
 from mgl.evaluation.papers.outlook import build_arguments
 from mgl.evaluation.papers.suites import Run, load_suites
 from mgl.evaluation.report.report import make_report
@@ -65,6 +67,10 @@ def plan(run: Run, trial: Trial, folder: Path) -> Plan:
         if absent := names - set(registry.names(kind)):
             pytest.skip(f"not registered: {kind} {', '.join(sorted(absent))}")
     data = _data(run, folder)
+    if run.asks:  # the paper's own case is in no small data
+        run = run.model_copy(update={"asks": ()})
+    if "sampled" in run.labels:
+        _label_queries(run.benchmark, folder)
     if run.parameters:
         run = run.model_copy(update={"parameters": {"length": 512, "samples": ITEMS}})
     return plan_run(build_arguments(run, data, (MODEL,), limit=ITEMS, judge=MODEL), trial.open)
@@ -111,3 +117,10 @@ def _data(run: Run, folder: Path) -> Path | None:
         return None
     WRITERS[run.benchmark](folder)
     return folder
+
+
+def _label_queries(benchmark: str, folder: Path) -> None:
+    items = registry.load("benchmark", benchmark).read(folder).items
+    labels = {"queries": "primitive", "sampled": "queries"}
+    rows = [json.dumps({"id": item.id, "labels": labels}) + "\n" for item in items]
+    (folder / LABELS).write_text("".join(rows))
