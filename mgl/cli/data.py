@@ -82,8 +82,7 @@ def show(
         )
         print_pairs({"found": about["path"], "here": here, "sha256": hashes})
         typer.echo()
-        categories = contents["categories"].items()
-        print_table(("CATEGORY", "ITEMS"), [(each or "-", f"{n:,}") for each, n in categories])
+        _print_lengths(contents["lengths"])
         for note in dataset.notes[:NOTES]:
             typer.echo(f"note: {one_line(note)}")
         if len(dataset.notes) > NOTES:
@@ -124,13 +123,32 @@ def _describe(benchmark: Benchmark, folder: Path | None) -> tuple[dict[str, Any]
     }, dataset
 
 
+def _print_lengths(lengths: list[dict[str, Any]]) -> None:
+    """Print counts and lengths as HGMem's Table 4 and MindGraph's §4.1 have them."""
+    head = ("PART", "DOCUMENTS", "ITEMS", "CHOICE", "FREE TEXT", "DOCUMENT", "CONTEXT", "MEDIAN")
+    names = "documents items multiple_choice free_text document_mean mean median".split()
+    rows = [
+        (
+            one["part"] or "-",
+            *(f"{one[name]:,}" for name in names),
+            f"{one['shortest']:,}-{one['longest']:,}",
+        )
+        for one in lengths
+    ]
+    print_table((*head, "RANGE"), rows)
+    typer.echo("mean tokens of a document and of an item's context, estimated at four bytes each")
+
+
 def _count_contents(dataset: Dataset) -> dict[str, Any]:
+    from mgl.benchmarks.lengths import describe_lengths
+
     return {
         "items_here": len(dataset.items),
         "sources": len(dataset.sources),
         "without_gold": sum(not item.golds for item in dataset.items),
         "sha256": dict(dataset.sha256),
         "categories": dict(Counter(item.category for item in dataset.items).most_common()),
+        "lengths": [asdict(one) for one in describe_lengths(dataset)],
         "notes": list(dataset.notes),
     }
 

@@ -78,6 +78,8 @@ def test_show_tells_where_to_get_it_and_what_is_here(
     assert "note: conv-1/q0: evidence that names no turn left out: D9:9\n" in text
     shown = json.loads(mgl("data", "show", "locomo", "--json").stdout)
     assert shown["categories"] == {"multi-hop": 1, "single-hop": 1}
+    assert [one["part"] for one in shown["lengths"]] == ["all", "multi-hop", "single-hop"]
+    assert "DOCUMENTS" in text
     assert len(shown["sha256"]["locomo10.json"]) == 64
     assert shown["sha256"]["locomo10.json"] in text
 

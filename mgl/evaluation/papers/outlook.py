@@ -13,6 +13,7 @@ from mgl import registry
 from mgl.benchmarks.base import Dataset, Item
 from mgl.benchmarks.drawing import sample, select
 from mgl.benchmarks.files import find_data
+from mgl.benchmarks.lengths import estimate_tokens
 from mgl.errors import InputError, MglError
 from mgl.evaluation.judges.judging import JUDGES
 from mgl.evaluation.papers.estimates import Cost, Estimator, Size
@@ -24,13 +25,9 @@ from mgl.evaluation.runs.plan import is_generated, list_methods
 from mgl.evaluation.runs.units import OpenModel
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.options import read_settings
-from mgl.types import Conversation, Source
 
 _READ_WHOLE: Final = frozenset({"direct", "transcript"})
 """Methods that put a whole source into one prompt."""
-
-_TOKEN_BYTES: Final = 4
-"""Bytes of a token, by which a source's tokens are estimated before any tokenizer is loaded."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +139,7 @@ class Outlooks:
         read = self._datasets[run.benchmark]
         if isinstance(read, MglError) or not any(_list_whole(run)):
             return []
-        return [_count_bytes(read.sources[name]()) // _TOKEN_BYTES for name in sources]
+        return [estimate_tokens(read.sources[name]()) for name in sources]
 
     def _find_facts(self, name: str) -> ModelFacts | MglError:
         """Find what is known of a model, or what is missing of it: weights, a server."""
@@ -158,12 +155,6 @@ class Outlooks:
 
 def _list_whole(run: Run) -> Iterator[str]:
     return (method.label for method in run.methods if method.memory in _READ_WHOLE)
-
-
-def _count_bytes(source: Source) -> int:
-    if isinstance(source, Conversation):
-        return sum(len(turn.text.encode()) for turn in source.turns)
-    return len(source.text.encode())
 
 
 def _list_too_long(run: Run, lengths: list[int], model: ModelFacts) -> Iterator[MglError | str]:
