@@ -13,8 +13,12 @@ that it holds; a node may be in several. All other edges link nodes of layer 0.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from mgl.types import Answer, Document, Span
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,61 @@ class GraphView:
         )
         answers = self.answers if step == self.length else ()
         return replace(self, steps=step, nodes=nodes, edges=edges, answers=answers)
+
+    def to_networkx(self) -> nx.MultiDiGraph:
+        """Build a networkx graph, for its algorithms: ids are nodes, edges are keyed by theirs.
+
+            >>> document = Document.from_text("a.txt", "Ann met Bo.")
+            >>> ann = ViewNode("n1", "person", "Ann", "", document.span(0, 3), 0)
+            >>> view = GraphView("m1", "mindgraph", "model", document, (), 1, (ann,), ())
+            >>> view.to_networkx().nodes["n1"]["quote"]
+            'Ann'
+
+        Nodes and edges have the fields of the view, with ``start`` and ``end`` of their span, its
+        text (``quote``) and the chapter or session that it lies in. ``gone``, ``hyperedge`` and
+        ``layer`` are only where they are set. A hyperedge is a node with an edge to each member; a
+        category is one with an edge to each child. The graph says which memory and document it is
+        of.
+        """
+        import networkx as nx
+
+        graph = nx.MultiDiGraph(
+            memory_id=self.memory_id,
+            memory=self.memory,
+            model=self.model,
+            document=self.document.name,
+            document_id=self.document.id,
+            questions=self.questions,
+            steps=self.steps,
+        )
+        for node in self.nodes:
+            own = {"kind": node.kind, "label": node.label, "content": node.content}
+            graph.add_node(node.id, **own, **self._describe_source(node))
+        for edge in self.edges:
+            own = {"relation": edge.relation, **self._describe_source(edge)}
+            graph.add_edge(edge.source, edge.target, key=edge.id, **own)
+        return graph
+
+    def _describe_source(self, element: ViewNode | ViewEdge) -> dict[str, Any]:
+        section = self.document.section_at(element.span.start)
+        return {
+            "start": element.span.start,
+            "end": element.span.end,
+            "quote": self.document.quote(element.span),
+            "step": element.step,
+            **optional_fields(element),
+            **({section.kind: section.label} if section else {}),
+        }
+
+
+def optional_fields(element: ViewNode | ViewEdge) -> dict[str, Any]:
+    """Return the fields that are exported only if set: ``gone``, ``hyperedge``, ``layer``."""
+    fields: dict[str, Any] = {} if element.gone is None else {"gone": element.gone}
+    if isinstance(element, ViewNode) and element.hyperedge:
+        fields["hyperedge"] = True
+    if isinstance(element, ViewNode) and element.layer:
+        fields["layer"] = element.layer
+    return fields
 
 
 def _there(element: ViewNode | ViewEdge, step: int) -> bool:

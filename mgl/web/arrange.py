@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 
@@ -24,7 +24,6 @@ __all__ = [
     "drop_unseen",
     "is_holding",
     "is_membership",
-    "optional_fields",
 ]
 
 COLOURS: Final = 8
@@ -69,16 +68,6 @@ def is_membership(one: ViewNode, other: ViewNode) -> bool:
 def is_holding(one: ViewNode, other: ViewNode) -> bool:
     """Whether an edge from one node to another says that the one, a category, holds the other."""
     return one.layer > other.layer
-
-
-def optional_fields(element: ViewNode | ViewEdge) -> dict[str, Any]:
-    """Return the fields that are exported only if set: ``gone``, ``hyperedge``, ``layer``."""
-    fields: dict[str, Any] = {} if element.gone is None else {"gone": element.gone}
-    if isinstance(element, ViewNode) and element.hyperedge:
-        fields["hyperedge"] = True
-    if isinstance(element, ViewNode) and element.layer:
-        fields["layer"] = element.layer
-    return fields
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,9 @@ from typing import Any, Final
 
 from mgl.memories.hypergraph import make_hypergraph
 from mgl.memories.results import answer_json
-from mgl.memories.view import GraphView, ViewEdge, ViewNode
+from mgl.memories.view import GraphView, ViewEdge, ViewNode, optional_fields
 from mgl.types import Answer, Document, Section
-from mgl.web.arrange import arrange, optional_fields
+from mgl.web.arrange import arrange
 from mgl.web.escape import json_text, xml_text
 from mgl.web.page import to_html
 
@@ -79,35 +79,15 @@ def to_graphml(view: GraphView) -> str:
     """
     import networkx as nx
 
-    view = arrange(view)
-    document = view.document
-    graph: Any = nx.MultiDiGraph(
-        memory_id=xml_text(view.memory_id),
-        memory=xml_text(view.memory),
-        model=xml_text(view.model),
-        document=xml_text(document.name),
-        document_id=document.id,
-        questions=json.dumps(view.questions),
-        steps=view.steps,
-    )
-    nodes = _distinct(node.id for node in view.nodes)
-    edges = _distinct(edge.id for edge in view.edges)
-    for node in view.nodes:
-        graph.add_node(
-            nodes[node.id],
-            kind=xml_text(node.kind),
-            label=xml_text(node.label),
-            content=xml_text(node.content),
-            **_flat_source(document, node),
-        )
-    for edge in view.edges:
-        graph.add_edge(
-            nodes[edge.source],
-            nodes[edge.target],
-            key=edges[edge.id],
-            relation=xml_text(edge.relation),
-            **_flat_source(document, edge),
-        )
+    made = arrange(view).to_networkx()
+    nodes = _distinct(made.nodes)
+    edges = _distinct(key for *_, key in made.edges(keys=True))
+    head = {**made.graph, "questions": json.dumps(view.questions)}
+    graph: Any = nx.MultiDiGraph(**_to_xml(head))
+    for node, data in made.nodes(data=True):
+        graph.add_node(nodes[node], **_to_xml(data))
+    for source, target, key, data in made.edges(keys=True, data=True):
+        graph.add_edge(nodes[source], nodes[target], key=edges[key], **_to_xml(data))
     written = io.BytesIO()
     nx.write_graphml_xml(graph, written)
     return written.getvalue().decode("utf-8").replace("\r", "&#13;") + "\n"
@@ -125,11 +105,10 @@ def _source(document: Document, element: ViewNode | ViewEdge) -> dict[str, Any]:
     }
 
 
-def _flat_source(document: Document, element: ViewNode | ViewEdge) -> dict[str, Any]:
-    source = _source(document, element)
-    section = source.pop("section")
-    place = {section["kind"]: xml_text(section["label"])} if section else {}
-    return {**source, "quote": xml_text(source["quote"]), **place}
+def _to_xml(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: xml_text(value) if isinstance(value, str) else value for name, value in fields.items()
+    }
 
 
 def _section(section: Section | None) -> dict[str, str] | None:

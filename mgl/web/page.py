@@ -21,7 +21,7 @@ from string import Template
 from typing import Any, Final
 
 from mgl.memories.results import answer_json, edit_json
-from mgl.memories.view import GraphView, ViewEdge
+from mgl.memories.view import GraphView, ViewEdge, optional_fields
 from mgl.store.records import EditRecord
 from mgl.types import Document, Span
 from mgl.web.arrange import (
@@ -30,7 +30,6 @@ from mgl.web.arrange import (
     choose_looks,
     drop_unseen,
     is_holding,
-    optional_fields,
 )
 from mgl.web.escape import asset, html_text, make_visible, script_json
 from mgl.web.layout import Place, positions

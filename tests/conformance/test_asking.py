@@ -59,6 +59,9 @@ async def test_what_it_holds_is_drawn_from_the_store_alone(case: Case) -> None:
             assert ends <= {node.id for node in shown.nodes}
         exported = json.loads(to_json(view))
         assert {node["id"] for node in exported["nodes"]} == {node.id for node in view.nodes}
+        graph = view.to_networkx()
+        assert {*graph} == {node.id for node in view.nodes}
+        assert {key for *_, key in graph.edges(keys=True)} == {edge.id for edge in view.edges}
         assert len(nx.read_graphml(StringIO(to_graphml(view)))) == len(view.nodes)
         assert json.loads(to_hif(view))
         assert to_html(view).startswith("<!doctype html>")
