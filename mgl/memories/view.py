@@ -100,7 +100,7 @@ class GraphView:
         answers = self.answers if step == self.length else ()
         return replace(self, steps=step, nodes=nodes, edges=edges, answers=answers)
 
-    def to_networkx(self) -> nx.MultiDiGraph:
+    def to_networkx(self) -> nx.MultiDiGraph[str]:
         """Build a networkx graph, for its algorithms: ids are nodes, edges are keyed by theirs.
 
             >>> document = Document.from_text("a.txt", "Ann met Bo.")
@@ -117,7 +117,7 @@ class GraphView:
         """
         import networkx as nx
 
-        graph = nx.MultiDiGraph(
+        graph: nx.MultiDiGraph[str] = nx.MultiDiGraph(
             memory_id=self.memory_id,
             memory=self.memory,
             model=self.model,
