@@ -25,7 +25,7 @@ from mgl.retrieval.turns import (
     remove_names,
     weigh_in_context,
 )
-from mgl.retrieval.vectors import VectorIndex
+from mgl.retrieval.vectors import VectorIndex, open_index
 from mgl.types import Answer, Conversation, Question
 
 _INDEXING = Lock()
@@ -87,7 +87,7 @@ class Turns(Baseline):
         talk, embedder = self.conversation, self._tools.required_embedder
         with _INDEXING:
             if self._indexed is None or self._indexed[0] is not talk:
-                words, lines = LexicalIndex(), VectorIndex(embedder)
+                words, lines = LexicalIndex(), open_index(embedder)
                 add_words(words, talk.turns, range(len(talk.turns)))
                 lines.extend({n: turn.line for n, turn in enumerate(talk.turns)})
                 self._indexed = talk, words, lines

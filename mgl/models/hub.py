@@ -19,7 +19,7 @@ from mgl.errors import ResourceError, ResourceUnreachable
 from mgl.models.profiles import HubSource, Weights
 from mgl.models.shipped import require_space
 
-_PYTORCH = ("pytorch_model.bin",)
+_PYTORCH = ("pytorch_model.bin", "sparse_linear.pt", "colbert_linear.pt")  # heads of bge-m3
 _YES = {"1", "ON", "YES", "TRUE"}
 
 

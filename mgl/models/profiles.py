@@ -148,6 +148,10 @@ class Embedding(_Strict):
     """How a model for ``embed`` runs in this process, and what its vectors are."""
 
     dims: int = Field(gt=0)
+    library: Literal["sentence-transformers", "flag"] = Field(
+        default="sentence-transformers",
+        description="flag: FlagEmbedding, which gives token weights and token vectors, too",
+    )
     matryoshka: bool = Field(
         default=False, description="trained so that the first dimensions alone are a vector too"
     )
@@ -160,7 +164,7 @@ class Embedding(_Strict):
 class Reranking(_Strict):
     """How a model for ``rerank`` runs in this process."""
 
-    library: Literal["cross-encoder", "qwen3"]
+    library: Literal["cross-encoder", "flag", "qwen3"]
 
 
 class ModelProfile(_Strict):

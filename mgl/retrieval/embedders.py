@@ -21,6 +21,7 @@ from mgl.errors import EngineRejected, UsageError
 from mgl.models.profiles import FloatName
 from mgl.retrieval.base import Embedder, EmbeddingTask
 from mgl.retrieval.computing import choose_device, choose_dtype, load_model, run_model, to_utf8
+from mgl.retrieval.multi import PARTS, Encoded, Ranking, ranks_by_more
 
 
 def unit_vectors(raw: ArrayLike, *, count: int, dims: int, model_id: str) -> NDArray[np.float32]:
@@ -60,7 +61,10 @@ class VectorCache(Protocol):
     ) -> Sequence[NDArray[np.float32] | None]: ...
 
     def put_vectors(
-        self, model_id: str, texts: Sequence[str], vectors: NDArray[np.float32]
+        self,
+        model_id: str,
+        texts: Sequence[str],
+        vectors: Sequence[NDArray[np.float32]] | NDArray[np.float32],
     ) -> None: ...
 
 
@@ -85,6 +89,10 @@ class CachedEmbedder:
     def dims(self) -> int:
         return self._embedder.dims
 
+    @property
+    def ranking(self) -> Ranking:
+        return self._embedder.ranking if ranks_by_more(self._embedder) else "dense"
+
     def embed(
         self, texts: Sequence[str], *, task: EmbeddingTask = "passage"
     ) -> NDArray[np.float32]:
@@ -102,6 +110,23 @@ class CachedEmbedder:
             row[:] = found[text]
         return vectors
 
+    def encode(self, texts: Sequence[str], *, task: EmbeddingTask = "passage") -> list[Encoded]:
+        """The three representations of each text, for an embedder that makes them."""
+        assert ranks_by_more(self._embedder)
+        key = self.model_id if task == "passage" else f"{self.model_id} as {task}"
+        keys = (key, *(f"{key} {part}" for part in PARTS))
+        with self._lock:
+            kept = zip(*(self._cache.vectors(each, texts) for each in keys), strict=True)
+            found = dict(zip(texts, kept, strict=True))
+            missing = [text for text, parts in found.items() if any(part is None for part in parts)]
+            for start in range(0, len(missing), _SLICE):
+                slice_ = missing[start : start + _SLICE]
+                parts = [one.pack() for one in self._embedder.encode(slice_, task=task)]
+                for each, own in zip(keys, zip(*parts, strict=True), strict=True):
+                    self._cache.put_vectors(each, slice_, own)
+                found.update(zip(slice_, parts, strict=True))
+        return [Encoded.unpack(*found[text]) for text in texts]
+
     def close(self) -> None:
         self._embedder.close()
 
@@ -113,9 +138,17 @@ class DeferredEmbedder:
     weights nor a library.
     """
 
-    def __init__(self, start: Callable[[], Embedder], *, model_id: str, dims: int) -> None:
+    def __init__(
+        self,
+        start: Callable[[], Embedder],
+        *,
+        model_id: str,
+        dims: int,
+        ranking: Ranking = "dense",
+    ) -> None:
         self.model_id = model_id
         self.dims = dims
+        self.ranking: Ranking = ranking
         self._start = start
         self._embedder: Embedder | None = None
         self._starting = threading.Lock()
@@ -125,10 +158,19 @@ class DeferredEmbedder:
     ) -> NDArray[np.float32]:
         if not texts:
             return np.zeros((0, self.dims), dtype=np.float32)
+        return self._started().embed(texts, task=task)
+
+    def encode(self, texts: Sequence[str], *, task: EmbeddingTask = "passage") -> list[Encoded]:
+        """The three representations of each text, for an embedder that makes them."""
+        embedder = self._started()
+        assert ranks_by_more(embedder)
+        return embedder.encode(texts, task=task)
+
+    def _started(self) -> Embedder:
         with self._starting:
             if self._embedder is None:
                 self._embedder = self._start()
-        return self._embedder.embed(texts, task=task)
+            return self._embedder
 
     def close(self) -> None:
         with self._starting:

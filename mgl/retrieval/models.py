@@ -24,6 +24,7 @@ from mgl.models.files import compute_sha256
 from mgl.models.hub import is_complete_model
 from mgl.models.profiles import Embedding, FloatName, ModelProfile, Reranking, load_profiles
 from mgl.retrieval.encoders import is_encoder
+from mgl.retrieval.multi import HEADS
 
 _FOLDER_TOKENS = 8192  # context of a model without a profile
 
@@ -172,7 +173,7 @@ def _of_folder(folder: Path, wanted: Wanted) -> RetrievalModel:
         context_tokens=_FOLDER_TOKENS,
         folder=lambda: folder,
         found=lambda: folder,
-        embedding=Embedding(dims=_dims(folder), matryoshka=True) if wanted == "embed" else None,
+        embedding=_embedding(folder) if wanted == "embed" else None,
         reranking=_reranking(folder) if wanted == "rerank" else None,
         is_encoder=is_encoder(folder),
     )
@@ -201,6 +202,12 @@ def _dims(folder: Path) -> int:
             f"the files in {folder} do not give the length of its vectors",
             hint="write a profile of the model into MGL_HOME/models, with its dims",
         ) from error
+
+
+def _embedding(folder: Path) -> Embedding:
+    is_m3 = all((folder / name).is_file() for name in HEADS)
+    library: Literal["sentence-transformers", "flag"] = "flag" if is_m3 else "sentence-transformers"
+    return Embedding(dims=_dims(folder), library=library, matryoshka=True)
 
 
 def _reranking(folder: Path) -> Reranking | None:

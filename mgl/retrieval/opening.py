@@ -5,7 +5,8 @@ loaded with the first text.
     reranker = open_reranker("similarity", home(), embedder=embedder)
 
 A name is a model profile's, its publisher's (``BAAI/bge-m3``) or the path of a model folder; an
-embedder's may end in the length to which its vectors are truncated (``qwen3-embedding-0.6b:128``).
+embedder's may end in the length to which its vectors are truncated (``qwen3-embedding-0.6b:128``),
+or in the ranking that an embedder of three representations has (``bge-m3:hybrid``, ``bge-m3:all``).
 An embedder of BERT's family may rerank, too: by late interaction, which compares the tokens of two
 texts. With a ``Source`` of a ``base_url`` a server computes. Three rerankers are no models of their
 own: ``identity``, ``similarity`` (an embedder's cosine) and ``yes-no`` (a language model).
@@ -16,7 +17,7 @@ from __future__ import annotations
 import re
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from mgl.errors import UsageError
 from mgl.models.adapters import HEAD
@@ -25,6 +26,7 @@ from mgl.retrieval.computing import has_gpu, require_package
 from mgl.retrieval.embedders import CachedEmbedder, DeferredEmbedder, SentenceEmbedder, VectorCache
 from mgl.retrieval.encoders import EncoderEmbedder, InteractionJudge, encoder_judge, is_encoder
 from mgl.retrieval.models import RetrievalModel, Source, find_model
+from mgl.retrieval.multi import Ranking
 from mgl.retrieval.rerankers import (
     ContextReranker,
     IdentityReranker,
@@ -59,6 +61,7 @@ YES_NO: Final = "yes-no"
 """The reranker that asks the memory's own language model."""
 
 _CUT: Final = re.compile(r"(.+):([0-9]+)")
+_RANKED: Final = re.compile(r"(.+):(dense|hybrid|all)")
 _PAIR_TOKENS = 1024  # as in bge-reranker's published measurements
 _MOST_TOKENS = 8192
 
@@ -76,20 +79,28 @@ def open_embedder(
     """Open an embedder by name; with a ``cache``, such as a ``Store``, it embeds each text once.
 
     ``dims``, or those that the name ends in, truncate its vectors, where the model was trained for
-    that. Raises UsageError where the name is unknown, the dims cannot be had, or the model needs
-    the extra ``mgl[retrieval]``, and ResourceError where a folder holds no model.
+    that. A name that ends in a ranking needs a model that FlagEmbedding runs here: servers give
+    dense vectors alone. Raises UsageError where the name is unknown, the dims or the ranking cannot
+    be had, or the model needs the extra ``mgl[retrieval]``, and ResourceError where a folder holds
+    no model.
     """
     source = source or Source()
+    ranking: Ranking = "dense"
+    if isinstance(name, str) and (ranked := _RANKED.fullmatch(name)):
+        name, ranking = ranked[1], cast(Ranking, ranked[2])
     if dims is None and isinstance(name, str) and (cut := _CUT.fullmatch(name)):
         name, dims = cut[1], int(cut[2])
     model = find_model(name, "embed", source, home)
     size, model_id = _dims(name, model, dims), model.identity
     if model.embedding is not None and size < model.embedding.dims:
         model_id += f":{size}"
+    if ranking != "dense":
+        _require_representations(model, source, ranking)
+        model_id += f":{ranking}"
     if source.base_url is None:
         _require_library(model, source)
-    start = partial(_start_embedder, model, model_id, size, source)
-    embedder = DeferredEmbedder(start, model_id=model_id, dims=size)
+    start = partial(_start_embedder, model, model_id, size, source, ranking)
+    embedder = DeferredEmbedder(start, model_id=model_id, dims=size, ranking=ranking)
     return embedder if cache is None else CachedEmbedder(embedder, cache)
 
 
@@ -130,8 +141,24 @@ def _runs_here(model: RetrievalModel, source: Source) -> bool:
 
 
 def _require_library(model: RetrievalModel, source: Source) -> None:
-    if not _runs_here(model, source):
+    if _is_flag(model):
+        require_package("FlagEmbedding")
+    elif not _runs_here(model, source):
         require_package("sentence_transformers")
+
+
+def _is_flag(model: RetrievalModel) -> bool:
+    embeds = model.embedding is not None and model.embedding.library == "flag"
+    return embeds or (model.reranking is not None and model.reranking.library == "flag")
+
+
+def _require_representations(model: RetrievalModel, source: Source, ranking: Ranking) -> None:
+    if source.base_url is not None or not _is_flag(model):
+        raise UsageError(
+            f"{model.identity} cannot rank as {ranking}: it gives dense vectors alone"
+            + (" behind a server" if _is_flag(model) else ""),
+            hint="take bge-m3 in this process, or leave out the ranking",
+        )
 
 
 def _dims(name: str | Path, model: RetrievalModel, asked: int | None) -> int:
@@ -159,10 +186,18 @@ def _dims(name: str | Path, model: RetrievalModel, asked: int | None) -> int:
     return asked
 
 
-def _start_embedder(model: RetrievalModel, model_id: str, dims: int, source: Source) -> Embedder:
+def _start_embedder(
+    model: RetrievalModel, model_id: str, dims: int, source: Source, ranking: Ranking
+) -> Embedder:
     prefix = model.embedding.query_prefix if model.embedding else ""
     if source.base_url is None:
         folder = model.folder()
+        if _is_flag(model):
+            from mgl.retrieval.flag import FlagEmbedder
+
+            return FlagEmbedder(
+                folder, model_id=model_id, dims=dims, ranking=ranking, dtype=source.dtype
+            )
         if _runs_here(model, source) and is_encoder(folder):
             return EncoderEmbedder(folder, model_id=model_id, dims=dims, query_prefix=prefix)
         return SentenceEmbedder(
@@ -190,6 +225,10 @@ def _load_interaction(model: RetrievalModel) -> Judge:
 
 def _load_judge(model: RetrievalModel, source: Source) -> Judge:
     assert model.reranking is not None
+    if _is_flag(model):
+        from mgl.retrieval.flag import flag_reranker
+
+        return flag_reranker(model.folder(), _PAIR_TOKENS, source.dtype)
     if model.reranking.library == "cross-encoder":
         if _runs_here(model, source) and is_encoder(model.folder()):
             return encoder_judge(model.folder(), _PAIR_TOKENS)

@@ -5,13 +5,16 @@
     index.search("Where is the ring?", 1)          # [Hit(id=9, score=0.61)]
 
 Every vector is compared with the query: about 10 ms for 100,000 vectors of 384 numbers on one core,
-with nothing to build and nothing to tune (docs/measurements.md).
+with nothing to build and nothing to tune (docs/measurements.md). ``open_index`` opens the index of
+an embedder that ranks by more (``mgl.retrieval.multi``): dense vectors are searched in FAISS and
+token weights in an inverted index, and the candidates of both are scored by all that it names.
 """
 
 from __future__ import annotations
 
 import threading
 from array import array
+from collections import defaultdict
 from collections.abc import KeysView, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -21,6 +24,15 @@ from numpy.typing import NDArray
 
 from mgl.retrieval.base import Embedder, Hit, Ids
 from mgl.retrieval.lexical import LexicalIndex
+from mgl.retrieval.multi import (
+    CANDIDATES,
+    PARTS,
+    WEIGHTS,
+    Encoded,
+    MultiEmbedder,
+    ranks_by_more,
+    score_tokens,
+)
 from mgl.retrieval.ranking import best, fuse_hits, places_of
 
 if TYPE_CHECKING:
@@ -83,7 +95,9 @@ class VectorIndex:
         """Add texts by id, or replace them. Raises what the embedder raises."""
         if not texts:
             return
-        vectors = self._embedder.embed(list(texts.values()))
+        self._put_dense(texts, self._embedder.embed(list(texts.values())))
+
+    def _put_dense(self, texts: Mapping[int, str], vectors: NDArray[np.float32]) -> None:
         with self._lock:
             self._current()
             if self._store is not None:
@@ -206,6 +220,138 @@ class VectorIndex:
         self._version = version if version == self._version + 1 else -1
 
 
+class MultiIndex(VectorIndex):
+    """A ``VectorIndex`` that ranks texts by all that its embedder's ``ranking`` names.
+
+    A query that comes as a dense vector is compared with dense vectors alone. ``scores`` are those
+    of ``search``. Weights and token vectors are kept in the store beside the dense vectors.
+    """
+
+    def __init__(self, embedder: MultiEmbedder, store: Store | None = None, name: str = "") -> None:
+        super().__init__(embedder, store, name)
+        self._multi = embedder
+        self._parts = {part: f"{name}/{part}@{embedder.model_id}" for part in PARTS}
+        self._read_at = -1
+        self._weights: dict[int, Mapping[int, float]] = {}
+        self._postings: defaultdict[int, dict[int, float]] = defaultdict(dict)
+        self._tokens: dict[int, NDArray[np.float32]] = {}
+
+    def extend(self, texts: Mapping[int, str]) -> None:
+        if not texts:
+            return
+        encoded = self._multi.encode(list(texts.values()))
+        with self._lock:
+            self._current()
+            for identity, one in zip(texts, encoded, strict=True):
+                self._put_parts(identity, one.lexical, one.tokens)
+            if self._store is not None:
+                packed = zip(*(one.pack()[1:] for one in encoded), strict=True)
+                for part, own in zip(PARTS, packed, strict=True):
+                    model_id = f"{self._multi.model_id} {part}"
+                    self._store.put_index_vectors(self._parts[part], model_id, texts, own)
+            self._put_dense(texts, np.stack([one.dense for one in encoded]))
+            self._read_at = self._version
+
+    def remove(self, ids: Ids) -> None:
+        with self._lock:
+            known = [int(identity) for identity in ids if int(identity) in self._current()]
+            for identity in known:
+                self._drop_parts(identity)
+                if self._store is not None:
+                    for name in self._parts.values():
+                        self._store.remove_from_index(name, [identity])
+            super().remove(known)
+            self._read_at = self._version
+
+    def scores(self, query: Query, ids: Ids | None = None) -> NDArray[np.float32]:
+        if not isinstance(query, str):
+            return super().scores(query, ids)
+        with self._lock:
+            asked = self._encode(query)
+            wanted = self.ids.tolist() if ids is None else [int(identity) for identity in ids]
+            dense = super().scores(asked.dense, wanted)
+            return self._join(asked, wanted, dense)
+
+    def search(self, query: Query, k: int, among: Ids | None = None) -> list[Hit]:
+        if not isinstance(query, str):
+            return super().search(query, k, among)
+        asked, depth = self._encode(query), max(k, CANDIDATES)
+        with self._lock:
+            found = {hit.id for hit in super().search(asked.dense, depth, among)}
+            lexical = self._match(asked.lexical)
+            if among is not None:
+                lexical = {each: lexical[each] for each in map(int, among) if each in lexical}
+            found.update(sorted(lexical, key=lambda each: (-lexical[each], each))[:depth])
+            ids = sorted(found)
+            joined = self._join(asked, ids, super().scores(asked.dense, ids))
+        hits = [Hit(each, float(score)) for each, score in zip(ids, joined, strict=True)]
+        return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:k]
+
+    def _encode(self, query: str) -> Encoded:
+        (asked,) = self._multi.encode([query], task="query")
+        return asked
+
+    def _match(self, asked: Mapping[int, float]) -> dict[int, float]:
+        """s_lex of every text that shares a token with the query."""
+        self._current()
+        found: defaultdict[int, float] = defaultdict(float)
+        for token, weight in asked.items():
+            for identity, own in self._postings.get(token, {}).items():
+                found[identity] += weight * own
+        return found
+
+    def _join(
+        self, asked: Encoded, ids: Sequence[int], dense: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        weights = WEIGHTS[self._multi.ranking]
+        lexical = self._match(asked.lexical)
+        joined = weights[0] * dense.astype(np.float64)
+        joined += weights[1] * np.array([lexical.get(each, 0.0) for each in ids])
+        if weights[2]:
+            empty = np.zeros((0, self._multi.dims), dtype=np.float32)
+            joined += weights[2] * np.array(
+                [score_tokens(asked.tokens, self._tokens.get(each, empty)) for each in ids]
+            )
+        return np.asarray(joined / sum(weights), dtype=np.float32)
+
+    def _current(self) -> dict[int, int]:
+        slots = super()._current()
+        if self._store is not None and self._read_at != self._version:
+            self._weights.clear()
+            self._postings.clear()
+            self._tokens.clear()
+            lexical, tokens = (
+                dict(self._store.read_index_vectors(self._parts[part])) for part in PARTS
+            )
+            nothing = np.zeros(self._multi.dims, dtype=np.float32)
+            for identity in slots.keys() & lexical.keys() & tokens.keys():
+                kept = (np.frombuffer(part[identity], "<f4") for part in (lexical, tokens))
+                one = Encoded.unpack(nothing, *kept)
+                self._put_parts(identity, one.lexical, one.tokens)
+            self._read_at = self._version
+        return slots
+
+    def _put_parts(
+        self, identity: int, lexical: Mapping[int, float], tokens: NDArray[np.float32]
+    ) -> None:
+        self._drop_parts(identity)
+        self._weights[identity], self._tokens[identity] = lexical, tokens
+        for token, weight in lexical.items():
+            self._postings[token][identity] = weight
+
+    def _drop_parts(self, identity: int) -> None:
+        for token in self._weights.pop(identity, {}):
+            del self._postings[token][identity]
+        self._tokens.pop(identity, None)
+
+
+def open_index(embedder: Embedder, store: Store | None = None, name: str = "") -> VectorIndex:
+    """Open the index that an embedder ranks by: of dense vectors alone, or of all three."""
+    if ranks_by_more(embedder):
+        return MultiIndex(embedder, store, name)
+    return VectorIndex(embedder, store, name)
+
+
 def _faiss() -> Any:
     """FAISS, held to one thread: reading memory takes the time, so a second gains little, and on a
     busy machine waiting for it takes many times as long as the search itself."""
@@ -225,7 +371,7 @@ class HybridIndex:
         self, embedder: Embedder, store: Store | None = None, name: str = "", *, depth: int = 100
     ) -> None:
         self.words = LexicalIndex(store, name)
-        self.vectors = VectorIndex(embedder, store, name)
+        self.vectors = open_index(embedder, store, name)
         self._depth = depth
 
     def __len__(self) -> int:
@@ -245,7 +391,9 @@ class HybridIndex:
     def search(
         self, query: str, k: int, among: Ids | None = None, *, vector: Query | None = None
     ) -> list[Hit]:
-        """The ``k`` best by both, best first; ``vector`` is the query's, if it is known."""
+        """The ``k`` best by both, best first; ``vector`` is the query's, if it is known: an index
+        of dense vectors alone compares it."""
         depth = max(self._depth, k)
-        dense = self.vectors.search(query if vector is None else vector, depth, among)
+        asked = query if vector is None or isinstance(self.vectors, MultiIndex) else vector
+        dense = self.vectors.search(asked, depth, among)
         return fuse_hits([dense, self.words.search(query, depth, among)])[:k]

@@ -58,9 +58,12 @@ class Caches(Owners):
         return [None if vector is None else np.frombuffer(vector, "<f4") for vector in found]
 
     def put_vectors(
-        self, model_id: str, texts: Sequence[str], vectors: NDArray[np.float32]
+        self,
+        model_id: str,
+        texts: Sequence[str],
+        vectors: Sequence[NDArray[np.float32]] | NDArray[np.float32],
     ) -> None:
-        """Keep the vector of each text: shape (n, dims)."""
+        """Keep the vector of each text, of any length."""
         digests = [records.text_digest(text) for text in texts]
         with self._write() as connection:
             _insert_vectors(connection, model_id, digests, vectors)
@@ -99,9 +102,13 @@ class Caches(Owners):
             return connection.execute(select, (name,)).fetchall()
 
     def put_index_vectors(
-        self, name: str, model_id: str, texts: Mapping[int, str], vectors: NDArray[np.float32]
+        self,
+        name: str,
+        model_id: str,
+        texts: Mapping[int, str],
+        vectors: Sequence[NDArray[np.float32]] | NDArray[np.float32],
     ) -> int:
-        """Add texts with their vectors, shape (n, dims), or replace them; return the new version.
+        """Add texts with their vectors, of any lengths, or replace them; return the new version.
 
         A text that has a cached vector keeps that one.
         """
@@ -232,7 +239,7 @@ def _insert_vectors(
     connection: sqlite3.Connection,
     model_id: str,
     digests: Iterable[bytes],
-    vectors: NDArray[np.float32],
+    vectors: Sequence[NDArray[np.float32]] | NDArray[np.float32],
 ) -> None:
     connection.executemany(
         "INSERT INTO vectors (model_id, digest, vector) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",

@@ -46,7 +46,7 @@ def test_home_that_cannot_be_made_is_refused_with_what_to_do(tmp_path: Path) -> 
 
 def test_every_shipped_profile_parses_and_pins_what_it_fetches() -> None:
     profiles = load_profiles()
-    assert len(profiles) == 19
+    assert len(profiles) == 20
     assert DEFAULT_PROFILE in profiles
     in_process = {name for name, profile in profiles.items() if profile.engine != "openai"}
     assert in_process == {"qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b", "smollm2-135m"}

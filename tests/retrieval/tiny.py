@@ -119,3 +119,17 @@ def sentence_transformer(path: Path, pooling: str) -> Path:
         json.dumps({"prompts": {"query": "Query: ", "document": ""}})
     )
     return path
+
+
+def bge_m3(path: Path) -> Path:
+    """XLM-RoBERTa of two layers in bge-m3's layout: its weights as PyTorch's, and two heads."""
+    torch: Any = pytest.importorskip("torch", reason="needs mgl[retrieval]")
+    roberta(path)
+    from safetensors.torch import load_file
+
+    torch.save(load_file(path / "model.safetensors"), path / "pytorch_model.bin")
+    (path / "model.safetensors").unlink()
+    torch.manual_seed(2)
+    for name, size in (("sparse_linear.pt", 1), ("colbert_linear.pt", HIDDEN)):
+        torch.save(torch.nn.Linear(HIDDEN, size).state_dict(), path / name)
+    return path

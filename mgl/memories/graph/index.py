@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from mgl.memories.graph.state import EntityGraph, Relation
 from mgl.retrieval.base import Embedder
-from mgl.retrieval.vectors import VectorIndex
+from mgl.retrieval.multi import ranks_by_more
+from mgl.retrieval.vectors import Query, open_index
 from mgl.types import Chunk
 
 Key = TypeVar("Key", bound=Hashable)
@@ -32,23 +33,24 @@ def relation_text(relation: Relation, names: Mapping[str, str]) -> str:
 
 
 class KeyedVectors(Generic[Key]):
-    """Texts by their keys, searched by vector. Scores are cosines, best first."""
+    """Texts by their keys, searched by what the embedder ranks by: cosines, unless its ranking
+    names more. Best first."""
 
     def __init__(self, embedder: Embedder, texts: Mapping[Key, str]) -> None:
         self._keys = list(texts)
         self._places = {key: place for place, key in enumerate(self._keys)}
-        self._index = VectorIndex(embedder)
+        self._index = open_index(embedder)
         self._index.extend(dict(enumerate(texts.values())))
 
     def nearest(
         self,
-        vector: NDArray[np.float32],
+        vector: Query,
         count: int,
         *,
         among: Collection[Key] | None = None,
         floor: float = -1.0,
     ) -> list[tuple[Key, float]]:
-        """The ``count`` nearest keys with a cosine of at least ``floor``.
+        """The ``count`` nearest keys with a score of at least ``floor``.
 
         Unknown keys of ``among`` are ignored; an empty ``among`` finds nothing.
         """
@@ -88,8 +90,12 @@ class GraphIndex:
 
         return await asyncio.to_thread(embed)
 
-    async def embed(self, query: str) -> NDArray[np.float32]:
-        """The vector of a query: shape (dims,)."""
+    async def embed(self, query: str) -> Query:
+        """What ``nearest`` compares: the vector of a query, shape (dims,), or the query itself for
+        an embedder that ranks by more, which has then been embedded and is cached."""
+        if ranks_by_more(self.embedder):
+            await asyncio.to_thread(self.embedder.encode, [query], task="query")
+            return query
         vector: NDArray[np.float32]
         (vector,) = await asyncio.to_thread(self.embedder.embed, [query], task="query")
         return vector
