@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -91,6 +92,7 @@ def start(
     """
     from mgl.models import shipped
     from mgl.models.profiles import load_profiles
+    from mgl.serving.backends import choose_backend
     from mgl.serving.checks import check_plan
     from mgl.serving.machine import choose_python, find_environment
     from mgl.serving.plan import make_plan, weights_folder
@@ -110,7 +112,8 @@ def start(
     device = serving.machine.device
     explicit = None if weights is None else weights.expanduser().absolute()
     folder = weights_folder(chosen, home, explicit)
-    plan = make_plan(
+    make = partial(
+        make_plan,
         serving,
         chosen,
         weights=folder,
@@ -119,6 +122,7 @@ def start(
         adapters=adapters,
         home=home,
     )
+    plan = make()
     if as_json:
         named = {name: str(path) for name, path in adapters.items()}
         print_json({**asdict(plan), "adapters": named, "base_url": plan.base_url})
@@ -135,6 +139,9 @@ def start(
     if failed:
         names = ", ".join(check.name for check in failed)
         raise ResourceError(f"the server was not started: {names}", hint=one_line(failed[0].hint))
+    is_measured = serving.settings_for(chosen.name).structured_outputs == "measured"
+    if is_measured and chosen.task == "generate" and folder is not None:
+        plan = make(compiler=choose_backend(environment, folder, home, note=say))
     for line in plan.elsewhere:
         say(f"on the other machines: {line}")
     _run(plan, home, detach=detach)

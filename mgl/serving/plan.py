@@ -72,12 +72,14 @@ def make_plan(
     port: int | None = None,
     adapters: Mapping[str, Path] | None = None,
     home: Path | None = None,
+    compiler: str = "guidance",
 ) -> LaunchPlan:
     """Plan the launch of one model on one kind of machine.
 
     ``weights`` is the folder to load; without it the command names the hub's repository, which the
     server finds in the Hugging Face cache (it never asks the hub). LoRA is on only if an adapter is
-    named: it costs memory and speed. Raises UsageError for adapters of a model
+    named: it costs memory and speed. ``compiler`` compiles constraints where the profile says
+    ``measured`` (``mgl.serving.backends``). Raises UsageError for adapters of a model
     that does not generate, and for an invalid port.
     """
     settings = profile.settings_for(model.name)
@@ -92,7 +94,7 @@ def make_plan(
         command += ["--revision", model.weights.hub.revision]
     command += ["--served-model-name", model.name, "--host", _HOST, "--port", str(port)]
     command += _machine_options(profile, model, settings)
-    command += _task_options(model, settings, adapters, home)
+    command += _task_options(model, settings, adapters, home, compiler)
     env = {**_ALWAYS, **profile.env}
     if profile.machine.device == "cpu":
         env["VLLM_CPU_KVCACHE_SPACE"] = str(settings.cpu_kv_cache_gb)
@@ -146,7 +148,11 @@ def _machine_options(
 
 
 def _task_options(
-    model: ModelProfile, settings: Settings, adapters: Mapping[str, Path], home: Path | None
+    model: ModelProfile,
+    settings: Settings,
+    adapters: Mapping[str, Path],
+    home: Path | None,
+    compiler: str,
 ) -> Iterator[str]:
     needs = model.server
     if needs.hf_overrides:
@@ -159,7 +165,9 @@ def _task_options(
             yield from ("--convert", needs.convert)
         return
     yield from ("--enable-prefix-caching", "--enable-prompt-tokens-details")
-    backend = settings.structured_outputs
+    backend: str = settings.structured_outputs
+    if backend == "measured":
+        backend = compiler
     # Outlines has no such switch, and vLLM rejects it there.
     compact = {} if backend == "outlines" else {"disable_any_whitespace": True}
     yield from ("--structured-outputs-config", _compact({"backend": backend, **compact}))

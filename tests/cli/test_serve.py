@@ -17,6 +17,7 @@ import pytest
 
 from mgl.llm.engines.host import Model
 from mgl.llm.engines.shared import start_host
+from mgl.models.files import compute_sha256
 from mgl.serving import records
 from mgl.serving.records import ServerRecord
 from tests.cli.conftest import Mgl
@@ -369,3 +370,16 @@ def test_a_probe_needs_a_server_and_prints_what_it_found(mgl: Mgl) -> None:
     assert "structured_outputs" in printed.stdout
     assert "warning: vllm 0.12.1" in printed.stderr
     assert told["formats"] == []
+
+
+def test_a_server_has_the_library_that_was_measured_to_be_the_fastest(
+    start: Start, mgl_home: Path, weights: Path
+) -> None:
+    own = mgl_home / "serving" / "here.yaml"
+    own.write_text(SERVING.replace("settings: {", "settings: {structured_outputs: measured, "))
+    key = f"0.32.0 {compute_sha256(weights / 'tokenizer.json')}"
+    costs = {"guidance": {"a": 2.0}, "outlines": {"a": 1.0}}
+    (mgl_home / "serving-backends.json").write_text(json.dumps({key: costs}))
+    done = run(*start, "--detach")
+    assert done.returncode == 0, done.stderr
+    assert "constraints are compiled by outlines: guidance 2.00 s; outlines 1.00 s" in done.stderr
