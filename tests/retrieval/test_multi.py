@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
 
-from mgl.retrieval.base import EmbeddingTask
 from mgl.retrieval.embedders import CachedEmbedder
-from mgl.retrieval.fakes import WordEmbedder
-from mgl.retrieval.multi import WEIGHTS, Encoded, Ranking, score_tokens
+from mgl.retrieval.multi import WEIGHTS, Ranking, score_tokens
 from mgl.retrieval.vectors import HybridIndex, MultiIndex, VectorIndex, open_index
 from mgl.store import Store
+from tests.retrieval.words import Words
 
 TEXTS = {
     3: "Ann met Bo in Rome.",
@@ -22,26 +18,6 @@ TEXTS = {
     9: "Rome is old.",
 }
 QUERY = "Who lost the ring of Ann?"
-
-
-class Words(WordEmbedder):
-    """Weights by how often a word stands in a text, and a vector for each word."""
-
-    def __init__(self, ranking: Ranking) -> None:
-        super().__init__(512)
-        self.model_id = f"fake/multi:{ranking}"
-        self.ranking: Ranking = ranking
-        self.encoded: list[str] = []
-
-    def encode(self, texts: Sequence[str], *, task: EmbeddingTask = "passage") -> list[Encoded]:
-        del task
-        self.encoded.extend(texts)
-        return [self._encode(text) for text in texts]
-
-    def _encode(self, text: str) -> Encoded:
-        words = text.lower().strip(".?").split()
-        counts = Counter(sum(word.encode()) for word in words)
-        return Encoded(self.embed([text])[0], dict(counts), self.embed(words))
 
 
 def score(ranking: Ranking, text: str) -> float:

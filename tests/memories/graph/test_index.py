@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import asyncio
 
-import numpy as np
-
 from mgl.memories.graph import Entity, EntityGraph, GraphIndex, Mention, Relation
 from mgl.retrieval.fakes import WordEmbedder
+from mgl.retrieval.vectors import Query
 from mgl.types import Chunk, Span
+from tests.retrieval.words import Words
 
 SPAN = Span("d", 0, 1)
 HERE = (Mention(0, SPAN),)
@@ -30,7 +30,7 @@ def opened() -> GraphIndex:
     return asyncio.run(GraphIndex.open(WordEmbedder(), GRAPH, CHUNKS))
 
 
-def asked(index: GraphIndex, text: str) -> np.ndarray:
+def asked(index: GraphIndex, text: str) -> Query:
     return asyncio.run(index.embed(text))
 
 
@@ -53,3 +53,13 @@ def test_among_bounds_what_is_found() -> None:
     assert index.entities.nearest(vector, 9, among={"nobody"}) == []
     assert index.chunks.nearest(vector, 9, among={3})[0][0] == 3
     assert index.relations.nearest(vector, 0) == []
+
+
+def test_an_embedder_that_ranks_by_more_is_asked_with_the_query_itself() -> None:
+    """The words that a query shares with a text then count beside the cosine."""
+    index = asyncio.run(GraphIndex.open(Words("all"), GRAPH, CHUNKS))
+    query = asked(index, "the ring was lost")
+    assert query == "the ring was lost"
+    (found,) = index.chunks.nearest(query, 1)
+    assert found[0] == 8
+    assert found[1] > 1, "s_lex and s_mul are in the sum"
