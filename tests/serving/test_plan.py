@@ -182,7 +182,7 @@ def test_vllm_takes_every_command_that_ships(vllm_python: Path, tmp_path: Path) 
     adapters = {"law": Path("/a/law"), "tale": Path("/a/tale")}
     plans["adapters"] = plan("cpu", "smollm2-135m", adapters=adapters)
     for backend in ("xgrammar", "outlines"):
-        plans[backend] = plan(with_backend(backend), "smollm2-135m")
+        plans[backend] = plan(with_backend("measured"), "smollm2-135m", compiler=backend)
     commands = {name: made.command[3:] for name, made in plans.items()}
     commands["misspelt"] = (*commands["cpu smollm2-135m"], "--enable-prefix-cashing")
     told_in = tmp_path / "told.json"

@@ -90,6 +90,35 @@ def test_hgmems_table_of_costs_has_every_printed_method(tmp_path: Path) -> None:
     }
 
 
+def test_hgmems_two_kinds_of_queries_stand_apart(tmp_path: Path) -> None:
+    (suite,) = (one for one in SUITES if one.name == "hgmem")
+    run = suite.entry("table3").runs[1]
+    kinds = ["primitive", "primitive", "sense-making"]
+    items = [item(f"q{n}", labels={"queries": kind}) for n, kind in enumerate(kinds)]
+    scores = [Said({"claim_accuracy": score}) for score in (1.0, 0.0, 1.0)]
+    methods = [method(one.label, one.memory, **one.settings) for one in run.methods]
+    folder = write_run(
+        tmp_path / "run",
+        methods,
+        items,
+        {one.label: scores for one in methods},
+        benchmark="nocha",
+        scorers=("claim_accuracy",),
+    )
+    beside = put_beside(read_frame(folder), PAPERS["hgmem"].cells("table3"), Rows([suite]))
+    found = {
+        (one.label, one.part): (one.ours.interval.mean, one.printed[0].value)
+        for one in beside
+        if one.ours and one.metric.name == "claim_accuracy"
+    }
+    assert found == {
+        ("hgmem", "queries primitive"): (0.5, 60.0),
+        ("hgmem", "queries sense-making"): (1.0, 70.0),
+        ("without-merging", "queries primitive"): (0.5, 65.0),
+        ("without-merging", "queries sense-making"): (1.0, 60.0),
+    }
+
+
 def test_every_printed_cost_has_a_metric_of_ours() -> None:
     """But GAM's Table 10, where a conversation is asked as it grows, and the lengths of texts."""
     apart = {("gam", "table10"), ("hgmem", "table4"), ("mindgraph", "section4.1")}
