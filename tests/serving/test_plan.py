@@ -92,12 +92,56 @@ def test_a_longer_context_is_had_by_yarn() -> None:
     """As vLLM's page on context extension has it, for 4 times Qwen2.5's 32,768 tokens."""
     made = plan("gpu-80gb-long")
     assert value(made, "--max-model-len") == "131072"
-    assert json.loads(value(made, "--hf-overrides") or "")["rope_parameters"] == {
-        "rope_type": "yarn",
-        "rope_theta": 1_000_000.0,
-        "factor": 4.0,
-        "original_max_position_embeddings": 32_768,
+    assert json.loads(value(made, "--hf-overrides") or "") == {
+        "max_position_embeddings": 131_072,
+        "rope_parameters": {
+            "rope_type": "yarn",
+            "rope_theta": 1_000_000.0,
+            "factor": 4.0,
+            "original_max_position_embeddings": 32_768,
+        },
     }
+
+
+QWEN = {
+    "architectures": ["Qwen2ForCausalLM"],
+    "model_type": "qwen2",
+    "hidden_size": 5120,
+    "num_attention_heads": 40,
+    "num_hidden_layers": 64,
+    "num_key_value_heads": 8,
+    "max_position_embeddings": 32768,
+    "rope_theta": 1000000.0,
+    "vocab_size": 152064,
+}
+CONTEXT = """\
+import json, sys
+from vllm.config import ModelConfig
+folder, tokens, overrides, told_in = sys.argv[1:]
+config = ModelConfig(
+    model=folder, tokenizer=folder, skip_tokenizer_init=True, dtype="float16",
+    max_model_len=int(tokens), hf_overrides=json.loads(overrides),
+)
+open(told_in, "w").write(str(config.max_model_len))
+"""
+
+
+def test_vllm_takes_the_longer_context(vllm_python: Path, tmp_path: Path) -> None:
+    """Qwen2.5's own config.json has 32,768 tokens, and vLLM refuses more of it unasked."""
+    (tmp_path / "config.json").write_text(json.dumps(QWEN))
+    made, told_in = plan("gpu-80gb-long"), tmp_path / "told"
+    asked = [value(made, "--max-model-len") or "", value(made, "--hf-overrides") or ""]
+    command = [str(vllm_python), "-c", CONTEXT, str(tmp_path), *asked, str(told_in)]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+        env={**os.environ, **made.env},
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert told_in.read_text() == "131072"
 
 
 @pytest.mark.parametrize("serving", SHIPPED)
