@@ -83,10 +83,11 @@ def show(
         print_pairs({"found": about["path"], "here": here, "sha256": hashes})
         typer.echo()
         _print_lengths(contents["lengths"])
-        for note in dataset.notes[:NOTES]:
+        notes = contents["notes"]
+        for note in notes[:NOTES]:
             typer.echo(f"note: {one_line(note)}")
-        if len(dataset.notes) > NOTES:
-            typer.echo(f"note: and {len(dataset.notes) - NOTES:,} more (--json has all)")
+        if len(notes) > NOTES:
+            typer.echo(f"note: and {len(notes) - NOTES:,} more (--json has all)")
 
 
 def _check_folder(folder: Path | None) -> None:
@@ -141,15 +142,21 @@ def _print_lengths(lengths: list[dict[str, Any]]) -> None:
 
 def _count_contents(dataset: Dataset) -> dict[str, Any]:
     from mgl.benchmarks.lengths import describe_lengths
+    from mgl.errors import MglError
 
+    lengths, notes = [], list(dataset.notes)
+    try:
+        lengths = [asdict(one) for one in describe_lengths(dataset)]
+    except MglError as error:  # a source may be missing
+        notes.append(f"lengths are not known: {error.message}")
     return {
         "items_here": len(dataset.items),
         "sources": len(dataset.sources),
         "without_gold": sum(not item.golds for item in dataset.items),
         "sha256": dict(dataset.sha256),
         "categories": dict(Counter(item.category for item in dataset.items).most_common()),
-        "lengths": [asdict(one) for one in describe_lengths(dataset)],
-        "notes": list(dataset.notes),
+        "lengths": lengths,
+        "notes": notes,
     }
 
 

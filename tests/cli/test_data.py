@@ -109,3 +109,16 @@ def test_every_benchmark_says_what_it_is(name: str) -> None:
     assert all((benchmark.about.licence, benchmark.about.files, benchmark.about.folder))
     assert benchmark.reads in ("document", "conversation")
     assert benchmark.scorers or benchmark.judge
+
+
+def test_a_book_that_is_missing_is_told_and_the_rest_is_shown(mgl: Mgl, tmp_path: Path) -> None:
+    place = tmp_path / "narrativeqa"
+    place.mkdir()
+    book = {"file": "gone.txt", "nqa_document_id": "a1", "nqa_title": "Gone"}
+    asked = {"document_id": "a1", "question": "Who ?", "answers": ["Ann"]}
+    (place / "books.json").write_text(json.dumps([book]))
+    (place / "qaps.jsonl").write_text(json.dumps(asked))
+    shown = mgl("data", "show", "narrativeqa", "--data", tmp_path)
+    assert shown.exit_code == 0, shown.stderr
+    assert "1 items of 1 sources" in shown.stdout
+    assert "note: lengths are not known: " in shown.stdout
