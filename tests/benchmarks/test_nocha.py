@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from mgl.benchmarks.base import Dataset
+from mgl.benchmarks.drawing import select
 from mgl.benchmarks.nocha import NOCHA
 from mgl.errors import InputError
+from mgl.evaluation.papers.suites import load_suites
 from mgl.types import Document
 from tests.benchmarks.seen import seen
 
@@ -111,3 +113,12 @@ def test_the_real_claims(development_data: Path) -> None:
         assert (true.pair, true.golds, false.golds) == (false.pair, ("TRUE",), ("FALSE",))
         claims = true.question.text, false.question.text
         assert SequenceMatcher(None, *claims, autojunk=False).ratio() > 0.5
+
+
+@pytest.mark.data
+def test_hgmems_case_is_in_the_real_claims(development_data: Path) -> None:
+    """Table 6: Anne names her surroundings, and White Sands is a real name."""
+    run = load_suites()["hgmem"].entry("table6").runs[1]
+    (case,) = select(NOCHA.read(development_data / "nocha").items, asks=run.asks)
+    assert '"Lake of Shining Waters" and "White Sands."' in case.question.text
+    assert case.golds == ("FALSE",)
