@@ -28,11 +28,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mgl import registry
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.client import Client
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.base import Tools
+from mgl.memories.options import choose_kind
 from mgl.models import shipped
 from mgl.observer import SILENT
 from mgl.retrieval.base import Embedder
@@ -79,10 +79,10 @@ class InstantEngine(SchemaEngine):
 
 
 def open_memory(name: str, store: Store, source: Conversation, embedder: Embedder) -> Any:
-    kind: Any = registry.load("memory", name)
+    kind, config = choose_kind(name, CONFIG[name], lambda: "paper")
     client = Client(InstantEngine(), store.call_log())
     tools = Tools(client, store, SILENT, embedder, WordReranker())
-    return kind(tools, source, [], kind.Config.model_validate(CONFIG[name]))
+    return kind(tools, source, [], config)
 
 
 async def time_questions(memory: Any, draw: random.Random) -> list[float]:

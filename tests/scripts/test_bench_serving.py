@@ -118,7 +118,7 @@ def test_the_commands_print_their_tables(
         assert main(["throughput", *common, *few, "--json"]) == 0
         levels = json.loads(capsys.readouterr().out)["levels"]
         assert [level["concurrency"] for level in levels] == [1, None]
-        assert levels[1]["peak"] == 2
+        assert levels[1]["peak"] <= 2
         assert main(["prefix", *common]) == 0
         assert capsys.readouterr().out.count("shuffled") == 1
         assert main(["throughput", *common, "--concurrency", "0"]) == 2
