@@ -39,8 +39,8 @@ from measuring import (
 
 from mgl.evaluation.scorers.retrieval import evidence_recall
 from mgl.lab import Lab
-from mgl.memories.gam.consolidate import UTTERANCE_CHARACTERS
 from mgl.memories.gam.reading import Reading
+from mgl.memories.gam.small import UTTERANCE_CHARACTERS
 from mgl.memories.gam.state import State
 from mgl.memories.options import read_settings
 from mgl.models.shipped import home
@@ -122,13 +122,7 @@ def find_boundaries(lab: Lab, sample: LocomoSample, arguments: Arguments) -> lis
     """Let GAM find boundaries in turns without sessions and times."""
     plain = [replace(turn, session=None, time=None) for turn in sample.conversation.turns]
     conversation = Conversation.from_turns(f"{sample.name} without sessions", plain)
-    rules = {
-        "summaries": "extract",
-        "relations": "similarity",
-        "indicators": "rules",
-        "meaning": "context",
-    }
-    talk = build_memory(lab, conversation, arguments, **rules)
+    talk = build_memory(lab, conversation, arguments, preset="small", partition="semantic")
     talk.flush()
     used = talk.usage().by_stage.get("boundaries", StageUsage())
     checks = max(1, used.calls + used.replayed)

@@ -22,8 +22,6 @@ class GamConfig(TalkConfig):
     ``without`` leaves out one part, as in its Table 3: ``tan`` searches all events flatly, ``epg``
     reads summaries of topics and their neighbours and nothing below them, ``ssm`` consolidates
     every turn at once, ``mfr`` ranks events by vector likeness alone.
-    ``summaries`` and ``relations`` say who writes them: the model (``prompt``; for relations a call
-    for each candidate, Algorithm 3), or code (``extract``, ``similarity``), which needs no model.
     ``anchoring`` is what of a topic is compared with the question: its ``summary`` and keywords
     (Eq. 9, E.2), or its best ``event``. ``meaning`` is where P_sem comes from: a reranker
     (``rerank``, the paper's cross-encoder), or the words around a turn and its likeness
@@ -47,8 +45,6 @@ class GamConfig(TalkConfig):
     noise: float = Field(
         0.0, ge=0.0, le=1.0, description="share of extra boundaries, η (Appendix C.3)"
     )
-    summaries: Literal["prompt", "extract"] = "prompt"
-    relations: Literal["prompt", "similarity"] = "prompt"
     candidates: int = Field(5, ge=0, description="topics that a new one may be linked to (§3.3)")
     threshold: float = Field(
         0.5,

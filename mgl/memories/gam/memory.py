@@ -143,7 +143,6 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
     Config: ClassVar[type[GamConfig]] = GamConfig
     vocabulary = VOCABULARY
     Redactor = GamRedactor
-    consolidator_type: ClassVar[type[Consolidator]] = Consolidator
 
     def __init__(
         self,
@@ -171,11 +170,21 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         config = self._config
         asked = {
             BOUNDARIES: config.cut_by == "semantic" and config.detector is None,
-            SUMMARY: config.summaries == "prompt",
-            RELATION: config.relations == "prompt" and config.without != "tan",
+            SUMMARY: self._asks_summaries,
+            RELATION: self._asks_relations,
             CUES: config.indicators == "prompt",
         }
         return [prompt for prompt, is_asked in asked.items() if is_asked]
+
+    @property
+    def _asks_summaries(self) -> bool:
+        """Whether the model writes the topics' summaries."""
+        return True
+
+    @property
+    def _asks_relations(self) -> bool:
+        """Whether the model says how topics are related."""
+        return self._config.without != "tan"
 
     # Writing
 
@@ -268,9 +277,7 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         return None if name is None else self._tools.open_detector(name)
 
     def _consolidator(self) -> Consolidator:
-        return self.consolidator_type(
-            self._tools, self._log.turns, self._open_search(), self._config
-        )
+        return Consolidator(self._tools, self._log.turns, self._open_search(), self._config)
 
     def _open_search(self) -> Search:
         """What the memory is searched by, made anew after a deletion."""
@@ -326,8 +333,7 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         wrote them, as an answer is shown them."""
         reading = await self.read(question, recent=recent)
         state, turns = self._log.state, self._log.turns
-        config = self._config
-        is_told = config.summaries == "prompt" or config.without == "epg"
+        is_told = self._asks_summaries or self._config.without == "epg"
         shown = reading.show(state, turns, with_summaries=is_told)
         made_of = reading.made_of(state) if is_told else frozenset[int]()
         return Recall(shown, reading.rank_turns(state), reading.trace(), made_of=made_of)
@@ -389,6 +395,6 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         return state.topics.keys()
 
     def _count_renewals(self, state: State) -> tuple[int, bool]:
-        if self._config.summaries != "prompt":
+        if not self._asks_summaries:
             return 0, False
         return sum(not state.topics[name].frozen for name in state.stale), False

@@ -259,6 +259,6 @@ def find_judge(tools: Tools) -> Reranker:
     if isinstance(reranker, SimilarityReranker | IdentityReranker):
         raise UsageError(
             "GAM ranks events with a cross-encoder, and there is none",
-            hint="add --reranker all-minilm-l6-v2 or a cross-encoder, or choose --preset small",
+            hint="add --reranker all-minilm-l6-v2 or a cross-encoder, or --set meaning=context",
         )
     return reranker

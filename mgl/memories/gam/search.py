@@ -8,10 +8,8 @@ turns, so a question adds what the buffer holds and no more, and a deletion take
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Collection, Sequence
-from itertools import chain, takewhile
-from math import log
+from itertools import takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +19,7 @@ from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.cues import mark_by_rules
 from mgl.memories.gam.state import EMPTY, Marks, State, Topic, raw_text, topic_number
 from mgl.memories.table import Table
-from mgl.retrieval.lexical import LexicalIndex, split_words
+from mgl.retrieval.lexical import LexicalIndex
 from mgl.retrieval.ranking import fuse_hits
 from mgl.retrieval.turns import AROUND, Scores, add_words
 from mgl.retrieval.vectors import VectorIndex
@@ -46,7 +44,6 @@ class Search:
         """``name`` is that of the indexes in the store: the memory's id."""
         embedder = tools.required_embedder
         self.speakers: set[str] = set()
-        self.spread = WordSpread()
         self._config = config
         self._embedder = embedder
         self._state = EMPTY
@@ -201,27 +198,3 @@ def _find_missing(known: Collection[int], count: int, gone: Collection[int]) -> 
     if len(known) + len(missing) + len(gone) == count:
         return missing[::-1]
     return sorted(set(range(count)).difference(gone, known))
-
-
-class WordSpread:
-    """In how many of the first turns each word occurs; it grows as turns come."""
-
-    def __init__(self) -> None:
-        self._turns = 0
-        self._spread: Counter[str] = Counter()
-
-    def extend(self, turns: Sequence[Turn], count: int) -> None:
-        """Count the first ``count`` turns; fewer than before are counted anew."""
-        if count < self._turns:
-            self._turns = 0
-            self._spread.clear()
-        lines = (turn.line for turn in turns[self._turns : count])
-        self._spread.update(chain.from_iterable(map(set, split_words(lines))))
-        self._turns = count
-
-    def weigh(self, bags: Sequence[Sequence[str]], rarity: int) -> dict[str, float]:
-        """How telling each word of some texts is: its count × log(1 + N / spread) ** rarity."""
-        return {
-            word: count * log(1 + self._turns / max(1, self._spread[word])) ** rarity
-            for word, count in Counter(chain.from_iterable(bags)).items()
-        }

@@ -1,17 +1,47 @@
 """GAM for small models: topics are sessions, summaries are extracted, and events are ranked by the
-words around them; what a person told is answered from their own words (``mgl.memories.told``)."""
+words around them; what a person told is answered from their own words (``mgl.memories.told``).
+
+A topic's summary and keywords are its most telling utterances and words: a keyword is frequent in
+the topic and rare among all turns so far (which counts twice); an utterance is telling where it
+holds what the topic speaks of much and is not long. Where the model writes the summary instead, one
+that puts a name where its turns have another gives way to the extract. What an assistant said is in
+neither: a small model takes it for what a person told.
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
+from math import log, sqrt
+from typing import Final, Literal
 
+from mgl.memories.base import Tools
 from mgl.memories.gam.config import GamConfig
+from mgl.memories.gam.consolidate import KEYWORDS, Consolidator, Described, Relate
 from mgl.memories.gam.memory import Gam
-from mgl.memories.told import answer_from_told
+from mgl.memories.gam.search import Search
+from mgl.memories.gam.state import State, Topic
+from mgl.memories.propose import Proposal
+from mgl.memories.told import answer_from_told, find_assistants
+from mgl.prompt import one_line
+from mgl.retrieval.lexical import split_words
+from mgl.text.stopwords import FUNCTION_WORDS, STOP_WORDS
+from mgl.text.support import find_replaced_names
+from mgl.types import Turn
+
+UTTERANCES, UTTERANCE_CHARACTERS = 2, 400
+NAMES_REPLACED: Final = "names_replaced"
+"""The reason of a row whose summary was extracted because the model's had other names."""
 
 
 class SmallGamConfig(GamConfig):
-    """How a small model remembers and reads a conversation."""
+    """How a small model remembers and reads a conversation.
+
+    ``summaries`` and ``relations`` say who writes them: the model (``prompt``), or code
+    (``extract``, ``similarity``), which needs no model.
+    """
 
     preset: Literal["paper", "small"] = "small"
     partition: Literal["semantic", "session", "window", "turns"] = "session"
@@ -22,8 +52,106 @@ class SmallGamConfig(GamConfig):
     meaning: Literal["rerank", "context"] = "context"
 
 
+class SmallConsolidator(Consolidator):
+    """Describes and links topics without a model, or checks what the model says of them."""
+
+    _config: SmallGamConfig
+
+    def __init__(
+        self,
+        tools: Tools,
+        turns: Sequence[Turn],
+        search: Search,
+        config: SmallGamConfig,
+        spread: WordSpread,
+    ) -> None:
+        super().__init__(tools, turns, search, config)
+        self._spread = spread
+
+    async def _describe(self, part: Sequence[int]) -> Described:
+        assistants = find_assistants([self._turns[number] for number in part])
+        told = [number for number in part if self._turns[number].speaker not in assistants] or part
+        if self._config.summaries == "extract":
+            return self._extract(told)
+        made = await super()._describe(told)
+        said = "\n".join(self._turns[number].line for number in told)
+        if find_replaced_names(made.summary, said):
+            return replace(self._extract(told), call_key=made.call_key, repaired=NAMES_REPLACED)
+        return made
+
+    def _extract(self, numbers: Sequence[int]) -> Described:
+        self._spread.extend(self._turns, numbers[-1] + 1)
+        return extract_summary([self._turns[number].line for number in numbers], self._spread)
+
+    async def _judge(
+        self, topic: Topic, found: Sequence[tuple[str, float]], earlier: State
+    ) -> Sequence[Proposal[Relate]]:
+        if self._config.relations == "prompt":
+            return await super()._judge(topic, found, earlier)
+        likely = (min(1.0, max(0.0, cosine)) for _, cosine in found)
+        return [
+            Proposal("relation", Relate(relation="semantic", confidence=each)) for each in likely
+        ]
+
+
 class SmallGam(Gam):
     """Groups the events of a conversation into topics without a call of a model."""
 
     Config = SmallGamConfig
     answer_first = staticmethod(answer_from_told)
+    _config: SmallGamConfig
+    _spread: tuple[int, WordSpread] | None = None
+
+    @property
+    def _asks_summaries(self) -> bool:
+        return self._config.summaries == "prompt"
+
+    @property
+    def _asks_relations(self) -> bool:
+        return self._config.relations == "prompt" and super()._asks_relations
+
+    def _consolidator(self) -> Consolidator:
+        if self._spread is None or self._spread[0] != self._log.deletions:
+            self._spread = self._log.deletions, WordSpread()
+        search = self._open_search()
+        return SmallConsolidator(
+            self._tools, self._log.turns, search, self._config, self._spread[1]
+        )
+
+
+def extract_summary(lines: Sequence[str], spread: WordSpread) -> Described:
+    """Summary and keywords of some lines, without a model."""
+    keywords = spread.weigh(split_words(lines, FUNCTION_WORDS), 2)
+    best_words = sorted(keywords, key=lambda word: (-keywords[word], word))[:KEYWORDS]
+    bags = split_words(lines, STOP_WORDS)
+    weights = spread.weigh(bags, 1)
+    telling = [sum(weights[word] for word in set(bag)) / sqrt(1 + len(bag)) for bag in bags]
+    best = sorted(range(len(lines)), key=lambda place: -telling[place])[:UTTERANCES]
+    summary = " ".join(
+        one_line(lines[place])[:UTTERANCE_CHARACTERS].rstrip() for place in sorted(best)
+    )
+    return Described(summary, tuple(best_words))
+
+
+class WordSpread:
+    """In how many of the first turns each word occurs; it grows as turns come."""
+
+    def __init__(self) -> None:
+        self._turns = 0
+        self._spread: Counter[str] = Counter()
+
+    def extend(self, turns: Sequence[Turn], count: int) -> None:
+        """Count the first ``count`` turns; fewer than before are counted anew."""
+        if count < self._turns:
+            self._turns = 0
+            self._spread.clear()
+        lines = (turn.line for turn in turns[self._turns : count])
+        self._spread.update(chain.from_iterable(map(set, split_words(lines))))
+        self._turns = count
+
+    def weigh(self, bags: Sequence[Sequence[str]], rarity: int) -> dict[str, float]:
+        """How telling each word of some texts is: its count × log(1 + N / spread) ** rarity."""
+        return {
+            word: count * log(1 + self._turns / max(1, self._spread[word])) ** rarity
+            for word, count in Counter(chain.from_iterable(bags)).items()
+        }

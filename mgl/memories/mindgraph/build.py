@@ -115,7 +115,7 @@ class BlockReader:
             if said.reason == "context_overflow" and not draft.state.elements:
                 raise ContextOverflow(
                     f"block {number} of {self.total} does not fit: {said.problem}",
-                    hint="use smaller chunks (--set chunk_tokens=N), or a model with more context",
+                    hint="use shorter chunks (--set chunk_tokens=N), or a model with more context",
                 )
             self.tools.observer.note(f"block {number} is left unread: {said.problem}")
             draft.fail("build", said.problem, reason=said.reason)

@@ -5,13 +5,8 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mgl.memories.gam.consolidate import (
-    KEYWORDS,
-    UTTERANCE_CHARACTERS,
-    UTTERANCES,
-    WordSpread,
-    extract_summary,
-)
+from mgl.memories.gam.consolidate import KEYWORDS
+from mgl.memories.gam.small import UTTERANCE_CHARACTERS, UTTERANCES, WordSpread, extract_summary
 from mgl.types import Turn
 
 EARLIER = [f"Ann: I went to the market on day {day}" for day in range(20)]

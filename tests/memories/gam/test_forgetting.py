@@ -85,9 +85,7 @@ async def test_a_users_words_and_the_times_that_were_found_go_with_the_turn(
     memory_of: Open, store: Store
 ) -> None:
     said = talk(["a b c", "We met on 7 May 1999."], ["g h i", "j k l"])
-    memory = memory_of(
-        said, engine(always([])), partition="session", indicators="rules", summaries="extract"
-    )
+    memory = memory_of(said, engine(always([])), preset="small")
     await memory.build()
     first = memory.state.topics["t1"].summary
     store.put_vectors("e", [first], np.ones((1, 2), dtype=np.float32))

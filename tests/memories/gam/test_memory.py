@@ -182,37 +182,60 @@ async def test_what_the_turns_of_a_reply_make_due_is_done_after_it(memory_of: Op
     assert memory.state.topics["t1"].turns == (0,)
 
 
+SAID = [
+    Turn("1", "Ann", "I moved to Lisbon", DAY, "1"),
+    Turn("1+", "assistant", "You live in London now", DAY, "1"),
+]
+
+
+def summarise(summary: str, *, shows_assistant: bool) -> Callable[[Request], str]:
+    def reply(request: Request) -> str:
+        assert ("You live in London" in request.messages[-1].content) is shows_assistant
+        return json.dumps({"keywords": ["move"], "summary": summary})
+
+    return reply
+
+
+@pytest.mark.parametrize(
+    "summary",
+    ["Ann moved to Porto.", "Her two kids moved.", "She is in Moscow.", "Der Umzug nach Lisboa."],
+)
+async def test_the_papers_kind_keeps_a_summary_of_all_that_was_said_as_the_model_wrote_it(
+    memory_of: Open, store: Store, summary: str
+) -> None:
+    asked = ScriptedEngine([summarise(summary, shows_assistant=True)])
+    options = {"indicators": "rules", "partition": "session"}
+    memory = memory_of(Conversation.from_turns("chat", SAID), asked, **options)
+    await memory.flush()
+    assert memory.state.topics["t1"].summary == summary
+    (row,) = [row for row in store.edits(memory.id) if row.op == "consolidate"]
+    assert (row.outcome, row.reason) == ("applied", None)
+
+
 @pytest.mark.parametrize(
     ("summary", "kept"),
     [
         ("Ann moved to Lisbon.", "Ann moved to Lisbon."),
+        ("Ann moved with 3 cats.", "Ann moved with 3 cats."),
         ("Ann moved to London.", "Ann: I moved to Lisbon"),
-        ("Ann moved with 3 cats.", "Ann: I moved to Lisbon"),
     ],
 )
-async def test_a_summary_that_names_what_its_turns_lack_gives_way_to_an_extract(
-    memory_of: Open, summary: str, kept: str
+async def test_a_small_models_summary_with_a_name_in_anothers_place_gives_way_to_an_extract(
+    memory_of: Open, store: Store, summary: str, kept: str
 ) -> None:
     """What the assistant said is not summarised: its London is no fact about Ann."""
-
-    def reply(request: Request) -> str:
-        prompt = request.messages[-1].content
-        assert "You live in London" not in prompt
-        return json.dumps({"keywords": ["move"], "summary": summary})
-
-    said = [
-        Turn("1", "Ann", "I moved to Lisbon", DAY, "1"),
-        Turn("1+", "assistant", "You live in London now", DAY, "1"),
-    ]
-    memory = memory_of(
-        Conversation.from_turns("chat", said),
-        ScriptedEngine([reply]),
-        indicators="rules",
-        partition="session",
-    )
+    asked = ScriptedEngine([summarise(summary, shows_assistant=False)])
+    chat = Conversation.from_turns("chat", SAID)
+    memory = memory_of(chat, asked, preset="small", summaries="prompt")
     await memory.flush()
-    assert memory.state.topics["t1"].summary == kept
-    assert memory.state.topics["t1"].turns == (0, 1)
+    topic = memory.state.topics["t1"]
+    assert (topic.summary, topic.turns) == (kept, (0, 1))
+    (row,) = [row for row in store.edits(memory.id) if row.op == "consolidate"]
+    was_swapped = kept != summary
+    assert (row.outcome, row.reason) == (
+        ("repaired", "names_replaced") if was_swapped else ("applied", None)
+    )
+    assert row.call_key
 
 
 async def test_the_small_preset_remembers_without_a_call(memory_of: Open) -> None:
@@ -243,8 +266,8 @@ async def test_a_reply_stops_what_is_consolidated_and_waits_for_none_of_it(memor
 
 
 READING = {
-    "anchoring": "event",
-    "meaning": "context",
+    "anchoring": "summary",
+    "meaning": "rerank",
     "anchors": 3,
     "k": 3,
     "beta_time": 2.0,
@@ -257,12 +280,11 @@ READING = {
 async def test_a_memory_that_is_read_in_another_way_is_the_same(memory_of: Open) -> None:
     assert set(READING) == GamConfig.READING
     talk_ = talk(["I paint a horse", "Which one?"], ["The lake is cold", "Swim then"])
-    options = {"partition": "session", "summaries": "extract", "relations": "similarity"}
-    memory = memory_of(talk_, **options)
+    memory = memory_of(talk_, preset="small")
     await memory.build()
     for option, value in READING.items():
-        other = memory_of(talk_, **options, **{option: value})
+        other = memory_of(talk_, preset="small", **{option: value})
         assert other.id == memory.id
         await other.build()
         assert other.state == memory.state
-    assert memory_of(talk_, **options, threshold=0.1).id != memory.id
+    assert memory_of(talk_, preset="small", threshold=0.1).id != memory.id
