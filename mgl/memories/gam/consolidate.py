@@ -22,9 +22,21 @@ from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.cues import mark_events
 from mgl.memories.gam.prompts import RELATION, SUMMARY
 from mgl.memories.gam.search import Search, search_text
-from mgl.memories.gam.state import Check, Consolidate, Edit, Link, Relation, Rewrite, State, Topic
+from mgl.memories.gam.state import (
+    Check,
+    Consolidate,
+    Edit,
+    Link,
+    Mark,
+    Miss,
+    Part,
+    Relation,
+    Rewrite,
+    State,
+    Topic,
+)
 from mgl.memories.log import Draft
-from mgl.memories.propose import Proposal, StrictReply, propose
+from mgl.memories.propose import Proposal, StrictReply, propose, vary
 from mgl.types import Turn
 
 SUMMARY_TOKENS, RELATION_TOKENS = 260, 40
@@ -82,20 +94,40 @@ class Consolidator:
             *(mark_events(self._tools.llm, part, self._turns, self._config) for part in cut.parts)
         )
         for part, own, known in zip(cut.parts, described, marks, strict=True):
-            self._note_problem(draft, own)
-            topic = Topic(draft.state.next_topic, own.summary, own.keywords, part, known)
+            topic = Topic(draft.state.next_topic, own.summary, own.keywords, part, known.marks)
             earlier = draft.state
             draft.put(Consolidate(topic), repaired=own.repaired, call_key=own.call_key)
+            self._note(draft, topic.id, "summary", own.problem)
+            self._note(draft, topic.id, "cues", known.problem)
             await self._link(draft, topic, earlier)
 
-    async def renew_summary(self, draft: Draft[Edit, State], topic: Topic) -> None:
-        """Draft a summary of the turns that a topic has now."""
-        own = await self._describe(topic.turns)
-        self._note_problem(draft, own)
+    async def renew_summary(self, draft: Draft[Edit, State], topic: Topic, time: int = 0) -> None:
+        """Draft a summary of the turns that a topic has now. ``time`` counts earlier failures."""
+        own = await self._describe(topic.turns, time)
+        if own.problem:
+            self._note(draft, topic.id, "summary", own.problem)
+            return
         edit = Rewrite(topic.id, own.summary, own.keywords)
         draft.put(edit, repaired=own.repaired, call_key=own.call_key)
 
-    async def _describe(self, part: Sequence[int]) -> Described:
+    async def renew_cues(self, draft: Draft[Edit, State], topic: Topic, time: int = 0) -> None:
+        """Draft the cues of a topic's events. ``time`` counts earlier failures."""
+        known = await mark_events(
+            self._tools.llm, topic.turns, self._turns, self._config, time=time
+        )
+        if known.problem:
+            self._note(draft, topic.id, "cues", known.problem)
+        else:
+            draft.put(Mark(topic.id, known.marks), call_key=known.call_key)
+
+    def _note(self, draft: Draft[Edit, State], topic: str, part: Part, problem: str) -> None:
+        """Draft that a part of a topic is missing, if there is a problem."""
+        if problem:
+            self._tools.observer.note(f"{topic} has no {part}: {problem}")
+            draft.fail(part, problem)
+            draft.put(Miss(topic, part))
+
+    async def _describe(self, part: Sequence[int], time: int = 0) -> Described:
         """Ask the model for the summary and the keywords of some turns (E.2)."""
         lines = [self._turns[number].line for number in part]
         shown = await fit_texts(self._tools.llm, lines, reserve=SUMMARY_TOKENS)
@@ -104,17 +136,12 @@ class Consolidator:
                 self._tools.llm,
                 SUMMARY.render(content="\n".join(shown)),
                 Summary,
-                sampling=self._config.sampling(SUMMARY_TOKENS),
+                sampling=vary(self._config.sampling(SUMMARY_TOKENS), time),
                 stage="summary",
             )
         if made.reply is None:
             return Described(problem=made.problem)
         return Described(made.reply.summary, tuple(made.reply.keywords), made.call_key)
-
-    def _note_problem(self, draft: Draft[Edit, State], own: Described) -> None:
-        if own.problem:
-            self._tools.observer.note(f"a topic has no summary: {own.problem}")
-            draft.fail("summary", own.problem)
 
     async def _link(self, draft: Draft[Edit, State], topic: Topic, earlier: State) -> None:
         """Algorithm 3: edges to the candidates whose confidence is above the threshold."""

@@ -24,7 +24,7 @@ from mgl.llm.prompting import fit_texts
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.prompts import CUES, TIME_SENSITIVE, number_lines
 from mgl.memories.gam.state import Marks
-from mgl.memories.propose import StrictReply, propose
+from mgl.memories.propose import StrictReply, propose, vary
 from mgl.retrieval.turns import find_speakers
 from mgl.text.times import TimeMention, time_mentions
 from mgl.types import Question, Turn
@@ -62,13 +62,23 @@ def mark_by_rules(turn: Turn) -> Marks:
     return Marks(bool(times), bool(said) and not said.endswith("?"), times)
 
 
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """The marks of a topic's events. ``problem`` says why no reply could be used, where none could:
+    then the events have their times and no cue."""
+
+    marks: dict[int, Marks]
+    call_key: str | None = None
+    problem: str = ""
+
+
 async def mark_events(
-    llm: LLM, part: Sequence[int], turns: Sequence[Turn], config: GamConfig
-) -> dict[int, Marks]:
-    """The marks of a topic's events; a reply that stays invalid leaves them without cues."""
+    llm: LLM, part: Sequence[int], turns: Sequence[Turn], config: GamConfig, *, time: int = 0
+) -> Marked:
+    """Mark the events of a topic. ``time`` counts earlier failures: each try is another call."""
     ruled = {number: mark_by_rules(turns[number]) for number in part}
     if config.indicators == "rules":
-        return ruled
+        return Marked(ruled)
     lines = await fit_texts(llm, [turns[number].line for number in part], reserve=CUE_TOKENS)
     indices = index_set(len(part))
     schema = create_model("cues", __base__=Cues, temporal=(indices, ...), consistent=(indices, ...))
@@ -77,14 +87,15 @@ async def mark_events(
             llm,
             CUES.render(dialogue_text=number_lines(lines)),
             schema,
-            sampling=config.sampling(CUE_TOKENS),
+            sampling=vary(config.sampling(CUE_TOKENS), time),
             stage="cues",
         )
     said = proposal.reply or Cues(temporal=[], consistent=[])
-    return {
+    marks = {
         number: Marks(place in said.temporal, place in said.consistent, ruled[number].times)
         for place, number in enumerate(part)
     }
+    return Marked(marks, proposal.call_key, proposal.problem)
 
 
 async def find_implied(

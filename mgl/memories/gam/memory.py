@@ -40,12 +40,12 @@ from mgl.memories.gam.state import (
     Consolidate,
     Edit,
     Forget,
+    Mark,
     Merge,
+    Miss,
     Rewrite,
     State,
-    Topic,
     raw_text,
-    topic_number,
 )
 from mgl.memories.log import Log
 from mgl.memories.talk import Change, Recall, TalkMemory, to_plain
@@ -105,6 +105,9 @@ class GamRedactor:
             case Rewrite(_, summary, _):
                 self._dropped.add(summary)
                 return None
+            case Mark(_, marks):
+                left = {turn: mark for turn, mark in marks.items() if turn not in self._gone.turns}
+                return replace(edit, marks=left)
         return edit
 
     def restore(self, left: Sequence[Edit], after: State) -> list[Edit]:
@@ -230,13 +233,39 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
 
     async def _consolidate_due(self) -> None:
         log = self._log
-        while (topic := self._stale_topic()) is not None:
+        while waiting := log.state.waiting:
+            topic = log.state.topics[waiting[0]]
             with log.showing(topic.turns):
                 draft = log.draft()
                 await self._consolidator().renew_summary(draft, topic)
                 log.write(draft)
         while trigger := await self._find_trigger():
             await self._consolidate(trigger)
+
+    async def retry_failed(self) -> None:
+        """Build, then ask once more for each summary and each topic's cues that no reply gave."""
+        await self.build()
+        async with self._writer() as log:
+            missed = dict.fromkeys(log.state.missed)
+            self._tools.observer.note(f"{len(missed)} parts of topics are asked for again")
+            for miss in missed:
+                while not await self._retry(miss):
+                    pass
+
+    async def _retry(self, miss: Miss) -> bool:
+        """Ask once more for a part of a topic; False where another process wrote meanwhile."""
+        log, topic = self._log, self._log.state.topics.get(miss.topic)
+        time = log.state.missed.count(miss)
+        if topic is None or topic.frozen or not time:
+            return True
+        consolidator = self._consolidator()
+        with log.showing(topic.turns):
+            draft = log.draft()
+            if miss.part == "summary":
+                await consolidator.renew_summary(draft, topic, time)
+            else:
+                await consolidator.renew_cues(draft, topic, time)
+            return log.write(draft)
 
     async def _find_trigger(self) -> Trigger | None:
         log = self._log
@@ -284,12 +313,6 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         if self._searches is None or self._searches[0] != self._log.deletions:
             self._searches = self._log.deletions, Search(self._tools, self.id, self._config)
         return self._searches[1]
-
-    def _stale_topic(self) -> Topic | None:
-        """The first topic that waits for a summary and is not frozen."""
-        state = self._log.state
-        stale = (state.topics[name] for name in sorted(state.stale, key=topic_number))
-        return next((topic for topic in stale if not topic.frozen), None)
 
     async def _count_tokens(self, numbers: Sequence[int]) -> int:
         lines = [self._log.turns[number].line for number in numbers]
@@ -395,6 +418,4 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         return state.topics.keys()
 
     def _count_renewals(self, state: State) -> tuple[int, bool]:
-        if not self._asks_summaries:
-            return 0, False
-        return sum(not state.topics[name].frozen for name in state.stale), False
+        return len(state.waiting) if self._asks_summaries else 0, False

@@ -68,12 +68,12 @@ class SmallConsolidator(Consolidator):
         super().__init__(tools, turns, search, config)
         self._spread = spread
 
-    async def _describe(self, part: Sequence[int]) -> Described:
+    async def _describe(self, part: Sequence[int], time: int = 0) -> Described:
         assistants = find_assistants([self._turns[number] for number in part])
         told = [number for number in part if self._turns[number].speaker not in assistants] or part
         if self._config.summaries == "extract":
             return self._extract(told)
-        made = await super()._describe(told)
+        made = await super()._describe(told, time)
         said = "\n".join(self._turns[number].line for number in told)
         if find_replaced_names(made.summary, said):
             return replace(self._extract(told), call_key=made.call_key, repaired=NAMES_REPLACED)

@@ -73,6 +73,26 @@ class Consolidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """What is known of a topic's events is found anew."""
+
+    topic: str
+    marks: Mapping[int, Marks]
+
+
+Part = Literal["summary", "cues"]
+"""What a call writes of a topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """A call for a part of a topic gave no reply that could be used."""
+
+    topic: str
+    part: Part
+
+
+@dataclass(frozen=True, slots=True)
 class Link:
     """An edge of the topic network; ``confidence`` (0 to 1) is its weight."""
 
@@ -104,7 +124,7 @@ class Merge:
     """A topic takes in the topic ``gone``, and is then ``topic``.
 
     It keeps its id and gets the turns, marks and links of both; of several links to one topic, the
-    most confident stays. With an empty summary it waits for another, if one of the two did.
+    most confident stays. With an empty summary it waits for another.
     """
 
     gone: str
@@ -133,15 +153,18 @@ class Forget:
     masked: tuple[int, ...] = ()
 
 
-Edit = Append | Check | Consolidate | Link | Unlink | Rewrite | Merge | Freeze | Forget
+Edit = (
+    Append | Check | Consolidate | Mark | Miss | Link | Unlink | Rewrite | Merge | Freeze | Forget
+)
 
 
 @dataclass(frozen=True, slots=True)
 class State:
     """``turns`` have been taken in; ``checked`` is the last turn that a check has seen, or -1.
 
-    ``edges`` has each link under both of its topics. ``stale`` topics have lost their summary with
-    a turn, and wait for another.
+    ``edges`` has each link under both of its topics. ``stale`` topics wait for a summary: none
+    could be had, or it was lost with a turn. ``missed`` are the calls in vain for parts that are
+    still missing, each as often as it was made.
     """
 
     turns: int = 0
@@ -152,11 +175,20 @@ class State:
     forgotten: frozenset[int] = frozenset()
     made: int = 0
     stale: frozenset[str] = frozenset()
+    missed: tuple[Miss, ...] = ()
 
     @property
     def next_topic(self) -> str:
         """The id of the topic that is made next; ids are never used twice."""
         return f"t{self.made + 1}"
+
+    @property
+    def waiting(self) -> list[str]:
+        """The topics that are to be given a summary, in order: those that wait for one, were not
+        asked about in vain, and are not frozen."""
+        missed = {each.topic for each in self.missed if each.part == "summary"}
+        names = sorted(self.stale - missed, key=topic_number)
+        return [name for name in names if not self.topics[name].frozen]
 
     @property
     def links(self) -> tuple[Link, ...]:
@@ -198,7 +230,13 @@ def apply(state: State, edit: Edit) -> State:
             if topic.turns != state.buffer[:count] or topic.id != state.next_topic:
                 raise ValueError(f"{topic.id} is not made of the buffer's first turns")
             topics = state.topics.put(topic.id, topic)
-            return replace(state, buffer=state.buffer[count:], topics=topics, made=state.made + 1)
+            state = replace(state, buffer=state.buffer[count:], topics=topics, made=state.made + 1)
+            return state if topic.summary else replace(state, stale=state.stale | {topic.id})
+        case Mark(name, marks):
+            return _found(_with_topic(state, name, marks=marks), "cues", {name})
+        case Miss(name):
+            _with_topic(state, name)
+            return replace(state, missed=(*state.missed, edit))
         case Link(source, target):
             if source not in state.topics or target not in state.topics or source == target:
                 raise ValueError(f"no link can join {source} and {target}")
@@ -213,14 +251,17 @@ def apply(state: State, edit: Edit) -> State:
                 edges = edges.put(end, tuple(kept))
             return replace(state, edges=edges)
         case Rewrite(name, summary, keywords):
-            state = replace(state, stale=state.stale - {name})
-            return _with_topic(state, name, summary=summary, keywords=keywords)
+            state = _with_topic(state, name, summary=summary, keywords=keywords)
+            if not summary:
+                return replace(state, stale=state.stale | {name})
+            return _found(replace(state, stale=state.stale - {name}), "summary", {name})
         case Merge():
             return _merge(state, edit)
         case Freeze(name, frozen):
             return _with_topic(state, name, frozen=frozen)
         case Forget(turns, stale, masked):
             state = _drop_turns(_drop_words(state, {*turns, *masked}), frozenset(turns))
+            state = _found(state, "summary", stale)
             return replace(state, stale=state.stale.union(stale).intersection(state.topics))
 
 
@@ -229,7 +270,7 @@ def find_turns(state: State, edit: Edit) -> tuple[int, ...]:
     match edit:
         case Consolidate(topic) | Merge(topic=topic):
             return topic.turns
-        case Rewrite(name):
+        case Rewrite(name) | Mark(name):
             return state.topics[name].turns
     return ()
 
@@ -239,6 +280,8 @@ VOCABULARY: Final = Vocabulary[Edit, State](
         APPEND: Append,
         "check": Check,
         "consolidate": Consolidate,
+        "mark": Mark,
+        "miss": Miss,
         "link": Link,
         "unlink": Unlink,
         "rewrite": Rewrite,
@@ -285,13 +328,23 @@ def _merge(state: State, edit: Merge) -> State:
     for link in best.values():
         for end in (link.source, link.target):
             edges[end] = (*edges.get(end, ()), link)
-    waits = not topic.summary and not state.stale.isdisjoint((gone, topic.id))
-    return replace(
-        state,
+    waits = frozenset[str]() if topic.summary else frozenset((topic.id,))
+    state = replace(
+        _found(state, "summary", {gone, topic.id}),
         topics=Table({**topics, topic.id: topic}),
         edges=Table(edges),
-        stale=state.stale - {gone, topic.id} | ({topic.id} if waits else set()),
+        stale=state.stale - {gone, topic.id} | waits,
     )
+    missed = (
+        replace(each, topic=topic.id) if each.topic == gone else each for each in state.missed
+    )
+    return replace(state, missed=tuple(missed))
+
+
+def _found(state: State, part: Part, names: Collection[str]) -> State:
+    """The state once a part of some topics is there, or is to be asked for as if it never was."""
+    left = (each for each in state.missed if each.part != part or each.topic not in names)
+    return replace(state, missed=tuple(left))
 
 
 def _drop_turns(state: State, gone: frozenset[int]) -> State:
@@ -314,6 +367,7 @@ def _drop_turns(state: State, gone: frozenset[int]) -> State:
         edges=Table(edges),
         forgotten=state.forgotten | gone,
         stale=state.stale.intersection(left),
+        missed=tuple(each for each in state.missed if each.topic in left),
     )
 
 
@@ -324,4 +378,5 @@ def _drop_words(state: State, turns: Collection[int]) -> State:
     for topic in hit:
         marks = {turn: known for turn, known in topic.marks.items() if turn not in turns}
         topics = topics.put(topic.id, replace(topic, marks=marks, summary="", keywords=()))
-    return replace(state, topics=topics, stale=state.stale.union(topic.id for topic in hit))
+    names = {topic.id for topic in hit}
+    return replace(_found(state, "summary", names), topics=topics, stale=state.stale | names)

@@ -15,7 +15,14 @@ from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import Scripted, ScriptedEngine
 from mgl.memories.gam.config import GamConfig
-from mgl.memories.gam.cues import Implied, find_implied, mark_by_rules, mark_events, matches_time
+from mgl.memories.gam.cues import (
+    Implied,
+    Marked,
+    find_implied,
+    mark_by_rules,
+    mark_events,
+    matches_time,
+)
 from mgl.memories.gam.state import Marks
 from mgl.text.times import TimeMention, time_mentions
 from mgl.types import Question, Turn
@@ -65,7 +72,7 @@ async def test_by_rules_no_model_is_asked() -> None:
     turns = [said("It is mine."), said("Yesterday?")]
     client, engine = llm()
     marks = await mark_events(client, (0, 1), turns, RULES)
-    assert marks == {0: mark_by_rules(turns[0]), 1: mark_by_rules(turns[1])}
+    assert marks == Marked({0: mark_by_rules(turns[0]), 1: mark_by_rules(turns[1])})
     what = await find_implied(client, Question("When?"), SPEAKERS, RULES)
     assert what.time_sensitive
     assert engine.requests == []
@@ -76,7 +83,7 @@ async def test_by_prompt_cues_are_the_models_and_ranges_the_librarys() -> None:
     client, engine = llm(json.dumps({"temporal": [1], "consistent": [0]}))
     marks = await mark_events(client, (1, 2), turns, PROMPT)
     times = tuple(time_mentions(turns[1].text, MAY))
-    assert marks == {1: Marks(False, True, times), 2: Marks(True, False, ())}
+    assert marks.marks == {1: Marks(False, True, times), 2: Marks(True, False, ())}
     prompt = engine.requests[0].messages[-1].content
     assert "[0] Ann Lee: Yesterday it rained.\n[1] Ann Lee: It is mine." in prompt
 
@@ -85,7 +92,8 @@ async def test_a_reply_that_stays_invalid_leaves_events_without_cues_but_with_th
     turns = [said("Yesterday it rained.")]
     client, _ = llm(*["no"] * 6)
     marks = await mark_events(client, (0,), turns, PROMPT)
-    assert marks == {0: Marks(False, False, tuple(time_mentions(turns[0].text, MAY)))}
+    assert marks.problem
+    assert marks.marks == {0: Marks(False, False, tuple(time_mentions(turns[0].text, MAY)))}
 
 
 # Questions

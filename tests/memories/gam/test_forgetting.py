@@ -165,7 +165,7 @@ async def test_what_cannot_be_summarised_anew_is_not_asked_for_again(
     assert again.state.topics["t1"].summary == ""
     await again.build()
     assert len(broken.requests) == asked
-    assert [row.op for row in store.edits(memory.id)][-2:] == ["reply", "rewrite"]
+    assert [row.op for row in store.edits(memory.id)][-2:] == ["reply", "miss"]
 
 
 async def test_what_is_private_is_masked_before_any_model_sees_the_turn(

@@ -141,6 +141,50 @@ async def test_a_reply_that_stays_invalid_loses_no_turn(memory_of: Open, store: 
     assert reasons == {"reply_invalid"}
 
 
+def fail_at(*marks: str) -> ScriptedEngine:
+    """An engine whose replies to prompts with one of some words cannot be used."""
+    right = reply_by_stage(always([]))
+
+    def reply(request: Request) -> str:
+        prompt = request.messages[0].content
+        return "no JSON" if any(mark in prompt for mark in marks) else right(request)
+
+    return ScriptedEngine([reply] * 500)
+
+
+SUMMARY, CUES = "structured analysis", '"temporal"'
+
+
+async def test_cues_and_summaries_that_failed_are_rows_and_are_asked_for_again(
+    memory_of: Open, store: Store
+) -> None:
+    said = talk(["a b c", "d e f"], ["g h i"])
+    asked = fail_at(SUMMARY, CUES)
+    memory = memory_of(said, asked, partition="session")
+    await memory.build()
+    missing = [row.payload["what"] for row in store.edits(memory.id) if row.op == "reply"]
+    assert missing == ["summary", "cues"]
+    topic = memory.state.topics["t1"]
+    assert (topic.summary, memory.state.stale) == ("", {"t1"})
+    calls = len(asked.requests)
+    await memory.build()
+    assert len(asked.requests) == calls, "what was asked for in vain is not asked for unasked"
+
+    again = memory_of(said, fail_at(CUES), partition="session")
+    await again.retry_failed()
+    assert again.state.topics["t1"].summary == "Ann: a b c\nBo: d e f"
+    assert again.state.stale == frozenset()
+    last = memory_of(said, fail_at(), partition="session")
+    await last.retry_failed()
+    marks = last.state.topics["t1"].marks
+    assert [marks[turn].temporal for turn in (0, 1)] == [True, False]
+    assert not last.state.missed
+    idle = ScriptedEngine([])
+    await memory_of(said, idle, partition="session").retry_failed()
+    assert not idle.requests
+    assert VOCABULARY.replay(store.edits(memory.id)) == last.state
+
+
 async def test_a_step_written_while_the_log_is_read_is_taken_once(
     memory_of: Open, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
