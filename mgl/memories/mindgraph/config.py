@@ -40,7 +40,7 @@ class MindGraphConfig(PresetConfig):
         1024, ge=64, description="tokens of an answering reply, at most; ours"
     )
     lookup_chars: int = Field(
-        1000, ge=100, description="characters that lookup_source returns (D.3)"
+        1000, ge=100, description="characters of the original around a source of a node (§3.3)"
     )
     max_cluster_size: int = Field(
         10, ge=2, description="nodes of a Leiden subgraph, at most (§4.2)"

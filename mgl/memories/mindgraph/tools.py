@@ -159,13 +159,14 @@ class GraphTools:
         return f"There is no tool called {name}."
 
     def passages(self, node: Node) -> list[Span]:
-        """The passages that looking up a node returns: the original around its latest sources,
-        latest first, together as long as one passage."""
-        shown = [source.span for source in node.sources[:SHOWN_SOURCES]]
-        size, found = self.config.lookup_chars // len(shown), list[Span]()
-        for span in shown:
+        """The passages that looking up a node returns (§3.3): about ``lookup_chars`` of the
+        original centred on each of its latest sources, latest first; none that another one
+        holds."""
+        found: list[Span] = []
+        for source in node.sources[:SHOWN_SOURCES]:
+            span = source.span
             if not any(held.start <= span.start and span.end <= held.end for held in found):
-                found.append(passage_around(self.document, span, size))
+                found.append(passage_around(self.document, span, self.config.lookup_chars))
         return found
 
     async def _summarize_subgraphs(self, mode: str, subgraph_id: int | None) -> str:

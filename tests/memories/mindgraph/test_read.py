@@ -146,9 +146,29 @@ async def test_an_edited_node_is_looked_up_and_cited_by_what_says_it_now(ask: As
     assert [citation.quote for citation in answer.citations] == [now, was]
     looked_up = requests[1].messages[-1].content
     assert looked_up.index(now) < looked_up.index(was)
-    assert len(looked_up) < 1200
+    assert [len(each) // 100 for each in looked_up.split("\n[…]\n")] == [5, 5], "half a window"
     places = [slice(*map(int, place.split("-"))) for place in answer.retrieved]
     assert [now in THIEF[place] for place in places] == [True, False, True, False]
+
+
+async def test_each_source_of_a_node_has_a_window_of_a_thousand_characters(ask: Ask) -> None:
+    text = "".join(f"In year {year} Ann met Bo in Rome. " for year in range(1000, 1300))
+    document = Document.from_text("long.txt", text)
+
+    def source(year: int) -> Span:
+        start = text.index(f"year {year}")
+        return document.span(start, start + len("year 1000"))
+
+    edits = [
+        AddNode("ann", "entity", "Ann", source(1050), "year 1050", 0),
+        EditNode("ann", "Ann again", 1, source(1250), "year 1250"),
+    ]
+    script = [step("lookup_source", node_id="ann"), answer_step("ann")]
+    _, requests = await ask(script, of=graph_of(edits), document=document)
+    passages = requests[1].messages[-1].content.partition("\n")[2].split("\n[…]\n")
+    for passage, year in zip(passages, (1250, 1050), strict=True):
+        assert len(passage) == pytest.approx(1000, abs=100)
+        assert passage.index(f"year {year}") == pytest.approx(500, abs=50)
 
 
 async def test_native_tools_are_called_and_their_results_returned(ask: Ask) -> None:
