@@ -5,7 +5,7 @@ What goes beyond the paper is a named option here and is off by default.
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -19,9 +19,14 @@ class MindGraphConfig(PresetConfig):
 
     ``cite`` is how an edit names its source: ``quote``, the paper's way, or ``sentence``, a number
     of the block's numbered sentences.
+    ``graph_form`` is how an answer is shown the finished graph: with the ``provenance`` of each
+    node and edge (§3.1, §3.4), or in the ``brief`` form in which building shows it.
     """
 
+    READING: ClassVar[frozenset[str]] = frozenset({"graph_form"})
+
     cite: Literal["quote", "sentence"] = "quote"
+    graph_form: Literal["provenance", "brief"] = "provenance"
     chunk_tokens: int = Field(
         CHUNK_TOKENS,
         ge=LEAST_CHUNK_TOKENS,

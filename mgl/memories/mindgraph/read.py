@@ -6,11 +6,13 @@ it cites. Models with native tool calls use them; the others take the same steps
 schema-constrained actions. Each call is a line ``tool(arguments)`` of the trace, which reports
 count. A cited node that does not exist is dropped, and the trace says so.
 
-Where graph and prompt exceed the model's context, the graph is left to subgraph_summary and the
-answer is marked ``graph_exceeds_context``; where tool results outgrow it, the oldest are dropped
-and the answer is marked ``tool_results_dropped``. Where there is no room for even the latest
-result, the final output is asked for at once, and the answer is marked ``answer_forced``. Where a
-subgraph's report fails, its nodes stand for it, and the answer is marked ``reports_failed``.
+Where graph and prompt exceed the model's context, or leave no room for a tool's result, the graph
+is shown without provenance and the answer is marked ``graph_brief``; where even that does not fit,
+the graph is left to subgraph_summary and the answer is marked ``graph_exceeds_context``. Where tool
+results outgrow the context, the oldest are dropped and the answer is marked
+``tool_results_dropped``. Where there is no room for even the latest result, the final output is
+asked for at once, and the answer is marked ``answer_forced``. Where a subgraph's report fails, its
+nodes stand for it, and the answer is marked ``reports_failed``.
 """
 
 from __future__ import annotations
@@ -57,11 +59,14 @@ class GraphReader:
     looked_up: list[str] = field(default_factory=list)
     first_input_tokens: int = 0
     _messages: list[Message] = field(default_factory=list)
+    _shows_provenance: bool = False
 
     async def answer(self) -> Answer:
         """Take tool rounds until the model gives its final output, ``max_rounds`` at most."""
         graph, document = self.tools.graph, self.tools.document
-        self._messages = [self._open(serialise(graph))]
+        self._shows_provenance = self.tools.config.graph_form == "provenance"
+        shown = serialise(graph, with_provenance=self._shows_provenance)
+        self._messages = [self._open(shown)]
         final = await self._take_rounds(self.tools.config.max_rounds)
         cited = self._check_cited(final.cited_nodes)
         looked_up = [node for name in self.looked_up if (node := graph.node(name)) is not None]
@@ -202,9 +207,10 @@ class GraphReader:
             return reply
 
     def _make_room(self, *, is_last: bool) -> bool:
-        """Drop the oldest tool result, or cut the latest if it is long; for the last call drop
-        that too, then all rounds. If nothing else is left, leave the graph out of the first
-        prompt. False if there was nothing to drop."""
+        """Drop the oldest tool result but one, or show the graph without provenance, or cut the
+        only result if it is long; for the last call drop that too, then all rounds. If nothing
+        else is left, leave the graph out of the first prompt. False if there was nothing to
+        drop."""
         results = [
             place
             for place, message in enumerate(self._messages)
@@ -214,6 +220,11 @@ class GraphReader:
         if len(kept) > 1 or (kept and is_last):
             self._messages[kept[0]] = replace(self._messages[kept[0]], content=DROPPED)
             self._mark("tool_results_dropped")
+            return True
+        if self._shows_provenance and self.tools.graph.nodes:
+            self._shows_provenance = False
+            self._mark("graph_brief")
+            self._messages[0] = self._open(serialise(self.tools.graph))
             return True
         text = self._messages[kept[0]].content if kept else ""
         if len(text) > 2 * self.tools.config.lookup_chars:

@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from mgl.memories.log import Vocabulary
 from mgl.types import Span
@@ -203,16 +203,25 @@ VOCABULARY: Final = Vocabulary[Edit, Graph](
 )
 
 
-def serialise(graph: Graph) -> str:
+def serialise(graph: Graph, *, with_provenance: bool = False) -> str:
     """The graph as the model reads it: a JSON list, one element a line in order of insertion, or
     the literal ``(empty)`` (D.1). A prefix of the text stays the same while elements are only
-    added, so that a server's prefix cache holds."""
+    added, so that a server's prefix cache holds.
+
+    ``with_provenance`` gives each element all that it carries (§3.1): the start and the end of its
+    latest source in the original, in characters, and the number of its chunk, from 0.
+    """
     if not graph.elements:
         return "(empty)"
-    return "[\n" + ",\n".join(map(_line, graph.elements.values())) + "\n]"
+    lines = (_line(each, with_provenance=with_provenance) for each in graph.elements.values())
+    return "[\n" + ",\n".join(lines) + "\n]"
 
 
-def _line(element: Node | Edge) -> str:
+def _line(element: Node | Edge, *, with_provenance: bool) -> str:
     is_node = isinstance(element, Node)
-    shown = ("id", "type", "content") if is_node else ("source", "target", "relation")
-    return json.dumps({name: getattr(element, name) for name in shown}, ensure_ascii=False)
+    names = ("id", "type", "content") if is_node else ("source", "target", "relation")
+    shown: dict[str, Any] = {name: getattr(element, name) for name in names}
+    if with_provenance:
+        span = element.span
+        shown |= {"provenance": [span.start, span.end], "chunk": element.chunk}
+    return json.dumps(shown, ensure_ascii=False)

@@ -190,7 +190,10 @@ async def test_a_graph_that_leaves_no_room_for_the_next_chunk_can_still_be_asked
     memory = open_memory(engine, CONFIG.model_copy(update={"answer_tokens": 64}))
     said = await memory.answer(QUESTION)
     assert memory.is_built()
-    assert (said.text, said.marks) == ("Bo.", ("graph_exceeds_context", "chunks_unread"))
+    assert (said.text, said.marks) == (
+        "Bo.",
+        ("graph_brief", "graph_exceeds_context", "chunks_unread"),
+    )
     assert "too large to be shown" in engine.requests[-1].messages[0].content
     reasons = {row.chunk: row.reason for row in store.edits(memory.id) if row.op == "reply"}
     assert reasons == {1: "context_overflow", 2: "context_overflow"}

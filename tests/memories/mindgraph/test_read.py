@@ -122,6 +122,35 @@ async def test_actions_look_up_a_source_and_answer_with_what_they_cite(ask: Ask)
     assert '"node_id": {"const": "ann"' in schemas[1], "what was looked up is not offered again"
 
 
+async def test_the_graph_is_shown_with_provenance_unless_the_brief_form_is_asked_for(
+    ask: Ask,
+) -> None:
+    start = TALE.index("Bo forgave Ann")
+    nodes = [{"id": name, "type": "entity", "content": name} for name in ("ann", "bo")]
+    brief = [*nodes, {"source": "ann", "target": "bo", "relation": "met"}]
+    spans = ([0, 10], [start, start + len("Bo forgave Ann")], [0, 10])
+    whole = [
+        {**each, "provenance": span, "chunk": 0} for each, span in zip(brief, spans, strict=True)
+    ]
+    for config, elements in (
+        (MindGraphConfig(), whole),
+        (MindGraphConfig(graph_form="brief"), brief),
+    ):
+        _, requests = await ask([answer_step("bo")], config)
+        lines = ",\n".join(json.dumps(element) for element in elements)
+        assert f"## Mind Graph\n[\n{lines}\n]" in requests[0].messages[0].content
+
+
+async def test_provenance_gives_way_where_it_leaves_no_room(ask: Ask, tale: Document) -> None:
+    many = graph_of(node(tale, f"n{number}", "Ann met Bo") for number in range(40))
+    options = {"of": many, "native_tools": True, "context_tokens": 2250}
+    answer, requests = await ask(
+        [json.dumps(final("n1"))], MindGraphConfig(answer_tokens=64), **options
+    )
+    assert answer.marks == ("graph_brief",)
+    assert '"id": "n39"' in requests[0].messages[0].content
+
+
 THIEF = (
     "Ann met Bo in Rome. Bo was the thief, said Carl. "
     + "It rained for days on end. " * 60
@@ -352,7 +381,7 @@ async def test_where_a_graph_fills_the_context_the_answer_is_asked_for_at_once(
     assert len(requests) == 2
     assert '"id": "n59"' in requests[1].messages[0].content, "the graph is still shown"
     assert answer.text == "Bo forgave Ann."
-    assert answer.marks == ("answer_forced", "tool_results_dropped")
+    assert answer.marks == ("graph_brief", "answer_forced", "tool_results_dropped")
     assert answer.trace == ("lookup_source(node_id='n30')", "no room for a further tool round")
 
 
