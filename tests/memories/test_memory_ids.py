@@ -203,7 +203,7 @@ def test_what_other_prompts_built_is_not_answered_from_and_still_shown(
     book = tmp_path / "book.txt"
     book.write_text(BOOK.text)
     monkeypatch.setattr(Workplace, "engine", Listening())
-    told = {"preset": "paper", "chunk_tokens": 64}
+    told = {"preset": "paper", "chunk_tokens": 72}
     with Lab.open() as lab:
         first = lab.ask(book, QUESTION.text, **told).memory_id
         before = lab.view(first)

@@ -124,7 +124,10 @@ class BlockReader:
             told = [f"- {json.dumps(one.made, ensure_ascii=False)}: {one.problem}" for one in wrong]
             feedback = prompts.REPAIR_EDITS.render(problems="\n".join(told[:MOST_TOLD]))
             messages += [Message("assistant", said.text), Message("user", feedback)]
-            self._dispose(draft, block, await self._propose(draft, block, messages, time))
+            mended = await self._propose(draft, block, messages, time)
+            if mended.reply is None:
+                draft.reject("repair", {"problem": mended.problem}, mended.reason)
+            self._dispose(draft, block, mended)
 
     def _dispose(
         self, draft: Draft[Edit, Graph], block: Block, said: Proposal[Operations]
@@ -147,7 +150,9 @@ class BlockReader:
             edits = min(edits, max(room // per_edit, LEAST_EDITS // 2))
             tokens = edits * per_edit
         ids = [node.id for node in draft.state.nodes]
-        schema = operations_schema(ids, block, cite=config.cite, max_operations=edits)
+        schema = operations_schema(
+            ids, block, cite=config.cite, edit_node=config.edit_node, max_operations=edits
+        )
         sampling = vary(Sampling(config.temperature, max_tokens=tokens, seed=config.seed), time)
         return await propose(
             self.tools.llm, messages, schema, sampling=sampling, stage="build", forgive=FAILURES

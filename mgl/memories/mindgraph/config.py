@@ -18,7 +18,8 @@ class MindGraphConfig(PresetConfig):
     """How a graph is built and answered from.
 
     ``cite`` is how an edit names its source: ``quote``, the paper's way, or ``sentence``, a number
-    of the block's numbered sentences.
+    of the block's numbered sentences. ``edit_node`` says whether an edit of a node names one, too:
+    as ``printed`` in D.1 it does not, and the node keeps its span; ``cited`` asks for it (§3.2).
     ``graph_form`` is how an answer is shown the finished graph: with the ``provenance`` of each
     node and edge (§3.1, §3.4), or in the ``brief`` form in which building shows it.
     """
@@ -26,6 +27,7 @@ class MindGraphConfig(PresetConfig):
     READING: ClassVar[frozenset[str]] = frozenset({"graph_form"})
 
     cite: Literal["quote", "sentence"] = "quote"
+    edit_node: Literal["printed", "cited"] = "printed"
     graph_form: Literal["provenance", "brief"] = "provenance"
     chunk_tokens: int = Field(
         CHUNK_TOKENS,

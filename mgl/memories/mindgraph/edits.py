@@ -6,9 +6,10 @@ every proposal the source comes before the claim. Proposals are judged one by on
 of its form is ``Unfit``, and costs no other; ``dispose`` checks the others against the graph and
 the block: each is applied, repaired (with how), or rejected (with why).
 
-§3.2 says that every edit carries a quote, D.1 prints none for edit_node and delete_node. An edit
-that changes what a node says needs one, so edit_node is asked for it; delete_node only with
-``sentence``.
+§3.2 says that every edit carries a quote, D.1 prints none for edit_node and delete_node. They are
+not asked for one, as printed, and an edited node keeps its span; a quote that is given is taken.
+With ``edit_node=cited`` an edit that changes what a node says needs one, with ``sentence`` every
+edit needs its number.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal, Union
+from typing import Annotated, Any, Final, Literal, TypeAlias, Union
 
 from pydantic import (
     BaseModel,
@@ -26,6 +27,7 @@ from pydantic import (
     WrapValidator,
     create_model,
 )
+from pydantic.json_schema import SkipJsonSchema
 
 from mgl.llm.constraints import max_chars, new_id, number, one_of, part_of
 from mgl.memories.log import Draft
@@ -55,6 +57,10 @@ RELATION_PATTERN = r"^[^\s\"\\][^\t\n\r\"\\]{0,49}$"
 PLACEHOLDERS = frozenset({"short_id", "id1", "id2", "existing_id", "old_id", "node_id"})
 HARMLESS: Final = frozenset({"duplicate_node", "duplicate_edge", "nothing_changed"})
 """Rejected without a loss: the graph says it already."""
+
+
+Unasked: TypeAlias = SkipJsonSchema[str | None]
+"""A source that no schema asks for, and that is taken where it is given."""
 
 
 class Operations(BaseModel):
@@ -97,9 +103,11 @@ def operations_schema(
     block: Block,
     *,
     cite: Literal["quote", "sentence"],
+    edit_node: Literal["printed", "cited"] = "printed",
     max_operations: int,
 ) -> type[Operations]:
-    """The schema of a build reply on ``block`` while ``node_ids`` exist.
+    """The schema of a build reply on ``block`` while ``node_ids`` exist; ``cite`` and ``edit_node``
+    as in ``MindGraphConfig``.
 
     Decoding is held to lengths and counts where the engine can: an edit takes ``EDIT_TOKENS`` at
     most beside its source. Validation takes longer lists, and calls what does not fit ``Unfit``.
@@ -113,6 +121,8 @@ def operations_schema(
         ranges = [(span.start - start, span.end - start) for span in block.sentences]
         source = part_of(block.chunk.text, QUOTE_CHARS, ranges)
     cited: dict[str, Any] = {"src": (source, ...)}
+    unasked: dict[str, Any] = {"src": (Unasked, None)}
+    is_cited = cite == "sentence"
 
     def proposal(name: str, **fields: Any) -> type[BaseModel]:
         op: Any = Literal[name]
@@ -133,8 +143,13 @@ def operations_schema(
     if node_ids:
         known = one_of(node_ids)
         kinds += [
-            proposal("edit_node", **cited, id=(known, ...), content=(content, ...)),
-            proposal("delete_node", **(cited if cite == "sentence" else {}), id=(known, ...)),
+            proposal(
+                "edit_node",
+                **(cited if is_cited or edit_node == "cited" else unasked),
+                id=(known, ...),
+                content=(content, ...),
+            ),
+            proposal("delete_node", **(cited if is_cited else unasked), id=(known, ...)),
         ]
     union: Any = Union[tuple(kinds)]  # noqa: UP007
     edit = Annotated[union, Field(discriminator="op"), WrapValidator(_judge_alone)]
@@ -221,7 +236,9 @@ def _resolve(graph: Graph, fields: Mapping[str, Any], block: Block) -> tuple[Edi
                 raise _RejectionError("unknown_id")
             if fields["content"] == node.content:
                 raise _RejectionError("nothing_changed")
-            cited = _cite(fields["src"], block)
+            if (given := fields.get("src")) is None:
+                return EditNode(node.id, fields["content"], chunk), _Cited(node.span, node.quote)
+            cited = _cite(given, block)
             return EditNode(node.id, fields["content"], chunk, cited.span, cited.quote), cited
         case _:
             node = graph.node(fields["id"])

@@ -32,7 +32,7 @@ class Passage:
 @dataclass(frozen=True, slots=True)
 class Node:
     """``chunk`` introduced it. ``sources`` are all its sources, latest first; an edit of its
-    content adds one."""
+    content that has a source adds it."""
 
     id: str
     type: NodeType
@@ -128,13 +128,14 @@ class AddEdge:
 
 @dataclass(frozen=True, slots=True)
 class EditNode:
-    """``span`` and ``quote`` are the source of the new content."""
+    """``span`` and ``quote`` are the source of the new content; without them the node keeps the
+    sources it has."""
 
     id: str
     content: str
     chunk: int
-    span: Span
-    quote: str
+    span: Span | None = None
+    quote: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +178,10 @@ def apply(graph: Graph, edit: Edit) -> Graph:
             node = graph.node(known)
             if node is None:
                 raise ValueError(f"no node {known}")
-            earlier = (source for source in node.sources if source.span != span)
-            sources = (Passage(span, quote, chunk), *earlier)
+            sources = node.sources
+            if span is not None and quote is not None:
+                earlier = (source for source in sources if source.span != span)
+                sources = (Passage(span, quote, chunk), *earlier)
             elements[known] = replace(node, content=content, sources=sources)
         case DeleteNode(id=known):
             if graph.node(known) is None:

@@ -142,7 +142,7 @@ TEN = [
         ({"op": "edit_node", "src": "met Bo", "id": "nobody", "content": "x"}, "nobody"),
         (add_node("rome", "nowhere in this text at all"), "quote not found"),
         ({"op": "add_edge", "src": "met Bo", "source": "x", "target": "bo", "relation": "r"}, "x"),
-        ({"op": "edit_node", "id": "ann", "content": "a bride"}, "ann"),
+        ({"op": "edit_node", "id": "ann", "content": 7}, "ann"),
         ({"op": "burn"}, "burn"),
     ],
 )
@@ -161,6 +161,46 @@ async def test_one_bad_edit_of_ten_costs_no_other_and_is_told(
     assert told in repair[-1].content
     assert repair[-1].content.count("\n- ") == 1
     assert "block 2/3" in engine.requests[2].messages[0].content
+
+
+async def test_an_edit_as_d1_prints_it_costs_no_second_call_and_the_span_stays(
+    open_memory: Open, store: Store
+) -> None:
+    printed = {"op": "edit_node", "id": "ann", "content": "a bride"}
+    engine = ScriptedEngine([reply(add_node("ann", "Ann met Bo")), reply(printed), reply()])
+    memory = open_memory(engine)
+    await memory.build()
+    assert len(engine.requests) == 3
+    (ann,) = memory.state.nodes
+    assert (ann.content, ann.quote, len(ann.sources)) == ("a bride", "Ann met Bo", 1)
+    (row,) = [row for row in store.edits(memory.id) if row.op == "edit_node"]
+    assert (row.outcome, row.chunk, row.span) == ("applied", 1, None)
+    cited = CONFIG.model_copy(update={"edit_node": "cited"})
+    asked = ScriptedEngine([reply(printed), reply(), reply()])
+    await open_memory(asked, cited).build()  # the first call is replayed
+    assert "Field required" in asked.requests[1].messages[-1].content
+
+
+async def test_a_quote_that_an_edit_carries_unasked_is_another_source(open_memory: Open) -> None:
+    edit = {"op": "edit_node", "id": "ann", "content": "a loser", "src": "Ann lost the ring"}
+    memory = open_memory([reply(add_node("ann", "Ann met Bo")), reply(edit), reply()])
+    await memory.build()
+    (ann,) = memory.state.nodes
+    assert [source.quote for source in ann.sources] == ["Ann lost the ring", "Ann met Bo"]
+
+
+async def test_a_repair_that_fails_is_a_row_and_leaves_no_block_unread(
+    open_memory: Open, store: Store
+) -> None:
+    wrong = reply(add_node("ann", "Ann met Bo"), add_node("Rome", "Bo in Rome"))
+    memory = open_memory([wrong, "prose, not JSON", reply(), reply(), answer("ann")])
+    said = await memory.answer(QUESTION)
+    rows = [row for row in store.edits(memory.id) if row.op == "repair"]
+    assert [(row.chunk, row.outcome, row.reason) for row in rows] == [
+        (0, "rejected", "reply_invalid")
+    ]
+    assert rows[0].payload["problem"]
+    assert said.marks == ()
 
 
 async def test_what_a_repair_mends_is_applied(open_memory: Open) -> None:

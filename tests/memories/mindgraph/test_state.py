@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -175,13 +175,22 @@ class TestSchema:
         assert first.id == "ann"
         assert isinstance(second, Unfit)
 
-    def test_an_edit_of_a_node_brings_its_source_in_either_way_of_citing(self) -> None:
-        for cite in ("quote", "sentence"):
-            described = json_schema(self.schema(["ann"], cite))
-            kinds = described["properties"]["operations"]["items"]["oneOf"]
-            assert [
-                kind["properties"]["op"]["const"] for kind in kinds if "src" in kind["required"]
-            ][:3] == ["add_node", "add_edge", "edit_node"]
+    @pytest.mark.parametrize(
+        ("cite", "edit_node", "cited"),
+        [
+            ("quote", "printed", ["add_node", "add_edge"]),
+            ("quote", "cited", ["add_node", "add_edge", "edit_node"]),
+            ("sentence", "printed", ["add_node", "add_edge", "edit_node", "delete_node"]),
+        ],
+    )
+    def test_which_edits_are_held_to_a_source(
+        self, cite: Any, edit_node: Any, cited: list[str]
+    ) -> None:
+        schema = operations_schema(["ann"], BLOCK, cite=cite, edit_node=edit_node, max_operations=3)
+        kinds = json_schema(schema)["properties"]["operations"]["items"]["oneOf"]
+        held = [kind for kind in kinds if "src" in kind["properties"]]
+        assert [kind["properties"]["op"]["const"] for kind in held] == cited
+        assert all("src" in kind["required"] for kind in held)
 
     def test_a_quote_is_any_words_of_the_block_and_a_sentence_where_an_engine_knows_no_parts(
         self,
