@@ -1,8 +1,10 @@
 """The build stage as printed: one call a chunk, the question and the graph so far before it.
 
 Source: MindGraph §3.2, prompt D.1. Edits are judged one by one; the model is told once which of
-them could not be applied, and why. A chunk that gave no reply at all, or no longer fits beside the
-graph, is logged as unread and does not stop the document.
+them could not be applied, and why. A chunk that gave no reply at all is logged as unread and does
+not stop the document. One that does not fit beside the graph is halved until its parts do; beside
+a graph that leaves no room for an eighth of a chunk, the graph's latest elements are shown, and a
+row says how many (``graph``).
 """
 
 from __future__ import annotations
@@ -35,8 +37,12 @@ from mgl.types import Question
 
 LEAST_EDITS: Final = 8
 """The fewest edits a reply may hold, however short the chunk."""
+FEWEST_EDITS: Final = LEAST_EDITS // 2
+"""Edits for which there must be room, so that a call is worth it."""
 MOST_TOLD: Final = 10
 """Wrong edits that a repair names."""
+MOST_PARTS: Final = 8
+"""Parts that a chunk is split into, at most."""
 
 _PROMPTS = {"quote": prompts.BUILD, "sentence": prompts.BUILD_BY_SENTENCE}
 
@@ -60,12 +66,19 @@ def question_text(questions: Sequence[Question]) -> str:
 
 
 def build_prompt(
-    questions: Sequence[Question], config: MindGraphConfig, graph: Graph, block: Block, total: int
+    questions: Sequence[Question],
+    config: MindGraphConfig,
+    graph: Graph,
+    block: Block,
+    total: int,
+    *,
+    since: int = 0,
 ) -> str:
-    """The prompt for one of ``total`` blocks, once the earlier ones have made ``graph``."""
+    """The prompt for one of ``total`` blocks, or a part of one, once the earlier ones have made
+    ``graph``, of which the first ``since`` elements are left out."""
     return _PROMPTS[config.cite].render(
         question=question_text(questions),
-        graph_state=serialise(graph),
+        graph_state=serialise(graph, since=since),
         block_idx=str(block.chunk.index + 1),
         total_blocks=str(total),
         block_text=block.number_sentences()
@@ -107,12 +120,23 @@ class BlockReader:
         """
         if not block.sentences:
             return
+        graph, left_out = draft.state, 0
+        messages = self._open(graph, block)
+        said = await self._propose(graph, block, messages, time)
+        if _is_too_long(said) and graph.elements:
+            is_long = block.chunk.tokens * MOST_PARTS > self.config.chunk_tokens
+            if is_long and len(block.sentences) > 1:
+                for half in block.halve():
+                    await self.read(draft, half, time=time)
+                return
+            left_out = await self._find_left_out(graph, block)
+            shown = {"shown": len(graph.elements) - left_out, "left_out": left_out}
+            draft.reject("graph", shown, said.reason)
+            messages = self._open(graph, block, left_out)
+            said = await self._propose(graph, block, messages, time)
         number = block.chunk.index + 1
-        prompt = build_prompt(self.questions, self.config, draft.state, block, self.total)
-        messages = [Message("user", prompt)]
-        said = await self._propose(draft, block, messages, time)
         if said.reply is None:
-            if said.reason == "context_overflow" and not draft.state.elements:
+            if _is_too_long(said) and left_out == len(graph.elements):
                 raise ContextOverflow(
                     f"block {number} of {self.total} does not fit: {said.problem}",
                     hint="use shorter chunks (--set chunk_tokens=N), or a model with more context",
@@ -124,10 +148,33 @@ class BlockReader:
             told = [f"- {json.dumps(one.made, ensure_ascii=False)}: {one.problem}" for one in wrong]
             feedback = prompts.REPAIR_EDITS.render(problems="\n".join(told[:MOST_TOLD]))
             messages += [Message("assistant", said.text), Message("user", feedback)]
-            mended = await self._propose(draft, block, messages, time)
+            mended = await self._propose(draft.state, block, messages, time)
             if mended.reply is None:
                 draft.reject("repair", {"problem": mended.problem}, mended.reason)
             self._dispose(draft, block, mended)
+
+    def _open(self, graph: Graph, block: Block, since: int = 0) -> list[Message]:
+        prompt = build_prompt(self.questions, self.config, graph, block, self.total, since=since)
+        return [Message("user", prompt)]
+
+    async def _find_left_out(self, graph: Graph, block: Block) -> int:
+        """The fewest of a graph's first elements without which a block fits beside the others; all
+        of them if it fits beside none."""
+        edits, tokens = plan_reply(self.config, block)
+        needed = min(edits, FEWEST_EDITS) * (tokens // edits)
+        least, most = 1, len(graph.elements)
+        while least < most:
+            middle = (least + most) // 2
+            if await self._count_room(self._open(graph, block, middle)) < needed:
+                least = middle + 1
+            else:
+                most = middle
+        return least
+
+    async def _count_room(self, messages: Sequence[Message]) -> int:
+        """The tokens that a prompt leaves for its reply."""
+        llm = self.tools.llm
+        return llm.context_tokens - await llm.count_prompt_tokens(messages)
 
     def _dispose(
         self, draft: Draft[Edit, Graph], block: Block, said: Proposal[Operations]
@@ -140,16 +187,16 @@ class BlockReader:
         return [wrong for wrong in judged if wrong is not None]
 
     async def _propose(
-        self, draft: Draft[Edit, Graph], block: Block, messages: Sequence[Message], time: int
+        self, graph: Graph, block: Block, messages: Sequence[Message], time: int
     ) -> Proposal[Operations]:
         config = self.config
         edits, tokens = plan_reply(config, block)
-        room = self.tools.llm.context_tokens - await self.tools.llm.count_prompt_tokens(messages)
+        room = await self._count_room(messages)
         if room < tokens:  # fewer edits, down to what is not worth a call
             per_edit = tokens // edits
-            edits = min(edits, max(room // per_edit, LEAST_EDITS // 2))
+            edits = min(edits, max(room // per_edit, FEWEST_EDITS))
             tokens = edits * per_edit
-        ids = [node.id for node in draft.state.nodes]
+        ids = [node.id for node in graph.nodes]
         schema = operations_schema(
             ids, block, cite=config.cite, edit_node=config.edit_node, max_operations=edits
         )
@@ -157,3 +204,7 @@ class BlockReader:
         return await propose(
             self.tools.llm, messages, schema, sampling=sampling, stage="build", forgive=FAILURES
         )
+
+
+def _is_too_long(said: Proposal[Operations]) -> bool:
+    return said.reply is None and said.reason == "context_overflow"

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Annotated, Any, Final, Literal, TypeAlias, Union
 
 from pydantic import (
@@ -89,6 +90,20 @@ class Block:
     def of(cls, document: Document, chunk: Chunk) -> Block:
         ranges = sentence_spans(document.text, chunk.span.start, chunk.span.end)
         return cls(document, chunk, tuple(document.span(start, end) for start, end in ranges))
+
+    def halve(self) -> tuple[Block, Block]:
+        """Split the block between two sentences, near its middle; it has two at least."""
+        chunk, document = self.chunk, self.document
+        middle = (chunk.span.start + chunk.span.end) // 2
+        cut = min((span.start for span in self.sentences[1:]), key=lambda at: abs(at - middle))
+
+        def take(start: int, end: int) -> Block:
+            span, share = document.span(start, end), (end - start) / len(chunk.text)
+            tokens = ceil(chunk.tokens * share)
+            part = Chunk(chunk.index, span, document.quote(span), tokens)
+            return Block.of(document, part)
+
+        return take(chunk.span.start, cut), take(cut, chunk.span.end)
 
     def number_sentences(self) -> str:
         """The block's text with ``[n]`` before each sentence."""

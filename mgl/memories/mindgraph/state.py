@@ -206,17 +206,18 @@ VOCABULARY: Final = Vocabulary[Edit, Graph](
 )
 
 
-def serialise(graph: Graph, *, with_provenance: bool = False) -> str:
+def serialise(graph: Graph, *, with_provenance: bool = False, since: int = 0) -> str:
     """The graph as the model reads it: a JSON list, one element a line in order of insertion, or
     the literal ``(empty)`` (D.1). A prefix of the text stays the same while elements are only
-    added, so that a server's prefix cache holds.
+    added, so that a server's prefix cache holds. The first ``since`` elements are left out.
 
     ``with_provenance`` gives each element all that it carries (§3.1): the start and the end of its
     latest source in the original, in characters, and the number of its chunk, from 0.
     """
-    if not graph.elements:
+    shown = [*graph.elements.values()][since:]
+    if not shown:
         return "(empty)"
-    lines = (_line(each, with_provenance=with_provenance) for each in graph.elements.values())
+    lines = (_line(each, with_provenance=with_provenance) for each in shown)
     return "[\n" + ",\n".join(lines) + "\n]"
 
 

@@ -222,21 +222,51 @@ async def test_more_edits_than_were_asked_for_are_taken(open_memory: Open) -> No
     assert len(memory.state.elements) == 9
 
 
-async def test_a_graph_that_leaves_no_room_for_the_next_chunk_can_still_be_asked(
+def fill(count: int) -> str:
+    """A reply that fills the graph with so many nodes, of some forty tokens each."""
+    return reply(*(add_node(f"n{n}", "Ann met Bo", content="x" * 90) for n in range(count)))
+
+
+def blocks_of(engine: ScriptedEngine) -> list[str]:
+    return [request.messages[0].content.split('"""')[1] for request in engine.requests]
+
+
+async def test_a_block_that_does_not_fit_beside_the_graph_is_split_and_read_whole(
+    make_tools: MakeTools, store: Store
+) -> None:
+    text = "Ann met Bo. " + "".join(f"In year {year} Ann met Bo in Rome. " for year in range(200))
+    source = Document.from_text("chronicle.txt", text)
+    engine = ScriptedEngine([fill(90), *[reply()] * 30], context_tokens=4000)
+    config = MindGraphConfig(chunk_tokens=1000, build_tokens=1000)
+    memory = MindGraph(make_tools(engine), source, [QUESTION], config)
+    await memory.build()
+    read = [year for block in blocks_of(engine) for year in re.findall(r"year \d+", block)]
+    assert read == [f"year {year}" for year in range(200)]
+    marks = [re.search(r"block (\d)/(\d)", r.messages[0].content) for r in engine.requests]
+    numbers = [int(mark[1]) for mark in marks if mark is not None]
+    total = store.memory(memory.id).chunks
+    assert sorted(set(numbers)) == [*range(1, total + 1)]
+    assert len(numbers) > total, "blocks were split"
+    assert {row.outcome for row in store.edits(memory.id)} == {"applied"}
+
+
+async def test_beside_a_graph_that_fills_the_context_its_latest_elements_are_shown(
     open_memory: Open, store: Store
 ) -> None:
-    big = reply(*(add_node(f"n{number}", "Ann met Bo", content="x" * 90) for number in range(60)))
-    engine = ScriptedEngine([big, answer("n1")], context_tokens=2400)
+    replies = [fill(60), *[reply()] * 4, answer("n1")]  # each block after the first is halved
+    engine = ScriptedEngine(replies, context_tokens=2400)
     memory = open_memory(engine, CONFIG.model_copy(update={"answer_tokens": 64}))
     said = await memory.answer(QUESTION)
-    assert memory.is_built()
-    assert (said.text, said.marks) == (
-        "Bo.",
-        ("graph_brief", "graph_exceeds_context", "chunks_unread"),
-    )
+    assert (said.text, said.marks) == ("Bo.", ("graph_brief", "graph_exceeds_context"))
     assert "too large to be shown" in engine.requests[-1].messages[0].content
-    reasons = {row.chunk: row.reason for row in store.edits(memory.id) if row.op == "reply"}
-    assert reasons == {1: "context_overflow", 2: "context_overflow"}
+    shown = re.findall(r'"id": "n(\d+)"', engine.requests[1].messages[0].content)
+    assert shown == [str(number) for number in range(60 - len(shown), 60)]
+    rows = [row for row in store.edits(memory.id) if row.outcome == "rejected"]
+    assert [(row.op, row.chunk, row.reason) for row in rows] == [
+        ("graph", number, "context_overflow") for number in (1, 1, 2, 2)
+    ]
+    assert rows[0].payload == {"shown": len(shown), "left_out": 60 - len(shown)}
+    assert 0 < len(shown) < 60
 
 
 async def test_a_block_that_does_not_fit_says_which(open_memory: Open) -> None:
