@@ -10,7 +10,9 @@ prompts are ours.
 
 Unlike that code: BM25 scores and cosines are fused by reciprocal ranks, not compared; every page
 has an abstract of its own, repeated or not; the prompt does not depend on a question's gold
-category. The compaction ratio is of the abstracts that the planner sees.
+category. The compaction ratio is of the abstracts that the planner sees. Where pages or abstracts
+are cut because the model's context does not hold them, the answer is marked ``pages_cut`` or
+``abstracts_cut``.
 """
 
 from __future__ import annotations
@@ -38,6 +40,8 @@ NOTE_TOKENS: Final = 1024
 PLAN_TOKENS: Final = 512
 FALLBACK_CHARS: Final = 200
 NOTHING: Final = "(nothing yet)"
+CUT: Final = "page_cut"
+"""The reason of an abstract's row whose page, or an earlier abstract, was not shown whole."""
 
 ABSTRACT = Prompt(
     "general-agentic-memory.abstract",
@@ -158,12 +162,13 @@ class GeneralAgenticMemory(Baseline):
             note = await summarize(
                 llm, prompt, ABSTRACT_TOKENS, stage="abstracts", fallback=text[:FALLBACK_CHARS]
             )
+            problem = note.problem or (CUT if [*before, page] != shown else None)
             row = EditRecord(
                 step,
                 "abstract",
                 {"text": note.text},
-                "repaired" if note.problem else "applied",
-                note.problem,
+                "repaired" if problem else "applied",
+                problem,
                 pages[step],
                 call_key=note.call_key,
             )
@@ -171,21 +176,25 @@ class GeneralAgenticMemory(Baseline):
             self._tools.observer.progress("pages", step + 1, len(pages))
 
     def _abstracts(self) -> list[str]:
-        rows = sorted(self._tools.store.edits(self.id), key=lambda row: row.chunk)
-        return [row.payload["text"] for row in rows]
+        return [row.payload["text"] for row in self._rows()]
+
+    def _rows(self) -> list[EditRecord]:
+        return sorted(self._tools.store.edits(self.id), key=lambda row: row.chunk)
 
     async def _respond(self, question: Question) -> Answer:
         tokens = await self.source_tokens()
         llm, pages, abstracts = self._tools.llm, await self._pages(), self._abstracts()
         texts = [self._quote(span) for span in pages]
         known, request, trace = "", question.text, list[str]()
+        marks = {"pages_cut"} if any(row.reason == CUT for row in self._rows()) else set[str]()
         found: dict[int, None] = {}
         for turn in range(self._config.rounds):
-            places = await self._search(request, abstracts, texts)
+            places = await self._search(request, abstracts, texts, marks)
             trace.append(f"round {turn + 1}: pages {', '.join(map(str, places)) or 'none'}")
             found.update(dict.fromkeys(places))
             if places:
-                known = await self._integrate(question, known, [texts[at] for at in places])
+                read = [texts[at] for at in places]
+                known = await self._integrate(question, known, read, marks)
             if turn + 1 == self._config.rounds:
                 break
             prompt = REFLECT.render(question=question.text, known=known or NOTHING)
@@ -195,19 +204,23 @@ class GeneralAgenticMemory(Baseline):
                 break
             request = " ".join(said.reply.requests)
         excerpts = [Excerpt(known)] if known else []
-        read = [pages[place] for place in found]
-        answer = await self._answer(question, excerpts, read=read, trace=trace)
+        read_pages = [pages[place] for place in found]
+        answer = await self._answer(
+            question, excerpts, read=read_pages, trace=trace, marks=sorted(marks)
+        )
         seen = sum(await llm.count_tokens(abstracts)) if abstracts else 0
         return replace(answer, compaction_ratio=seen / tokens if tokens else None)
 
     async def _search(
-        self, request: str, abstracts: Sequence[str], texts: Sequence[str]
+        self, request: str, abstracts: Sequence[str], texts: Sequence[str], marks: set[str]
     ) -> list[int]:
         """Plan over the abstracts, and find pages with each tool: their places, best first."""
         if not texts:
             return []
         llm, k = self._tools.llm, self._config.k
         fitting = await fit_texts(llm, abstracts, reserve=2 * PLAN_TOKENS)
+        if fitting != list(abstracts):
+            marks.add("abstracts_cut")
         page: Any = number(1, len(texts))
         numbers = Annotated[list[page], Field(max_length=k)]
         schema = create_model("plan", __base__=_Plan, pages=(numbers, ...))
@@ -229,10 +242,14 @@ class GeneralAgenticMemory(Baseline):
         fused = reciprocal_rank_fusion(rankings)
         return sorted(set(chosen), key=lambda place: (-fused[place], place))
 
-    async def _integrate(self, question: Question, known: str, texts: Sequence[str]) -> str:
+    async def _integrate(
+        self, question: Question, known: str, texts: Sequence[str], marks: set[str]
+    ) -> str:
         """What is known once the pages are read; as before where no reply can be used."""
         llm = self._tools.llm
         fitting = await fit_texts(llm, texts, reserve=2 * NOTE_TOKENS)
+        if fitting != list(texts):
+            marks.add("pages_cut")
         prompt = INTEGRATE.render(
             question=question.text, known=known or NOTHING, pages=_number(fitting)
         )

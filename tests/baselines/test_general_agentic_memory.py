@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from itertools import count
 
+import pytest
+
 from mgl.baselines.general_agentic_memory import GeneralAgenticMemory, GeneralAgenticMemoryConfig
+from mgl.llm.base import Completion
 from mgl.store import Store
 from tests.baselines.asking import (
     BOOK,
@@ -87,3 +90,29 @@ async def test_a_session_is_a_page_and_failures_fall_back(store: Store) -> None:
     assert {row.outcome for row in rows} == {"repaired"}
     assert rows[0].payload["text"].startswith("(Monday, 08 May 2023) Bo: I went to town 0")
     assert answer.trace[0].startswith("round 1: pages 3")  # by the question's own words
+
+
+@pytest.mark.parametrize(
+    ("page", "context", "marks", "reasons"),
+    [
+        (500, 32_768, (), {None}),
+        (500, 2_600, ("pages_cut",), {None}),
+        (500, 1_300, ("pages_cut",), {None, "page_cut"}),
+        (64, 1_430, ("abstracts_cut",), {None}),
+    ],
+)
+async def test_a_page_that_is_cut_is_marked(
+    store: Store, page: int, context: int, marks: tuple[str, ...], reasons: set[str | None]
+) -> None:
+    others = researching(True)
+
+    def reply(prompt: str) -> str | Completion:
+        is_page = "Write one paragraph" in prompt
+        return said(notes="about a town and a walker") if is_page else others(prompt)
+
+    mine, _ = asking(store, reply, context)
+    config = GeneralAgenticMemoryConfig(page_tokens=page, k=1)
+    memory = GeneralAgenticMemory(mine, BOOK, (), config)
+    answer = await memory.answer(QUESTION)
+    assert answer.marks == marks
+    assert {row.reason for row in store.edits(memory.id)} == reasons
