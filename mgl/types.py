@@ -290,7 +290,9 @@ class Question:
 
     ``form`` is that of the answer that is wanted. HGMem and the baselines give either about a
     document; every other answer is short. ``options`` are the only answers that there are, as they
-    are to be written: every memory's reply is held to them.
+    are to be written: every memory's reply is held to them. ``asked`` is whom the question calls
+    "you". ``unknown`` is what an answer says where nothing tells it, in the words of a benchmark;
+    empty: in ours.
     """
 
     text: str
@@ -298,9 +300,11 @@ class Question:
     asker: str | None = None
     form: AnswerForm = "short"
     options: tuple[str, ...] = ()
+    asked: str | None = None
+    unknown: str = ""
 
     def __post_init__(self) -> None:
-        _replace_surrogates(self, "text", "asker")
+        _replace_surrogates(self, "text", "asker", "asked")
 
 
 @dataclass(frozen=True, slots=True)

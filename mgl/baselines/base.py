@@ -20,7 +20,7 @@ from mgl.llm.calls import showing
 from mgl.llm.concurrency import for_each
 from mgl.memories.base import SourceMemory, Tools, check_question, check_text
 from mgl.memories.calls import ANSWER_TOKENS, answer_from_passages
-from mgl.memories.turns import TURN_ANSWER, UNMENTIONED, answer_from_lines, find_form
+from mgl.memories.turns import TURN_ANSWER, answer_from_lines, find_form, say_unknown
 from mgl.memories.view import GraphView
 from mgl.retrieval.evidence import find_evidence
 from mgl.store import EditRecord
@@ -318,7 +318,8 @@ class Baseline(SourceMemory[Any]):
                 retrieved=self._name_passages(excerpts, read),
             )
         if not texts and not question.options:
-            return Answer(question.text, UNMENTIONED, "low", (), tuple(trace), tuple(marks))
+            unknown = say_unknown(question)
+            return Answer(question.text, unknown, "low", (), tuple(trace), tuple(marks))
         with self._showing([excerpt.span for excerpt in excerpts]):
             answer = await answer_from_lines(
                 self._tools.llm,

@@ -107,14 +107,13 @@ def _scenes(file: DataFile) -> dict[str, Scene]:
 
 
 def _item(source: str, found: Drawn, placed: _Placed, series: str) -> Item:
-    text = (
-        f"You are {AGENTS[series]}. On {placed.date}, {found.asker} asks you: {found.text}\n"
-        "Where what was said does not tell, say that you do not know."
+    question = Question(
+        found.text, placed.time, found.asker, asked=AGENTS[series], unknown=_UNKNOWN
     )
     return Item(
         source,
         source,
-        Question(text, placed.time, found.asker),
+        question,
         (found.gold,),
         found.kind,
         labels={"series": series, "level": found.level},

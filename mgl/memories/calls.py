@@ -81,7 +81,7 @@ async def answer_from_passages(
 ) -> PassageAnswer:
     """An answer from numbered passages, one of the question's options if it has any; what
     LLM.complete raises."""
-    asked = {"passages": number_passages(passages), "question": question.text}
+    asked = {"passages": number_passages(passages), "question": _ask(question)}
     sampling = Sampling(max_tokens=ANSWER_TOKENS[question.form])
     if question.options:
         prompt = PASSAGE_CHOICE.render(**asked, options=list_options(question))
@@ -93,6 +93,13 @@ async def answer_from_passages(
         reader_messages(_PROMPTS[question.form].render(**asked)), sampling=sampling, stage=stage
     )
     return PassageAnswer(one_line(reply.text), reply.usage.input_tokens, reply.call_key)
+
+
+def _ask(question: Question) -> str:
+    """A question, and what its answer says where the text tells nothing, if that is given."""
+    if not question.unknown:
+        return question.text
+    return f'{question.text}\nIf the text does not tell, the answer is "{question.unknown}"'
 
 
 def number_passages(passages: Sequence[str]) -> str:

@@ -34,7 +34,6 @@ from mgl.memories.deletion import (
 from mgl.memories.log import FORGET, Log
 from mgl.memories.turns import (
     TURN_ANSWER,
-    UNMENTIONED,
     Say,
     Shown,
     Voice,
@@ -43,6 +42,7 @@ from mgl.memories.turns import (
     cite_turn,
     reply_to_turn,
     say_in_talk,
+    say_unknown,
 )
 from mgl.store.deletion import Gone, Redaction
 from mgl.store.turns import ReplySources
@@ -244,7 +244,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         answer = await self._answer_first(question, found)
         if answer is None:
             with self._log.showing(found.turns):
-                answer = Answer(question.text, UNMENTIONED, "low", ())
+                answer = Answer(question.text, say_unknown(question), "low", ())
                 if found.shown or question.options:
                     lines = cite_shown(talk, found.shown)
                     answer = await answer_from_lines(

@@ -160,6 +160,18 @@ _LIST: Final = re.compile(
 
 def find_form(question: Question) -> Form:
     """The form of answer that a question asks for: as it says itself, else by its words."""
+    form = _find_form(question)
+    if not question.unknown:
+        return form
+    return replace(form, said=form.said.replace(UNMENTIONED, question.unknown))
+
+
+def say_unknown(question: Question) -> str:
+    """What an answer says where nothing that was said tells it."""
+    return question.unknown or UNMENTIONED
+
+
+def _find_form(question: Question) -> Form:
     if question.options:
         return Form(f"with one of these, as it is written: {list_options(question)}.", 16)
     text = question.text.strip()
@@ -177,10 +189,12 @@ def is_suggestion(text: str) -> bool:
 
 
 def ask_lines(question: Question) -> dict[str, str]:
-    """A question as prompts show it: the day on which it is asked, by whom, its words, its form."""
+    """A question as prompts show it: the day on which it is asked, by whom and whom, its words, its
+    form."""
     day = f"Today is {question.asked_at:%A, %d %B %Y}.\n" if question.asked_at else ""
     asker = f" by {question.asker}" if question.asker else ""
-    asked = f"{day}Question{asker}: {question.text}"
+    addressee = f" to {question.asked}" if question.asked else ""
+    asked = f"{day}Question{asker}{addressee}: {question.text}"
     return {"question": asked, "form": find_form(question).said}
 
 
@@ -318,7 +332,7 @@ async def answer_from_lines(
     places = sorted(set(reply.parsed.memories))
     citations = tuple(dict.fromkeys(each for place in places for each in lines[place - 1][1]))
     answer = Answer("", reply.parsed.answer, "medium" if citations else "low", citations)
-    if answer.text != UNMENTIONED and not question.options:
+    if answer.text != say_unknown(question) and not question.options:
         answer = _cite_repeated(answer, question, lines)
     ratio = reply.usage.input_tokens / source_tokens if source_tokens else None
     return replace(answer, question=question.text, compaction_ratio=ratio)

@@ -15,6 +15,7 @@ from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import Scripted, ScriptedEngine
 from mgl.llm.progress import find_listener
+from mgl.memories.calls import answer_from_passages
 from mgl.memories.turns import (
     LIST,
     PARAGRAPH,
@@ -158,6 +159,21 @@ async def test_what_an_answer_repeats_is_cited_where_other_lines_were_named(
     assert [citation.node_id for citation in answer.citations] == cited
     assert answer.confidence == ("medium" if cited else "low")
     assert UNMENTIONED in engine.requests[0].messages[-1].content
+
+
+async def test_a_question_is_abstained_from_in_its_own_words() -> None:
+    question = Question("Who won?", asker="Joey", asked="Ross", unknown="I don't know.")
+    client, engine = llm(said("I don't know."))
+    answer = await answered(client, show_turns(TALK.turns, [0, 1, 2]), question)
+    assert (answer.text, answer.citations) == ("I don't know.", ())
+    prompt = engine.requests[0].messages[-1].content
+    assert "Question by Joey to Ross: Who won?\n" in prompt
+    assert 'If no memory answers it, the answer is "I don\'t know."' in prompt
+    assert UNMENTIONED not in prompt
+    reader, engine = llm("I don't know.")
+    await answer_from_passages(reader, ["It rains."], question)
+    asked = 'Question: Who won?\nIf the text does not tell, the answer is "I don\'t know."\n'
+    assert asked in engine.requests[0].messages[-1].content
 
 
 def test_a_reply_is_shown_the_speakers_statements_first_and_its_own_remarks_last() -> None:
