@@ -11,11 +11,11 @@ One module per benchmark reads the official files into this. Nothing is download
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
-from mgl.types import Question, Source
+from mgl.types import Conversation, Question, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,10 @@ class Item:
     the answers to choose from, in the order of their letters. Items with one ``pair`` are scored
     together. ``labels`` are further things to report by (difficulty, length). ``passage`` is the
     text that the question was made from, and ``judge_prompt`` the benchmark's own judge prompt with
-    {question}, {gold} and {answer} (``mgl.benchmarks.official``), for judges. Only ``question`` is
-    ever shown to the model that answers.
+    {question}, {gold} and {answer} (``mgl.benchmarks.official``), for judges. ``after`` is the id
+    of the turn after which the question is asked: what comes later is not there yet
+    (``source_until``); empty: after the last. Only ``question`` is ever shown to the model that
+    answers.
     """
 
     id: str
@@ -43,6 +45,7 @@ class Item:
     labels: Mapping[str, str] = field(default_factory=dict)
     passage: str = ""
     judge_prompt: str = ""
+    after: str = ""
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,15 @@ class FileBenchmark:
     scorers: tuple[str, ...]
     judge: str | None
     read: Callable[[Path], Dataset]
+
+
+def source_until(source: Source, turn: str) -> Source:
+    """Return a source as it is once the turn of this id has been said; all of it where that is
+    empty. It keeps its id. KeyError where a conversation has no such turn."""
+    if not turn or not isinstance(source, Conversation):
+        return source
+    places = {each.id: place for place, each in enumerate(source.turns, 1)}
+    return replace(source, turns=source.turns[: places[turn]], ends=None, firsts=None)
 
 
 def in_memory(source: Source) -> Callable[[], Source]:

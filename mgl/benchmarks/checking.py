@@ -53,10 +53,11 @@ def check_dataset(dataset: Dataset) -> Checked:
     """Look at all items and sources of a dataset; InputError if a source cannot be read."""
     items = dataset.items
     of_source: dict[str, list[Item]] = defaultdict(list)
-    asked: dict[tuple[str, str], list[str]] = defaultdict(list)
+    asked: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for item in items:
         of_source[item.source].append(item)
-        asked[item.source, " ".join(item.question.text.lower().split())].append(item.id)
+        text = " ".join(item.question.text.lower().split())
+        asked[item.source, item.after, text].append(item.id)
     lost: dict[str, tuple[str, ...]] = {}
     for name, own in of_source.items():
         source = dataset.sources[name]()

@@ -17,9 +17,10 @@ from a seed of the scene's own:
 - Passed over are hard questions that name the scene's own month or year, and those without a
   wording for the asker or whose answer is not among their five options.
 
-An item's source is the series up to the line at which it is asked: what comes later would answer
-questions that cannot be answered yet. It is asked openly, as GAM asks it; the options are not
-shown. Evidence (``*_oracle_*.pickle``) is not read, and names are not swapped.
+The source of all items is their series, in the order of its scenes. An item is asked after the line
+of the agent (``Item.after``): what comes later would answer questions that cannot be answered yet.
+It is asked openly, as GAM asks it; the options are not shown. Evidence (``*_oracle_*.pickle``) is
+not read, and names are not swapped.
 """
 
 from __future__ import annotations
@@ -67,19 +68,19 @@ def _read(path: Path) -> Dataset:
     sources = {}
     notes: list[str] = []
     for series, file in files.items():
-        before: list[_Placed] = []
+        placed: list[_Placed] = []
         silent = 0
         for name, scene in _scenes(file).items():
-            placed = _Placed(name, scene.date, _day(scene.date), tuple(split_lines(scene.script)))
-            before.append(placed)
-            source = f"{series}/{name}"
-            if (found := draw_question(scene, placed.lines, AGENTS[series], seed=source)) is None:
+            own = _Placed(name, scene.date, _day(scene.date), tuple(split_lines(scene.script)))
+            placed.append(own)
+            seed = f"{series}/{name}"
+            if (found := draw_question(scene, own.lines, AGENTS[series], seed=seed)) is None:
                 silent += 1
                 continue
-            items.append(_item(source, found, placed, series))
-            sources[source] = partial(_history, series, before, len(before), found.at)
+            items.append(_item(seed, found, own, series))
+        sources[series] = partial(_series, series, placed)
         if silent:
-            notes.append(f"{series}: {silent} of {len(before)} scenes have nothing to ask")
+            notes.append(f"{series}: {silent} of {len(placed)} scenes have nothing to ask")
     if not items:
         raise InputError(f"{path} has no scene in which a question can be asked", hint=_HINT)
     return Dataset(tuple(items), sources, hash_files(files.values()), tuple(notes))
@@ -106,32 +107,37 @@ def _scenes(file: DataFile) -> dict[str, Scene]:
     }
 
 
-def _item(source: str, found: Drawn, placed: _Placed, series: str) -> Item:
+def _item(id: str, found: Drawn, placed: _Placed, series: str) -> Item:
     question = Question(
         found.text, placed.time, found.asker, asked=AGENTS[series], unknown=_UNKNOWN
     )
     return Item(
-        source,
-        source,
+        id,
+        series,
         question,
         (found.gold,),
         found.kind,
         labels={"series": series, "level": found.level},
+        after=_name_line(placed.name, found.at),
     )
 
 
-def _history(series: str, scenes: Sequence[_Placed], count: int, at: int) -> Conversation:
-    """The first ``count`` scenes, the last of them up to and with its line ``at`` (from 0)."""
-    turns = Gathering(f"{series} up to {scenes[count - 1].name}")
-    for place, placed in enumerate(scenes[:count], start=1):
+def _series(series: str, scenes: Sequence[_Placed]) -> Conversation:
+    """All that is said in a series, scene by scene, whatever their dates."""
+    turns = Gathering(series)
+    for placed in scenes:
         if placed.time is None:
             turns.note(placed.name, f"date {placed.date[:40]!r} is not understood: left out")
-        said = placed.lines[: at + 1] if place == count else placed.lines
-        for number, line in enumerate(said, start=1):
-            id = f"{placed.name}:{number}"
+        for number, line in enumerate(placed.lines):
+            id = _name_line(placed.name, number)
             turn = Turn(id, line.speaker, line.text, placed.time, placed.name)
-            turns.add(f"{placed.name}, line {number}", turn)
-    return turns.conversation()
+            turns.add(f"{placed.name}, line {number + 1}", turn)
+    return turns.conversation(sort=False)
+
+
+def _name_line(scene: str, number: int) -> str:
+    """The id of a scene's line, which is counted from 0."""
+    return f"{scene}:{number + 1}"
 
 
 def _day(date: str) -> datetime | None:
@@ -220,7 +226,8 @@ def split_lines(script: str) -> Iterator[Line]:
 def draw_question(scene: Scene, said: Sequence[Line], agent: str, *, seed: str) -> Drawn | None:
     """Draw a scene's question; None if the agent says nothing, is alone, or nothing fits."""
     random_source = random.Random(seed)
-    own = [number for number, line in enumerate(said) if line.speaker.endswith(agent)]
+    spoken = [number for number, line in enumerate(said) if line.text.strip()]
+    own = [number for number in spoken if said[number].speaker.endswith(agent)]
     if not own:
         return None
     at = random_source.choice(own[1:] or own)

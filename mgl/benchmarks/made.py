@@ -84,7 +84,7 @@ def write_made(folder: Path, items: Sequence[Item], documents: Mapping[str, Docu
     rows = []
     for item in items:
         row = {**asdict(item), "question": item.question.text}
-        del row["judge_prompt"]
+        del row["judge_prompt"], row["after"]  # of documents nothing is asked after a turn
         rows.append({**row, "source": documents[item.source].id})
     names = [{"id": document.id, "name": document.name} for document in used.values()]
     _write_rows(folder / "documents.jsonl", names)

@@ -79,9 +79,11 @@ class Gathering:
         more = (f"and {self._unsaid:,} more notes like these",) if self._unsaid else ()
         return (*self._notes, *more)
 
-    def conversation(self) -> Conversation:
-        """Build the conversation: turns in order, ids unique, times comparable."""
-        turns = self._sort(self._make_times_comparable(self._make_ids_unique()))
+    def conversation(self, *, sort: bool = True) -> Conversation:
+        """Build the conversation: turns in order of their times, unless they are to stay as they
+        came, ids unique, times comparable."""
+        turns = self._make_times_comparable(self._make_ids_unique())
+        turns = self._sort(turns) if sort else turns
         return Conversation.from_turns(self._name, turns, self.notes)
 
     def _make_ids_unique(self) -> list[Turn]:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mgl.benchmarks.base import Dataset
+from mgl.benchmarks.base import Dataset, source_until
 from mgl.benchmarks.dialsim import LONGDIALQA, Drawn, Line, Scene, draw_question, split_lines
 from mgl.errors import InputError
 from mgl.types import Conversation, Question
@@ -63,9 +63,17 @@ def test_a_scene_gives_one_question_asked_of_what_was_said_until_then(tmp_path: 
     dataset = read(tmp_path)
     assert [item.id for item in dataset.items] == ["friends/S01E01/1", "friends/S01E02/1"]
     assert dataset.notes == ("friends: 1 of 3 scenes have nothing to ask",)
-    first, last = (dataset.sources[item.source]() for item in dataset.items)
+    assert [(item.source, item.after) for item in dataset.items] == [
+        ("friends", "S01E01/1:2"),
+        ("friends", "S01E02/1:2"),
+    ]
+    (series,) = (source() for source in dataset.sources.values())
+    first, last = (source_until(series, item.after) for item in dataset.items)
+    assert isinstance(series, Conversation)
     assert isinstance(first, Conversation)
     assert isinstance(last, Conversation)
+    assert first.id == series.id
+    assert last == series
     assert [turn.text for turn in first.turns] == ["Bo won.", "I saw it."]
     assert [(turn.session, turn.text) for turn in last.turns] == [
         ("S01E01/1", "Bo won."),
@@ -86,6 +94,14 @@ def test_a_scene_gives_one_question_asked_of_what_was_said_until_then(tmp_path: 
     assert (known.golds, known.choices) == (("Bo",), ())
     assert (known.category, known.labels) == ("past", {"series": "friends", "level": "hard"})
     assert (unknown.golds, unknown.question.asked_at) == (("I don't know.",), None)
+
+
+def test_a_scene_of_an_earlier_day_comes_no_sooner_than_in_the_series(tmp_path: Path) -> None:
+    later = {"S01": {1: scene(hard_q=hard()), 2: scene("May 1, 1990", "Joey: As a child.")}}
+    dataset = read(tmp_path, later)
+    series = dataset.sources["friends"]()
+    assert isinstance(series, Conversation)
+    assert series.turns[-1].text == "As a child."
 
 
 def test_a_memory_does_not_see_what_is_right(tmp_path: Path) -> None:

@@ -61,12 +61,16 @@ def capital(country: str) -> str:
 
 @dataclass(frozen=True)
 class Tiny:
-    """A benchmark of one JSON file: {"sources": {name: [countries]}, "items": […]}."""
+    """A benchmark of one JSON file: {"sources": {name: [countries]}, "items": […]}.
+
+    If it is ``told_by_turns`` a question on a country is asked after the turn that tells it.
+    """
 
     reads: Literal["document", "conversation"] = "document"
     scorers: tuple[str, ...] = ("exact_match",)
     judge: str | None = "strict"
     name: str = "tiny"
+    told_by_turns: bool = False
     about: ClassVar[About] = About("Tiny", "ours", "made in a test", "none", "tiny.json", 9, "tiny")
 
     def read(self, path: Path) -> Dataset:
@@ -82,6 +86,9 @@ class Tiny:
                 question=Question(f"What is the capital of {one['country']}?"),
                 golds=tuple(one["golds"]),
                 category=one["category"],
+                after=f"D{value['sources'][one['source']].index(one['country'])}"
+                if self.told_by_turns
+                else "",
             )
             for one in value["items"]
         )
@@ -100,9 +107,10 @@ class Tiny:
 
 TINY = Tiny()
 CHATS = Tiny(reads="conversation", name="chats")
+GROWING = Tiny(reads="conversation", name="growing", told_by_turns=True)
 STRANGE = Tiny(scorers=("f1_nobody_knows",), name="strange")
 UNJUDGED = Tiny(judge=None, name="unjudged")
-PLUGIN = "from tests.evaluation.trial import CHATS, MADE, STRANGE, TINY, UNJUDGED\n"
+PLUGIN = "from tests.evaluation.trial import CHATS, GROWING, MADE, STRANGE, TINY, UNJUDGED\n"
 
 
 class MadeConfig(BaseModel):
@@ -157,6 +165,7 @@ def write_plugin(folder: Path) -> Path:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tinybench\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(
         "[mgl.benchmarks]\ntiny = tinybench:TINY\nchats = tinybench:CHATS\n"
+        "growing = tinybench:GROWING\n"
         "strange = tinybench:STRANGE\nunjudged = tinybench:UNJUDGED\n"
         "made = tinybench:MADE\n"
     )

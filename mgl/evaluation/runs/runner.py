@@ -6,9 +6,10 @@ run that was ended at any moment. Calls are replayed from the home's log, so tha
 is not paid twice.
 
 A memory that does not depend on the question is built once per source, in a store of its own, and
-asked there or in a copy. Judges are asked for the panel's verdicts on every answer; for its
-verdicts on answers that people have judged, once each; and which of two methods' answers to an item
-is better, in both orders.
+asked there or in a copy. Where items are asked after different turns of a source, one that takes in
+turns as they come grows from one to the next; any other is built anew for each. Judges are asked
+for the panel's verdicts on every answer; for its verdicts on answers that people have judged, once
+each; and which of two methods' answers to an item is better, in both orders.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TypeVar
 
+from mgl.benchmarks.base import source_until
 from mgl.errors import UsageError
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.records import (
@@ -41,6 +43,7 @@ from mgl.evaluation.runs.units import (
     Executor,
     OpenExecutor,
     OpenModel,
+    can_grow,
     execute_here,
     remove_store,
     source_as_read,
@@ -51,6 +54,7 @@ from mgl.llm.concurrency import for_each
 from mgl.memories.base import MemoryKind
 from mgl.memories.options import load_kind
 from mgl.observer import SILENT, Observer
+from mgl.types import Conversation
 
 SHOWN = 8
 """Builds report their own progress if there are no more than these."""
@@ -139,7 +143,7 @@ class Runner:
         todo = {group: own for group, own in groups.items() if own}
         model = self._methods[keys[0][0]].model
         total = sum(self._methods[label].model == model for label, *_ in list_keys(self._manifest))
-        shared = sum(self._is_shared(label) for _, label in todo)
+        shared = sum(len(self._list_moments(one[0])) for one in todo if self._is_shared(one[1]))
         observer = self._execution.observer
         self._slots = asyncio.Semaphore(self._execution.concurrency)
         self._builds = _Progress(observer, "builds", shared)
@@ -149,13 +153,59 @@ class Runner:
     async def _answer_group(
         self, name: str, label: str, keys: Sequence[Key], executor: Executor
     ) -> None:
-        """Answer the items of one source by one method, after the build that they share."""
-        source, kind = self._source(name), self._kind(label)
-        asked = [item.question for item in self._plan.items if item.source == name]
+        """Answer the items of one source by one method, after the builds that they share."""
+        due: dict[str, list[Key]] = {}
+        for key in keys:
+            due.setdefault(self._items[key[1]].after, []).append(key)
+        moments = self._list_moments(name)
+        if not can_grow(self._kind(label)):
+            for after in moments:
+                if after in due:
+                    base = await self._answer_at(name, label, after, due[after], executor)
+                    remove_store(base)
+            return
+        first = min(map(moments.index, due))
+        there = [n for n in range(first + 1) if self._base(name, label, moments[n]).exists()]
+        last = max(map(moments.index, due))
+        grown: Path | None = None
+        for after in moments[max(there, default=0) : last + 1]:
+            own = due.get(after, [])
+            base = await self._answer_at(name, label, after, own, executor, grown)
+            if grown is not None:
+                remove_store(grown)
+            grown = base
+        if grown is not None:
+            remove_store(grown)
+
+    async def _answer_at(
+        self,
+        name: str,
+        label: str,
+        after: str,
+        keys: Sequence[Key],
+        executor: Executor,
+        grown: Path | None = None,
+    ) -> Path:
+        """Answer items of one source that are asked after one of its turns; returns where the
+        store of their memory is, or would be. It grows from the store ``grown``, if any."""
+        kind = self._kind(label)
+        source = source_until(self._source(name), after)
+        asked = [
+            item.question
+            for item in self._plan.items
+            if item.source == name and item.after == after
+        ]
         every = tuple({question.text: question for question in asked}.values())
-        questions = every if kind.question_aware else ()
-        memory = Build(self._methods[label], name, source, source_as_read(source, kind), questions)
-        base = self._folder.store_path("build", label, name)
+        memory = Build(
+            self._methods[label],
+            name,
+            source,
+            source_as_read(source, kind),
+            every if kind.question_aware else (),
+            after,
+            grown,
+        )
+        base = self._base(name, label, after)
         built = await self._build(memory, base, executor) if self._is_shared(label) else None
 
         async def answer(key: Key) -> None:
@@ -164,11 +214,24 @@ class Runner:
 
         await self._each(keys, answer)
         executor.release(base)
-        remove_store(base)
+        return base
+
+    def _base(self, name: str, label: str, after: str) -> Path:
+        return self._folder.store_path("build", label, name, *([after] if after else []))
+
+    def _list_moments(self, name: str) -> list[str]:
+        """The turns after which items of a source are asked, by their ids, in their order; "" is
+        the last of all."""
+        asked = {item.after for item in self._plan.items if item.source == name}
+        if asked == {""}:
+            return [""]
+        source = self._source(name)
+        turns = source.turns if isinstance(source, Conversation) else ()
+        return [*(turn.id for turn in turns if turn.id in asked), *({""} & asked)]
 
     async def _build(self, memory: Build, path: Path, executor: Executor) -> BuildRecord:
         """Build a memory, unless its store is there; one that was recorded stays as it was."""
-        label, name = memory.method.label, memory.name
+        label, name = memory.method.label, memory.title
         known = self._log.builds.get((label, name))
         if known is None or not self._is_settled(known, path):
             observer: Observer = SILENT

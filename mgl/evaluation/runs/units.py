@@ -85,14 +85,25 @@ OpenModel = Callable[[str], AbstractContextManager[Workplace]]
 class Build:
     """A memory of the source called ``name``, as the benchmark has it and as the memory ``read``s
     it; ``questions`` are those that it is built for, empty if it is built for all. One that
-    ``is_retried`` failed before."""
+    ``is_retried`` failed before.
+
+    Where it is asked ``after`` a turn, the source ends there and may go on. Then a memory that can
+    grow continues the one whose store is ``grown_from``, if that is given.
+    """
 
     method: Method
     name: str
     source: Source
     read: Source
     questions: tuple[Question, ...]
+    after: str = ""
+    grown_from: Path | None = None
     is_retried: bool = False
+
+    @property
+    def title(self) -> str:
+        """What its record is called by."""
+        return f"{self.name} after {self.after}" if self.after else self.name
 
     @property
     def kind(self) -> MemoryKind:
@@ -240,16 +251,20 @@ class LocalExecutor:
         unfinished = path.with_suffix(".begun")
         remove_store(path)
         remove_store(unfinished)
-        record, sessions = BuildRecord(work.method.label, work.name), {}
+        if work.grown_from is not None:
+            shutil.copy(work.grown_from, unfinished)  # with its permissions
+        record, sessions = BuildRecord(work.method.label, work.title), {}
         attempting = _Attempt(self._place, work.source.id, is_retried=work.is_retried)
         with Store.open(unfinished) as store, attempting as attempt:
             memory = work.open(self._place, attempt.llm, store, observer)
+            known = store.steps(memory.id)
             await memory.build()
             if isinstance(work.source, Conversation):
-                await flush(memory)
+                if not work.after:
+                    await flush(memory)
                 sessions = {"sessions": len({turn.session for turn in work.source.turns})}
             facts = _describe_memory(memory, store) | sessions
-            calls = list_calls(store.edits(memory.id))
+            calls = list_calls(store.edits(memory.id, since=known))
             record = replace(record, usage=attempt.usage, memory=facts, calls=calls)
         unfinished.replace(path)
         return replace(record, reason=attempt.reason, took=attempt.took)
@@ -364,6 +379,11 @@ def source_as_read(source: Source, kind: MemoryKind) -> Source:
         text = source.transcript
         return Document.from_text(text.name, text.text, sections=text.sections, notes=text.notes)
     return source
+
+
+def can_grow(kind: MemoryKind) -> bool:
+    """Whether a memory of this kind takes in what a conversation goes on with."""
+    return hasattr(kind, "take_in")
 
 
 async def flush(memory: Memory) -> None:

@@ -19,6 +19,7 @@ from mgl.llm.base import Message, Sampling
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
+from mgl.memories.gam import Gam
 from mgl.observer import SilentObserver
 from tests.evaluation.trial import (
     GONE,
@@ -121,6 +122,48 @@ def test_conversations_are_read_by_their_turns_or_as_a_text_and_replay(
         turns = {id for row in found if row["method"] == method for id in row["retrieved"]}
         assert {"D0"} <= turns <= {"D0", "D1", "D2"}
     assert trial.replay(out) == Replay(5 * 9 + 4 * 3 + 9, (), ())
+
+
+@pytest.mark.usefixtures("embeds_words")
+def test_a_memory_grows_from_turn_to_turn_after_which_it_is_asked(
+    trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    appended: list[int] = []
+    append_next = Gam._append_next
+
+    def count(memory: Gam) -> None:
+        appended.append(memory.state.turns)
+        append_next(memory)
+
+    monkeypatch.setattr(Gam, "_append_next", count)
+    options = {"benchmark": "growing", "memories": ("gam", "transcript")}
+    out = trial.run(tmp_path / "run", **options)
+    assert sorted(appended) == [0, 0, 0, 1, 1, 1, 2, 2, 2], "each turn of three sources once"
+    for row in rows(out):
+        last = int(row["item"]["after"].removeprefix("D"))
+        assert {*row["retrieved"]} == {f"D{number}" for number in range(last + 1)}
+        assert row["memory"]["source"]
+    made = [row for row in builds(out) if row["method"] == "gam"]
+    assert [row["source"] for row in made[:3]] == [f"north after D{number}" for number in range(3)]
+    assert trial.replay(out).differing == ()
+
+
+@pytest.mark.usefixtures("embeds_words")
+def test_a_growing_memory_goes_on_where_the_run_was_ended(trial: Trial, tmp_path: Path) -> None:
+    told = {"east": ["Cathay", "Serica", GONE, "Mu"]}
+    options = {"benchmark": "growing", "memories": ("gam",), "concurrency": 1}
+    trial.data = write_data(tmp_path / "tiny.json", told)
+    out = tmp_path / "run"
+    with pytest.raises(EngineUnavailable):
+        trial.run(out, **options)
+    before = len(rows(out))
+    assert 0 < before < 4
+    trial.mends.add(GONE)
+    trial.resume(out)
+    whole = trial.run(tmp_path / "whole", **options)
+    assert len(rows(out)) == 4
+    assert result(out) == result(whole)
+    assert trial.replay(out).differing == ()
 
 
 def test_an_item_may_be_asked_again_with_other_seeds(trial: Trial, tmp_path: Path) -> None:
