@@ -26,6 +26,7 @@ _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
     "benchmark": {
         "locomo": "mgl.benchmarks.locomo:LOCOMO",
         "locomo-all": "mgl.benchmarks.locomo:LOCOMO_ALL",
+        "locomo-growth": "mgl.benchmarks.locomo:LOCOMO_GROWTH",
         "longbench-v2": "mgl.benchmarks.longbench:LONGBENCH_V2",
         "longdialqa": "mgl.benchmarks.dialsim:LONGDIALQA",
         "longmemeval-s": "mgl.benchmarks.longmemeval:LONGMEMEVAL",

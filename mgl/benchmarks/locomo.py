@@ -9,6 +9,9 @@ multi-hop (282 questions), 2 temporal (321), 3 open-domain (96), 4 single-hop (8
 asks for what was never said, so nearly none has an answer (two of 446 have one). The file's
 ``adversarial_answer`` is a trap for models that are shown it, and is not read.
 
+``locomo-growth`` asks while a conversation grows (GAM's Table 10): after sessions 3, 15 and 27 each
+question of the categories 1 to 4 whose evidence has been said by then (``labels["sessions"]``).
+
 Mem0's judge prompt is read if its ``llm_judge.py`` lies beside the file.
 
 Evidence is normalised: ``D8:6; D9:17`` are two turns, ``D:11:26`` is D11:26, ``D30:05`` is D30:5;
@@ -142,4 +145,45 @@ LOCOMO_ALL: Final = replace(
     name="locomo-all",
     about=replace(LOCOMO.about, title="LoCoMo, all five categories", items=1986),
     read=partial(_read, categories=tuple(CATEGORIES)),
+)
+
+
+GROWN: Final = (3, 15, 27)
+"""The sessions after which Table 10 of GAM asks."""
+
+
+def _read_growth(path: Path) -> Dataset:
+    """Read the questions that can be answered after each of ``GROWN`` sessions."""
+    dataset = _read(path, ASKED)
+    asked: dict[str, list[Item]] = {}
+    for item in dataset.items:
+        asked.setdefault(item.source, []).append(item)
+    items: list[Item] = []
+    for name, own in asked.items():
+        talk = dataset.sources[name]()
+        assert isinstance(talk, Conversation)
+        lasts = {turn.session: turn.id for turn in talk.turns}
+        said = {turn.id: place for place, turn in enumerate(talk.turns)}
+        for count in GROWN:
+            if count > len(lasts):
+                break
+            after = [*lasts.values()][count - 1]
+            items += (
+                replace(
+                    item,
+                    id=f"{item.id}@{count}",
+                    after=after,
+                    labels={**item.labels, "sessions": str(count)},
+                )
+                for item in own
+                if item.evidence and all(said[turn] <= said[after] for turn in item.evidence)
+            )
+    return replace(dataset, items=tuple(items))
+
+
+LOCOMO_GROWTH: Final = replace(
+    LOCOMO,
+    name="locomo-growth",
+    about=replace(LOCOMO.about, title="LoCoMo as it grows, categories 1 to 4", items=None),
+    read=_read_growth,
 )

@@ -6,7 +6,6 @@
     python scripts/bench/gam.py boundaries session ends found in turns without sessions and times
     python scripts/bench/gam.py build      calls, tokens, topics, links
     python scripts/bench/gam.py answers    F1 and BLEU-1, by method
-    python scripts/bench/gam.py growth     tokens a question as a conversation grows (Table 10)
 
 All take ``--data FILE``, ``--conversation conv-30 ...``, and ``--set name=value ...`` for options
 of GAM. Questions are those of categories 1 to 4. Calls are logged in MGL_HOME: an interrupted run
@@ -27,7 +26,7 @@ from typing import Any
 
 from boundaries import BoundaryScores, boundary_scores, drop_greetings, greetings, valleys
 from commands import Command, add_locomo, command_parser, run_command
-from locomo import LocomoSample, first_sessions, read_samples
+from locomo import LocomoSample, read_samples
 from measuring import (
     ANSWER_HEAD,
     CATEGORY_HEAD,
@@ -171,33 +170,11 @@ def answers(lab: Lab, arguments: Arguments) -> None:
         print(*answer_lines(method, rows), sep="\n", flush=True)
 
 
-def growth(lab: Lab, arguments: Arguments) -> None:
-    print("| sessions | events | topics | links | edges | tokens a question | questions |")
-    print("|---|---|---|---|---|---|---|")
-    for sample in read_locomo(arguments):
-        labels = list(dict.fromkeys(turn.session for turn in sample.conversation.turns))
-        items = sample.items[: arguments.questions]
-        for count in sorted({*range(1, len(labels), arguments.every), len(labels)}):
-            part = first_sessions(sample.conversation, count)
-            talk = build_memory(lab, part, arguments)
-            spent = [talk.ask(item.question.text).usage.total for item in items]
-            tokens = fmean(used.input_tokens + used.output_tokens for used in spent)
-            state = talk.memory.state
-            archived = sum(len(topic.turns) for topic in state.topics.values())
-            edges = 2 * (len(part.turns) - 1 + archived + len(state.links))  # as Table 10 counts
-            print(
-                f"| {count} | {len(part.turns)} | {len(state.topics)} | {len(state.links)} "
-                f"| {edges} | {tokens:.0f} | {len(items)} |",
-                flush=True,
-            )
-
-
 COMMANDS: Mapping[str, Command] = {
     "evidence": evidence,
     "boundaries": boundaries,
     "build": build,
     "answers": answers,
-    "growth": growth,
 }
 
 
@@ -209,8 +186,6 @@ def main() -> None:
     parser.add_argument(
         "--no-greetings", action="store_true", help="drop sentences that greet (boundaries)"
     )
-    parser.add_argument("--questions", type=int, default=10, help="asked at each size (growth)")
-    parser.add_argument("--every", type=int, default=5, help="sessions between sizes (growth)")
     run_command(parser, COMMANDS)
 
 

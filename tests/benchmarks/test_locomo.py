@@ -8,7 +8,7 @@ import pytest
 from locomo import read_samples
 
 from mgl.benchmarks.base import Dataset
-from mgl.benchmarks.locomo import LOCOMO, LOCOMO_ALL
+from mgl.benchmarks.locomo import LOCOMO, LOCOMO_ALL, LOCOMO_GROWTH
 from mgl.errors import InputError
 from mgl.types import Conversation
 from tests.benchmarks.seen import seen
@@ -138,3 +138,24 @@ def test_samples_are_chosen_by_name(tmp_path: Path) -> None:
     assert len(cut.conversation.turns) == 30
     with pytest.raises(InputError, match="holds no conv-2"):
         read_samples(path, ["conv-2"])
+
+
+def test_as_a_conversation_grows_only_what_has_been_said_is_asked(tmp_path: Path) -> None:
+    sessions = {
+        f"session_{session}": [
+            {"speaker": "Ann", "dia_id": f"D{session}:{number}", "text": "Hm."} for number in (1, 2)
+        ]
+        for session in range(1, 20)
+    }
+    questions = [asked(evidence=[f"D{n}:1", "D1:1"]) for n in (1, 3, 4, 15, 16)]
+    sample = {"sample_id": "conv-1", "conversation": sessions}
+    sample["qa"] = [*questions, asked(evidence=[]), asked(category=5)]
+    path = tmp_path / "locomo.json"
+    path.write_text(json.dumps([sample]))
+    dataset = LOCOMO_GROWTH.read(path)
+    found = [(item.id, item.after, item.labels["sessions"]) for item in dataset.items]
+    assert found == [
+        ("conv-1/q0@3", "D3:2", "3"),
+        ("conv-1/q1@3", "D3:2", "3"),
+        *((f"conv-1/q{n}@15", "D15:2", "15") for n in range(4)),
+    ]

@@ -27,12 +27,15 @@ def _lines(path: Path, *rows: object) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def _locomo(folder: Path) -> None:
-    turns = [
-        {"speaker": "Ann" if number % 2 else "Bo", "dia_id": f"D1:{number}", "text": f"{line}."}
-        for number, line in enumerate(TOLD.rstrip(".").split(". "), start=1)
-    ]
-    talk = {"session_1": turns, "session_1_date_time": "1:56 pm on 8 May, 2023"}
+def _locomo(folder: Path, sessions: int = 1) -> None:
+    said = [*enumerate(TOLD.rstrip(".").split(". "), start=1)]
+    talk: dict[str, Any] = {}
+    for session in range(1, sessions + 1):
+        talk[f"session_{session}"] = [
+            {"speaker": "Ann" if n % 2 else "Bo", "dia_id": f"D{session}:{n}", "text": f"{line}."}
+            for n, line in said
+        ]
+        talk[f"session_{session}_date_time"] = f"1:56 pm on {7 + session} May, 2023"
     asked = [
         {"question": "Where does Ann live?", "answer": "Oslo", "category": 4, "evidence": ["D1:1"]},
         {"question": "Where did Bo go?", "answer": "Rome", "category": 1, "evidence": ["D1:2"]},
@@ -159,6 +162,7 @@ def _made(folder: Path, **fields: object) -> None:
 WRITERS: Final[Mapping[str, Callable[[Path], None]]] = MappingProxyType(
     {
         "locomo": _locomo,
+        "locomo-growth": lambda folder: _locomo(folder, sessions=3),
         "longbench-v2": _longbench,
         "longdialqa": _longdialqa,
         "longmemeval-s": _longmemeval,

@@ -74,7 +74,7 @@ COSTS: Final = (
     Metric("compaction_ratio", "cost", "tokens of the first answering call over the source's"),
     Metric("citations_verbatim", "cost", "share of the citations that are verbatim"),
     Metric("hyperedge_nodes", "cost", "nodes that a hyperedge joins", "nodes"),
-    Metric("graph_nodes", "cost", "nodes of the graph", "nodes", stat="median"),
+    Metric("graph_nodes", "cost", "nodes of the graph, topics of gam", "nodes", stat="median"),
     Metric("summaries_used", "cost", "answers that used summaries"),
     Metric("lookups", "cost", "passages looked up", "calls", stat="median"),
     Metric("index_calls", "cost", "indexes of summaries read", "calls", stat="median"),
@@ -341,8 +341,9 @@ def _list_costs(record: Record, memory: str) -> Iterator[tuple[str, float]]:
         yield "citations_verbatim", held / len(record.citations)
     if facts.get("hyperedges"):
         yield "hyperedge_nodes", facts["hyperedge_nodes"] / facts["hyperedges"]
-    if memory == "mindgraph" and "nodes" in facts:
+    if memory in ("mindgraph", "gam") and "nodes" in facts:
         yield "graph_nodes", float(facts["nodes"])
+    if memory == "mindgraph" and "nodes" in facts:
         yield from count_tools(record.trace).items()
 
 

@@ -119,6 +119,33 @@ def test_hgmems_two_kinds_of_queries_stand_apart(tmp_path: Path) -> None:
     }
 
 
+def test_each_size_of_a_growing_conversation_stands_beside_its_row(tmp_path: Path) -> None:
+    """Table 10: F1, tokens, seconds and topics after 3, 15 and 27 sessions."""
+    items = [item(f"q{n}", labels={"sessions": str(n)}) for n in (3, 15, 27)]
+    answered = [
+        Said(
+            {"f1_set_amem": 0.5},
+            more={
+                "usage": {"answer": Spent(1, 1000 + n, 9)},
+                "memory": {"nodes": n},
+                "took": {"wall_s": float(n), "replayed": 0, "calls": 1},
+            },
+        )
+        for n in (3, 15, 27)
+    ]
+    options = {"benchmark": "locomo-growth", "scorers": ("f1_set_amem",)}
+    run = write_run(tmp_path / "run", [method("gam")], items, {"gam": answered}, **options)
+    found = {
+        (one.part, one.metric.name): (one.ours.interval.mean if one.ours else None, one.printed)
+        for one in put_beside(read_frame(run), PAPERS["gam"].cells("table10"), ROWS)
+    }
+    ours, printed = found["sessions 15", "f1_set_amem"]
+    assert (ours, [cell.value for cell in printed]) == (0.5, [0.57])
+    assert found["sessions 27", "question_seconds"][0] == 27.0
+    assert found["sessions 3", "question_tokens"][0] == 1012
+    assert found["sessions 15", "graph_nodes"][1][0].value == 43
+
+
 def test_every_printed_cost_has_a_metric_of_ours() -> None:
     """But GAM's Table 10, where a conversation is asked as it grows, and the lengths of texts."""
     apart = {("gam", "table10"), ("hgmem", "table4"), ("mindgraph", "section4.1")}
