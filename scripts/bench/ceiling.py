@@ -28,7 +28,7 @@ from typing import Any, Final
 from zlib import crc32
 
 from mgl import registry
-from mgl.benchmarks.base import Benchmark, Dataset, Item
+from mgl.benchmarks.base import Benchmark, Dataset, Item, source_until
 from mgl.benchmarks.drawing import sample as draw
 from mgl.cli.progress import open_observer
 from mgl.evaluation.judges.judging import JUDGES
@@ -538,17 +538,18 @@ async def measure(
     folder: Path,
     observer: Observer = SILENT,
 ) -> Tally:
-    """Put items to a memory, of which those of one source share what is built."""
+    """Put items to a memory, of which those of one source, asked after one turn, share what is
+    built."""
     tally = Tally(memory, benchmark.name)
     kind, config = choose_kind(memory, {}, lambda: "paper")
     method = Method(memory, memory, "perfect", {}, config.model_dump(mode="json"))
     executor = LocalExecutor(place)
-    by_source: dict[str, list[Item]] = {}
+    by_source: dict[tuple[str, str], list[Item]] = {}
     for item in items:
-        by_source.setdefault(item.source, []).append(item)
-    for number, (name, own) in enumerate(by_source.items()):
+        by_source.setdefault((item.source, item.after), []).append(item)
+    for number, ((name, after), own) in enumerate(by_source.items()):
         observer.progress(f"{benchmark.name} {memory}", number, len(by_source))
-        source = dataset.sources[name]()
+        source = source_until(dataset.sources[name](), after)
         read = source_as_read(source, kind)
         engine.known = [Truth.of(item, source, benchmark.scorers) for item in own]
         text = source.transcript.text if isinstance(source, Conversation) else source.text
@@ -556,12 +557,13 @@ async def measure(
         base = None
         if not kind.question_aware:
             base = folder / f"{memory}-{number}.sqlite"
-            built = await executor.build(Build(method, name, source, read, ()), base, SILENT)
+            work = Build(method, name, source, read, (), after)
+            built = await executor.build(work, base, SILENT)
             if built.reason:
                 observer.note(f"{memory} of {name}: {built.reason}")
         for truth in engine.known:
             asked = (truth.item.question,) if kind.question_aware else ()
-            ask = Ask(Build(method, name, source, read, asked), truth.item, base=base)
+            ask = Ask(Build(method, name, source, read, asked, after), truth.item, base=base)
             engine.begin(truth)
             record = await executor.answer(ask, folder / "answer.sqlite")
             tally.add(
