@@ -78,7 +78,7 @@ def _read(path: Path) -> Dataset:
                 silent += 1
                 continue
             items.append(_item(seed, found, own, series))
-        sources[series] = partial(_series, series, placed)
+        sources[series] = partial(_read_series, series, placed)
         if silent:
             notes.append(f"{series}: {silent} of {len(placed)} scenes have nothing to ask")
     if not items:
@@ -122,7 +122,7 @@ def _item(id: str, found: Drawn, placed: _Placed, series: str) -> Item:
     )
 
 
-def _series(series: str, scenes: Sequence[_Placed]) -> Conversation:
+def _read_series(series: str, scenes: Sequence[_Placed]) -> Conversation:
     """All that is said in a series, scene by scene, whatever their dates."""
     turns = Gathering(series)
     for placed in scenes:

@@ -165,7 +165,7 @@ class Runner:
                     remove_store(base)
             return
         first = min(map(moments.index, due))
-        there = [n for n in range(first + 1) if self._base(name, label, moments[n]).exists()]
+        there = [n for n in range(first + 1) if self._find_base(name, label, moments[n]).exists()]
         last = max(map(moments.index, due))
         grown: Path | None = None
         for after in moments[max(there, default=0) : last + 1]:
@@ -205,7 +205,7 @@ class Runner:
             after,
             grown,
         )
-        base = self._base(name, label, after)
+        base = self._find_base(name, label, after)
         built = await self._build(memory, base, executor) if self._is_shared(label) else None
 
         async def answer(key: Key) -> None:
@@ -216,7 +216,7 @@ class Runner:
         executor.release(base)
         return base
 
-    def _base(self, name: str, label: str, after: str) -> Path:
+    def _find_base(self, name: str, label: str, after: str) -> Path:
         return self._folder.store_path("build", label, name, *([after] if after else []))
 
     def _list_moments(self, name: str) -> list[str]:

@@ -233,7 +233,7 @@ def apply(state: State, edit: Edit) -> State:
             state = replace(state, buffer=state.buffer[count:], topics=topics, made=state.made + 1)
             return state if topic.summary else replace(state, stale=state.stale | {topic.id})
         case Mark(name, marks):
-            return _found(_with_topic(state, name, marks=marks), "cues", {name})
+            return _drop_misses(_with_topic(state, name, marks=marks), "cues", {name})
         case Miss(name):
             _with_topic(state, name)
             return replace(state, missed=(*state.missed, edit))
@@ -254,14 +254,14 @@ def apply(state: State, edit: Edit) -> State:
             state = _with_topic(state, name, summary=summary, keywords=keywords)
             if not summary:
                 return replace(state, stale=state.stale | {name})
-            return _found(replace(state, stale=state.stale - {name}), "summary", {name})
+            return _drop_misses(replace(state, stale=state.stale - {name}), "summary", {name})
         case Merge():
             return _merge(state, edit)
         case Freeze(name, frozen):
             return _with_topic(state, name, frozen=frozen)
         case Forget(turns, stale, masked):
             state = _drop_turns(_drop_words(state, {*turns, *masked}), frozenset(turns))
-            state = _found(state, "summary", stale)
+            state = _drop_misses(state, "summary", stale)
             return replace(state, stale=state.stale.union(stale).intersection(state.topics))
 
 
@@ -330,7 +330,7 @@ def _merge(state: State, edit: Merge) -> State:
             edges[end] = (*edges.get(end, ()), link)
     waits = frozenset[str]() if topic.summary else frozenset((topic.id,))
     state = replace(
-        _found(state, "summary", {gone, topic.id}),
+        _drop_misses(state, "summary", {gone, topic.id}),
         topics=Table({**topics, topic.id: topic}),
         edges=Table(edges),
         stale=state.stale - {gone, topic.id} | waits,
@@ -341,7 +341,7 @@ def _merge(state: State, edit: Merge) -> State:
     return replace(state, missed=tuple(missed))
 
 
-def _found(state: State, part: Part, names: Collection[str]) -> State:
+def _drop_misses(state: State, part: Part, names: Collection[str]) -> State:
     """The state once a part of some topics is there, or is to be asked for as if it never was."""
     left = (each for each in state.missed if each.part != part or each.topic not in names)
     return replace(state, missed=tuple(left))
@@ -379,4 +379,4 @@ def _drop_words(state: State, turns: Collection[int]) -> State:
         marks = {turn: known for turn, known in topic.marks.items() if turn not in turns}
         topics = topics.put(topic.id, replace(topic, marks=marks, summary="", keywords=()))
     names = {topic.id for topic in hit}
-    return replace(_found(state, "summary", names), topics=topics, stale=state.stale | names)
+    return replace(_drop_misses(state, "summary", names), topics=topics, stale=state.stale | names)
