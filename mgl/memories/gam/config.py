@@ -22,16 +22,12 @@ class GamConfig(TalkConfig):
     ``without`` leaves out one part, as in its Table 3: ``tan`` searches all events flatly, ``epg``
     reads summaries of topics and their neighbours and nothing below them, ``ssm`` consolidates
     every turn at once, ``mfr`` ranks events by vector likeness alone.
-    ``anchoring`` is what of a topic is compared with the question: its ``summary`` and keywords
-    (Eq. 9, E.2), or its best ``event``. ``meaning`` is where P_sem comes from: a reranker
-    (``rerank``, the paper's cross-encoder), or the words around a turn and its likeness
-    (``context``, ``mgl.memories.gam.reading``).
     ``indicators`` are asked of the model (``prompt``, §4.1) or found by ``rules``.
     ``private`` says whether secrets and personal data are kept, or masked before a model sees them.
     """
 
     READING: ClassVar[frozenset[str]] = frozenset(
-        "anchoring meaning anchors k beta_time beta_role beta_conf answer_tokens".split()
+        "anchors k beta_time beta_role beta_conf answer_tokens".split()
     )
 
     partition: Literal["semantic", "session", "window", "turns"] = "semantic"
@@ -53,8 +49,6 @@ class GamConfig(TalkConfig):
         description="least confidence of a link, τ (Algorithm 3); no value printed",
     )
     indicators: Literal["prompt", "rules"] = "prompt"
-    anchoring: Literal["summary", "event"] = "summary"
-    meaning: Literal["rerank", "context"] = "rerank"
     anchors: int = Field(
         10, ge=1, description="topics that a search begins from, k of Eq. 9 (Appendix D.2)"
     )
@@ -86,8 +80,3 @@ class GamConfig(TalkConfig):
     def detector(self) -> str | None:
         """The adapter that finds boundaries, if any does."""
         return None if self.boundaries == "prompt" else self.boundaries
-
-    @property
-    def compares_turns(self) -> bool:
-        """Whether reading compares single turns with the question."""
-        return self.meaning == "context" or self.anchoring == "event" or self.without == "mfr"

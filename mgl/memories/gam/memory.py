@@ -185,6 +185,11 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         return True
 
     @property
+    def _asks_judge(self) -> bool:
+        """Whether a reranker gives P_sem."""
+        return self._config.without != "mfr"
+
+    @property
     def _asks_relations(self) -> bool:
         """Whether the model says how topics are related."""
         return self._config.without != "tan"
@@ -208,7 +213,7 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
     async def _settle(self, *, ended: bool) -> None:
         """Append the turns that the log lacks, and after each consolidate what is due."""
         del ended  # a buffer waits for its trigger either way
-        if self._config.without != "mfr" and self._config.meaning != "context":
+        if self._asks_judge:
             find_judge(self._tools)  # before anything is spent on what cannot be read
         log = self._log
         await self._consolidate_due()
@@ -311,8 +316,11 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
     def _open_search(self) -> Search:
         """What the memory is searched by, made anew after a deletion."""
         if self._searches is None or self._searches[0] != self._log.deletions:
-            self._searches = self._log.deletions, Search(self._tools, self.id, self._config)
+            self._searches = self._log.deletions, self._make_search()
         return self._searches[1]
+
+    def _make_search(self) -> Search:
+        return Search(self._tools, self.id, self._config)
 
     async def _count_tokens(self, numbers: Sequence[int]) -> int:
         lines = [self._log.turns[number].line for number in numbers]
@@ -347,9 +355,12 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
             gone, waiting = log.forgotten, range(log.state.turns, len(log.turns))
             buffer = (*log.state.buffer, *(number for number in waiting if number not in gone))
             state = replace(log.state, buffer=buffer, forgotten=gone)
-        reader = Reader(self._tools, state, log.turns, self._config, self._open_search())
         with log.showing():
-            return await reader.read(question, recent=recent)
+            return await self._make_reader(state).read(question, recent=recent)
+
+    def _make_reader(self, state: State) -> Reader:
+        search = self._open_search()
+        return Reader(self._tools, state, self._log.turns, self._config, search)
 
     async def recall(self, question: Question, *, recent: Sequence[int] = ()) -> Recall:
         """The ``k`` best events for a question, and the summaries of their topics where the model

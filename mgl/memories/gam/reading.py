@@ -4,10 +4,6 @@ Source: GAM §3.4: topics like the question and their neighbours (Eq. 9), the ev
 archived graphs (Eq. 10), ranked by meaning and by what is known of them (Eq. 11). Eq. 10 reads
 archives only; the buffer's events are candidates too (ours), since in use a question may be about
 what was just said.
-
-With ``meaning: context`` (ours) P_sem needs no cross-encoder: the words around a turn and its
-likeness stand for it, and a reranker by late interaction if there is one
-(``mgl.retrieval.turns.weigh_in_context``).
 """
 
 from __future__ import annotations
@@ -31,7 +27,7 @@ from mgl.memories.gam.state import Marks, State
 from mgl.memories.turns import Shown, show_turns
 from mgl.retrieval.base import Reranker
 from mgl.retrieval.rerankers import ContextReranker, IdentityReranker, SimilarityReranker
-from mgl.retrieval.turns import Scores, remove_names, weigh_in_context
+from mgl.retrieval.turns import Scores, remove_names
 from mgl.text.groups import format_turn
 from mgl.types import Question, Turn
 
@@ -174,20 +170,14 @@ class Reader:
 
     async def _anchors(self, question: str) -> list[str]:
         """The topics most like the question (Eq. 9), the best first."""
-        search, count = self._search, self._config.anchors
-        if self._config.anchoring == "summary":
-            found = await search.find_topics(question, count)
-        else:
-            found = await search.rank_by_events(remove_names(question, search.speakers), count)
+        found = await self._search.find_topics(question, self._config.anchors)
         return [name for name in found if name in self._state.topics]  # others came meanwhile
 
     async def _chances(self, question: str, numbers: Sequence[int], weights: Scores) -> Scores:
-        """P_sem of each turn, as ``config`` has it; ``weights`` are the products of its β."""
-        config = self._config
-        if config.without == "mfr":
+        """P_sem of each turn; ``weights`` are the products of its β."""
+        del weights  # the paper's P_sem does not depend on them
+        if self._config.without == "mfr":
             return await self._search.score_turns(question, numbers)
-        if config.meaning == "context":
-            return await self._in_context(question, numbers, weights)
         judge = find_judge(self._tools)
         if isinstance(judge, ContextReranker):  # a name is likest the name that a line begins with
             question = remove_names(question, self._search.speakers)
@@ -197,27 +187,15 @@ class Reader:
 
     async def _rank_topics(self, question: str, names: Sequence[str]) -> tuple[str, ...]:
         """The ``k`` topics whose summaries mean most for a question, the best first."""
-        if self._config.meaning == "context":
-            scores = await self._search.score_topics(question, names)
-        else:
-            texts = [search_text(self._state.topics[name], self._turns) for name in names]
-            judge = find_judge(self._tools)
-            scores = (await judge.scores(question, texts)).astype(np.float64)
+        scores = await self._score_topics(question, names)
         order = np.argsort(-scores, kind="stable")[: self._config.k]
         return tuple(names[place] for place in order)
 
-    async def _in_context(self, question: str, numbers: Sequence[int], weights: Scores) -> Scores:
-        query, search = remove_names(question, self._search.speakers), self._search
-        return await weigh_in_context(
-            query,
-            self._turns,
-            numbers,
-            words=await search.score_in_context(query, numbers),
-            alike=await search.score_turns(query, numbers),
-            weights=weights,
-            reranker=self._tools.reranker,
-            gone=self._state.forgotten,
-        )
+    async def _score_topics(self, question: str, names: Sequence[str]) -> Scores:
+        """P_sem of the summary of each of some topics."""
+        texts = [search_text(self._state.topics[name], self._turns) for name in names]
+        judge = find_judge(self._tools)
+        return (await judge.scores(question, texts)).astype(np.float64)
 
     def _weigh(self, fired: Sequence[tuple[str, ...]]) -> Scores:
         """The product of the β of the indicators that hold for each event."""
@@ -259,6 +237,6 @@ def find_judge(tools: Tools) -> Reranker:
     if isinstance(reranker, SimilarityReranker | IdentityReranker):
         raise UsageError(
             "GAM ranks events with a cross-encoder, and there is none",
-            hint="add --reranker all-minilm-l6-v2 or a cross-encoder, or --set meaning=context",
+            hint="add --reranker all-minilm-l6-v2 or a cross-encoder, or choose the other preset",
         )
     return reranker

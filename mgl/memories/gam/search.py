@@ -21,11 +21,10 @@ from mgl.memories.gam.state import EMPTY, Marks, State, Topic, raw_text, topic_n
 from mgl.memories.table import Table
 from mgl.retrieval.lexical import LexicalIndex
 from mgl.retrieval.ranking import fuse_hits
-from mgl.retrieval.turns import AROUND, Scores, add_words
+from mgl.retrieval.turns import Scores
 from mgl.retrieval.vectors import VectorIndex
 from mgl.types import Turn
 
-EVENTS_A_TOPIC = 10  # that are looked at first, for each topic that is wanted
 Vector = NDArray[np.float32]
 
 
@@ -49,13 +48,10 @@ class Search:
         self._state = EMPTY
         self._turns: Sequence[Turn] = ()
         self._known = 0
-        self._words = LexicalIndex(tools.store, f"{name}/turns")
         self._lines = VectorIndex(embedder, tools.store, f"{name}/turns")
         self._topics = VectorIndex(embedder)
         self._keywords = LexicalIndex()
         self._indexed: Table[str, Topic] = Table()
-        self._owned: Table[str, Topic] = Table()
-        self._owners: dict[int, str] = {}
         self._marks: dict[int, Marks] = {}
         self._asked: tuple[str | None, Vector] = None, np.zeros(0, dtype=np.float32)
 
@@ -73,16 +69,8 @@ class Search:
 
     async def index_turns(self) -> None:
         """Add the turns to the indexes that this configuration reads."""
-        if self._config.meaning == "context":
-            self._add_words()
-        if self._config.compares_turns:
+        if self._config.without == "mfr":
             await asyncio.to_thread(self._add_lines)
-
-    async def score_in_context(self, query: str, numbers: Sequence[int]) -> Scores:
-        """BM25 of some turns, each read with those around it in its session."""
-        self._add_words()
-        found = self._words.scores(query, numbers, before=AROUND, after=AROUND)
-        return found.astype(np.float64)
 
     async def score_turns(self, query: str, numbers: Sequence[int]) -> Scores:
         """The cosine of a query with each of some turns."""
@@ -93,24 +81,6 @@ class Search:
 
         if self._asked[0] == query:  # nothing is left that takes long
             return compare()
-        return await asyncio.to_thread(compare)
-
-    async def rank_by_events(self, query: str, k: int) -> list[str]:
-        """The ``k`` topics whose best event is most like a query, the best first."""
-
-        def compare() -> list[str]:
-            self._add_lines()
-            vector = self._embed(query)
-            owners, count = self._find_owners(), EVENTS_A_TOPIC * k
-            wanted, found = min(k, len(self._owned)), dict[str, None]()
-            while len(found) < wanted:
-                hits = self._lines.search(vector, count)
-                found = dict.fromkeys(owners[hit.id] for hit in hits if hit.id in owners)
-                if count >= len(self._lines):
-                    break
-                count *= EVENTS_A_TOPIC
-            return list(found)[:k]
-
         return await asyncio.to_thread(compare)
 
     async def find_topics(self, query: str, k: int) -> list[str]:
@@ -124,16 +94,6 @@ class Search:
             self._add_topics()
             rankings = [self._topics.search(query, k), self._keywords.search(query, k)]
             return [f"t{hit.id}" for hit in fuse_hits(rankings)[:k]]
-
-        return await asyncio.to_thread(compare)
-
-    async def score_topics(self, query: str, names: Sequence[str]) -> Scores:
-        """The cosine of a query with the text of each of some topics."""
-
-        def compare() -> Scores:
-            self._add_topics()
-            numbers = [topic_number(name) for name in names]
-            return self._topics.scores(query, numbers).astype(np.float64)
 
         return await asyncio.to_thread(compare)
 
@@ -157,12 +117,8 @@ class Search:
             self._asked = query, vector
         return vector
 
-    def _add_words(self) -> None:
-        missing = _find_missing(self._words.known, len(self._turns), ())
-        add_words(self._words, self._turns, missing, self._state.forgotten)
-
     def _add_lines(self) -> None:
-        missing = _find_missing(self._lines.known, len(self._turns), self._state.forgotten)
+        missing = find_missing(self._lines.known, len(self._turns), self._state.forgotten)
         self._lines.extend({number: self._turns[number].line for number in missing})
 
     def _add_topics(self) -> None:
@@ -175,23 +131,11 @@ class Search:
         changed = [topics[name] for name in names]
         texts = {topic_number(each.id): search_text(each, self._turns) for each in changed}
         self._topics.extend(texts)
-        if self._config.anchoring == "summary":
-            self._keywords.extend({topic_number(t.id): " ".join(t.keywords) for t in changed})
+        self._keywords.extend({topic_number(t.id): " ".join(t.keywords) for t in changed})
         self._indexed = topics
 
-    def _find_owners(self) -> dict[int, str]:
-        """The topic that each turn belongs to; the buffer's have none."""
-        topics = self._state.topics
-        changed = topics.changes_since(self._owned)
-        if changed is None:  # topics went
-            self._owners, changed = {}, list(topics)
-        for name in changed:
-            self._owners.update(dict.fromkeys(topics[name].turns, name))
-        self._owned = topics
-        return self._owners
 
-
-def _find_missing(known: Collection[int], count: int, gone: Collection[int]) -> list[int]:
+def find_missing(known: Collection[int], count: int, gone: Collection[int]) -> list[int]:
     """The turns below ``count`` that are not known, in order; none that were deleted."""
     last = takewhile(lambda number: number not in known, reversed(range(count)))
     missing = [number for number in last if number not in gone]

@@ -6,32 +6,42 @@ the topic and rare among all turns so far (which counts twice); an utterance is 
 holds what the topic speaks of much and is not long. Where the model writes the summary instead, one
 that puts a name where its turns have another gives way to the extract. What an assistant said is in
 neither: a small model takes it for what a person told.
+
+P_sem needs no cross-encoder: the words around a turn and its likeness stand for it, and a reranker
+by late interaction if there is one (``mgl.retrieval.turns.weigh_in_context``).
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 from math import log, sqrt
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
+
+import numpy as np
 
 from mgl.memories.base import Tools
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.consolidate import KEYWORDS, Consolidator, Described, Relate
 from mgl.memories.gam.memory import Gam
-from mgl.memories.gam.search import Search
-from mgl.memories.gam.state import State, Topic
+from mgl.memories.gam.reading import Reader
+from mgl.memories.gam.search import Search, find_missing
+from mgl.memories.gam.state import State, Topic, topic_number
 from mgl.memories.propose import Proposal
+from mgl.memories.table import Table
 from mgl.memories.told import answer_from_told, find_assistants
 from mgl.prompt import one_line
-from mgl.retrieval.lexical import split_words
+from mgl.retrieval.lexical import LexicalIndex, split_words
+from mgl.retrieval.turns import AROUND, Scores, add_words, remove_names, weigh_in_context
 from mgl.text.stopwords import FUNCTION_WORDS, STOP_WORDS
 from mgl.text.support import find_replaced_names
 from mgl.types import Turn
 
 UTTERANCES, UTTERANCE_CHARACTERS = 2, 400
+EVENTS_A_TOPIC = 10  # that are looked at first, for each topic that is wanted
 NAMES_REPLACED: Final = "names_replaced"
 """The reason of a row whose summary was extracted because the model's had other names."""
 
@@ -40,8 +50,12 @@ class SmallGamConfig(GamConfig):
     """How a small model remembers and reads a conversation.
 
     ``summaries`` and ``relations`` say who writes them: the model (``prompt``), or code
-    (``extract``, ``similarity``), which needs no model.
+    (``extract``, ``similarity``), which needs no model. ``anchoring`` is what of a topic is
+    compared with the question: its best ``event``, or its ``summary`` and keywords (Eq. 9).
+    ``meaning`` is where P_sem comes from: the ``context`` of a turn, or a reranker (``rerank``).
     """
+
+    READING: ClassVar[frozenset[str]] = GamConfig.READING | {"anchoring", "meaning"}
 
     preset: Literal["paper", "small"] = "small"
     partition: Literal["semantic", "session", "window", "turns"] = "session"
@@ -50,6 +64,109 @@ class SmallGamConfig(GamConfig):
     relations: Literal["prompt", "similarity"] = "similarity"
     anchoring: Literal["summary", "event"] = "event"
     meaning: Literal["rerank", "context"] = "context"
+
+
+class SmallSearch(Search):
+    """Finds turns by words, too, and topics by their turns."""
+
+    _config: SmallGamConfig
+
+    def __init__(self, tools: Tools, name: str, config: SmallGamConfig) -> None:
+        super().__init__(tools, name, config)
+        self._words = LexicalIndex(tools.store, f"{name}/turns")
+        self._owned: Table[str, Topic] = Table()
+        self._owners: dict[int, str] = {}
+
+    async def index_turns(self) -> None:
+        config = self._config
+        if config.meaning == "context":
+            self._add_words()
+        if config.meaning == "context" or config.anchoring == "event" or config.without == "mfr":
+            await asyncio.to_thread(self._add_lines)
+
+    async def score_in_context(self, query: str, numbers: Sequence[int]) -> Scores:
+        """BM25 of some turns, each read with those around it in its session."""
+        self._add_words()
+        found = self._words.scores(query, numbers, before=AROUND, after=AROUND)
+        return found.astype(np.float64)
+
+    async def rank_by_events(self, query: str, k: int) -> list[str]:
+        """The ``k`` topics whose best event is most like a query, the best first."""
+
+        def compare() -> list[str]:
+            self._add_lines()
+            vector = self._embed(query)
+            owners, count = self._find_owners(), EVENTS_A_TOPIC * k
+            wanted, found = min(k, len(self._owned)), dict[str, None]()
+            while len(found) < wanted:
+                hits = self._lines.search(vector, count)
+                found = dict.fromkeys(owners[hit.id] for hit in hits if hit.id in owners)
+                if count >= len(self._lines):
+                    break
+                count *= EVENTS_A_TOPIC
+            return list(found)[:k]
+
+        return await asyncio.to_thread(compare)
+
+    async def score_topics(self, query: str, names: Sequence[str]) -> Scores:
+        """The cosine of a query with the text of each of some topics."""
+
+        def compare() -> Scores:
+            self._add_topics()
+            numbers = [topic_number(name) for name in names]
+            return self._topics.scores(query, numbers).astype(np.float64)
+
+        return await asyncio.to_thread(compare)
+
+    def _add_words(self) -> None:
+        missing = find_missing(self._words.known, len(self._turns), ())
+        add_words(self._words, self._turns, missing, self._state.forgotten)
+
+    def _find_owners(self) -> dict[int, str]:
+        """The topic that each turn belongs to; the buffer's have none."""
+        topics = self._state.topics
+        changed = topics.changes_since(self._owned)
+        if changed is None:  # topics went
+            self._owners, changed = {}, list(topics)
+        for name in changed:
+            self._owners.update(dict.fromkeys(topics[name].turns, name))
+        self._owned = topics
+        return self._owners
+
+
+class SmallReader(Reader):
+    """Finds events by the words around them, and topics by their events."""
+
+    _config: SmallGamConfig
+    _search: SmallSearch
+
+    async def _anchors(self, question: str) -> list[str]:
+        search, config = self._search, self._config
+        if config.anchoring == "summary":
+            return await super()._anchors(question)
+        found = await search.rank_by_events(remove_names(question, search.speakers), config.anchors)
+        return [name for name in found if name in self._state.topics]  # others came meanwhile
+
+    async def _chances(self, question: str, numbers: Sequence[int], weights: Scores) -> Scores:
+        config, search = self._config, self._search
+        if config.without == "mfr" or config.meaning == "rerank":
+            return await super()._chances(question, numbers, weights)
+        query = remove_names(question, search.speakers)
+        return await weigh_in_context(
+            query,
+            self._turns,
+            numbers,
+            words=await search.score_in_context(query, numbers),
+            alike=await search.score_turns(query, numbers),
+            weights=weights,
+            reranker=self._tools.reranker,
+            gone=self._state.forgotten,
+        )
+
+    async def _score_topics(self, question: str, names: Sequence[str]) -> Scores:
+        if self._config.meaning == "rerank":
+            return await super()._score_topics(question, names)
+        return await self._search.score_topics(question, names)
 
 
 class SmallConsolidator(Consolidator):
@@ -109,6 +226,17 @@ class SmallGam(Gam):
     @property
     def _asks_relations(self) -> bool:
         return self._config.relations == "prompt" and super()._asks_relations
+
+    @property
+    def _asks_judge(self) -> bool:
+        return self._config.meaning == "rerank" and super()._asks_judge
+
+    def _make_search(self) -> Search:
+        return SmallSearch(self._tools, self.id, self._config)
+
+    def _make_reader(self, state: State) -> Reader:
+        search = self._open_search()
+        return SmallReader(self._tools, state, self._log.turns, self._config, search)
 
     def _consolidator(self) -> Consolidator:
         if self._spread is None or self._spread[0] != self._log.deletions:

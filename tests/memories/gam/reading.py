@@ -18,6 +18,7 @@ from mgl.memories.base import Tools
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.reading import Reader, Reading
 from mgl.memories.gam.search import Search
+from mgl.memories.gam.small import SmallGamConfig, SmallReader, SmallSearch
 from mgl.memories.gam.state import Append, Consolidate, Edit, Link, Marks, State, Topic
 from mgl.memories.options import choose_kind
 from mgl.observer import SILENT
@@ -108,6 +109,9 @@ async def reading_of(
     assert isinstance(options, GamConfig)
     with TemporaryDirectory() as folder, Store.open(Path(folder) / "mgl.sqlite") as store:
         tools = Tools(llm, store, SILENT, alike, judge)
-        return await Reader(tools, state, said, options, Search(tools, "test", options)).read(
-            question, recent=recent
-        )
+        if isinstance(options, SmallGamConfig):
+            search = SmallSearch(tools, "test", options)
+            reader: Reader = SmallReader(tools, state, said, options, search)
+        else:
+            reader = Reader(tools, state, said, options, Search(tools, "test", options))
+        return await reader.read(question, recent=recent)

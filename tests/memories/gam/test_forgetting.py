@@ -125,8 +125,8 @@ async def test_merged_topics_are_searched_and_forgotten_as_one(
 ) -> None:
     said = talk(["a b c", f"{GONE} was seen in the garden behind the house"], ["g h"], ["x y"])
     alone = engine(always([]), relation="unrelated")
-    options = {"partition": "session", "indicators": "rules", "anchoring": "event", "anchors": 1}
-    memory = memory_of(said, alone, **options)
+    asked_of = {"summaries": "prompt", "relations": "prompt", "meaning": "rerank", "anchors": 1}
+    memory = memory_of(said, alone, preset="small", **asked_of)
     state = await topics_of(memory)
     assert (len(state.topics), state.links) == (3, ())
     first = state.topics["t1"]

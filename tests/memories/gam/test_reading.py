@@ -46,7 +46,7 @@ async def test_anchored_by_event_a_topic_is_as_like_as_the_best_that_was_said_in
     state = consolidated([2, 40, 2])
     likeness = {"about 1": 0.9, "Ann: said 3": 0.8, "Bo: said 0": 0.3, "Ann: said 43": 0.2}
     likeness |= {turn.line: 0.7 for turn in spoken(42)[4:]}
-    found = await reading_of(state, likeness=likeness, anchors=2, anchoring="event")
+    found = await reading_of(state, likeness=likeness, anchors=2, preset="small", meaning="rerank")
     assert found.anchors == ("t2", "t1")
 
 
@@ -247,9 +247,7 @@ async def test_a_reranker_by_late_interaction_adds_its_judgement_of_a_turn_in_it
 async def test_it_is_asked_without_names_in_the_papers_reading_too() -> None:
     judge = InContext({"Ann: said 1": 0.9})
     judging = ContextReranker(lambda: judge, model_id="fake/in context")
-    found = await reading_of(
-        consolidated([3]), Question("Ann's horse"), judging=judging, meaning="rerank"
-    )
+    found = await reading_of(consolidated([3]), Question("Ann's horse"), judging=judging)
     assert found.events[0].turn == 1
 
 
