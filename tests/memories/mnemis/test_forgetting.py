@@ -348,3 +348,26 @@ def test_what_had_a_way_to_the_top_keeps_it(seed: int) -> None:
     if after.entities:
         assert {c for each in after.categories_of(1) for c in each.children} == set(after.entities)
         assert after.top == state.top
+
+
+@pytest.mark.parametrize(
+    ("gone", "text", "end"),
+    [("t1", "Ann lives in Rome.", None), ("t0", "Ann: I left Rome.", datetime(2019, 12, 31))],
+    ids=["the repetition", "the first statement"],
+)
+async def test_an_end_that_a_repetition_told_stands_as_long_as_its_turn(
+    store: Store, gone: str, text: str, end: datetime | None
+) -> None:
+    about = {"src": 1, "source": "Ann", "target": "Rome", "fact": "Ann lives in Rome."}
+    said = [Turn("t0", "Ann", "I live in Rome."), Turn("t1", "Ann", "I left Rome.")]
+    edges = [{"facts": [about]}, {"facts": [{**about, "invalid_at": "2019"}]}]
+    llm = Client(Model(in_pairs, edges=edges, concurrency=1), store.call_log())
+    made = Tools(llm, store, SILENT, WordEmbedder(64), WordReranker())
+    memory = Mnemis(made, Conversation.from_turns("talk", said))
+    await memory.build()
+    (fact,) = memory.state.facts.values()
+    assert fact.invalid_at == datetime(2019, 12, 31)
+    await memory.forget([gone])
+    (fact,) = memory.state.facts.values()
+    assert (fact.text, fact.invalid_at) == (text, end)
+    check(memory, store)
