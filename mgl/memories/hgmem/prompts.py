@@ -65,13 +65,12 @@ REPLACE_JSON = _evolve(
 MERGE_JSON = _for_json(
     MERGE,
     "hgmem.merge_json",
-    "and no point is in two merges",
+    "only the output is JSON",
     (
         "Format each",
         "#####-Real Data",
         """Output using {language} as a JSON object with the reorganized memory points, each with \
-the indices of the points it is made of, two or more, and its new description. No point is in two \
-of them.
+the indices of the points it is made of, two or more, and its new description.
 {"merges": [{"points": [index, index], "description": "..."}, ...]}
 
 """,

@@ -91,7 +91,7 @@ class Merge:
     """Points become one, whose vertices are the union of theirs (Eq. 8).
 
     ``kept`` is the released code's: the hyperedges of the parents stay, though no point shows
-    them.
+    them. The parents ``left`` go with a later merge of the same reply.
     """
 
     step: int
@@ -99,6 +99,7 @@ class Merge:
     parents: tuple[int, ...]
     description: str
     kept: bool = False
+    left: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +171,8 @@ def apply(memory: Memory, edit: Edit) -> Memory:
             _check(number == following, f"point {number} is not the next one")
             _check(len(set(parents)) > 1, "a merge has two parents at least")
             _check(points.keys() >= set(parents), f"a parent of point {number} is not there")
-            gone = [points.pop(parent).vertices for parent in set(parents)]
-            held = frozenset().union(*gone)
+            held = frozenset().union(*(points[parent].vertices for parent in parents))
+            gone = [points.pop(parent).vertices for parent in set(parents).difference(edit.left)]
             kept = kept.union(gone) if edit.kept else kept
             points[number] = Point(number, description, held, edit.step, edit.step, parents)
             following += 1
