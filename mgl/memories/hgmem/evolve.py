@@ -127,7 +127,7 @@ class Evolver:
         for key in sorted(named):
             vertex = self.memory.vertices.get(key)
             if vertex is None and (known := self.inquiry.graph.entities.get(key)) is not None:
-                vertex = Vertex(key, known.name, known.chunks)
+                vertex = Vertex(key, known.name, known.chunks, description=known.description)
             if vertex is None:
                 name, texts = named[key], self.inquiry.chunks
                 holding = tuple(number for number in seen if mentions(name, texts[number].text))

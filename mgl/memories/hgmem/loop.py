@@ -21,7 +21,7 @@ from mgl.llm.constraints import index_set
 from mgl.llm.prompting import take_leading
 from mgl.memories.calls import answer_field, list_options
 from mgl.memories.hgmem import prompts
-from mgl.memories.hgmem.ask import PaperAsker, show_memory
+from mgl.memories.hgmem.ask import NONE, PaperAsker, list_points, show_memory
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.evidence import Evidence, neighbourhood
 from mgl.memories.hgmem.evolve import Evolver
@@ -208,10 +208,10 @@ class Loop:
         subqueries, ended = await self._raise_concerns(draft, attempt, asker)
         if ended is None or not self._config.force_steps:
             return subqueries, ended
-        # The query itself, around the last point where no other way is open.
+        # The query itself, around the point most like it where no other way is open.
         case = self._find_cases(memory)[-1]
-        last = list(memory.points)[-1] if case == "2.1" else None
-        return [Subquery(query, case, point=last)], None
+        near = await self._evidence.rank_points(query, memory) if case == "2.1" else [None]
+        return [Subquery(query, case, point=near[0])], None
 
     async def _raise_concerns(
         self, draft: Draft[Edit, Memory], attempt: Attempt, asker: Asker
@@ -226,7 +226,7 @@ class Loop:
         if said.reply is None:
             return [], "unjudged"
         draft.mark(Judge(said.reply.judgement), call_key=said.call_key)
-        concerns = self._hold_to_cases(said.reply, memory)
+        concerns = await self._hold_to_cases(said.reply, memory)
         if concerns.judgement == "1":
             return [], "sufficient"
         numbers, asked = list(memory.points), list(attempt.asked)
@@ -251,14 +251,23 @@ class Loop:
             ways = ("2.1",)
         return ways if self._config.force_steps else ("1", *ways)
 
-    def _hold_to_cases(self, concerns: Concerns, memory: Memory) -> Concerns:
+    async def _hold_to_cases(self, concerns: Concerns, memory: Memory) -> Concerns:
         """Move concerns into a case that is open: delimited text may name any."""
         cases = self._find_cases(memory)
         if concerns.judgement in cases:
             return concerns
-        last = len(memory.points) - 1 if cases[-1] == "2.1" else None
-        held = [Concern(point=last, concern=each.concern) for each in concerns.concerns]
+        held = [
+            Concern(point=await self._find_place(each, cases[-1], memory), concern=each.concern)
+            for each in concerns.concerns
+        ]
         return Concerns(judgement=cases[-1], concerns=held)
+
+    async def _find_place(self, concern: Concern, case: Case, memory: Memory) -> int | None:
+        """The place of the point most like a concern, in case 2.1."""
+        if case != "2.1":
+            return None
+        nearest, *_ = await self._evidence.rank_points(concern.concern, memory)
+        return list(memory.points).index(nearest)
 
     def _find_scope(self, subquery: Subquery, memory: Memory) -> frozenset[str]:
         """The entities a subquery searches: Eq. 6, Eq. 7, or the whole graph for the query
@@ -314,7 +323,7 @@ class Loop:
         llm, question, config = self._inquiry.llm, self._inquiry.question, self._config
         chunks, vertices = self._inquiry.chunks, draft.state.vertices.values()
         tied = sorted({chunk for vertex in vertices for chunk in vertex.chunks})
-        points = show_memory(draft.state)
+        points = await self._show_points(draft.state)
         most = config.answer_chunks if tied else config.chunks
         best = await self._evidence.best_chunks(question.text, tied or None, most)
         used = sum(await llm.count_tokens([points, question.text]))
@@ -343,6 +352,19 @@ class Loop:
         response = Respond(answer, cited, tuple(best))
         draft.mark(response, call_key=said.call_key)
         return True
+
+    async def _show_points(self, memory: Memory) -> str:
+        """Show the points to the answer, those most like the query where not all fit the model."""
+        llm, query = self._inquiry.llm, self._inquiry.question.text
+        shown = show_memory(memory)
+        room = llm.context_tokens - self._config.reply_tokens - PROMPT_TOKENS
+        if sum(await llm.count_tokens([shown, query])) <= room:
+            return shown
+        lines = dict(zip(memory.points, list_points(memory), strict=True))
+        ranked = await self._evidence.rank_points(query, memory)
+        (asked,) = await llm.count_tokens([query])
+        fitting = await take_leading(llm, [lines[number] for number in ranked], room - asked)
+        return "\n".join(lines[number] for number in sorted(ranked[: len(fitting)])) or NONE
 
 
 class _Said(StrictReply):

@@ -121,9 +121,32 @@ class Memory:
 
     @cached_property
     def hypergraph(self) -> Any:
-        """The memory in hypergraph-db, built on first use."""
-        held = self.kept | {point.vertices for point in self.points.values()}
-        return make_hypergraph({key: {} for key in self.vertices}, [(each, {}) for each in held])
+        """The memory in hypergraph-db (§4.2), built on first use.
+
+        A vertex holds the name, the description and the chunks of its entity (Eq. 4). A hyperedge
+        holds its ``points`` (Eq. 5), each with its number, its description, the chunks of its
+        entities, and where it came from. It is known by its vertices: points over the same entities
+        share one, and one that no point has any more holds none.
+        """
+        vertices = {
+            each.id: {"name": each.name, "description": each.description, "chunks": each.chunks}
+            for each in self.vertices.values()
+        }
+        edges: dict[frozenset[str], list[dict[str, Any]]] = {each: [] for each in self.kept}
+        for point in self.points.values():
+            chunks = {chunk for each in point.vertices for chunk in self.vertices[each].chunks}
+            edges.setdefault(point.vertices, []).append(
+                {
+                    "number": point.number,
+                    "description": point.description,
+                    "chunks": tuple(sorted(chunks)),
+                    "step": point.step,
+                    "changed": point.changed,
+                    "parents": point.parents,
+                }
+            )
+        held = [(each, {"points": points}) for each, points in edges.items()]
+        return make_hypergraph(vertices, held)
 
     def neighbours(self, vertex: str) -> frozenset[str]:
         """N_M: the other vertices of the hyperedges that hold this one."""

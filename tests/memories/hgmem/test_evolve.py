@@ -59,6 +59,7 @@ def test_names_are_the_entities_of_the_graph_however_they_are_spelt() -> None:
     made = evolver()
     made.evolve(inserted((["The XODAR", "“Issus”"], "He is punished.")), FOUND, "k")
     assert made.memory.points[0].vertices == {"xodar", "issus"}
+    assert made.memory.hypergraph.v("issus")["description"] == "issus is somebody"
     assert not any(vertex.new for vertex in made.memory.vertices.values())
     assert {row.call_key for row in made.draft.rows} == {"k"}
 

@@ -142,6 +142,45 @@ async def test_forced_steps_go_on_with_the_query_where_there_is_no_concern(
     assert said(memory, store, Stop) == [Stop("steps")]
 
 
+FLIER = point(["Carter", "Xodar"], "They fought on the black flier.")
+SLAVE = point(["Issus", "Xodar"], "Issus gave Carter Xodar as a slave.")
+OTHER = point(["Carter", "Phaidor"], "She loved him.")
+
+
+async def test_a_case_that_is_not_open_investigates_the_point_most_like_the_concern(
+    memory_for: Ask, store: Store
+) -> None:
+    printed = "[Judgement]: 2.2\n[Concerns]: Who gave Carter a slave?##\n<|COMPLETE|>"
+    points = "##\n".join(
+        f"(point<|>{'<&>'.join(each['objects'])}<|>{each['description']})"
+        for each in (FLIER, SLAVE, OTHER)
+    )
+    teller = Teller(
+        evolve=[
+            f"[Inserted Memory Points]:\n{points}##\n<|COMPLETE|>\n\n"
+            "[Updated Memory Points]:\n<None>"
+        ],
+        merge=["[Points_to_Merge]:\n<None>"],
+        concerns=[printed],
+        subquery=["[Subquery]: What happened?"],
+    )
+    memory = memory_for(teller.engine, format="delimiters", retrieval="local_only", steps=1)
+    await memory.answer(QUESTION)
+    assert [each.point for each in said(memory, store, Subquery)] == [None, 1]
+
+
+async def test_points_that_do_not_fit_the_model_are_shown_by_their_likeness(
+    memory_for: Ask,
+) -> None:
+    told = [{**each, "description": "She loved him. " * 130} for each in (OTHER, FLIER)]
+    teller = Teller(evolve=[{"inserted": [*told, SLAVE]}])
+    teller.engine.context_tokens = 2_000
+    await memory_for(teller.engine, steps=0, merge=False, reply_tokens=512).answer(QUESTION)
+    (shown,) = teller.prompts("answer")
+    assert SLAVE["description"] in shown
+    assert shown.count("Subordinate entities") == 2
+
+
 @pytest.mark.parametrize(("forced", "answers"), [(False, 1), (True, 6)])
 async def test_a_model_that_is_never_satisfied_ends_at_the_last_step(
     memory_for: Ask, store: Store, *, forced: bool, answers: int
