@@ -49,8 +49,9 @@ class Run(Strict):
 
     ``name`` distinguishes the runs of an entry. ``parameters`` are of a generated benchmark,
     ``labels`` those that an item must have, ``asks`` single items by their ids or the text of their
-    questions. ``judges`` and ``scorers`` are the paper's metrics, of
-    which the first is the headline. ``embedder`` and ``reranker`` are profiles, the defaults if
+    questions. ``judges`` and ``scorers`` are the paper's metrics, of which the first is the
+    headline. ``answering`` are settings that all its methods have: how the call that answers is
+    sampled. ``embedder`` and ``reranker`` are profiles, the defaults if
     None; an embedder's vectors may be cut (``NAME:DIMS``).
     """
 
@@ -62,9 +63,19 @@ class Run(Strict):
     asks: tuple[str, ...] = ()
     scorers: tuple[str, ...] = ()
     judges: tuple[str, ...] = ()
+    answering: Mapping[str, Any] = {}
     embedder: str | None = None
     reranker: str | None = None
     limit: int | None = Field(None, ge=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _share_answering(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        shared, methods = given.get("answering", {}), given.get("methods", ())
+        own = [{**one, "settings": {**shared, **one.get("settings", {})}} for one in methods]
+        return {**given, "methods": own}
 
     @property
     def compared_by(self) -> str:

@@ -240,7 +240,7 @@ class Retrieve:
 
 @dataclass(frozen=True, slots=True)
 class Respond:
-    """An answer, the chunks it cites, and the chunks it was given, best first."""
+    """An answer, the chunks that it names, and the chunks that it was given, best first."""
 
     text: str
     chunks: tuple[int, ...]

@@ -24,6 +24,7 @@ SUITES = load_suites()
 PAPERS = load_references()
 ENTRIES = [(suite, one) for suite in SUITES.values() for one in suite.entries]
 RUNS = [(f"{suite.name}/{one.id}", run) for suite, one in ENTRIES for run in one.runs]
+CONDITIONS = ("tokens", "temperature", "top_p")
 VALID = """\
 name: {name}
 entries:
@@ -136,6 +137,18 @@ def test_the_settings_of_a_method_are_options_of_its_memory() -> None:
             (method.label, method.memory, method.settings) for method in known
         ], place
         assert len({repr((one.memory, sorted(one.config.items()))) for one in found}) == len(known)
+
+
+def test_all_methods_of_hgmems_tables_answer_under_one_condition() -> None:
+    """HGMem §4.2, §4.3: one temperature and one budget, those of HGMem's own configuration."""
+    for entry in ("table1", "figure3"):
+        for run in SUITES["hgmem"].entry(entry).runs:
+            arguments = build_arguments(run, Path("data"), ("m",))
+            found = list_methods(
+                arguments.memories, read_settings(arguments.settings), {"m": "paper"}
+            )
+            asked = {tuple(one.config[f"answer_{name}"] for name in CONDITIONS) for one in found}
+            assert asked == {(2048, 0.8, 0.8)}, (entry, run.name)
 
 
 def test_what_is_measured_is_what_the_benchmark_measures() -> None:
