@@ -41,7 +41,8 @@ class Rows:
 
     A suite says by what settings each row of its paper is made. A method is the row whose settings
     it has, among all that the paper varies; in what the paper leaves alone (a preset, an embedder)
-    it may differ. A row that no suite makes is our memory of that name with its defaults.
+    it may differ, and in the conditions of a run (``Run.answering``, the chunks read). A row that
+    no suite makes is our memory of that name with its defaults.
     """
 
     def __init__(self, suites: Iterable[Suite]) -> None:
@@ -55,7 +56,8 @@ class Rows:
                     for one in run.methods:
                         row = suite.name, entry.id, one.row, run.benchmark
                         self._made[row].append((run, one, made.varies or ""))
-                        self._varied[suite.name, one.memory].update(one.settings)
+                        alike = {one.reads, one.reads_a_step, *run.answering}
+                        self._varied[suite.name, one.memory].update(one.settings.keys() - alike)
 
     def matches(self, method: RunMethod, retrieval: tuple[str, str], cell: Cell) -> bool:
         """Whether a printed number is of the row that a method makes with an embedder and a

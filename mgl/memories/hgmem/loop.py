@@ -32,6 +32,7 @@ from mgl.memories.hgmem.proposals import Concern, Concerns, Evolution, FollowUp,
 from mgl.memories.hgmem.state import (
     VOCABULARY,
     Case,
+    Counts,
     Edit,
     Judge,
     Memory,
@@ -96,6 +97,17 @@ def is_finished(rows: Sequence[EditRecord]) -> bool:
 def has_failed(rows: Sequence[EditRecord]) -> bool:
     """Whether the loop of a log ended without an answer."""
     return is_finished(rows) and rows[-1].payload["reason"] == "failed"
+
+
+def count_found(rows: Sequence[EditRecord]) -> Counts:
+    """Count what the steps of a log found since its last restart."""
+    begun = max((row.chunk + 1 for row in rows if row.op == "restart"), default=0)
+    found: dict[int, list[Retrieve]] = {}
+    for row in rows:
+        if row.chunk >= begun and isinstance(said := VOCABULARY.parse(row), Retrieve):
+            found.setdefault(row.chunk, []).append(said)
+    chunks = ({number for each in step for number in each.chunks} for step in found.values())
+    return Counts(len(found), sum(map(len, found.values())), sum(map(len, chunks)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +325,7 @@ class Loop:
 
     async def _end(self, draft: Draft[Edit, Memory], reason: StopReason) -> None:
         is_answered = await self._answer(draft)
+        draft.mark(count_found([*self._log.rows, *draft.rows]))
         draft.mark(Stop(reason if is_answered else "failed"))
 
     async def _answer(self, draft: Draft[Edit, Memory]) -> bool:

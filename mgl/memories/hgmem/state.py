@@ -248,6 +248,15 @@ class Respond:
 
 
 @dataclass(frozen=True, slots=True)
+class Counts:
+    """What a question took: its steps, their subqueries, and the chunks found, each once a step."""
+
+    steps: int
+    subqueries: int
+    chunks: int
+
+
+@dataclass(frozen=True, slots=True)
 class Stop:
     """Why the loop ended."""
 
@@ -269,6 +278,7 @@ VOCABULARY: Final = Vocabulary[Edit, Memory](
         "subquery": Subquery,
         "retrieve": Retrieve,
         "answer": Respond,
+        "counts": Counts,
         "stop": Stop,
     },
 )

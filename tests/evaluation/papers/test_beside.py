@@ -196,6 +196,8 @@ def test_each_method_of_a_suite_is_the_row_that_it_names_and_no_other() -> None:
         ("hgmem", "table2", "hgmem", {"merge": False}, {"w/o. Merging"}),
         ("hgmem", "table1", "hgmem", {"merge": False}, set()),
         ("hgmem", "table1", "naive-rag", {}, {"NaiveRAG"}),
+        ("hgmem", "table1", "hipporag", {"k": 14}, {"HippoRAG v2"}),
+        ("hgmem", "table1", "deep-rag", {"k": 9, "answer_temperature": 0.8}, {"DeepRAG"}),
         ("hgmem", "table3", "hgmem", {}, {"HGMem primitive", "HGMem sense-making"}),
         ("mnemis", "table4", "mnemis", {"routes": "system2"}, {"System-2 Only"}),
         ("mnemis", "table4", "mnemis", {"preset": "small"}, {"System-1 + System-2"}),

@@ -8,13 +8,16 @@ from typing import Any
 import pytest
 
 from mgl import registry
+from mgl.baselines.como_rag import ComoRagConfig, Probes
+from mgl.baselines.deep_rag import DeepRagConfig
 from mgl.errors import InputError, UsageError
 from mgl.evaluation.judges.judging import JUDGES
-from mgl.evaluation.papers.outlook import average_chunks, build_arguments, smaller_limit
+from mgl.evaluation.papers.outlook import build_arguments, measure_reads, smaller_limit
 from mgl.evaluation.papers.references import load_references
-from mgl.evaluation.papers.suites import find_entry, load_suites
+from mgl.evaluation.papers.suites import Reads, find_entry, load_suites
 from mgl.evaluation.records import Record, RunLog
 from mgl.evaluation.runs.plan import list_methods
+from mgl.memories.hgmem import HgMemConfig
 from mgl.memories.options import read_settings
 from mgl.models.profiles import load_profiles
 from mgl.retrieval.opening import DEFAULT_EMBEDDER
@@ -208,30 +211,48 @@ def test_a_suite_that_is_not_valid_is_refused(tmp_path: Path, old: str, new: str
         load_suites(written(tmp_path, VALID.replace(old, new)))
 
 
-# One-step baselines read as many chunks as HGMem does on average
+# Baselines read as many chunks as HGMem does on average, for an answer or in each step
 
 
 def test_the_average_is_of_the_chunks_that_answers_read(tmp_path: Path) -> None:
     log = RunLog(tmp_path / "records.jsonl")
     read = {"a": ("0-9", "9-20", "20-31"), "b": ("0-9",) * 8, "c": ()}
+    steps = {"a": {"steps": 1, "chunks": 5}, "b": {"steps": 3, "chunks": 23}, "c": {}}
     for name, places in read.items():
         item = {"id": name, "question": {"text": "?"}, "source": "s"}
         reason = "" if places else "timed out"
-        log.add_answer(Record("hgmem", item, retrieved=places, reason=reason))
+        counts = {"counts": steps[name]}
+        log.add_answer(Record("hgmem", item, retrieved=places, reason=reason, memory=counts))
         log.add_answer(Record("naive-rag", item, retrieved=("0-9",)))
-    assert average_chunks(tmp_path) == 6  # of 3 and 8; a failure reads nothing and does not count
+    # of 3 and 8 chunks, and of 28 in 4 steps; a failure reads nothing and does not count
+    assert measure_reads(tmp_path) == Reads(6, 7)
     with pytest.raises(InputError, match="no answers of graphrag"):
-        average_chunks(tmp_path, "graphrag")
+        measure_reads(tmp_path, "graphrag")
 
 
-def test_baselines_of_hgmem_read_so_many_and_the_others_what_they_read() -> None:
-    run = load_suites()["hgmem"].entry("table1").runs[0].reading(14)
-    assert {one.label: one.settings.get(one.reads or "") for one in run.methods} == {
+def test_baselines_of_hgmem_read_so_many_for_an_answer_or_a_step() -> None:
+    run = load_suites()["hgmem"].entry("table1").runs[0].reading(Reads(14, 9))
+    assert {
+        one.label: one.settings.get(one.reads or one.reads_a_step or "") for one in run.methods
+    } == {
         "naive-rag": 14,
         "hipporag": 14,
         "graphrag": 14,
         "lightrag": 14,
-        "deep-rag": None,
-        "como-rag": None,
+        "deep-rag": 9,
+        "como-rag": 9,
         "hgmem": None,
     }
+    assert [one.label for one in run.only(measured=True).methods] == ["hgmem"]
+    assert "hgmem" not in [one.label for one in run.only(measured=False).methods]
+
+
+def test_multi_step_methods_have_the_most_steps_and_subqueries_of_hgmem() -> None:
+    """HGMem §4.3. A step is a retrieval: the first asks the query itself, or tries to answer."""
+    for run in SUITES["hgmem"].entry("table1").runs:
+        own = {one.label: one.settings for one in run.methods}
+        hgmem = HgMemConfig.model_validate(own["hgmem"])
+        deep, como = (DeepRagConfig(**own["deep-rag"]), ComoRagConfig(**own["como-rag"]))
+        assert deep.steps == como.rounds + 1 == hgmem.steps + 1
+        probes = Probes.model_json_schema()["properties"]["probes"]["maxItems"]
+        assert deep.subqueries == probes == hgmem.concerns

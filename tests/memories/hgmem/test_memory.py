@@ -12,7 +12,7 @@ from mgl.errors import ReplyInvalid, UsageError
 from mgl.llm.base import Request, Sampling
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.hgmem import HgMem
-from mgl.memories.hgmem.state import Judge, Respond, Retrieve, Stop, StopReason, Subquery
+from mgl.memories.hgmem.state import Counts, Judge, Respond, Retrieve, Stop, StopReason, Subquery
 from mgl.store import Store
 from mgl.types import Document, Question
 from tests.memories.hgmem.conftest import Ask
@@ -65,6 +65,8 @@ async def test_the_steps_of_the_papers_own_case(memory_for: Ask, store: Store) -
     (merged,) = then.points.values()
     assert (merged.parents, sorted(merged.vertices)) == ((0, 1), ["carter", "issus", "xodar"])
     assert said(memory, store, Stop) == [Stop("sufficient")]
+    found = [set(each.chunks) for each in said(memory, store, Retrieve)]
+    assert said(memory, store, Counts) == [Counts(2, 2, sum(map(len, found)))]
     assert any("points 0, 1 merged into point 2" in line for line in answer.trace)
     assert "Xodar is given to Carter, who defeated him." in teller.prompts("answer")[0]
 
