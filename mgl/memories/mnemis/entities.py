@@ -56,7 +56,7 @@ NEW: Final = "new"
 EARLIER: Final = 2
 """Names of the same episode that a name is compared with, at most."""
 
-_NAME_CHARS, _TAG_CHARS, _TAGS = 60, 24, 3
+_NAME_CHARS, _TAGS = 60, 5
 _POSSESSIVES: Final = frozenset("my our your his her its their a an the".split())
 _FIRST_PERSON: Final = frozenset("i me my mine myself i'm user speaker narrator".split())
 
@@ -69,7 +69,7 @@ class _Summary(StrictReply):
     src: int
     summary: Annotated[str, max_chars(SUMMARY_CHARS)]
     tags: Annotated[
-        list[Annotated[str, max_chars(_TAG_CHARS)]], Field(min_length=1, max_length=_TAGS)
+        list[Annotated[str, max_chars(MOST_TAG_CHARS)]], Field(min_length=1, max_length=_TAGS)
     ]
 
 

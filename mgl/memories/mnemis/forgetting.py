@@ -165,7 +165,7 @@ def _description(node: Node) -> tuple[str, tuple[str, ...]]:
 
 def _embedded(node: Node) -> set[str]:
     """The texts under which a node is embedded, by any of its names."""
-    found = {node_text(node)}
+    found = {node_text(node), node.summary} - {""}
     for name in node.names if isinstance(node, Entity) else (node.name,):
         named = replace(node, names=(name,)) if isinstance(node, Entity) else node
         found |= {name, node_text(named), *grouping_texts(name, node.summary, node.tags)}

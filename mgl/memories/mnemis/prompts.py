@@ -264,7 +264,8 @@ Entities that it tells of, each with what was known of it before:
 
 Describe each entity, under its id. src is the number of the sentence that tells most about it. \
 summary says in short sentences all that is known of it: what was known before, and what the text \
-tells that it is, has, does or feels. tags are one to three words for its type or role. \
+tells that it is, has, does or feels. tags are one to five descriptors, of at most three words \
+each, of its type or role. \
 Say nothing that is neither in the text nor known before.
 
 {"id": {"src": number, "summary": "...", "tags": ["..."]}, ...}""",

@@ -55,6 +55,20 @@ async def test_entities_and_facts_stand_on_the_sentences_that_tell_of_them() -> 
     assert {row.chunk for row in rows} == {0, 1, 2}
 
 
+async def test_an_entity_has_at_most_five_tags_of_three_words() -> None:
+    """Appendix E."""
+    tags = ["family member", "kid who laughs much", "anime lover", "pupil", "singer"]
+    said = {"src": 1, "summary": "A child.", "tags": tags}
+    told = reader(
+        entity_summaries=[lambda prompt: dict.fromkeys(re.findall(r"(?m)^(e\d+) ", prompt), said)]
+    )
+    _, state = await taken_in(told, talk(("Ann", "I went to Rome.")))
+    assert state.entities["e2"].tags == tuple(tags)
+    (asked,) = (r for r in told.requests if "Describe each entity" in r.messages[0].content)
+    schema: Any = asked.json_schema
+    assert schema["properties"]["e2"]["properties"]["tags"]["maxItems"] == 5
+
+
 async def test_the_stages_of_an_episode_come_in_the_order_of_the_paper() -> None:
     ingestor = reader()
     await taken_in(ingestor, talk(("Ann", "I went to Rome with Cy.")))

@@ -216,3 +216,27 @@ async def test_an_index_that_grows_finds_what_one_that_is_built_at_once_does() -
         for kind in ("episodes", "entities"):
             found = growing.search(kind, query, vector, 9)
             assert found == whole.search(kind, query, vector, 9)
+
+
+def test_an_entity_is_embedded_by_its_summary_and_found_by_words_of_its_names_too() -> None:
+    """Mnemis §2.3: summary_embedding; BM25 over name and summary. Tags are in neither."""
+    at = Mention(0, TALK.span(0))
+    state = replay(
+        [
+            AddEpisode(Episode(0, TALK.span(0), (0,))),
+            AddEntity("e1", "Louvre", at),
+            Describe("e1", "It was closed.", ("museum",)),
+            Repeat("e1", at, "the old palace"),
+            AddEntity("e2", "ferry", at),
+        ]
+    )
+    embedder = WordEmbedder()
+    index = Index(embedder)
+    index.update(state, TALK)
+    assert "It was closed." in embedder.embedded
+    assert "ferry" in embedder.embedded
+    assert not any("museum" in text or "Louvre" in text for text in embedder.embedded)
+    words = index._nodes["e"].words
+    found = {query: [hit.id for hit in words.search(query, 9)] for query in ("Louvre", "palace")}
+    assert found == {"Louvre": [1], "palace": [1]}
+    assert words.search("museum", 9) == []
