@@ -17,7 +17,7 @@ from mgl.errors import UsageError
 from mgl.evaluation.papers.references import Cell
 from mgl.evaluation.papers.suites import Method, Run, Suite
 from mgl.evaluation.records import BuildRecord, Record
-from mgl.evaluation.report.frame import Figure, Frame, Metric, Unit
+from mgl.evaluation.report.frame import RESULTS, Figure, Frame, Metric, Unit
 from mgl.evaluation.report.runs import Series
 from mgl.evaluation.runs.manifest import Method as RunMethod
 from mgl.evaluation.statistics import Interval
@@ -81,6 +81,11 @@ class Rows:
             for run, one, varies in made
         )
 
+    def counts_results(self, cell: Cell) -> bool:
+        """Whether a printed number is over the questions for which something was found."""
+        made = self._made[cell.paper, cell.table, cell.method, cell.benchmark]
+        return any(one.counted == "results" for _, one, _ in made)
+
     def _default(self, memory: str, preset: str | None) -> Mapping[str, Any]:
         """Return the default configuration of a memory; empty if it is not installed."""
         key = memory, preset
@@ -127,6 +132,9 @@ def put_beside(frame: Frame, cells: Iterable[Cell], rows: Rows) -> list[Beside]:
         for place, series in enumerate(frame.group.series):
             if rows.matches(series.method, series.retrieval, cell):
                 alike[place, metric, tuple(part.items()), over, row].append(cell)
+                if metric.kind == "score" and rows.counts_results(cell):
+                    counted = tuple({**part, "found": RESULTS}.items())
+                    alike[place, metric, counted, over, row].append(cell)
     found = []
     for (place, metric, part, over, row), own in alike.items():
         series = frame.group.series[place]
@@ -135,7 +143,9 @@ def put_beside(frame: Frame, cells: Iterable[Cell], rows: Rows) -> list[Beside]:
         else:
             ours = frame.figure(series.label, metric, dict(part), over)
         if ours is not None or not (part or row):
-            shown = ", ".join(f"{name} {value}" for name, value in part) or row
+            shown = ", ".join(f"{name} {value}" for name, value in part if name != "found") or row
+            if ("found", RESULTS) in part:
+                shown = f"{shown}, {RESULTS}" if shown else RESULTS
             printed = sorted(own, key=lambda cell: cell.profile != series.method.model)
             beside = Beside(series.label, metric, shown, over, ours, tuple(printed))
             found.append(((place, metric != frame.headline), beside))

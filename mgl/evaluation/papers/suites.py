@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -37,7 +37,8 @@ class Reads:
 class Method(Strict):
     """A memory with settings of its ``Config``; ``row`` and ``setting`` name its row of the paper's
     table, None if it is not one of the paper's. ``reads`` names the setting that says how many
-    chunks it reads, ``reads_a_step`` the one that says how many it reads in each of its steps."""
+    chunks it reads, ``reads_a_step`` the one that says how many it reads in each of its steps.
+    ``counted``: the row averages over all questions, or over those with ``results``."""
 
     label: str = Field(pattern=_LABEL)
     memory: str
@@ -46,6 +47,7 @@ class Method(Strict):
     setting: Mapping[str, str] = {}
     reads: str | None = None
     reads_a_step: str | None = None
+    counted: Literal["all", "results"] = "all"
 
     def reading(self, reads: Reads) -> Method:
         """Return the method with so many chunks to read, if it reads any."""
