@@ -34,7 +34,7 @@ from mgl.memories.mnemis.edits import (
     Repeat,
     Restore,
 )
-from mgl.memories.mnemis.grouping import grouping_texts
+from mgl.memories.mnemis.likeness import grouping_texts
 from mgl.memories.mnemis.reading import clip, render_episode
 from mgl.memories.mnemis.state import Entity, Fact, Mention, Node, State, node_text
 from mgl.memories.mnemis.terms import FACT_CHARS

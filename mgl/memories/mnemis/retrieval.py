@@ -25,7 +25,7 @@ from mgl.memories.base import Tools
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.facts import render_period
 from mgl.memories.mnemis.reading import render_episode
-from mgl.memories.mnemis.selection import Selection, select
+from mgl.memories.mnemis.selection import Ask, Selection, ask_printed, select
 from mgl.memories.mnemis.state import (
     EMPTY,
     Entity,
@@ -258,7 +258,12 @@ class Reading:
 
 
 async def find(
-    tools: Tools, index: Index, source: Source, query: str, config: MnemisConfig
+    tools: Tools,
+    index: Index,
+    source: Source,
+    query: str,
+    config: MnemisConfig,
+    ask: Ask = ask_printed,
 ) -> Reading:
     """Find what the configured routes give for a query. Raises the EngineError family.
 
@@ -281,7 +286,7 @@ async def find(
                 hits = index.search(kind, query, vector, count)
                 similar[kind] = [each for each in hits if _has(state, kind, each)]
     if config.routes != "system1":
-        selection = await select(tools.llm, state, query, config)
+        selection = await select(tools.llm, state, query, config, ask)
         reached = _reach(state, selection)
         selected = {kind: reached[kind] for kind in kinds}
     found: dict[Kind, Sequence[str]] = {}

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import count
-from typing import cast
 
 import numpy as np
 import pytest
@@ -31,7 +30,6 @@ from mgl.memories.mnemis.edits import (
     replay,
 )
 from mgl.memories.mnemis.state import Category, Entity, Episode, Fact, Mention, State, node_text
-from mgl.memories.options import choose_kind
 from mgl.memories.talk import Change
 from mgl.observer import SILENT
 from mgl.retrieval.embedders import CachedEmbedder
@@ -40,7 +38,7 @@ from mgl.store import Store
 from mgl.store.deletion import MASK
 from mgl.types import Conversation, Question, Span, Turn
 from tests.leftovers import left
-from tests.memories.mnemis.engine import LABELS, Model, everything, in_pairs, stated
+from tests.memories.mnemis.engine import LABELS, Model, choose, everything, in_pairs, stated
 
 DAY = datetime(2023, 5, 8, 9, 0)
 
@@ -83,8 +81,8 @@ def tools(store: Store) -> Tools:
 @pytest.fixture
 def memory_of(store: Store) -> Open:
     def make(source: Conversation, *, at: Store = store, **config: object) -> Mnemis:
-        kind, chosen = choose_kind("mnemis", config, lambda: "paper")
-        return cast(Mnemis, kind(tools(at), source, (), chosen))
+        kind, chosen = choose(config, "model")
+        return kind(tools(at), source, (), chosen)
 
     return make
 

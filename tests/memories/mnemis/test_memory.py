@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mgl.errors import UsageError
-from mgl.memories.mnemis import MnemisConfig, reading
+from mgl.memories.mnemis import MnemisConfig, SmallMnemisConfig, reading
 from mgl.memories.mnemis.edits import AddEntity, AddEpisode, Describe, Repeat, replay
 from mgl.memories.mnemis.retrieval import Index
 from mgl.memories.mnemis.state import Episode, Mention
@@ -76,7 +76,7 @@ READING: dict[str, Any] = {
 
 
 async def test_what_decides_how_a_memory_is_read_is_no_part_of_its_id(memory_of: Open) -> None:
-    assert set(READING) == MnemisConfig.READING
+    assert set(READING) == SmallMnemisConfig.READING == MnemisConfig.READING | {"selecting"}
     memory = memory_of()
     async with memory._writer():
         pass  # a process that was killed before its first step
@@ -89,11 +89,11 @@ async def test_what_decides_how_a_memory_is_read_is_no_part_of_its_id(memory_of:
 
 @pytest.mark.parametrize(
     "option",
-    [name for name in MnemisConfig.model_fields if name not in MnemisConfig.READING],
+    [name for name in SmallMnemisConfig.model_fields if name not in SmallMnemisConfig.READING],
 )
 def test_what_decides_the_log_is_part_of_the_id(memory_of: Open, option: str) -> None:
-    default = MnemisConfig.model_fields[option].default
-    others = {"preset": "small", "hierarchy": "incremental", "grouping": "likeness"}
+    default = SmallMnemisConfig.model_fields[option].default
+    others = {"preset": "paper", "hierarchy": "incremental", "grouping": "likeness"}
     others |= {"extraction": "model", "reflect": False, "temperature": 0.5}
     value = others.get(option, default if option in others else default + 1 if default else 1)
     assert memory_of(**{option: value}).id != memory_of().id
