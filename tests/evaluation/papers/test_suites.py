@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -152,6 +152,21 @@ def test_all_methods_of_hgmems_tables_answer_under_one_condition() -> None:
             )
             asked = {tuple(one.config[f"answer_{name}"] for name in CONDITIONS) for one in found}
             assert asked == {(2048, 0.8, 0.8)}, (entry, run.name)
+
+
+def test_every_way_of_hgmem_that_is_an_option_is_measured() -> None:
+    """An option that no run has is tested by nobody: it stands in a suite, or goes."""
+    methods = [
+        method
+        for entry in SUITES["hgmem"].entries
+        for run in entry.runs
+        for method in run.methods
+        if method.memory == "hgmem"
+    ]
+    for name in ("retrieval", "format", "compat"):
+        field = HgMemConfig.model_fields[name]
+        measured = {method.settings.get(name, field.default) for method in methods}
+        assert measured == set(get_args(field.annotation)), name
 
 
 def test_what_is_measured_is_what_the_benchmark_measures() -> None:
