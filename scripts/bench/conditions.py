@@ -137,7 +137,9 @@ async def ask(run: Run, method: Method) -> Request:
     source: Source = TALK if talks else BOOK
     form: AnswerForm = "long" if run.benchmark in LONG else "short"
     question = Question("Where is Ann?", form=form, options=OPTIONS.get(run.benchmark, ()))
-    kind, config = choose_kind(method.memory, method.settings, lambda: "paper")
+    # Who extracts a graph is nothing to how it answers, and a package may not be here.
+    settings = {name: value for name, value in method.settings.items() if name != "extraction"}
+    kind, config = choose_kind(method.memory, settings, lambda: "paper")
     engine = Keeper()
     with TemporaryDirectory() as folder, Store.open(Path(folder) / "mgl.sqlite") as store:
         llm = Client(engine, store.call_log())

@@ -9,7 +9,7 @@ run's builds and answers.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -47,7 +47,8 @@ class Rows:
 
     def __init__(self, suites: Iterable[Suite]) -> None:
         self._made: defaultdict[tuple[Any, ...], list[tuple[Run, Method, str]]] = defaultdict(list)
-        self._varied: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        self._varied: dict[tuple[str, str], set[str]] = {}
+        given: defaultdict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
         self._defaults: dict[tuple[str, str | None], Mapping[str, Any]] = {}
         for suite in suites:
             for entry in suite.entries:
@@ -57,14 +58,17 @@ class Rows:
                         row = suite.name, entry.id, one.row, run.benchmark
                         self._made[row].append((run, one, made.varies or ""))
                         alike = {one.reads, one.reads_a_step, *run.answering}
-                        self._varied[suite.name, one.memory].update(one.settings.keys() - alike)
+                        own = {k: v for k, v in one.settings.items() if k not in alike}
+                        given[suite.name, one.memory].append(own)
+        for key, settings in given.items():
+            self._varied[key] = _find_varied(settings)
 
     def matches(self, method: RunMethod, retrieval: tuple[str, str], cell: Cell) -> bool:
         """Whether a printed number is of the row that a method makes with an embedder and a
         reranker."""
         embedder, reranker = retrieval
         usual = self._default(method.memory, method.config.get("preset"))
-        varied = self._varied[cell.paper, method.memory]
+        varied = self._varied.get((cell.paper, method.memory), set())
         own = {name: method.config.get(name, usual.get(name)) for name in varied}
         made = [
             (run, one, varies)
@@ -97,6 +101,16 @@ class Rows:
             else:
                 self._defaults[key] = config.model_dump(mode="json")
         return self._defaults[key]
+
+
+def _find_varied(settings: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Name the settings of a memory's methods, but for those that several have and all alike."""
+    names = {name for own in settings for name in own}
+    if len(settings) < 2:
+        return names
+    return {
+        name for name in names if any(own.get(name) != settings[0].get(name) for own in settings)
+    }
 
 
 @dataclass(frozen=True)

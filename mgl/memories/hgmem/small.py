@@ -27,6 +27,7 @@ from mgl.memories.calls import (
     list_options,
 )
 from mgl.memories.graph import entity_key
+from mgl.memories.graph.config import Extraction
 from mgl.memories.graph.names import mentions
 from mgl.memories.hgmem.ask import NONE, list_points
 from mgl.memories.hgmem.config import HgMemConfig
@@ -304,7 +305,7 @@ class SmallHgMemConfig(HgMemConfig):
     """How a small model answers a question over a document's graph of terms."""
 
     preset: Literal["paper", "small"] = "small"
-    extraction: Literal["model", "terms"] = "terms"
+    extraction: Extraction = "terms"
     chunks: int = Field(3, ge=1, description="chunks a subquery finds")
     answer_chunks: int = Field(4, ge=1, description="chunks read for an answer")
     reply_tokens: int = Field(200, ge=64, description="tokens of a reply, at most")

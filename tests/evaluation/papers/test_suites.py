@@ -20,6 +20,7 @@ from mgl.evaluation.runs.plan import list_methods
 from mgl.memories.hgmem import HgMemConfig
 from mgl.memories.options import read_settings
 from mgl.models.profiles import load_profiles
+from mgl.peers.kinds import LightRagConfig
 from mgl.retrieval.opening import DEFAULT_EMBEDDER
 from mgl.serving.profile import load_serving_profiles
 
@@ -152,6 +153,23 @@ def test_all_methods_of_hgmems_tables_answer_under_one_condition() -> None:
             )
             asked = {tuple(one.config[f"answer_{name}"] for name in CONDITIONS) for one in found}
             assert asked == {(2048, 0.8, 0.8)}, (entry, run.name)
+
+
+def test_hgmem_stands_on_the_graph_that_lightrag_extracts() -> None:
+    """HGMem §4.2; by the same calls as the row of LightRAG, whose chunks and gleaning are alike."""
+    methods = [
+        one for entry in SUITES["hgmem"].entries for run in entry.runs for one in run.methods
+    ]
+    graphs = [HgMemConfig.model_validate(o.settings) for o in methods if o.memory == "hgmem"]
+    assert {graph.extraction for graph in graphs} == {"lightrag"}
+    (peer,) = {
+        (own.chunk_tokens, own.overlap_tokens, own.gleanings)
+        for one in methods
+        if one.memory == "peer:lightrag"
+        for own in [LightRagConfig.model_validate(one.settings)]
+    }
+    assert {(*peer[:2],)} == {(graph.chunk_tokens, graph.overlap_tokens) for graph in graphs}
+    assert peer[2] == LightRagConfig().gleanings
 
 
 def test_every_way_of_hgmem_that_is_an_option_is_measured() -> None:
