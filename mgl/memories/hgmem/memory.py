@@ -179,8 +179,10 @@ class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
             "questions": [question.text for question in self._questions],
             "embedder": self._tools.required_embedder.model_id,
         }
-        options = () if self._question is None else self._question.options
-        return {**scope, "options": options} if options else scope
+        if (asked := self._question) is not None:
+            own = {"options": asked.options, "unknown": asked.unknown}
+            scope |= {name: value for name, value in own.items() if value}
+        return scope
 
     def _cite_answer(self, said: Respond, memory: Memory) -> tuple[Citation, ...]:
         """Cite the sentences that tell most of an answer, in the chunks that it was given."""
@@ -200,7 +202,7 @@ class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
 def _as_asked(question: Question) -> tuple[object, ...]:
     """The parts of a question that decide its answer; over a document neither asker nor time
     does."""
-    return question.text, question.form, question.options
+    return question.text, question.form, question.options, question.unknown
 
 
 # As it is drawn and traced

@@ -259,6 +259,15 @@ async def test_a_long_answer_is_asked_for_and_has_a_memory_of_its_own(
     assert [each.sampling.max_tokens for each in asked] == [2048, 2048]
 
 
+async def test_what_a_benchmark_calls_unknown_is_part_of_the_question(memory_for: Ask) -> None:
+    teller = Teller(evolve=[{"inserted": [PUNISHED]}])
+    memory = memory_for(teller.engine)
+    await memory.answer(QUESTION)
+    await memory.answer(replace(QUESTION, unknown="I don't know."))
+    told = ['the answer is "I don\'t know."' in prompt for prompt in teller.prompts("answer")]
+    assert told == [False, True]
+
+
 async def test_the_graph_is_the_same_before_and_after_a_question(
     memory_for: Ask, store: Store
 ) -> None:
