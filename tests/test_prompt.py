@@ -39,7 +39,7 @@ def find_prompts() -> list[Prompt]:
     package = Path(mgl.__file__).parent
     found: dict[int, Prompt] = {}
     for path in sorted(package.rglob("*.py")):
-        if re.search(r"^\w.* = Prompt\(", path.read_text(encoding="utf-8"), re.MULTILINE):
+        if re.search(r"^[^#\n]*\bPrompt\(", path.read_text(encoding="utf-8"), re.MULTILINE):
             name = ".".join(path.relative_to(package.parent).with_suffix("").parts)
             values = vars(import_module(name)).values()
             found |= {id(each): each for each in values if isinstance(each, Prompt)}

@@ -19,27 +19,30 @@ from mgl.llm.base import Sampling
 from mgl.llm.calls import showing
 from mgl.llm.concurrency import for_each
 from mgl.memories.base import SourceMemory, Tools, check_question, check_text
-from mgl.memories.calls import ANSWER_TOKENS, answer_from_passages
+from mgl.memories.calls import ANSWER_TOKENS, answer_from_passages, cite_evidence
 from mgl.memories.turns import TURN_ANSWER, answer_from_lines, find_form, say_unknown
 from mgl.memories.view import GraphView
-from mgl.retrieval.evidence import find_evidence
 from mgl.store import EditRecord
 from mgl.text import chunk_document, window_document
 from mgl.text.groups import format_span, format_turn, turn_groups
 from mgl.types import Answer, Chunk, Citation, Conversation, Question, Source, Span, Turn
 
-MOST_CITED: Final = 2
+TALK_TOKENS: Final = 120
+"""Of an answer about a conversation, where nothing else is configured; ours."""
+
 AT_ONCE: Final = 64
 """Steps of a build in work together; how many calls the engine takes at once the client knows."""
 
 
 class BaselineConfig(BaseModel):
-    """``answer_tokens`` is the budget of an answer about a conversation; one about a document has
-    that of ``mgl.memories.calls``."""
+    """How the call that answers is sampled. Without ``answer_tokens`` a reply about a conversation
+    has ``TALK_TOKENS``, one about a document those of ``mgl.memories.calls``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    answer_tokens: int = Field(120, ge=16)
+    answer_tokens: int | None = Field(None, ge=16)
+    answer_temperature: float = Field(0.0, ge=0.0)
+    answer_top_p: float = Field(1.0, gt=0.0, le=1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,15 +276,19 @@ class Baseline(SourceMemory[Any]):
         (tokens,) = await self._tools.llm.count_tokens([question.text])
         return tokens
 
+    def _sample_answer(self, question: Question) -> Sampling:
+        """How the call that answers is sampled."""
+        config, tokens = self._config, self._config.answer_tokens
+        if isinstance(self._source, Conversation):
+            tokens = max(tokens or TALK_TOKENS, find_form(question).tokens)
+        elif tokens is None:
+            tokens = ANSWER_TOKENS[question.form]
+        return Sampling(config.answer_temperature, config.answer_top_p, tokens)
+
     async def _reserve(self, question: Question, *, step: int = 1) -> int:
         """The tokens that the answering call needs beside its excerpts: for its reply, and for the
         question, rounded up to a multiple of ``step``."""
-        talks = isinstance(self._source, Conversation)
-        budget = (
-            max(self._config.answer_tokens, find_form(question).tokens)
-            if talks
-            else ANSWER_TOKENS[question.form]
-        )
+        budget = self._sample_answer(question).max_tokens
         return budget + ceil(await self._question_tokens(question) / step) * step
 
     async def _answer(
@@ -303,7 +310,8 @@ class Baseline(SourceMemory[Any]):
         tokens = await self.source_tokens()
         texts = [excerpt.text for excerpt in excerpts]
         if not isinstance(self._source, Conversation):
-            reply = await answer_from_passages(self._tools.llm, texts, question)
+            sampling = self._sample_answer(question)
+            reply = await answer_from_passages(self._tools.llm, texts, question, sampling=sampling)
             ratio = reply.input_tokens / tokens if tokens else None
             parts = [(each.id, each.span) for each in excerpts if each.span is not None]
             parts = parts or [("text", span) for span in read or ()]
@@ -311,7 +319,7 @@ class Baseline(SourceMemory[Any]):
                 question.text,
                 reply.text,
                 None,
-                self._cite_evidence(reply.text, question, parts),
+                cite_evidence(self._source, reply.text, question, parts),
                 tuple(trace),
                 tuple(marks),
                 ratio,
@@ -326,7 +334,7 @@ class Baseline(SourceMemory[Any]):
                 [(excerpt.text, self._cite(excerpt)) for excerpt in excerpts],
                 question,
                 TURN_ANSWER,
-                Sampling(max_tokens=self._config.answer_tokens),
+                self._sample_answer(question),
                 source_tokens=tokens,
             )
         named = self._name_passages(excerpts, read)
@@ -339,19 +347,6 @@ class Baseline(SourceMemory[Any]):
         if not isinstance(self._source, Conversation):
             return tuple(dict.fromkeys(span.place for span in spans))
         return self._source.ids_at(left for span in spans for left in self._left_of(span))
-
-    def _cite_evidence(
-        self, said: str, question: Question, parts: Sequence[tuple[str, Span]]
-    ) -> tuple[Citation, ...]:
-        """Cite the sentences of a document that tell most of an answer, in ``MOST_CITED`` of the
-        named parts at most. Words find them; whether they bear it out is not asked."""
-        found = [
-            (name, *find_evidence(self._document, span, said, question.text))
-            for name, span in dict.fromkeys(parts)
-        ]
-        found.sort(key=lambda each: -each[2])
-        cited = {span: name for name, span, share in found[:MOST_CITED] if share > 0}
-        return tuple(self._document.cite(name, span) for span, name in cited.items())
 
     def _cite(self, excerpt: Excerpt) -> list[Citation]:
         spans = [] if excerpt.span is None else self._left_of(excerpt.span)

@@ -33,6 +33,7 @@ from pydantic import Field, create_model
 
 from mgl.baselines.base import Excerpt
 from mgl.baselines.hipporag import HippoRag, HippoRagConfig
+from mgl.baselines.naive_rag import share_out
 from mgl.llm.base import Sampling
 from mgl.llm.constraints import max_chars, one_of
 from mgl.llm.prompting import available_tokens, fit_texts, reader_messages, take_leading
@@ -163,7 +164,8 @@ class Probes(StrictReply):
 class ComoRagConfig(HippoRagConfig):
     """``k`` of each layer are found; of chunks those that have ``most_tokens`` together are read,
     of either kind of summary those that have ``summary_tokens``. ``rounds`` follow the first try at
-    most."""
+    most. ``step_chunks`` bounds the chunks that the first try, and each round for all its probes
+    together, finds: HGMem's comparison (§4.3) sets it."""
 
     chunk_tokens: int = Field(512, ge=16)
     overlap_tokens: int = Field(0, ge=0)
@@ -171,6 +173,7 @@ class ComoRagConfig(HippoRagConfig):
     most_tokens: int = Field(3000, ge=16)
     summary_tokens: int = Field(1000, ge=16)
     rounds: int = Field(5, ge=0)
+    step_chunks: int | None = Field(None, ge=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +312,8 @@ class ComoRag(HippoRag):
         pool: list[Node] = []
         asked: list[str] = []
         history: list[str] = []
-        found = await self._find(question.text, layers)
+        limit = self._config.step_chunks
+        found = await self._find(question.text, layers, limit)
         shown, fresh = found, list[Node]()
         for turn in range(self._config.rounds + 1):
             if await self._try(question, shown, history):
@@ -328,8 +332,10 @@ class ComoRag(HippoRag):
             asked += probes
             trace += [f"probe: {probe}" for probe in probes]
             fresh = []
-            for probe in probes:
-                fresh += await self._encode(question, probe, await self._find(probe, layers))
+            for place, probe in enumerate(probes):
+                most = None if limit is None else share_out(limit, len(probes))[place]
+                part = await self._find(probe, layers, most)
+                fresh += await self._encode(question, probe, part)
             history = [*await self._fuse(question, pool), *history]
             shown = {
                 layer: [Excerpt(node.cue) for node in fresh if node.layer == layer]
@@ -338,9 +344,11 @@ class ComoRag(HippoRag):
             self._tools.observer.progress("rounds", turn + 1, self._config.rounds)
         return [*(each for layer in LAYERS for each in shown[layer]), *map(Excerpt, history)]
 
-    async def _find(self, query: str, layers: _Layers) -> dict[Layer, list[Excerpt]]:
+    async def _find(
+        self, query: str, layers: _Layers, chunks: int | None
+    ) -> dict[Layer, list[Excerpt]]:
         """Find in each layer what was not found before, as much as its tokens allow: the best, in
-        the order of the source."""
+        the order of the source; of ``chunks`` that many at most."""
         llm, config, found = self._tools.llm, self._config, dict[Layer, list[Excerpt]]()
         budgets = (config.most_tokens, config.summary_tokens, config.summary_tokens)
         room = max(0, available_tokens(llm, 3, reserve=2 * TRY_TOKENS))
@@ -355,6 +363,7 @@ class ComoRag(HippoRag):
                 place for place, _ in ranked if texts[place] and (layer, place) not in layers.seen
             ]
             most = min(budget, room * budget // sum(budgets))
+            places = places[:chunks] if layer == "chunk" else places
             kept = places[: len(await take_leading(llm, [texts[at] for at in places], most))]
             layers.seen.update((layer, place) for place in kept)
             if layer == "chunk":

@@ -1,10 +1,11 @@
-"""DeepRAG: at each step a follow-up question, answered by the model itself or from the source.
+"""DeepRAG: at each step follow-up questions, answered by the model itself or from the source.
 
 Source: Guan et al. 2025 (arXiv 2502.01142), §3: answering as a chain of decisions. The paper trains
 a model for it; here, as in HGMem's comparison, an untrained one is asked under a schema. Each step
-decides to retrieve for a follow-up question, to answer it from what the model knows, or to end.
-With HGMem's three steps after the first there are four at most, over chunks of 200 tokens. The
-chain and the chunks that were read go to the shared answering call. The prompts are ours.
+raises follow-up questions and decides for each to retrieve, or to answer it from what the model
+knows; or it ends. HGMem's comparison (§4.3) gives every such method the most steps and subqueries
+of HGMem, four and three a step, and as many chunks a step as HGMem finds on average. The chain and
+the chunks that were read go to the shared answering call. The prompts are ours.
 
 How often the model relied on itself is in the trace: of a well-known book, that is what it has
 memorised.
@@ -17,9 +18,9 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, create_model
 
 from mgl.baselines.base import Excerpt
-from mgl.baselines.naive_rag import NaiveRag, NaiveRagConfig
+from mgl.baselines.naive_rag import NaiveRag, NaiveRagConfig, share_out
 from mgl.llm.base import Sampling
-from mgl.llm.constraints import max_chars, one_of
+from mgl.llm.constraints import max_chars, one_of, several
 from mgl.llm.prompting import fit_texts, reader_messages
 from mgl.memories.propose import Proposal, StrictReply, propose
 from mgl.prompt import Prompt
@@ -32,19 +33,19 @@ NOTHING: Final = "(nothing yet)"
 DECIDE = Prompt(
     "deep-rag.decide",
     source="ours, in the role of Guan et al. 2025, §3.1",
-    text="""You answer a question about a long text step by step. Each step asks one follow-up \
-question whose answer is still missing.
+    text="""You answer a question about a long text step by step. Each step asks follow-up \
+questions whose answers are still missing, {most} at most.
 
 Question: {question}
 
 Found so far:
 {found}
 
-Decide. "retrieve": passages of the text are needed to answer the follow-up question. "know": you \
-can answer it yourself; give the answer. "final": nothing is missing.
+Decide for each. "retrieve": passages of the text are needed to answer the follow-up question. \
+"know": you can answer it yourself; give the answer. "final": nothing is missing.
 
-{"decision": "retrieve", "follow_up": "...", "answer": "..."}""",
-    variables=("question", "found"),
+{"questions": [{"decision": "retrieve", "follow_up": "...", "answer": "..."}]}""",
+    variables=("question", "found", "most"),
 )
 
 READ = Prompt(
@@ -63,10 +64,14 @@ Question: {question}
 Sentence = Annotated[str, max_chars(300)]
 
 
-class _Step(StrictReply):
+class _Asked(StrictReply):
     decision: Literal["retrieve", "know", "final"]
     follow_up: str
     answer: str
+
+
+class _Step(StrictReply):
+    questions: list[_Asked]
 
 
 class Found(StrictReply):
@@ -74,10 +79,11 @@ class Found(StrictReply):
 
 
 class DeepRagConfig(NaiveRagConfig):
-    """``steps`` follow-up questions are asked at most, each with ``k`` chunks read."""
+    """Of at most ``steps`` each asks ``subqueries`` follow-up questions at most, and reads ``k``
+    chunks for all of them together."""
 
-    k: int = Field(3, ge=1)
     steps: int = Field(4, ge=1)
+    subqueries: int = Field(3, ge=1)
 
 
 class DeepRag(NaiveRag):
@@ -96,19 +102,23 @@ class DeepRag(NaiveRag):
         read: dict[int, None] = {}
         for number in range(self._config.steps):
             said = await self._decide(question, chain)
-            if said.reply is None or said.reply.decision == "final":
+            asked = said.reply.questions if said.reply else []
+            asked = [each for each in asked if each.decision != "final"]
+            if not asked:
                 trace.append(said.problem or "nothing is missing")
                 break
-            step = said.reply
-            if step.decision == "retrieve":
-                alike = await likeness(self._tools.required_embedder, step.follow_up, texts)
-                places = [place for place, _ in best(alike, self._config.k) if texts[place]]
-                read.update(dict.fromkeys(places))
-                answer = await self._read_for(step.follow_up, [texts[at] for at in places])
-            else:
-                answer = step.answer
-            chain.append(f"{step.follow_up} {answer}")
-            trace.append(f"{step.decision}: {step.follow_up}")
+            wanted = [each for each in asked if each.decision == "retrieve"]
+            counts = iter(share_out(self._config.k, len(wanted)))
+            for each in asked:
+                answer = each.answer
+                if each.decision == "retrieve":
+                    alike = await likeness(self._tools.required_embedder, each.follow_up, texts)
+                    found = best(alike, next(counts))
+                    places = [place for place, _ in found if texts[place]]
+                    read.update(dict.fromkeys(places))
+                    answer = await self._read_for(each.follow_up, [texts[at] for at in places])
+                chain.append(f"{each.follow_up} {answer}")
+                trace.append(f"{each.decision}: {each.follow_up}")
             self._tools.observer.progress("steps", number + 1, self._config.steps)
         kept = sorted(read)
         passages, whole = await self._fit_chunks(question, [texts[place] for place in kept])
@@ -127,15 +137,18 @@ class DeepRag(NaiveRag):
         """One step; the first cannot end, since nothing was asked yet."""
         found = "\n".join(f"{place}. {line}" for place, line in enumerate(chain, 1)) or NOTHING
         ways = ["retrieve", "know", "final"] if chain else ["retrieve", "know"]
-        schema = create_model(
-            "step",
-            __base__=_Step,
+        most = self._config.subqueries
+        asked = create_model(
+            "question",
+            __base__=_Asked,
             decision=(one_of(ways), ...),
             follow_up=(Sentence, ...),
             answer=(Sentence, ...),
         )
-        prompt = DECIDE.render(question=question.text, found=found)
-        sampling = Sampling(max_tokens=REPLY_TOKENS)
+        questions = several(asked, most, least=1)
+        schema = create_model("step", __base__=_Step, questions=(questions, ...))
+        prompt = DECIDE.render(question=question.text, found=found, most=str(most))
+        sampling = Sampling(max_tokens=REPLY_TOKENS * most)
         return await propose(self._tools.llm, prompt, schema, sampling=sampling, stage="decide")
 
     async def _read_for(self, question: str, texts: list[str]) -> str:

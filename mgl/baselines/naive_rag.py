@@ -46,6 +46,15 @@ class NaiveRagConfig(BaselineConfig):
         return self
 
 
+def share_out(count: int, parts: int) -> list[int]:
+    """Share a number among so many parts as evenly as can be, the larger shares first.
+
+    >>> share_out(7, 3)
+    [3, 2, 2]
+    """
+    return [count // parts + (place < count % parts) for place in range(parts)]
+
+
 class NaiveRag(Baseline):
     """Reads the k best chunks for a question; of a conversation it cites chunks."""
 

@@ -7,17 +7,15 @@ embedded memory has to beat on a machine without an embedding model.
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from mgl.baselines.base import Baseline, Excerpt
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
 from mgl.retrieval import LexicalIndex
 from mgl.types import Answer, Question
 
 
-class PassagesConfig(BaseModel):
+class PassagesConfig(BaselineConfig):
     """``tokens`` bounds a passage, ``k`` is how many are read."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     tokens: int = Field(300, ge=16)
     k: int = Field(4, ge=1)

@@ -20,7 +20,8 @@ class Transcript(Baseline):
         """ContextOverflow where the conversation does not fit."""
         llm, turns = self._tools.llm, self._turns(range(len(self.conversation.turns)))
         needed = sum(await llm.count_tokens([turn.text for turn in turns]))
-        there = max(0, available_tokens(llm, len(turns), reserve=self._config.answer_tokens))
+        reserve = self._sample_answer(question).max_tokens
+        there = max(0, available_tokens(llm, len(turns), reserve=reserve))
         if needed > there:
             raise ContextOverflow(
                 f"{self.conversation.name} has {needed:,} tokens and the model has room for "

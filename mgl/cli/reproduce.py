@@ -69,7 +69,7 @@ def reproduce(
         typer.Option(
             "--chunks-of",
             metavar="DIR",
-            help="Let baselines read as many chunks as HGMem does on average in this run.",
+            help="Take how many chunks baselines read from HGMem in this run.",
         ),
     ] = None,
     dry_run: Annotated[
@@ -99,7 +99,7 @@ def reproduce(
             return
         from mgl.evaluation.papers import suites
         from mgl.evaluation.papers.estimates import add_costs
-        from mgl.evaluation.papers.outlook import average_chunks, build_arguments
+        from mgl.evaluation.papers.outlook import build_arguments
 
         suite, asked, only = suites.find_entry(entry)
         if asked.not_made is not None:
@@ -114,9 +114,7 @@ def reproduce(
         if variant:
             runs = [run.judged_by(variant) if run.judges else run for run in runs]
         if chunks_of is not None:
-            chunks = average_chunks(chunks_of)
-            say(f"HGMem reads {chunks} chunks on average there, and so do the baselines here")
-            runs = [run.reading(chunks) for run in runs]
+            runs = [_read_as(run, chunks_of) for run in runs]
         seen = [outlooks.of(run, at, limit=limit, seed=seed) for run in runs]
         if dry_run:
             _print_plan(suite, asked, seen, at, as_json)
@@ -131,18 +129,23 @@ def reproduce(
         with work.open(places) as execution:
             for outlook in possible:
                 run, given = outlook.run, outlook.data
-                path = None if given is None else given.absolute()
-                arguments = build_arguments(
-                    run, path, at, limit=limit, seed=seed, judge=judge or None
-                )
+                data_at = None if given is None else given.absolute()
                 place = folder / run.name if run.name else folder
                 say(f"{entry}: {run.benchmark}, in {place}")
                 cost = add_costs(outlook.costs.values())
                 say(f"estimate: {'unknown' if cost is None else format_cost(cost)}")
                 for note in outlook.notes:
                     say(f"note: {note}")
-                _run(arguments, place, _places_for(places, run), execution)
-                results.append((place, _compare(suite, asked, place)))
+                done: list[Path] = []
+                for part, path in _split(run, place, is_measured=chunks_of is not None):
+                    if done:
+                        part = _read_as(part, done[0])
+                    arguments = build_arguments(
+                        part, data_at, at, limit=limit, seed=seed, judge=judge or None
+                    )
+                    _run(arguments, path, _places_for(places, part), execution)
+                    done.append(path)
+                results.append((done, _compare(suite, asked, done)))
         _print_results(results, as_json)
 
 
@@ -184,6 +187,28 @@ def _select_possible(name: str, seen: Sequence[Outlook]) -> list[Outlook]:
     return found
 
 
+def _read_as(run: Run, folder: Path) -> Run:
+    """Return a run whose methods read as many chunks as its measured method does in another."""
+    from mgl.evaluation.papers.outlook import measure_reads
+
+    if run.measured is None:
+        return run
+    reads = measure_reads(folder, run.measured)
+    say(
+        f"{run.measured} reads {reads.chunks} chunks on average in {folder}, {reads.step_chunks} a "
+        "step, and so do the baselines"
+    )
+    return run.reading(reads)
+
+
+def _split(run: Run, place: Path, *, is_measured: bool) -> list[tuple[Run, Path]]:
+    """Split off the method that has to be measured before the others run, with its own folder."""
+    if run.measured is None or is_measured:
+        return [(run, place)]
+    first = place.with_name(f"{place.name}-{run.measured}")
+    return [(run.only(measured=True), first), (run.only(measured=False), place)]
+
+
 def _run(arguments: Arguments, path: Path, places: Workplaces, execution: Execution) -> None:
     """Start or continue a run, whose data may have moved; UsageError if the folder holds
     another."""
@@ -206,15 +231,15 @@ def _run(arguments: Arguments, path: Path, places: Workplaces, execution: Execut
     resume_run(reopen_plan(manifest, places.open, arguments.data), path, execution)
 
 
-def _compare(suite: Suite, entry: Entry, path: Path) -> list[Beside]:
-    """Put a run's methods beside the rows that the suite says they are, and those that are no row
-    of the paper's beside nothing."""
+def _compare(suite: Suite, entry: Entry, paths: Sequence[Path]) -> list[Beside]:
+    """Put the methods of runs over the same items beside the rows that the suite says they are, and
+    those that are no row of the paper's beside nothing."""
     from mgl.evaluation.papers.beside import Beside, Rows, put_beside
     from mgl.evaluation.papers.references import load_references
     from mgl.evaluation.report.frame import Frame
     from mgl.evaluation.report.runs import group_runs, read_run
 
-    (group,) = group_runs([read_run(path)])
+    (group,) = group_runs([read_run(path) for path in paths])
     frame = Frame(group)
     found = put_beside(frame, load_references()[suite.name].cells(entry.id), Rows([suite]))
     shown = {one.label for one in found}
@@ -353,11 +378,14 @@ def _print_plan(
         typer.echo(f"note: {note}")
 
 
-def _print_results(results: list[tuple[Path, list[Beside]]], as_json: bool) -> None:
+def _print_results(results: list[tuple[list[Path], list[Beside]]], as_json: bool) -> None:
     """Print our numbers beside the paper's."""
     if as_json:
         print_json(
-            [{"run": str(path), "scores": [asdict(one) for one in own]} for path, own in results]
+            [
+                {"run": str(paths[-1]), "runs": [*map(str, paths)], "scores": [*map(asdict, own)]}
+                for paths, own in results
+            ]
         )
         return
     rows = []
@@ -367,8 +395,9 @@ def _print_results(results: list[tuple[Path, list[Beside]]], as_json: bool) -> N
         rows.append((one.label, one.metric.name, part, *_format_ours(one), printed or "-"))
     print_table(("METHOD", "METRIC", "PART", "OURS", "N", "THE PAPER"), rows)
     typer.echo("ours: scores of 100; failed items count 0, and what is missing is left out")
-    for path, _ in results:
-        typer.echo(f"records: {path} (mgl report {path} --out report.html)")
+    for paths, _ in results:
+        folders = " ".join(map(str, paths))
+        typer.echo(f"records: {folders} (mgl report {folders} --out report.html)")
 
 
 def _format_ours(one: Beside) -> tuple[str, str]:

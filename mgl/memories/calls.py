@@ -1,6 +1,7 @@
 """The calls that memories and baselines share, one call each.
 
 - ``answer_from_passages`` answers a question about a document from passages of it,
+- ``cite_evidence`` cites the sentences of passages that tell most of an answer,
 - ``answer_field`` is the field of a reply that answers, in every memory,
 - ``extract_claim`` says in a sentence what a passage tells,
 - ``find_support`` how surely a passage says a claim,
@@ -25,9 +26,11 @@ from mgl.llm.constraints import max_chars, one_of
 from mgl.llm.prompting import available_tokens, reader_messages, shorten
 from mgl.memories.propose import StrictReply
 from mgl.prompt import Prompt, one_line
-from mgl.types import AnswerForm, Question
+from mgl.retrieval.evidence import find_evidence
+from mgl.types import AnswerForm, Citation, Document, Question, Span
 
 ANSWER_TOKENS: Final[Mapping[AnswerForm, int]] = {"short": 256, "long": 1024}
+MOST_CITED: Final = 2
 
 PASSAGE_ANSWER = Prompt(
     "reading.answer",
@@ -76,13 +79,23 @@ class PassageAnswer:
     call_key: str | None = None
 
 
+def passage_prompt(question: Question) -> Prompt:
+    """The prompt by which a question about a document is answered from passages."""
+    return PASSAGE_CHOICE if question.options else _PROMPTS[question.form]
+
+
 async def answer_from_passages(
-    llm: LLM, passages: Sequence[str], question: Question, *, stage: str = "answer"
+    llm: LLM,
+    passages: Sequence[str],
+    question: Question,
+    *,
+    sampling: Sampling | None = None,
+    stage: str = "answer",
 ) -> PassageAnswer:
     """An answer from numbered passages, one of the question's options if it has any; what
-    LLM.complete raises."""
+    LLM.complete raises. By default it is greedy, with the tokens of the question's form."""
     asked = {"passages": number_passages(passages), "question": _ask(question)}
-    sampling = Sampling(max_tokens=ANSWER_TOKENS[question.form])
+    sampling = sampling or Sampling(max_tokens=ANSWER_TOKENS[question.form])
     if question.options:
         prompt = PASSAGE_CHOICE.render(**asked, options=list_options(question))
         schema = create_model("choice", __base__=_Chosen, answer=(answer_field(question, 0), ...))
@@ -90,7 +103,7 @@ async def answer_from_passages(
         read = chosen.usage.input_tokens
         return PassageAnswer(chosen.parsed.answer, read, chosen.call_key)
     reply = await llm.complete(
-        reader_messages(_PROMPTS[question.form].render(**asked)), sampling=sampling, stage=stage
+        reader_messages(passage_prompt(question).render(**asked)), sampling=sampling, stage=stage
     )
     return PassageAnswer(one_line(reply.text), reply.usage.input_tokens, reply.call_key)
 
@@ -105,6 +118,20 @@ def _ask(question: Question) -> str:
 def number_passages(passages: Sequence[str]) -> str:
     """Write passages as prompts show them, a numbered paragraph each."""
     return "\n\n".join(f"[{number}] {one_line(text)}" for number, text in enumerate(passages, 1))
+
+
+def cite_evidence(
+    document: Document, said: str, question: Question, parts: Sequence[tuple[str, Span]]
+) -> tuple[Citation, ...]:
+    """Cite the sentences of a document that tell most of an answer, in ``MOST_CITED`` of the named
+    parts at most. Words find them; whether they bear it out is not asked."""
+    found = [
+        (name, *find_evidence(document, span, said, question.text))
+        for name, span in dict.fromkeys(parts)
+    ]
+    found.sort(key=lambda each: -each[2])
+    cited = {span: name for name, span, share in found[:MOST_CITED] if share > 0}
+    return tuple(document.cite(name, span) for span, name in cited.items())
 
 
 class _Chosen(StrictReply):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import groupby
@@ -53,6 +54,14 @@ class LightRag(PeerMemory):
             for place, chunk in enumerate(windows)
             if chunk.text
         ]
+
+    async def read_graph(self) -> Any:
+        """Build, and return the graph that the package keeps (``graph`` of its adapter)."""
+        await self.build()
+        async with self._working("build") as process:
+            if self._fed is None:
+                await self._feed()
+            return await asyncio.to_thread(process.do, "graph")
 
     def _set_up(self) -> dict[str, Any]:
         config = self._config

@@ -96,7 +96,12 @@ class PeerMemory(Baseline):
         return [units] if units else []
 
     def _scope(self) -> dict[str, Any]:
-        return {**super()._scope(), "peer": PEERS[self.peer].version, "lock": lock_hash(self.peer)}
+        return {**super()._scope(), **self.describe_package()}
+
+    @classmethod
+    def describe_package(cls) -> dict[str, str]:
+        """Return what pins the package: its version, and the hash of its environment's lock."""
+        return {"peer": PEERS[cls.peer].version, "lock": lock_hash(cls.peer)}
 
     async def _count_steps(self) -> int:
         return len(self._batches(await self._units())) + 1

@@ -59,7 +59,9 @@ from mgl.memories.graph import DocumentGraph
 from mgl.memories.log import Draft
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import VOCABULARY
+from mgl.memories.mnemis.grouping import BY_MODEL, Grouping
 from mgl.memories.mnemis.hierarchy import build_hierarchy
+from mgl.memories.mnemis.likeness import BY_LIKENESS
 from mgl.memories.mnemis.selection import select
 from mgl.memories.mnemis.state import Entity, Episode, Mention, State
 from mgl.memories.table import Table
@@ -303,14 +305,15 @@ class Topics(SchemaEngine):
         return Completion(json.dumps(reply), "stop", TokenUsage(500, 200))
 
 
-async def build_topics(count: int, config: MnemisConfig, folder: Path) -> Figures:
+async def build_topics(count: int, how: Grouping, folder: Path) -> Figures:
+    config = MnemisConfig()
     before, memory = synthetic_entities(count), resident_mib()
     with Store.open(folder / f"{count}.sqlite") as store:
         llm = Client(Topics(concurrency=64), store.call_log())
         began = time.perf_counter()
         tools = Tools(llm, store, SilentObserver(), WordEmbedder(256))
         draft = Draft(VOCABULARY, 0, before)
-        stopped = await build_hierarchy(tools, draft, config)
+        stopped = await build_hierarchy(tools, draft, config, how)
         rows, state = draft.rows, draft.state
         built = time.perf_counter()
         calls = {stage: usage.calls for stage, usage in llm.usage().items()}
@@ -337,8 +340,8 @@ async def build_topics(count: int, config: MnemisConfig, folder: Path) -> Figure
 
 
 async def measure_hierarchy(count: int, folder: Path, grouping: str) -> Figures:
-    config = MnemisConfig.model_validate({"grouping": grouping})
-    runs = [await build_topics(size, config, folder) for size in (count // 10, count)]
+    how = BY_LIKENESS if grouping == "likeness" else BY_MODEL
+    runs = [await build_topics(size, how, folder) for size in (count // 10, count)]
     slower = runs[1]["ms_an_entity"] / runs[0]["ms_an_entity"]
     return {"runs": runs, "slower": slower, "failed": slower > 2}
 

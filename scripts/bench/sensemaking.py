@@ -1,10 +1,11 @@
 """Generative sense-making questions, made by a model from long documents.
 
-Source: HGMem §4.1 and Appendix A: documents of LongBench v2 with more than 100k tokens in three
-domains, several queries each, which (1) target the overall understanding of the text, not single
-phrases, and (2) require high-level understanding and reasoning over evidence scattered across it;
-Appendix F: an answer is judged beside the paragraph that its query originated from. GPT-4o made the
-paper's queries, with a prompt that is not printed: ours, with any model.
+Source: HGMem §4.1 and Appendix A: documents of LongBench v2's single-document QA with more than
+100k tokens in three domains, several queries each (Table 4 has their totals), which (1) target the
+overall understanding of the text, not single phrases, and (2) require high-level understanding and
+reasoning over evidence scattered across it; Appendix F: an answer is judged beside the paragraph
+that its query originated from. GPT-4o made the paper's queries, with a prompt that is not printed:
+ours, with any model.
 
     made = await build_sensemaking(llm, dataset, SenseMakingConfig(), observer)
     made.items[0].question.text, made.items[0].passage
@@ -24,6 +25,7 @@ from typing import Annotated, Any, Final
 from longreason import MadeSet, estimated_tokens
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from mgl.baselines.naive_rag import share_out
 from mgl.benchmarks.base import Dataset, Item
 from mgl.errors import ContextOverflow, ReplyInvalid, UsageError
 from mgl.llm.base import LLM, Message, Sampling
@@ -55,9 +57,16 @@ QUESTIONS = Prompt(
 )
 
 
-class SenseMakingConfig(BaseModel):
-    """Floor and domains are HGMem's; about five questions a document are what its Table 4 has.
+TOTALS: Final = {"Financial": 100, "Governmental": 98, "Legal": 55}
+"""Queries of each domain (HGMem, Table 4)."""
 
+
+class SenseMakingConfig(BaseModel):
+    """Floor, category, domains and totals are HGMem's (Appendix A, Table 4).
+
+    ``category`` is LongBench v2's, None for all. ``totals`` says how many questions the documents
+    of a domain have together; in any other domain a document has ``questions``, which is also the
+    most that a call asks for.
     ``passage_tokens`` bounds what the model reads for one call below its context. ``documents``
     bounds how many are used: so many are drawn by ``seed``. ``domains`` are sub-domains of
     LongBench v2; none are all.
@@ -67,6 +76,8 @@ class SenseMakingConfig(BaseModel):
 
     floor_tokens: int = Field(100_000, ge=0)
     domains: tuple[str, ...] = ("Financial", "Governmental", "Legal")
+    category: str | None = "Single-Document QA"
+    totals: Mapping[str, Annotated[int, Field(ge=0)]] = TOTALS
     questions: int = Field(5, ge=1)
     passage_tokens: int | None = Field(None, ge=64)
     documents: int | None = Field(None, ge=1)
@@ -102,13 +113,15 @@ async def build_sensemaking(
         raise UsageError(
             f"no document of {', '.join(config.domains) or 'any domain'} has "
             f"{config.floor_tokens:,} tokens",
-            hint="lower the floor, for instance --set floor_tokens=20000, or set domains=[]",
+            hint="lower the floor, for instance --set floor_tokens=20000, or set domains=[] or "
+            "category=null",
         )
     items: list[Item] = []
     rows: list[Mapping[str, Any]] = []
     counts: dict[str, Mapping[str, int]] = {}
+    numbers = _share_totals({source: domain for source, (domain, _) in documents.items()}, config)
     for done, (source, (domain, document)) in enumerate(documents.items(), start=1):
-        made, told = await _of_document(llm, source, domain, document, config)
+        made, told = await _of_document(llm, source, domain, document, numbers[source], config)
         items.extend(made)
         rows.extend(told)
         counts[source] = {
@@ -131,7 +144,9 @@ def _documents(dataset: Dataset, config: SenseMakingConfig) -> dict[str, tuple[s
     found: dict[str, tuple[str, Document]] = {}
     for item in dataset.items:
         domain = item.labels.get("sub_domain", "")
-        if item.source in found or (config.domains and domain not in config.domains):
+        is_wanted = config.category in (None, item.category)
+        is_wanted = is_wanted and (not config.domains or domain in config.domains)
+        if item.source in found or not is_wanted:
             continue
         document = dataset.sources[item.source]()
         if isinstance(document, Document) and estimated_tokens(document.text) >= max(
@@ -144,21 +159,39 @@ def _documents(dataset: Dataset, config: SenseMakingConfig) -> dict[str, tuple[s
     return found
 
 
+def _share_totals(domains: Mapping[str, str], config: SenseMakingConfig) -> dict[str, int]:
+    """How many questions each document is asked, by source; ``domains`` are theirs."""
+    numbers = dict.fromkeys(domains, config.questions)
+    for domain, total in config.totals.items():
+        own = [source for source, other in domains.items() if other == domain]
+        numbers |= dict(zip(own, share_out(total, len(own)), strict=True))
+    return numbers
+
+
 async def _of_document(
-    llm: LLM, source: str, domain: str, document: Document, config: SenseMakingConfig
+    llm: LLM,
+    source: str,
+    domain: str,
+    document: Document,
+    number: int,
+    config: SenseMakingConfig,
 ) -> tuple[list[Item], list[Mapping[str, Any]]]:
+    if not number:
+        return [], []
     passages = await _passages(llm, document, config)
     drawn = random.Random(f"{config.seed} {source}").sample(
-        range(len(passages)), min(config.questions, len(passages))
+        range(len(passages)), min(number, len(passages))
     )
-    share, rest = divmod(config.questions, len(drawn))
+    shares = share_out(number, len(drawn))
     asked = [
-        (passages[place], share + (number < rest)) for number, place in enumerate(sorted(drawn))
+        (passages[place], min(config.questions, share - first), first)
+        for place, share in zip(sorted(drawn), shares, strict=True)
+        for first in range(0, share, config.questions)
     ]
-    replies = await asyncio.gather(*(_ask(llm, chunk, n, config) for chunk, n in asked))
+    replies = await asyncio.gather(*(_ask(llm, *one, config) for one in asked))
     items: dict[str, Item] = {}
     rows: list[Mapping[str, Any]] = []
-    for (chunk, wanted), (questions, reason) in zip(asked, replies, strict=True):
+    for (chunk, wanted, _), (questions, reason) in zip(asked, replies, strict=True):
         place = f"{chunk.span.start}-{chunk.span.end}"
         for one in questions:
             text = " ".join(one.question.split())
@@ -199,12 +232,12 @@ async def _passages(llm: LLM, document: Document, config: SenseMakingConfig) -> 
 
 
 async def _ask(
-    llm: LLM, chunk: Chunk, number: int, config: SenseMakingConfig
+    llm: LLM, chunk: Chunk, number: int, first: int, config: SenseMakingConfig
 ) -> tuple[list[_Asked], str]:
-    """The questions made of a passage, and why there are none where none could be read."""
-    sampling = Sampling(
-        temperature=config.temperature, max_tokens=QUESTION_TOKENS * number, seed=config.seed
-    )
+    """The questions made of a passage, and why there are none where none could be read; ``first``
+    are those that earlier calls make of it."""
+    seed = config.seed + first
+    sampling = Sampling(config.temperature, max_tokens=QUESTION_TOKENS * number, seed=seed)
     try:
         reply = await llm.complete(
             _messages(chunk.text, number), _schema(number), sampling=sampling, stage="questions"

@@ -95,6 +95,15 @@ async def test_what_cannot_be_answered_is_probed_and_tried_again(store: Store) -
     assert "cue of Fog lay" in prompts(engine)[-1]
 
 
+async def test_a_step_finds_so_many_chunks_for_all_its_probes(store: Store) -> None:
+    probes = [["Where was it forged?", "Who saw fog on the sea?", "Who found a coin?"]]
+    for limit, found in ((None, 4), (2, 3), (1, 2)):
+        mine, _ = asking(store, Model(["*", "Carl"], [list(each) for each in probes]))
+        config = CONFIG.model_copy(update={"step_chunks": limit})
+        answer = await ComoRag(mine, TALK, (), config).answer(QUESTION)
+        assert len(answer.retrieved) == found, limit
+
+
 async def test_rounds_end_and_so_do_probes(store: Store) -> None:
     probes = [["Where was it forged?"], ["Where was it forged?", "Who saw fog on the sea?"]]
     mine, engine = asking(store, Model(["*"] * 3, probes))

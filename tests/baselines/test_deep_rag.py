@@ -20,13 +20,16 @@ from tests.baselines.asking import (
 CONFIG = DeepRagConfig(chunk_tokens=40, overlap_tokens=10, k=1)
 
 
-def deciding(*steps: tuple[str, str, str]) -> Model:
-    left = list(steps)
+Asked = tuple[str, str, str]
+
+
+def deciding(*steps: Asked | list[Asked]) -> Model:
+    left = [step if isinstance(step, list) else [step] for step in steps]
 
     def reply(prompt: str) -> str:
         if '"decision"' in prompt:
-            decision, follow_up, answer = left.pop(0)
-            return said(decision=decision, follow_up=follow_up, answer=answer)
+            names = ("decision", "follow_up", "answer")
+            return said(questions=[dict(zip(names, each, strict=True)) for each in left.pop(0)])
         if "from these passages alone" in prompt:
             return said(answer="Carl did")
         return answered(prompt)
@@ -54,6 +57,26 @@ async def test_it_retrieves_or_knows_and_answers_from_its_chain(store: Store) ->
         "know: Is Carl a man?",
         "nothing is missing",
     )
+
+
+async def test_a_step_asks_several_questions_over_the_chunks_that_a_step_may_read(
+    store: Store,
+) -> None:
+    """HGMem §4.3: as many chunks a step as HGMem, however many subqueries share them."""
+    asked = [("retrieve", f"Who went to town {n}?", "-") for n in (3, 5, 7)]
+    mine, engine = asking(store, deciding(asked, ("final", "-", "-")))
+    config = CONFIG.model_copy(update={"k": 4})
+    answer = await DeepRag(mine, BOOK, (), config).answer(QUESTION)
+    assert answer.trace[:3] == tuple(f"retrieve: {follow_up}" for _, follow_up, _ in asked)
+    passages = [
+        prompt.partition("Answer in one sentence from")[0].strip().split("\n\n")
+        for prompt in prompts(engine)
+        if "from these passages alone" in prompt
+    ]
+    assert [len(each) for each in passages] == [2, 1, 1]
+    assert len(answer.retrieved) <= 4
+    schema = next(r.json_schema for r in engine.requests if '"decision"' in r.messages[-1].content)
+    assert (schema or {})["properties"]["questions"]["maxItems"] == 3
 
 
 async def test_steps_end_and_the_first_cannot_be_the_end(store: Store) -> None:

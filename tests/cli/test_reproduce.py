@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from mgl.evaluation.papers.outlook import measure_reads
 from mgl.evaluation.papers.suites import load_suites
 from mgl.evaluation.runs.manifest import Manifest
 from tests.cli.conftest import Mgl
@@ -41,6 +42,7 @@ tables:
   - {id: table3, about: two sets, printed: none, notes: [none]}
   - {id: table4, about: embedders, printed: none, notes: [none]}
   - {id: table5, about: judged, printed: none, notes: [none]}
+  - {id: table6, about: chunks, printed: none, notes: [none]}
   - {id: figure1, about: a picture, printed: none, notes: [none]}
 """
 SUITE = """\
@@ -77,6 +79,17 @@ entries:
     models: [qwen2.5-7b-instruct]
     runs:
       - {benchmark: tiny, judges: [correctness], methods: [{label: m, memory: direct}]}
+  - id: table6
+    about: as many chunks as another
+    models: [qwen2.5-7b-instruct]
+    runs:
+      - benchmark: tiny
+        scorers: [exact_match]
+        measured: rounds
+        methods:
+          - {label: plain, memory: naive-rag, settings: {k: 9}, reads: k}
+          - {label: rounds, memory: hgmem, settings: {extraction: terms, chunk_tokens: 16,
+             overlap_tokens: 0, steps: 1, chunks: 2}}
   - {id: figure1, not_made: a picture}
 """
 
@@ -230,6 +243,31 @@ def test_a_table_is_made_with_the_papers_numbers_beside_it_and_then_its_cost_is_
     assert row["cost"]["seconds"] > 0
     (row,) = listed(mgl, "--base-url", server.url, "--limit", 1)["atlas/table1"]
     assert row["cost"]["calls"] == pytest.approx(2)
+
+
+@pytest.mark.usefixtures("embeds_words")
+def test_the_method_that_is_measured_runs_first_and_the_others_read_as_many_chunks(
+    mgl: Mgl, server: Server, paper: Path
+) -> None:
+    command = ("reproduce", "atlas/table6", "--limit", 2, "--base-url", server.url)
+    done = mgl(*command)
+    assert done.exit_code == 0, done.stderr
+    folder = paper / "runs" / f"atlas-table6-{SERVED}"
+    first = folder.with_name(f"{folder.name}-rounds")
+    reads = measure_reads(first, "rounds")
+    assert f"rounds reads {reads.chunks} chunks on average" in done.stderr
+    (method,) = Manifest.read(folder).methods
+    assert (method.label, method.config["k"]) == ("plain", reads.chunks)
+    assert [one.label for one in Manifest.read(first).methods] == ["rounds"]
+    assert "plain" in done.stdout
+    assert "rounds" in done.stdout
+    calls = len(server.seen)
+    again = mgl(*command)
+    assert (again.exit_code, again.stdout, len(server.seen)) == (0, done.stdout, calls)
+    other = mgl(*command, "--chunks-of", first, "--out", paper / "both")
+    assert other.exit_code == 0, other.stderr
+    labels = [one.label for one in Manifest.read(paper / "both").methods]
+    assert labels == ["plain", "rounds"]
 
 
 def test_what_is_here_of_an_entry_is_made_and_the_rest_is_told(

@@ -21,7 +21,7 @@ from mgl.llm.base import Completion, Engine, Request, TokenUsage
 from mgl.llm.client import Client
 from mgl.memories.base import Tools
 from mgl.memories.gam import Gam, GamConfig
-from mgl.memories.mnemis import Mnemis, MnemisConfig
+from mgl.memories.mnemis import Mnemis
 from mgl.memories.talk import Change, to_plain
 from mgl.observer import SILENT
 from mgl.prompt import words_of
@@ -31,6 +31,7 @@ from mgl.store import Store
 from mgl.types import Conversation, Question, Turn
 from tests.memories.gam.test_forgetting import check as check_gam
 from tests.memories.gam.test_memory import always, reply_by_stage
+from tests.memories.mnemis.engine import choose
 from tests.memories.mnemis.test_forgetting import Reader
 from tests.memories.mnemis.test_forgetting import check as check_mnemis
 
@@ -80,11 +81,11 @@ def memories(
     llm = Client(engine, store.call_log())
     tools = Tools(llm, store, SILENT, CachedEmbedder(WordEmbedder(64), store), WordReranker())
     gam = GamConfig(partition="session", indicators="rules")
-    mnemis = MnemisConfig.model_validate(options)
+    kind, mnemis = choose(options, "model")
     talk = Conversation(TALK.id, TALK.name, tuple(store.turns(TALK.id)))
     return (
         Gam(tools, talk, (), gam),
-        Mnemis(tools, talk, (), mnemis),
+        kind(tools, talk, (), mnemis),
         SlidingSummary(tools, talk, (), SlidingSummaryConfig(chunk_tokens=60, summary_tokens=60)),
         NaiveRag(tools, talk, (), NaiveRagConfig(chunk_tokens=60, overlap_tokens=20)),
     )
@@ -196,7 +197,9 @@ async def test_no_word_of_a_deleted_turn_is_left_and_what_is_left_is_whole(
             await memory.build()
         assert engine.calls == calls  # nothing is done twice
         kept = [turn for turn in mnemis.conversation.turns if turn.id in there]
-        fresh = Mnemis(mnemis._tools, Conversation.from_turns("fresh", kept), (), mnemis._config)
+        fresh = type(mnemis)(
+            mnemis._tools, Conversation.from_turns("fresh", kept), (), mnemis._config
+        )
         await fresh.build()
         found, known = names_of(fresh), names_of(mnemis)
         assert found <= known

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.errors import UsageError
+from mgl.memories import hgmem, mnemis
 from mgl.memories.options import read_settings
 
 
@@ -31,3 +34,11 @@ def test_what_is_not_json_is_a_text() -> None:
 def test_a_pair_that_sets_nothing_is_refused(pair: str) -> None:
     with pytest.raises(UsageError):
         read_settings([pair])
+
+
+@pytest.mark.parametrize("package", [hgmem, mnemis])
+def test_a_papers_memory_knows_nothing_of_small_models(package: ModuleType) -> None:
+    """What these need is a kind of its own, in one file."""
+    (folder,) = map(Path, package.__path__)
+    told = [path.name for path in folder.glob("*.py") if "small" in path.read_text().lower()]
+    assert sorted(told) == ["__init__.py", "small.py"]

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mgl.errors import UsageError
 from mgl.llm.base import Request
 from mgl.memories.base import Tools
+from mgl.memories.graph import DocumentGraph
+from mgl.memories.graph.config import GraphConfig
 from mgl.peers.environments import find_installed
-from mgl.peers.kinds import Graphiti, LangMem, LangMemConfig, Rlms, RlmsConfig
+from mgl.peers.kinds import (
+    Graphiti,
+    LangMem,
+    LangMemConfig,
+    LightRag,
+    LightRagConfig,
+    Rlms,
+    RlmsConfig,
+)
 from mgl.peers.memory import PeerMemory
 from mgl.store import Store
 from mgl.types import Conversation, Document, Question, Turn
@@ -47,6 +59,38 @@ def answered(request: Request) -> str | None:
     if '"memories"' in last(request):
         return json.dumps({"memories": [1], "answer": last(request).split("[1]")[1][:60]})
     return None
+
+
+BOOK = Document.from_text(
+    "mars.txt",
+    "Xodar served Issus long ago in Omean, the city far below the ground here. Issus gave Xodar to "
+    "Carter as a slave of slaves.",
+)
+SMALL_CHUNKS: dict[str, Any] = {"chunk_tokens": 16, "overlap_tokens": 0}
+
+
+def list_names(request: Request) -> str:
+    """LightRAG's format: the capitalised words of a passage, each related to the next."""
+    text = last(request).rpartition("---Input Text---")[2]
+    names = list(dict.fromkeys(re.findall(r"\b(?:Xodar|Issus|Omean|Carter)\b", text)))
+    rows = [f"entity<|#|>{name}<|#|>person<|#|>{name} is told of." for name in names]
+    rows += [f"relation<|#|>{a}<|#|>{b}<|#|>fate<|#|>{a} met {b}." for a, b in pairwise(names)]
+    return "\n".join([*rows, "<|COMPLETE|>"])
+
+
+async def test_lightrag_gives_hgmem_the_graph_that_it_reads_itself(store: Store) -> None:
+    """HGMem §4.2: both rows of Table 1 stand on one extraction, whose calls are made once."""
+    tools, engine = script_tools(store, [list_names] * 99)
+    graph = DocumentGraph(tools, BOOK, (), GraphConfig(extraction="lightrag", **SMALL_CHUNKS))
+    await graph.build()
+    found = graph.graph()
+    assert set(found.entities) == {"xodar", "issus", "omean", "carter"}
+    assert found.entities["issus"].chunks == (0, 1)
+    assert set(found.relations) == {"issus|xodar", "issus|omean", "carter|xodar"}
+    calls = len(engine.requests)
+    assert calls == 4, "two chunks, each with one gleaning"
+    await LightRag(tools, BOOK, (), LightRagConfig(chunks=2, **SMALL_CHUNKS)).build()
+    assert len(engine.requests) == calls
 
 
 def remember(request: Request) -> str:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -17,6 +18,9 @@ from tests.scripts.judging import Judge, client, dataset, item
 LONG = "".join(f"In year {year} the fund of the north grew by some. " for year in range(80))
 
 
+SINGLE = "Single-Document QA"
+
+
 def wanted(request: Request) -> int:
     found = re.search(r"Make (\d+) questions", request.messages[0].content)
     assert found is not None
@@ -25,8 +29,9 @@ def wanted(request: Request) -> int:
 
 def asks(request: Request) -> str:
     passage = request.messages[0].content.removeprefix("Text:\n")[:24]
+    again = f" ({request.sampling.seed})" if request.sampling.seed else ""
     asked = [
-        {"parts": ["one part", "another"], "question": f"How  does {number} of {passage}?"}
+        {"parts": ["one part", "another"], "question": f"How  does {number} of {passage}{again}?"}
         for number in range(wanted(request))
     ]
     return json.dumps({"questions": asked})
@@ -34,7 +39,12 @@ def asks(request: Request) -> str:
 
 def bench(**texts: str) -> Dataset:
     items = [
-        item(f"{name}{number}", name, labels={"sub_domain": name.split("_")[0]})
+        item(
+            f"{name}{number}",
+            name,
+            category=SINGLE if "_several" not in name else "Multi-Document QA",
+            labels={"sub_domain": name.split("_")[0]},
+        )
         for name in texts
         for number in range(2)
     ]
@@ -42,7 +52,7 @@ def bench(**texts: str) -> Dataset:
 
 
 async def build(judge: Judge, data: Dataset, **options: Any) -> MadeSet:
-    config = SenseMakingConfig(**{"floor_tokens": 10, **options})
+    config = SenseMakingConfig(**{"floor_tokens": 10, "totals": {}, **options})
     return await build_sensemaking(client(judge), data, config, SilentObserver())
 
 
@@ -83,6 +93,21 @@ async def test_floor_domain_and_number_decide_which_documents_are_used() -> None
     assert len(made.counts) == 1
     with pytest.raises(UsageError):
         await build(Judge(asks), data, domains=["Financial"])
+
+
+async def test_the_set_is_of_single_documents_and_as_large_as_the_papers() -> None:
+    """HGMem, Appendix A and Table 4: 100, 98 and 55 queries of 20, 22 and 7 documents."""
+    counts = {"Financial": 20, "Governmental": 22, "Legal": 7, "Academic": 1}
+    texts = {f"{domain}_{n}": f"{n} {LONG}" for domain, many in counts.items() for n in range(many)}
+    texts |= {"Legal_several": LONG}
+    made = await build(Judge(asks), bench(**texts), totals=SenseMakingConfig().totals)
+    asked = Counter(one.category for one in made.items)
+    assert asked == {"Financial": 100, "Governmental": 98, "Legal": 55}
+    assert "Legal_several" not in made.counts
+    of_legal = [n["questions"] for name, n in made.counts.items() if name.startswith("Legal")]
+    assert sorted(of_legal) == [7, 8, 8, 8, 8, 8, 8]
+    whole = await build(Judge(asks), bench(Legal_several=LONG), category=None)
+    assert len(whole.items) == 5
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ run's builds and answers.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from mgl.errors import UsageError
 from mgl.evaluation.papers.references import Cell
 from mgl.evaluation.papers.suites import Method, Run, Suite
 from mgl.evaluation.records import BuildRecord, Record
-from mgl.evaluation.report.frame import Figure, Frame, Metric, Unit
+from mgl.evaluation.report.frame import RESULTS, Figure, Frame, Metric, Unit
 from mgl.evaluation.report.runs import Series
 from mgl.evaluation.runs.manifest import Method as RunMethod
 from mgl.evaluation.statistics import Interval
@@ -41,12 +41,14 @@ class Rows:
 
     A suite says by what settings each row of its paper is made. A method is the row whose settings
     it has, among all that the paper varies; in what the paper leaves alone (a preset, an embedder)
-    it may differ. A row that no suite makes is our memory of that name with its defaults.
+    it may differ, and in the conditions of a run (``Run.answering``, the chunks read). A row that
+    no suite makes is our memory of that name with its defaults.
     """
 
     def __init__(self, suites: Iterable[Suite]) -> None:
         self._made: defaultdict[tuple[Any, ...], list[tuple[Run, Method, str]]] = defaultdict(list)
-        self._varied: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        self._varied: dict[tuple[str, str], set[str]] = {}
+        given: defaultdict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
         self._defaults: dict[tuple[str, str | None], Mapping[str, Any]] = {}
         for suite in suites:
             for entry in suite.entries:
@@ -55,14 +57,18 @@ class Rows:
                     for one in run.methods:
                         row = suite.name, entry.id, one.row, run.benchmark
                         self._made[row].append((run, one, made.varies or ""))
-                        self._varied[suite.name, one.memory].update(one.settings)
+                        alike = {one.reads, one.reads_a_step, *run.answering}
+                        own = {k: v for k, v in one.settings.items() if k not in alike}
+                        given[suite.name, one.memory].append(own)
+        for key, settings in given.items():
+            self._varied[key] = _find_varied(settings)
 
     def matches(self, method: RunMethod, retrieval: tuple[str, str], cell: Cell) -> bool:
         """Whether a printed number is of the row that a method makes with an embedder and a
         reranker."""
         embedder, reranker = retrieval
         usual = self._default(method.memory, method.config.get("preset"))
-        varied = self._varied[cell.paper, method.memory]
+        varied = self._varied.get((cell.paper, method.memory), set())
         own = {name: method.config.get(name, usual.get(name)) for name in varied}
         made = [
             (run, one, varies)
@@ -79,6 +85,11 @@ class Rows:
             for run, one, varies in made
         )
 
+    def counts_results(self, cell: Cell) -> bool:
+        """Whether a printed number is over the questions for which something was found."""
+        made = self._made[cell.paper, cell.table, cell.method, cell.benchmark]
+        return any(one.counted == "results" for _, one, _ in made)
+
     def _default(self, memory: str, preset: str | None) -> Mapping[str, Any]:
         """Return the default configuration of a memory; empty if it is not installed."""
         key = memory, preset
@@ -90,6 +101,16 @@ class Rows:
             else:
                 self._defaults[key] = config.model_dump(mode="json")
         return self._defaults[key]
+
+
+def _find_varied(settings: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Name the settings of a memory's methods, but for those that several have and all alike."""
+    names = {name for own in settings for name in own}
+    if len(settings) < 2:
+        return names
+    return {
+        name for name in names if any(own.get(name) != settings[0].get(name) for own in settings)
+    }
 
 
 @dataclass(frozen=True)
@@ -125,6 +146,9 @@ def put_beside(frame: Frame, cells: Iterable[Cell], rows: Rows) -> list[Beside]:
         for place, series in enumerate(frame.group.series):
             if rows.matches(series.method, series.retrieval, cell):
                 alike[place, metric, tuple(part.items()), over, row].append(cell)
+                if metric.kind == "score" and rows.counts_results(cell):
+                    counted = tuple({**part, "found": RESULTS}.items())
+                    alike[place, metric, counted, over, row].append(cell)
     found = []
     for (place, metric, part, over, row), own in alike.items():
         series = frame.group.series[place]
@@ -133,7 +157,9 @@ def put_beside(frame: Frame, cells: Iterable[Cell], rows: Rows) -> list[Beside]:
         else:
             ours = frame.figure(series.label, metric, dict(part), over)
         if ours is not None or not (part or row):
-            shown = ", ".join(f"{name} {value}" for name, value in part) or row
+            shown = ", ".join(f"{name} {value}" for name, value in part if name != "found") or row
+            if ("found", RESULTS) in part:
+                shown = f"{shown}, {RESULTS}" if shown else RESULTS
             printed = sorted(own, key=lambda cell: cell.profile != series.method.model)
             beside = Beside(series.label, metric, shown, over, ours, tuple(printed))
             found.append(((place, metric != frame.headline), beside))

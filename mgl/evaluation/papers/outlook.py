@@ -17,7 +17,7 @@ from mgl.benchmarks.lengths import estimate_tokens
 from mgl.errors import InputError, MglError
 from mgl.evaluation.judges.judging import JUDGES
 from mgl.evaluation.papers.estimates import Cost, Estimator, Size
-from mgl.evaluation.papers.suites import Run
+from mgl.evaluation.papers.suites import Reads, Run
 from mgl.evaluation.records import RunLog
 from mgl.evaluation.runs.folder import RECORDS
 from mgl.evaluation.runs.manifest import Arguments, Method
@@ -235,22 +235,23 @@ def smaller_limit(run: Run, limit: int | None) -> int | None:
     return min((one for one in limits if one is not None), default=None)
 
 
-def average_chunks(folder: Path, method: str = "hgmem") -> int:
-    """How many chunks a method read a question on average in a run, rounded; at least 1.
+def measure_reads(folder: Path, method: str = "hgmem") -> Reads:
+    """How many chunks a method read on average in a run, rounded; at least 1.
 
-    HGMem's rule of fairness: a one-step baseline reads as many as HGMem does on average. Of HGMem
-    these are the chunks that its answering call read. InputError for a run without
+    HGMem's rule of fairness (§4.3): a single-step baseline reads as many chunks as HGMem does on
+    average, and a multi-step one as many a step. Of HGMem these are the chunks that its answering
+    call read, and those that its subqueries found, each once a step. InputError for a run without
     answers of that method.
     """
     answers = RunLog(folder / RECORDS).answers.values()
-    read = [
-        len(one.retrieved)
-        for one in answers
-        if one.method.partition("@")[0] == method and not one.failed
-    ]
-    if not read:
+    own = [one for one in answers if one.method.partition("@")[0] == method and not one.failed]
+    counts = [one.memory.get("counts", {}) for one in own]
+    steps = sum(each.get("steps", 0) for each in counts)
+    if not steps:
         raise InputError(
-            f"{folder} has no answers of {method}",
+            f"{folder} has no answers of {method} that say what its steps found",
             hint="name the folder of a finished run with it: `mgl eval run … --memory hgmem`",
         )
-    return max(1, round(fmean(read)))
+    chunks = fmean(len(one.retrieved) for one in own)
+    found = sum(each.get("chunks", 0) for each in counts)
+    return Reads(max(1, round(chunks)), max(1, round(found / steps)))

@@ -12,8 +12,9 @@ memories, benchmarks and models are on this machine is for ``mgl reproduce --lis
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -25,10 +26,19 @@ from mgl.models import shipped
 _LABEL: Final = r"^[a-z0-9][a-z0-9-]*$"
 
 
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """How many chunks a method reads on average: for an answer, and in each step on the way."""
+
+    chunks: int
+    step_chunks: int
+
+
 class Method(Strict):
     """A memory with settings of its ``Config``; ``row`` and ``setting`` name its row of the paper's
     table, None if it is not one of the paper's. ``reads`` names the setting that says how many
-    chunks it reads."""
+    chunks it reads, ``reads_a_step`` the one that says how many it reads in each of its steps.
+    ``counted``: the row averages over all questions, or over those with ``results``."""
 
     label: str = Field(pattern=_LABEL)
     memory: str
@@ -36,12 +46,14 @@ class Method(Strict):
     row: str | None = None
     setting: Mapping[str, str] = {}
     reads: str | None = None
+    reads_a_step: str | None = None
+    counted: Literal["all", "results"] = "all"
 
-    def reading(self, chunks: int) -> Method:
+    def reading(self, reads: Reads) -> Method:
         """Return the method with so many chunks to read, if it reads any."""
-        if self.reads is None:
-            return self
-        return self.model_copy(update={"settings": {**self.settings, self.reads: chunks}})
+        own = ((self.reads, reads.chunks), (self.reads_a_step, reads.step_chunks))
+        given = {name: chunks for name, chunks in own if name is not None}
+        return self.model_copy(update={"settings": {**self.settings, **given}})
 
 
 class Run(Strict):
@@ -49,9 +61,11 @@ class Run(Strict):
 
     ``name`` distinguishes the runs of an entry. ``parameters`` are of a generated benchmark,
     ``labels`` those that an item must have, ``asks`` single items by their ids or the text of their
-    questions. ``judges`` and ``scorers`` are the paper's metrics, of
-    which the first is the headline. ``embedder`` and ``reranker`` are profiles, the defaults if
-    None; an embedder's vectors may be cut (``NAME:DIMS``).
+    questions. ``judges`` and ``scorers`` are the paper's metrics, of which the first is the
+    headline. ``answering`` are settings that all its methods have: how the call that answers is
+    sampled. ``measured`` is the label of a method that runs first: the others read as many chunks
+    as it does on average. ``embedder`` and ``reranker`` are profiles, the defaults if None; an
+    embedder's vectors may be cut (``NAME:DIMS``).
     """
 
     name: str = Field("", pattern=f"{_LABEL}|^$")
@@ -62,9 +76,20 @@ class Run(Strict):
     asks: tuple[str, ...] = ()
     scorers: tuple[str, ...] = ()
     judges: tuple[str, ...] = ()
+    answering: Mapping[str, Any] = {}
+    measured: str | None = None
     embedder: str | None = None
     reranker: str | None = None
     limit: int | None = Field(None, ge=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _share_answering(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        shared, methods = given.get("answering", {}), given.get("methods", ())
+        own = [{**one, "settings": {**shared, **one.get("settings", {})}} for one in methods]
+        return {**given, "methods": own}
 
     @property
     def compared_by(self) -> str:
@@ -77,10 +102,15 @@ class Run(Strict):
             raise UsageError(f"there is no judge {name!r}", hint=f"take one of {', '.join(JUDGES)}")
         return self.model_copy(update={"judges": (name,)})
 
-    def reading(self, chunks: int) -> Run:
+    def reading(self, reads: Reads) -> Run:
         """Return the run with methods that read so many chunks, where they read any."""
-        methods = tuple(method.reading(chunks) for method in self.methods)
+        methods = tuple(method.reading(reads) for method in self.methods)
         return self.model_copy(update={"methods": methods})
+
+    def only(self, *, measured: bool) -> Run:
+        """Return the run of the measured method alone, or of all others."""
+        methods = (one for one in self.methods if (one.label == self.measured) == measured)
+        return self.model_copy(update={"methods": tuple(methods)})
 
     @property
     def memories(self) -> tuple[str, ...]:

@@ -107,10 +107,17 @@ class Figure:
     spread: float | None = None
 
 
+RESULTS: Final = "with results"
+"""The value of ``found`` where an answer stands on something, or failed before that was known."""
+
+OF_ANSWERS: Final = frozenset({"nodes", "found"})
+"""What divides the answers of a method rather than the items."""
+
+
 class Frame:
     """``data`` has a row a method, metric, item and repeat, with its ``value`` (NaN if missing),
-    whether it ``failed`` and the size of its graph; ``labels`` has a row an item, by its place in
-    ``items``."""
+    whether it ``failed``, the size of its graph and whether anything was ``found``; ``labels`` has
+    a row an item, by its place in ``items``."""
 
     def __init__(self, group: Group) -> None:
         """UsageError without pandas."""
@@ -129,7 +136,7 @@ class Frame:
         places = {id: place for place, id in enumerate(self.items)}
         scores = [one.name for one in self.metrics.values() if one.kind == "score"]
         rows = [row for series in group.series for row in _list_rows(series, scores, places)]
-        columns = "method metric item source repeat value failed nodes".split()
+        columns = "method metric item source repeat value failed nodes found".split()
         types = {"item": int, "repeat": int, "value": float, "failed": bool}
         self.data = pandas.DataFrame(rows, columns=columns, dtype=object).astype(types)
         self._by = {
@@ -198,8 +205,8 @@ class Frame:
             return None
         if part:
             own = own[self._select(part).reindex(own["item"], fill_value=False).to_numpy()]
-        if "nodes" in part:
-            own = own[own["nodes"] == part["nodes"]]
+        for name in OF_ANSWERS & part.keys():
+            own = own[own[name] == part[name]]
         if not self._is_repeated:
             return own.set_index("item")[["value", "source", "failed"]]
         return own.groupby("item", sort=False).agg(
@@ -211,8 +218,8 @@ class Frame:
         return bool(self.data["repeat"].any())
 
     def _select(self, part: Mapping[str, str]) -> Any:
-        """Whether each item has these labels; the size of a graph is none of an item's."""
-        names = [name for name in part if name != "nodes"]
+        """Whether each item has these labels; those of answers are none of an item's."""
+        names = [name for name in part if name not in OF_ANSWERS]
         labels = self.labels.reindex(columns=names, fill_value="")
         return (labels == [part[name] for name in names]).all(axis=1)
 
@@ -312,13 +319,15 @@ def _list_rows(
         if record.item["pair"] and PAIRS in scores:
             pairs.setdefault((record.item["pair"], record.repeat), []).append(record)
         place = places[record.item["id"]]
+        found = RESULTS if record.failed or record.retrieved else ""
         for name, value in values.items():
-            yield series.label, name, place, source, record.repeat, value, record.failed, size
+            row = series.label, name, place, source, record.repeat, value, record.failed
+            yield *row, size, found
     for (pair, repeat), own in pairs.items():
         if len(own) == 2:
             source, failed = own[0].item["source"], any(one.failed for one in own)
             place = places.setdefault(f"pair {pair}", len(places))
-            yield series.label, PAIRS, place, source, repeat, _judge_pair(own), failed, ""
+            yield series.label, PAIRS, place, source, repeat, _judge_pair(own), failed, "", RESULTS
 
 
 def _judge_pair(claims: Sequence[Record]) -> float | None:

@@ -21,6 +21,7 @@ from mgl.llm.concurrency import for_each
 from mgl.memories.base import Tools
 from mgl.memories.graph.config import GraphConfig
 from mgl.memories.graph.edits import ENTITY_TYPES, Extraction, Passage, Rows, extraction_schema
+from mgl.memories.graph.lightrag import CALLS, collect_rows, extract_graph
 from mgl.memories.graph.prompts import EXTRACT
 from mgl.memories.propose import FAILURES, Proposal, propose, vary
 from mgl.prompt import one_line
@@ -74,6 +75,9 @@ class GraphBuilder:
         missing = self._find_missing(chunks)
         if self.config.extraction == "terms":
             self._read_terms(missing, len(chunks))
+            return
+        if self.config.extraction == "lightrag":
+            await self._read_lightrag(missing, chunks)
             return
         observer, failed = self.tools.observer, list[Chunk]()
         done = len(chunks) - len(missing)
@@ -148,6 +152,14 @@ class GraphBuilder:
         rows.take(said.reply, said.call_key)
         return None
 
+    async def _read_lightrag(self, missing: Sequence[Chunk], chunks: Sequence[Chunk]) -> None:
+        if not missing:
+            return
+        graph = await extract_graph(self.tools, self.document, self.config)
+        rows = collect_rows(self.document, chunks, graph)
+        for chunk in missing:
+            self._append(chunk.index, rows[chunk.index].rows)
+
     def _read_terms(self, missing: Sequence[Chunk], total: int) -> None:
         terms = find_terms(self.document.text)
         for chunk in missing:
@@ -157,7 +169,8 @@ class GraphBuilder:
             self.tools.observer.progress("terms", chunk.index + 1, total)
 
     async def estimate(self, chunks: Sequence[Chunk]) -> Estimate:
-        """The cost of the chunks the log lacks. Counts tokens and makes no call."""
+        """The cost of the chunks the log lacks. Counts tokens and makes no call; of LightRAG's
+        prompts those of the chunks alone."""
         config, llm, missing = self.config, self.tools.llm, self._find_missing(chunks)
         calls = tokens = counted = 0
 
@@ -169,6 +182,9 @@ class GraphBuilder:
                 own = await llm.count_prompt_tokens(build_messages(passage), schema)
                 tokens += own  # others were counted meanwhile
                 calls += 1
+            if config.extraction == "lightrag":
+                tokens += CALLS * chunk.tokens
+                calls += CALLS
             counted += 1
             self.tools.observer.progress("count", counted, len(missing))
 

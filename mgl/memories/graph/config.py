@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 OVERLAP_TOKENS: Final = 50
+Extraction = Literal["model", "terms", "lightrag"]
 
 
 class GraphConfig(BaseModel):
@@ -14,13 +15,14 @@ class GraphConfig(BaseModel):
 
     A method that uses the graph extends it with fields of its own, and leaves these and their
     defaults as they are: all that agree on them share one graph. ``extraction`` says who finds
-    entities and relations: the ``model``, chunk by chunk, or code, which knows ``terms`` alone
-    (``mgl.memories.graph.build``).
+    entities and relations: the ``model``, chunk by chunk; code, which knows ``terms`` alone
+    (``mgl.memories.graph.build``); or the package ``lightrag`` with its own prompts, gleaning and
+    limits, as in HGMem §4.2 (``mgl peer install lightrag``).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    extraction: Literal["model", "terms"] = "model"
+    extraction: Extraction = "model"
     chunk_tokens: int = Field(200, ge=16, description="tokens of a chunk, at most (HGMem §4.2)")
     overlap_tokens: int = Field(
         OVERLAP_TOKENS,

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from mgl.errors import UsageError, WrongKind
 from mgl.memories.base import SourceMemory, Tools, check_text
 from mgl.memories.graph.build import Estimate, GraphBuilder
 from mgl.memories.graph.config import GraphConfig
 from mgl.memories.graph.index import GraphIndex
+from mgl.memories.graph.lightrag import describe_package
 from mgl.memories.graph.prompts import EXTRACT
 from mgl.memories.graph.state import Entity, EntityGraph, Relation, fold
 from mgl.memories.log import count_failures
@@ -141,7 +142,11 @@ class DocumentGraph(SourceMemory[GraphConfig]):
         return self._view(nodes, edges, steps=self._record().chunks, answers=answers)
 
     def _writing_prompts(self) -> tuple[Prompt, ...]:
-        return () if self._config.extraction == "terms" else (EXTRACT,)
+        return (EXTRACT,) if self._config.extraction == "model" else ()
+
+    def _scope(self) -> dict[str, Any]:
+        peer = describe_package() if self._config.extraction == "lightrag" else {}
+        return {**super()._scope(), **peer}
 
     def _read(self) -> tuple[EntityGraph, tuple[Chunk, ...]]:
         """The log's graph and chunks, cached once the build is finished."""

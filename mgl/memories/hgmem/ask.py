@@ -153,12 +153,17 @@ def _render(prompt: Prompt, values: Mapping[str, str]) -> str:
 
 def show_memory(memory: Memory) -> str:
     """The points in order, each with its place from 0, by which a reply names it."""
+    return "\n".join(list_points(memory)) or NONE
+
+
+def list_points(memory: Memory) -> list[str]:
+    """The lines of ``show_memory``."""
     lines = []
     for place, point in enumerate(memory.points.values()):
         names = ", ".join(sorted(memory.vertices[vertex].name for vertex in point.vertices))
         said = one_line(point.description)
         lines.append(f"{place}. Subordinate entities: {names}. Description: {said}")
-    return "\n".join(lines) or NONE
+    return lines
 
 
 async def _show_retrieved(

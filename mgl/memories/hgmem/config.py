@@ -70,6 +70,13 @@ class HgMemConfig(PresetConfig, GraphConfig):
     reply_temperature: float = Field(0.8, ge=0.0, description="sampling temperature (§4.2)")
     reply_top_p: float = Field(0.8, gt=0.0, le=1.0, description="sampling top-p; released code")
     reply_seed: int = 0
+    answer_tokens: int = Field(2048, ge=16, description="tokens of an answer, at most (§4.2)")
+    answer_temperature: float = Field(
+        0.8, ge=0.0, description="sampling temperature of an answer (§4.2)"
+    )
+    answer_top_p: float = Field(
+        0.8, gt=0.0, le=1.0, description="sampling top-p of an answer; released code"
+    )
 
     @property
     def released(self) -> bool:
@@ -85,3 +92,8 @@ class HgMemConfig(PresetConfig, GraphConfig):
         is not asked the same again; ``attempt`` counts how often the question was restarted."""
         seed = self.reply_seed + step + _ATTEMPT * attempt
         return Sampling(self.reply_temperature, self.reply_top_p, self.reply_tokens, seed)
+
+    def sample_answer(self, step: int) -> Sampling:
+        """The sampling of the answer that is given in a step."""
+        seed = self.reply_seed + step
+        return Sampling(self.answer_temperature, self.answer_top_p, self.answer_tokens, seed)

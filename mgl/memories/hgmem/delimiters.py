@@ -7,8 +7,7 @@
 The paper prints the names of its delimiters; their values are those of its released code. Parsing
 is strict: what the figures do not show is ``MalformedReply``, never guessed at. Beyond what they
 show, a delimiter after the last record may be missing (Fig. 6 calls it a separator), and so may
-the mark of completion after ``<None>``. That no point is in two merges, which the example of
-Fig. 5 breaks, is not checked here.
+the mark of completion after ``<None>``. A point may be in two merges, as in the example of Fig. 5.
 """
 
 from __future__ import annotations

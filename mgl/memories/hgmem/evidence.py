@@ -1,8 +1,9 @@
 """What a subquery finds, and where it looks: around a point of the memory, or beyond the memory.
 
-Source: HGMem §3.2, Eq. 1; §3.4, Eq. 6 and 7. Entities are the n_v most like the subquery; the
-relationships of those and their chunks come by the graph and are held to the n_e and n_d most like
-it. Neighbours over the graph include those of the question's own overlay.
+Source: HGMem §3.2, Eq. 1; §3.4, Eq. 6 and 7; §4.2 for the vectors of hyperedges. Entities are the
+n_v most like the subquery; the relationships of those and their chunks come by the graph and are
+held to the n_e and n_d most like it. Neighbours over the graph include those of the question's own
+overlay.
 """
 
 from __future__ import annotations
@@ -105,6 +106,15 @@ class Evidence:
         """The chunks that an entity of the graph or of the overlay is tied to."""
         known = self.inquiry.graph.entities.get(entity)
         return memory.vertices[entity].chunks if known is None else known.chunks
+
+    async def rank_points(self, query: str, memory: Memory) -> list[int]:
+        """The numbers of the memory's points, the most similar to the query first.
+
+        Hyperedges are embedded, too (§4.2); what they are searched for, the paper leaves open.
+        """
+        texts = {str(point.number): point.description for point in memory.points.values()}
+        ranked = await nearest(self.index.embedder, query, texts, len(texts))
+        return [int(number) for number, _ in ranked]
 
     async def best_chunks(self, query: str, among: Sequence[int] | None, count: int) -> list[int]:
         """The chunks nearest to the query, best first, among some of them or all."""

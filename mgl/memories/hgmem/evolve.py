@@ -6,7 +6,7 @@ Source: HGMem §3.5. What cannot be applied is logged with its reason and change
     duplicate_point    one with the vertices and the words of an existing point
     unchanged          an update that changes nothing
     unknown_point      an update or a merge of a point that does not exist
-    overlapping        a merge of points of which fewer than two are left by an earlier merge
+    repeated           a merge of the same points as an earlier one of the reply
 """
 
 from __future__ import annotations
@@ -55,21 +55,27 @@ class Evolver:
             self._insert(point, seen, call_key)
 
     def merge(self, merges: Merges, call_key: str | None) -> None:
-        """Merge points (Eq. 8). A point that an earlier merge of the reply took is left out of
-        later ones, which still happen if two others are left."""
-        numbers, draft = list(self.memory.points), self.draft
-        for proposal in merges.merges:
-            named = dict.fromkeys(
-                numbers[place] for place in proposal.points if place < len(numbers)
-            )
-            left = tuple(number for number in named if number in self.memory.points)
-            said, kept = one_line(proposal.description), self.inquiry.config.released
-            edit = Merge(draft.step, self.memory.next_point, left, said, kept=kept)
-            overlaps = "overlapping" if len(left) < len(named) else None
+        """Merge points (Eq. 8). All merges are of the points as they were shown, also those that
+        share some (Fig. 5): a point goes with the last merge that takes it."""
+        numbers, kept = list(self.memory.points), self.inquiry.config.released
+        named = [
+            tuple(dict.fromkeys(numbers[place] for place in each.points if place < len(numbers)))
+            for each in merges.merges
+        ]
+        first: dict[frozenset[int], int] = {}
+        for place, parents in enumerate(named):
+            if len(parents) > 1:
+                first.setdefault(frozenset(parents), place)
+        for place, (proposal, parents) in enumerate(zip(merges.merges, named, strict=True)):
+            later = {number for held, at in first.items() if at > place for number in held}
+            said, stay = one_line(proposal.description), tuple(n for n in parents if n in later)
+            edit = Merge(self.draft.step, self.memory.next_point, parents, said, kept, stay)
             rejected = None
-            if len(left) < 2:
-                rejected = "overlapping" if len(named) > 1 else "unknown_point"
-            draft.put(edit, rejected=rejected, repaired=overlaps, call_key=call_key)
+            if len(parents) < 2:
+                rejected = "unknown_point"
+            elif first[frozenset(parents)] != place:
+                rejected = "repeated"
+            self.draft.put(edit, rejected=rejected, call_key=call_key)
 
     def _update(
         self,
@@ -121,7 +127,7 @@ class Evolver:
         for key in sorted(named):
             vertex = self.memory.vertices.get(key)
             if vertex is None and (known := self.inquiry.graph.entities.get(key)) is not None:
-                vertex = Vertex(key, known.name, known.chunks)
+                vertex = Vertex(key, known.name, known.chunks, description=known.description)
             if vertex is None:
                 name, texts = named[key], self.inquiry.chunks
                 holding = tuple(number for number in seen if mentions(name, texts[number].text))

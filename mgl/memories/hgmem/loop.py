@@ -6,7 +6,8 @@ one transaction of the log: an interrupted run continues after the last whole st
 
 The answer is made from what all points say and the chunks of all entities of the memory; its bounds
 are the released code's. Where there are more chunks than fit, those most like the query are read,
-in the order of the text.
+in the order of the text. The call that answers is that of every baseline, so that methods differ by
+what they read alone (§4.3).
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from pydantic import BaseModel, create_model
+from pydantic import BaseModel
 
-from mgl.llm.constraints import index_set
-from mgl.llm.prompting import take_leading
-from mgl.memories.calls import answer_field, list_options
+from mgl.errors import ReplyInvalid
+from mgl.llm.base import Sampling
+from mgl.llm.prompting import SYSTEM, take_leading
+from mgl.memories.calls import answer_from_passages, passage_prompt
 from mgl.memories.hgmem import prompts
-from mgl.memories.hgmem.ask import PaperAsker, show_memory
+from mgl.memories.hgmem.ask import PaperAsker
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.evidence import Evidence, neighbourhood
 from mgl.memories.hgmem.evolve import Evolver
@@ -30,6 +32,7 @@ from mgl.memories.hgmem.proposals import Concern, Concerns, Evolution, FollowUp,
 from mgl.memories.hgmem.state import (
     VOCABULARY,
     Case,
+    Counts,
     Edit,
     Judge,
     Memory,
@@ -41,11 +44,10 @@ from mgl.memories.hgmem.state import (
     Subquery,
 )
 from mgl.memories.log import Draft, Log
-from mgl.memories.propose import Proposal, StrictReply, propose, recover
+from mgl.memories.propose import Proposal, recover
 from mgl.observer import Observer
 from mgl.prompt import Prompt, one_line
 from mgl.store import EditRecord
-from mgl.text.support import find_repeated
 from mgl.types import Question
 
 ReplyT = TypeVar("ReplyT", bound=BaseModel)
@@ -68,21 +70,12 @@ class Asker(Protocol):
 
 
 RESTARTS = 5
-ANSWER_CHARS = 600
-TOKEN_CHARS = 4
-FRAME_TOKENS, NUMBER_TOKENS = 24, 3  # of the JSON around a long answer, and for each source
-PROMPT_TOKENS = 500  # of an answer's prompt, with the numbers before the sources
-
-
-def answer_prompt(question: Question) -> Prompt:
-    if question.options:
-        return prompts.CHOICE_ANSWER
-    return prompts.LONG_ANSWER if question.form == "long" else prompts.ANSWER
+PROMPT_TOKENS = 500  # of an answer's prompt, with the numbers before what it is shown
 
 
 def writing_prompts(config: HgMemConfig, question: Question) -> tuple[Prompt, ...]:
     """The prompts that decide a question's log, its answer included; the graph has its own."""
-    asked = [answer_prompt(question)]
+    asked = [SYSTEM, passage_prompt(question)]
     if config.format == "delimiters":
         asked.append(EVOLVE)
         merge, judging = MERGE, [CONCERNS, SUBQUERY]
@@ -106,6 +99,17 @@ def has_failed(rows: Sequence[EditRecord]) -> bool:
     return is_finished(rows) and rows[-1].payload["reason"] == "failed"
 
 
+def count_found(rows: Sequence[EditRecord]) -> Counts:
+    """Count what the steps of a log found since its last restart."""
+    begun = max((row.chunk + 1 for row in rows if row.op == "restart"), default=0)
+    found: dict[int, list[Retrieve]] = {}
+    for row in rows:
+        if row.chunk >= begun and isinstance(said := VOCABULARY.parse(row), Retrieve):
+            found.setdefault(row.chunk, []).append(said)
+    chunks = ({number for each in step for number in each.chunks} for step in found.values())
+    return Counts(len(found), sum(map(len, found.values())), sum(map(len, chunks)))
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """The attempt a log is in: how many steps are ``done``, the subqueries ``asked``, the chunks
@@ -126,6 +130,15 @@ class Attempt:
             read=frozenset(n for each in said if isinstance(each, Retrieve) for n in each.chunks),
             number=sum(row.op == "restart" for row in rows),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """An answer as the model gave it, and the places of the sources that it stands on, from 0."""
+
+    text: str
+    places: tuple[int, ...] = ()
+    call_key: str | None = None
 
 
 class Unreadable(Exception):
@@ -208,10 +221,10 @@ class Loop:
         subqueries, ended = await self._raise_concerns(draft, attempt, asker)
         if ended is None or not self._config.force_steps:
             return subqueries, ended
-        # The query itself, around the last point where no other way is open.
+        # The query itself, around the point most like it where no other way is open.
         case = self._find_cases(memory)[-1]
-        last = list(memory.points)[-1] if case == "2.1" else None
-        return [Subquery(query, case, point=last)], None
+        near = await self._evidence.rank_points(query, memory) if case == "2.1" else [None]
+        return [Subquery(query, case, point=near[0])], None
 
     async def _raise_concerns(
         self, draft: Draft[Edit, Memory], attempt: Attempt, asker: Asker
@@ -226,7 +239,7 @@ class Loop:
         if said.reply is None:
             return [], "unjudged"
         draft.mark(Judge(said.reply.judgement), call_key=said.call_key)
-        concerns = self._hold_to_cases(said.reply, memory)
+        concerns = await self._hold_to_cases(said.reply, memory)
         if concerns.judgement == "1":
             return [], "sufficient"
         numbers, asked = list(memory.points), list(attempt.asked)
@@ -251,14 +264,23 @@ class Loop:
             ways = ("2.1",)
         return ways if self._config.force_steps else ("1", *ways)
 
-    def _hold_to_cases(self, concerns: Concerns, memory: Memory) -> Concerns:
+    async def _hold_to_cases(self, concerns: Concerns, memory: Memory) -> Concerns:
         """Move concerns into a case that is open: delimited text may name any."""
         cases = self._find_cases(memory)
         if concerns.judgement in cases:
             return concerns
-        last = len(memory.points) - 1 if cases[-1] == "2.1" else None
-        held = [Concern(point=last, concern=each.concern) for each in concerns.concerns]
+        held = [
+            Concern(point=await self._find_place(each, cases[-1], memory), concern=each.concern)
+            for each in concerns.concerns
+        ]
         return Concerns(judgement=cases[-1], concerns=held)
+
+    async def _find_place(self, concern: Concern, case: Case, memory: Memory) -> int | None:
+        """The place of the point most like a concern, in case 2.1."""
+        if case != "2.1":
+            return None
+        nearest, *_ = await self._evidence.rank_points(concern.concern, memory)
+        return list(memory.points).index(nearest)
 
     def _find_scope(self, subquery: Subquery, memory: Memory) -> frozenset[str]:
         """The entities a subquery searches: Eq. 6, Eq. 7, or the whole graph for the query
@@ -303,59 +325,57 @@ class Loop:
 
     async def _end(self, draft: Draft[Edit, Memory], reason: StopReason) -> None:
         is_answered = await self._answer(draft)
+        draft.mark(count_found([*self._log.rows, *draft.rows]))
         draft.mark(Stop(reason if is_answered else "failed"))
 
     async def _answer(self, draft: Draft[Edit, Memory]) -> bool:
         """Answer from the memory as it is; False if no reply could be used.
 
         An empty memory is answered from the chunks nearest to the query, as many as a subquery
-        finds. Chunks that repeat the answer are cited; those that the model names, where none does.
+        finds.
         """
         llm, question, config = self._inquiry.llm, self._inquiry.question, self._config
         chunks, vertices = self._inquiry.chunks, draft.state.vertices.values()
         tied = sorted({chunk for vertex in vertices for chunk in vertex.chunks})
-        points = show_memory(draft.state)
+        room = llm.context_tokens - config.answer_tokens - PROMPT_TOKENS
+        room -= sum(await llm.count_tokens([question.text]))
+        points = await self._fit_points(draft.state, room)
         most = config.answer_chunks if tied else config.chunks
         best = await self._evidence.best_chunks(question.text, tied or None, most)
-        used = sum(await llm.count_tokens([points, question.text]))
-        room = llm.context_tokens - config.reply_tokens - PROMPT_TOKENS - used
+        room -= sum(await llm.count_tokens(points)) if points else 0
         texts = [one_line(chunks[number].text) for number in best]
         fitting = await take_leading(llm, texts, min(config.answer_chunk_tokens, room))
         best = best[: len(fitting)]
         read = sorted(best)
         texts = [one_line(chunks[number].text) for number in read]
-        lines = [f"[{at}] {text}" for at, text in enumerate(texts, 1)]
-        asked = {"memory": points, "sources": "\n".join(lines), "query": question.text}
-        if question.options:
-            asked["options"] = list_options(question)
-        prompt = answer_prompt(question).render(**asked)
-        schema = _answer_schema(len(read), question, config)
-        sampling = config.sampling(draft.step)
-        said = await propose(llm, prompt, schema, sampling=sampling, stage="answer")
-        if said.reply is None:
-            draft.fail("answer", said.problem)
+        try:
+            said = await self._say(points, texts, config.sample_answer(draft.step))
+        except ReplyInvalid as error:
+            draft.fail("answer", error.message)
             return False
-        answer = one_line(said.reply.answer)
-        named = [place - 1 for place in said.reply.sources if place <= len(read)]
-        telling = find_repeated(answer, "", [texts[place] for place in named])
-        repeated = {*find_repeated(answer, question.text, texts), *(named[at] for at in telling)}
-        cited = tuple(read[place] for place in sorted(repeated) or named)
-        response = Respond(answer, cited, tuple(best))
-        draft.mark(response, call_key=said.call_key)
+        cited = tuple(read[place] for place in said.places)
+        draft.mark(Respond(said.text, cited, tuple(best)), call_key=said.call_key)
         return True
 
+    async def _fit_points(self, memory: Memory, room: int) -> list[str]:
+        """The points that an answer is shown, in order; those most like the query where not all
+        have ``room``, in tokens."""
+        llm, lines = self._inquiry.llm, dict(zip(memory.points, self._list(memory), strict=True))
+        if not lines or sum(await llm.count_tokens(list(lines.values()))) <= room:
+            return list(lines.values())
+        ranked = await self._evidence.rank_points(self._inquiry.question.text, memory)
+        kept = await take_leading(llm, [lines[number] for number in ranked], room)
+        return [lines[number] for number in sorted(ranked[: len(kept)])]
 
-class _Said(StrictReply):
-    sources: list[int]
-    answer: str
+    def _list(self, memory: Memory) -> list[str]:
+        """The points as an answer is shown them: what they say (§3.6)."""
+        return [one_line(point.description) for point in memory.points.values()]
 
+    async def _say(self, points: Sequence[str], texts: Sequence[str], sampling: Sampling) -> Said:
+        """Answer from points and the texts of chunks, by the call that every method shares.
 
-def _answer_schema(sources: int, question: Question, config: HgMemConfig) -> type[_Said]:
-    """A long answer may fill what the reply's tokens leave, and has at least a short one's room."""
-    chars = ANSWER_CHARS
-    if question.form == "long":
-        left = config.reply_tokens - FRAME_TOKENS - NUMBER_TOKENS * sources
-        chars = max(chars, TOKEN_CHARS * left)
-    cited = index_set(max(1, sources), first=1)
-    answer = answer_field(question, chars)
-    return create_model("answer", __base__=_Said, sources=(cited, ...), answer=(answer, ...))
+        Raises the EngineError family, ReplyInvalid too.
+        """
+        llm, question = self._inquiry.llm, self._inquiry.question
+        reply = await answer_from_passages(llm, [*points, *texts], question, sampling=sampling)
+        return Said(reply.text, call_key=reply.call_key)

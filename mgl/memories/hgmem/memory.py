@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 from mgl.errors import ReplyInvalid, UsageError
 from mgl.memories.base import LogMemory, Tools, check_question
+from mgl.memories.calls import cite_evidence
 from mgl.memories.graph import DocumentGraph, EntityGraph, Estimate, GraphConfig
 from mgl.memories.graph.memory import find_graph_before
 from mgl.memories.hgmem.config import HgMemConfig
@@ -151,7 +152,7 @@ class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
             question=question.text,
             text=last.text,
             confidence=None,
-            citations=tuple(self._cite(number, memory) for number in last.chunks),
+            citations=self._cite_answer(last, memory),
             trace=(
                 f"entities and chunks by {self._tools.required_embedder.model_id}",
                 *trace_log(rows, self._graph.graph()),
@@ -178,8 +179,17 @@ class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
             "questions": [question.text for question in self._questions],
             "embedder": self._tools.required_embedder.model_id,
         }
-        options = () if self._question is None else self._question.options
-        return {**scope, "options": options} if options else scope
+        if (asked := self._question) is not None:
+            own = {"options": asked.options, "unknown": asked.unknown}
+            scope |= {name: value for name, value in own.items() if value}
+        return scope
+
+    def _cite_answer(self, said: Respond, memory: Memory) -> tuple[Citation, ...]:
+        """Cite the sentences that tell most of an answer, in the chunks that it was given."""
+        assert self._question is not None
+        chunks = [self._cite(number, memory) for number in said.read]
+        parts = [(each.node_id, each.span) for each in chunks]
+        return cite_evidence(self._document, said.text, self._question, parts)
 
     def _cite(self, number: int, memory: Memory) -> Citation:
         """Cite a chunk under the first entity of the memory that is tied to it, or under its
@@ -192,7 +202,7 @@ class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
 def _as_asked(question: Question) -> tuple[object, ...]:
     """The parts of a question that decide its answer; over a document neither asker nor time
     does."""
-    return question.text, question.form, question.options
+    return question.text, question.form, question.options, question.unknown
 
 
 # As it is drawn and traced

@@ -1,7 +1,7 @@
 """The prompts of HGMem: those of Fig. 4–7 as printed, and the same for JSON.
 
 ``…_JSON`` are made of the printed ones: the same words, but for an output that ``proposals`` reads.
-The paper prints no prompt for the answer: that one is ours.
+The paper prints no prompt for the answer: that one is the baselines' (``mgl.memories.calls``).
 """
 
 from __future__ import annotations
@@ -65,13 +65,12 @@ REPLACE_JSON = _evolve(
 MERGE_JSON = _for_json(
     MERGE,
     "hgmem.merge_json",
-    "and no point is in two merges",
+    "only the output is JSON",
     (
         "Format each",
         "#####-Real Data",
         """Output using {language} as a JSON object with the reorganized memory points, each with \
-the indices of the points it is made of, two or more, and its new description. No point is in two \
-of them.
+the indices of the points it is made of, two or more, and its new description.
 {"merges": [{"points": [index, index], "description": "..."}, ...]}
 
 """,
@@ -101,73 +100,4 @@ SUBQUERY_JSON = _for_json(
     "only the output is JSON",
     ("in [Subquery] to", "to better", ""),
     ("#####-Anticipated", "#####-Real Data", 'Output a JSON object: {"subquery": "..."}\n\n'),
-)
-
-
-def _answer(name: str, source: str, how: str, *variables: str) -> Prompt:
-    return Prompt(
-        name,
-        source,
-        f"""Answer the query from the memory and the sources below, and from nothing else.
-
-Memory: what was found about the query, point by point.
-{{memory}}
-
-Sources: parts of the document, each with its number.
-{{sources}}
-
-Query: {{query}}
-
-First name the numbers of the sources that the answer stands on, then answer {how}
-
-{{"sources": [numbers], "answer": "..."}}""",
-        ("memory", "sources", "query", *variables),
-    )
-
-
-_ELSE = " If neither memory nor sources answer it, say so."
-
-
-ANSWER = _answer(
-    "hgmem.answer",
-    "ours: HGMem §3.6 says what the answer is given, and prints no prompt",
-    f"in as few words as you can.{_ELSE}",
-)
-
-LONG_ANSWER = _answer(
-    "hgmem.long_answer",
-    "ours: hgmem.answer for a question that wants a long answer",
-    "in full: everything that memory and sources tell about the query, from every side, with names "
-    f"and particulars, in plain prose.{_ELSE}",
-)
-
-CHOICE_ANSWER = _answer(
-    "hgmem.choice_answer",
-    "ours: hgmem.answer for a question that has options",
-    "with one of these, as it is written: {options}.",
-    "options",
-)
-
-SUFFICIENT = Prompt(
-    "hgmem.sufficient",
-    source="ours: the preset small's, in place of Fig. 6",
-    text="""Notes:
-{notes}
-
-Question: {query}
-Do the notes above answer the question completely? Reply Yes or No.""",
-    variables=("notes", "query"),
-)
-
-FOLLOW_UP = Prompt(
-    "hgmem.follow_up",
-    source="ours: the preset small's, in place of Fig. 7",
-    text="""Question: {query}
-
-Notes so far:
-{notes}
-
-What do the notes leave open? Write one short question, in plain English, whose answer would help \
-to answer the question above. It must not repeat it.""",
-    variables=("query", "notes"),
 )

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Union
 
 from pydantic import BaseModel, Field, RootModel, create_model
 
-from mgl.llm.constraints import disjoint, index_set, max_chars, number, several
+from mgl.llm.constraints import index_set, max_chars, number, several
 from mgl.memories.hgmem.state import Case
 from mgl.memories.propose import StrictReply
 
@@ -59,7 +59,7 @@ class Merge(StrictReply):
 
 
 class Merges(StrictReply):
-    """Fig. 5; no point is in two merges."""
+    """Fig. 5; a point may be in several merges."""
 
     merges: list[Merge] = Field(default=[])
 
@@ -112,8 +112,7 @@ def evolution_schema(points: int, *, update: bool, replace: bool) -> type[BaseMo
 def merges_schema(points: int) -> type[Merges]:
     """Fig. 5 for a memory of two points or more."""
     kind = create_model("merge", __base__=Merge, points=(index_set(points, least=2), ...))
-    merges = disjoint(several(kind, points // 2), "points")
-    return create_model("merges", __base__=Merges, merges=(merges, ...))
+    return create_model("merges", __base__=Merges, merges=(several(kind, points - 1), ...))
 
 
 @cache

@@ -13,18 +13,27 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Final, Literal
 
-from pydantic import Field
+from pydantic import Field, create_model
 
-from mgl.llm.base import Sampling
+from mgl.llm.base import Message, Sampling
+from mgl.llm.constraints import index_set
 from mgl.llm.prompting import SYSTEM, reader_messages
-from mgl.memories.calls import CLAIM, SUPPORTED, Claim, extract_claim
+from mgl.memories.calls import (
+    CLAIM,
+    SUPPORTED,
+    Claim,
+    answer_field,
+    extract_claim,
+    list_options,
+)
 from mgl.memories.graph import entity_key
+from mgl.memories.graph.config import Extraction
 from mgl.memories.graph.names import mentions
+from mgl.memories.hgmem.ask import NONE, list_points
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.evidence import Inquiry
-from mgl.memories.hgmem.loop import Attempt, Loop, answer_prompt
+from mgl.memories.hgmem.loop import Attempt, Loop, Said
 from mgl.memories.hgmem.memory import HgMem
-from mgl.memories.hgmem.prompts import FOLLOW_UP, SUFFICIENT
 from mgl.memories.hgmem.proposals import (
     Concern,
     Concerns,
@@ -35,16 +44,89 @@ from mgl.memories.hgmem.proposals import (
     NewPoint,
     PointUpdate,
 )
-from mgl.memories.hgmem.state import Case, Memory, Point, Retrieve
-from mgl.memories.propose import Proposal
+from mgl.memories.hgmem.state import Case, Memory, Point, Respond, Retrieve
+from mgl.memories.propose import Proposal, StrictReply
 from mgl.prompt import Prompt, one_line
-from mgl.types import Question
+from mgl.text.support import find_repeated
+from mgl.types import Citation, Question
+
+
+def _answer(name: str, source: str, how: str, *variables: str) -> Prompt:
+    return Prompt(
+        name,
+        source,
+        f"""Answer the query from the memory and the sources below, and from nothing else.
+
+Memory: what was found about the query, point by point.
+{{memory}}
+
+Sources: parts of the document, each with its number.
+{{sources}}
+
+Query: {{query}}
+
+First name the numbers of the sources that the answer stands on, then answer {how}
+
+{{"sources": [numbers], "answer": "..."}}""",
+        ("memory", "sources", "query", *variables),
+    )
+
+
+_ELSE = " If neither memory nor sources answer it, say so."
+
+
+ANSWER = _answer(
+    "hgmem.answer",
+    "ours: HGMem §3.6 says what the answer is given, and prints no prompt",
+    f"in as few words as you can.{_ELSE}",
+)
+
+LONG_ANSWER = _answer(
+    "hgmem.long_answer",
+    "ours: hgmem.answer for a question that wants a long answer",
+    "in full: everything that memory and sources tell about the query, from every side, with names "
+    f"and particulars, in plain prose.{_ELSE}",
+)
+
+CHOICE_ANSWER = _answer(
+    "hgmem.choice_answer",
+    "ours: hgmem.answer for a question that has options",
+    "with one of these, as it is written: {options}.",
+    "options",
+)
+
+SUFFICIENT = Prompt(
+    "hgmem.sufficient",
+    source="ours: the preset small's, in place of Fig. 6",
+    text="""Notes:
+{notes}
+
+Question: {query}
+Do the notes above answer the question completely? Reply Yes or No.""",
+    variables=("notes", "query"),
+)
+
+FOLLOW_UP = Prompt(
+    "hgmem.follow_up",
+    source="ours: the preset small's, in place of Fig. 7",
+    text="""Question: {query}
+
+Notes so far:
+{notes}
+
+What do the notes leave open? Write one short question, in plain English, whose answer would help \
+to answer the question above. It must not repeat it.""",
+    variables=("query", "notes"),
+)
 
 LEAST_SUPPORT: Final = 0.75
 ENOUGH: Final = 0.9
 ALIKE: Final = 0.5
 QUESTION_TOKENS: Final = 40
 MERGED_CHARS: Final = 600
+ANSWER_CHARS: Final = 600
+TOKEN_CHARS: Final = 4
+FRAME_TOKENS, NUMBER_TOKENS = 24, 3  # of the JSON around a long answer, and for each source
 
 
 class SmallAsker:
@@ -175,17 +257,63 @@ class SmallLoop(Loop):
     def _pass_over(self, attempt: Attempt) -> frozenset[int]:
         return attempt.read
 
+    def _list(self, memory: Memory) -> list[str]:
+        return list_points(memory)
+
+    async def _say(self, points: Sequence[str], texts: Sequence[str], sampling: Sampling) -> Said:
+        """Answer under a schema. Chunks that repeat the answer are cited; those that the model
+        names, where none does."""
+        question = self._inquiry.question
+        lines = "\n".join(f"[{at}] {text}" for at, text in enumerate(texts, 1))
+        shown = {"memory": "\n".join(points) or NONE, "sources": lines, "query": question.text}
+        if question.options:
+            shown["options"] = list_options(question)
+        messages = [Message("user", answer_prompt(question).render(**shown))]
+        schema = _answer_schema(len(texts), question, sampling.max_tokens)
+        reply = await self._inquiry.llm.complete(
+            messages, schema, sampling=sampling, stage="answer"
+        )
+        answer = one_line(reply.parsed.answer)
+        named = [place - 1 for place in reply.parsed.sources if place <= len(texts)]
+        telling = find_repeated(answer, "", [texts[place] for place in named])
+        repeated = {*find_repeated(answer, question.text, texts), *(named[at] for at in telling)}
+        return Said(answer, tuple(sorted(repeated) or named), reply.call_key)
+
+
+class _Answered(StrictReply):
+    sources: list[int]
+    answer: str
+
+
+def _answer_schema(sources: int, question: Question, tokens: int) -> type[_Answered]:
+    """A long answer may fill what the reply's tokens leave, and has at least a short one's room."""
+    chars = ANSWER_CHARS
+    if question.form == "long":
+        chars = max(chars, TOKEN_CHARS * (tokens - FRAME_TOKENS - NUMBER_TOKENS * sources))
+    cited = index_set(max(1, sources), first=1)
+    answer = answer_field(question, chars)
+    return create_model("answer", __base__=_Answered, sources=(cited, ...), answer=(answer, ...))
+
+
+def answer_prompt(question: Question) -> Prompt:
+    if question.options:
+        return CHOICE_ANSWER
+    return LONG_ANSWER if question.form == "long" else ANSWER
+
 
 class SmallHgMemConfig(HgMemConfig):
     """How a small model answers a question over a document's graph of terms."""
 
     preset: Literal["paper", "small"] = "small"
-    extraction: Literal["model", "terms"] = "terms"
+    extraction: Extraction = "terms"
     chunks: int = Field(3, ge=1, description="chunks a subquery finds")
     answer_chunks: int = Field(4, ge=1, description="chunks read for an answer")
     reply_tokens: int = Field(200, ge=64, description="tokens of a reply, at most")
     reply_temperature: float = Field(0.0, ge=0.0, description="sampling temperature")
     reply_top_p: float = Field(1.0, gt=0.0, le=1.0, description="sampling top-p")
+    answer_tokens: int = Field(200, ge=16, description="tokens of an answer, at most")
+    answer_temperature: float = Field(0.0, ge=0.0, description="sampling temperature of an answer")
+    answer_top_p: float = Field(1.0, gt=0.0, le=1.0, description="sampling top-p of an answer")
 
 
 class SmallHgMem(HgMem):
@@ -193,6 +321,9 @@ class SmallHgMem(HgMem):
 
     Config = SmallHgMemConfig
     loop_type = SmallLoop
+
+    def _cite_answer(self, said: Respond, memory: Memory) -> tuple[Citation, ...]:
+        return tuple(self._cite(number, memory) for number in said.chunks)
 
     def _writing_prompts(self) -> Sequence[Prompt]:
         asked: Question | None = self._question

@@ -91,7 +91,7 @@ class Merge:
     """Points become one, whose vertices are the union of theirs (Eq. 8).
 
     ``kept`` is the released code's: the hyperedges of the parents stay, though no point shows
-    them.
+    them. The parents ``left`` go with a later merge of the same reply.
     """
 
     step: int
@@ -99,6 +99,7 @@ class Merge:
     parents: tuple[int, ...]
     description: str
     kept: bool = False
+    left: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +121,32 @@ class Memory:
 
     @cached_property
     def hypergraph(self) -> Any:
-        """The memory in hypergraph-db, built on first use."""
-        held = self.kept | {point.vertices for point in self.points.values()}
-        return make_hypergraph({key: {} for key in self.vertices}, [(each, {}) for each in held])
+        """The memory in hypergraph-db (§4.2), built on first use.
+
+        A vertex holds the name, the description and the chunks of its entity (Eq. 4). A hyperedge
+        holds its ``points`` (Eq. 5), each with its number, its description, the chunks of its
+        entities, and where it came from. It is known by its vertices: points over the same entities
+        share one, and one that no point has any more holds none.
+        """
+        vertices = {
+            each.id: {"name": each.name, "description": each.description, "chunks": each.chunks}
+            for each in self.vertices.values()
+        }
+        edges: dict[frozenset[str], list[dict[str, Any]]] = {each: [] for each in self.kept}
+        for point in self.points.values():
+            chunks = {chunk for each in point.vertices for chunk in self.vertices[each].chunks}
+            edges.setdefault(point.vertices, []).append(
+                {
+                    "number": point.number,
+                    "description": point.description,
+                    "chunks": tuple(sorted(chunks)),
+                    "step": point.step,
+                    "changed": point.changed,
+                    "parents": point.parents,
+                }
+            )
+        held = [(each, {"points": points}) for each, points in edges.items()]
+        return make_hypergraph(vertices, held)
 
     def neighbours(self, vertex: str) -> frozenset[str]:
         """N_M: the other vertices of the hyperedges that hold this one."""
@@ -170,8 +194,8 @@ def apply(memory: Memory, edit: Edit) -> Memory:
             _check(number == following, f"point {number} is not the next one")
             _check(len(set(parents)) > 1, "a merge has two parents at least")
             _check(points.keys() >= set(parents), f"a parent of point {number} is not there")
-            gone = [points.pop(parent).vertices for parent in set(parents)]
-            held = frozenset().union(*gone)
+            held = frozenset().union(*(points[parent].vertices for parent in parents))
+            gone = [points.pop(parent).vertices for parent in set(parents).difference(edit.left)]
             kept = kept.union(gone) if edit.kept else kept
             points[number] = Point(number, description, held, edit.step, edit.step, parents)
             following += 1
@@ -216,11 +240,20 @@ class Retrieve:
 
 @dataclass(frozen=True, slots=True)
 class Respond:
-    """An answer, the chunks it cites, and the chunks it was given, best first."""
+    """An answer, the chunks that it names, and the chunks that it was given, best first."""
 
     text: str
     chunks: tuple[int, ...]
     read: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What a question took: its steps, their subqueries, and the chunks found, each once a step."""
+
+    steps: int
+    subqueries: int
+    chunks: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +278,7 @@ VOCABULARY: Final = Vocabulary[Edit, Memory](
         "subquery": Subquery,
         "retrieve": Retrieve,
         "answer": Respond,
+        "counts": Counts,
         "stop": Stop,
     },
 )

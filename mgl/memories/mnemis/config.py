@@ -18,14 +18,8 @@ REPLY_TOKENS: Final = 1024
 class MnemisConfig(TalkConfig):
     """How a source is taken in, categorised and read.
 
-    ``extraction`` says who finds entities and facts: the ``model``, or code, which knows ``terms``
-    alone. ``hierarchy`` says what becomes of the categories when the base graph grows: they are
-    built anew (``rebuild``, §2.2) or taken further (``incremental``, ours).
-    ``grouping`` says what decides which nodes a category holds: the ``model``, for a batch in one
-    reply (Appendix E), which then describes each (§2.2), or ``likeness``, by embeddings: the model
-    names each group, which is described by the names of its children (ours).
-    ``selecting`` is how System-2 asks: with the prompt of Appendix E as ``printed``, or for the
-    ``names`` of some nodes, the most helpful first (ours).
+    ``hierarchy`` says what becomes of the categories when the base graph grows: they are built anew
+    (``rebuild``, §2.2) or taken further (``incremental``, ours).
     ``routes`` and ``kinds`` are the rows of Table 4: System-1 similarity search, System-2 global
     selection or both, over episodes (``rag``), entities and edges (``graph``), or all.
     ``reranked`` says whether a re-ranker orders what System-1 alone has found; the union of both
@@ -35,10 +29,9 @@ class MnemisConfig(TalkConfig):
     """
 
     READING: ClassVar[frozenset[str]] = frozenset(
-        "routes kinds reranked ranking k selecting answer_tokens".split()
+        "routes kinds reranked ranking k answer_tokens".split()
     )
 
-    extraction: Literal["model", "terms"] = "model"
     reflect: bool = Field(True, description="ask again for missed names and facts (§2.1)")
     compression: int = Field(
         2, ge=2, description="children of a category, at least: n; the number is ours"
@@ -46,14 +39,12 @@ class MnemisConfig(TalkConfig):
     layers: int = Field(
         5, ge=1, description="layers of categories, at most (§2.2); the number is ours"
     )
-    grouping: Literal["model", "likeness"] = "model"
     hierarchy: Literal["rebuild", "incremental"] = "rebuild"
     routes: Literal["both", "system1", "system2"] = "both"
     kinds: Literal["all", "rag", "graph"] = "all"
     reranked: bool = False
     ranking: Literal["rerank", "context"] = "rerank"
     k: int = Field(10, ge=1, description="episodes read; entities and edges 2k each (§3.1)")
-    selecting: Literal["printed", "names"] = "printed"
 
     @property
     def reads_graph(self) -> bool:

@@ -58,11 +58,16 @@ class AddEntity:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """Add a mention to a known entity or fact; to an entity perhaps under another name."""
+    """Add a mention to a known entity or fact.
+
+    An entity may be mentioned under another name; a mention of a fact may say when it holds.
+    """
 
     id: str
     mention: Mention
     name: str | None = None
+    valid_at: datetime | None = None
+    invalid_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +251,10 @@ def _add(state: State, node: Entity | Fact | Category) -> State:
 def _repeat(state: State, edit: Repeat) -> State:
     if edit.id in state.facts:
         fact = state.facts[edit.id]
-        return state.put(replace(fact, mentions=_add_mention(fact.mentions, edit.mention)))
+        begin, end = edit.valid_at or fact.valid_at, edit.invalid_at or fact.invalid_at
+        _check(_is_ordered(begin, end), f"{edit.id} would end before it begins")
+        mentions = _add_mention(fact.mentions, edit.mention)
+        return state.put(replace(fact, mentions=mentions, valid_at=begin, invalid_at=end))
     entity = state.entities[edit.id]
     entity = replace(entity, mentions=_add_mention(entity.mentions, edit.mention))
     if edit.name is None or edit.name in entity.names:

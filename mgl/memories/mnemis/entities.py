@@ -2,11 +2,11 @@
 
 Source: Mnemis §2.1. Names are those of the episode and of recent ones, and what reflection adds;
 speakers are always named. A name that an entity has already, in any spelling that ``entity_key``
-levels, is that entity and costs no call; but a common noun ("my sister") of another speaker may
-mean another. For other names the model decides among likely entities: those that full-text search
-over names and summaries finds, and those with a similar name by embeddings; both rankings are fused
-by reciprocal rank. Ours is the least similarity, below which a name is no candidate: it spares the
-model most of the questions.
+levels, is that entity and costs no call; but what may be no proper name ("my sister", "我的姐姐":
+``persons``) may mean another where another speaker says it. For these and for other names the model
+decides among likely entities: those that full-text search over names and summaries finds, and those
+with a similar name by embeddings; both rankings are fused by reciprocal rank. Ours is the least
+similarity, below which a name is no candidate: it spares the model most of the questions.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from mgl.llm.base import LLM
 from mgl.llm.constraints import max_chars, number, one_of
 from mgl.memories.graph.names import NAME_CHARS, PRONOUNS, clean_name, mentions
 from mgl.memories.mnemis.edits import AddEntity, Describe, EditDraft, Merge, Repeat, turns_of
+from mgl.memories.mnemis.persons import has_proper_capitals, is_common, is_first_person
 from mgl.memories.mnemis.prompts import MORE_NAMES, NAMES, SAME_ENTITIES, SUMMARIES
 from mgl.memories.mnemis.reading import (
     BATCH,
@@ -56,9 +57,7 @@ NEW: Final = "new"
 EARLIER: Final = 2
 """Names of the same episode that a name is compared with, at most."""
 
-_NAME_CHARS, _TAG_CHARS, _TAGS = 60, 24, 3
-_POSSESSIVES: Final = frozenset("my our your his her its their a an the".split())
-_FIRST_PERSON: Final = frozenset("i me my mine myself i'm user speaker narrator".split())
+_NAME_CHARS, _TAGS = 60, 5
 
 
 class _Names(StrictReply):
@@ -69,7 +68,7 @@ class _Summary(StrictReply):
     src: int
     summary: Annotated[str, max_chars(SUMMARY_CHARS)]
     tags: Annotated[
-        list[Annotated[str, max_chars(_TAG_CHARS)]], Field(min_length=1, max_length=_TAGS)
+        list[Annotated[str, max_chars(MOST_TAG_CHARS)]], Field(min_length=1, max_length=_TAGS)
     ]
 
 
@@ -80,13 +79,15 @@ class _Summary(StrictReply):
 class Found:
     """A name in an episode, with the first and the last sentence that it stands in.
 
-    ``speaker`` says these, "" if unknown; ``recent`` is the number of the recent episode that has
+    ``speaker`` says these, "" if unknown; ``is_common``: it may mean another for each speaker, and
+    is not proper; ``recent`` is the number of the recent episode that has
     them, if not this one has. ``rejected`` or ``repaired`` say why it is not kept, or was changed.
     """
 
     name: str
     at: Part = (0, 0)
     speaker: str = ""
+    is_common: bool = False
     recent: int | None = None
     rejected: str | None = None
     repaired: str | None = None
@@ -98,18 +99,12 @@ class Found:
 
     @property
     def meaning(self) -> tuple[str, str]:
-        """What is one name: its key, and of a common noun also who says it."""
-        return self.key, key_of(self.speaker) if is_common(self.name) else ""
+        """What is one name: its key, and of a common one also who says it."""
+        return self.key, key_of(self.speaker) if self.is_common else ""
 
     def passage(self, reader: EpisodeReader) -> Passage:
         """Return the passage that it stands in."""
         return reader.passage if self.recent is None else reader.recent[self.recent]
-
-
-def is_common(name: str) -> bool:
-    """Whether a name is a common noun, which means for each speaker another: "my sister"."""
-    words = [word for word in name.split() if word.casefold() not in _POSSESSIVES]
-    return " ".join(words).islower()
 
 
 def check_name(said: str, speaker: str) -> Found:
@@ -126,9 +121,10 @@ def check_name(said: str, speaker: str) -> Found:
     key = key_of(name)
     if not key:
         return Found(shown, rejected="no_name")
-    if key in _FIRST_PERSON and key != key_of(speaker) and clean_name(speaker):
+    is_speaker = is_first_person(name) and key != key_of(speaker)
+    if is_speaker and clean_name(speaker):
         return Found(clean_name(speaker), repaired="speaker")
-    if key in PRONOUNS or (key in _FIRST_PERSON and key != key_of(speaker)):
+    if key in PRONOUNS or is_speaker:
         return Found(name, rejected="pronoun")
     return Found(name, repaired=None if name == said else "name_cleaned")
 
@@ -144,6 +140,7 @@ async def find_names(reader: EpisodeReader, draft: EditDraft) -> list[Found]:
     replies = await asyncio.gather(
         *(reader.ask_list((NAMES, MORE_NAMES), part, _Names, "entities") for part in reader.parts)
     )
+    by_capitals = has_proper_capitals(reader.words)
     found: dict[tuple[str, str], Found] = {}
     for src, sentence in enumerate(reader.passage.sentences, 1):
         name = check_name(sentence.speaker, sentence.speaker)
@@ -158,6 +155,7 @@ async def find_names(reader: EpisodeReader, draft: EditDraft) -> list[Found]:
                 continue
             for said in proposal.reply.entities:
                 name = replace(check_name(said, speaker), call_key=proposal.call_key)
+                name = replace(name, is_common=is_common(name.name, by_capitals=by_capitals))
                 if name.rejected is None and not is_said(name.name, reader.words):
                     name = replace(name, rejected="not_said")
                 if name.rejected is None:
@@ -172,7 +170,7 @@ async def find_names(reader: EpisodeReader, draft: EditDraft) -> list[Found]:
 
 
 def _locate(reader: EpisodeReader, part: Part, name: Found) -> list[Found]:
-    """Return a name with the sentence that has it, of a common noun with one of each speaker.
+    """Return a name with the sentence that has it, of a common one with one of each speaker.
 
     That is a sentence of the part, or else of a recent episode, or else the one that has most of
     the name's words; or else the whole part.
@@ -184,7 +182,7 @@ def _locate(reader: EpisodeReader, part: Part, name: Found) -> list[Found]:
         if mentions(name.name, sentence.quote):
             speaker = sentence.speaker
             found.setdefault(speaker, replace(name, at=(place, place), speaker=speaker))
-            if not is_common(name.name):
+            if not name.is_common:
                 break
     if found:
         return list(found.values())
@@ -237,9 +235,9 @@ async def match_names(
 
 
 def _find_known(reader: EpisodeReader, state: State, name: Found) -> str | None:
-    """Return the entity that has a name; of a common noun, one that its speaker named so."""
+    """Return the entity that has a name; of a common one, one that its speaker named so."""
     ids = state.lookups.entities.get(name.key, ())
-    if not is_common(name.name) or not isinstance(reader.source, Conversation):
+    if not name.is_common or not isinstance(reader.source, Conversation):
         return next(iter(ids), None)
     speaker = key_of(name.speaker)
     for each in ids:

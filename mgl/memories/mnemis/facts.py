@@ -6,6 +6,11 @@ facts that are most similar by embeddings, those of the same two entities and an
 a contradicted fact is closed with the time of the new one and kept, is our reading (Graphiti's
 way). A fact that repeats one that holds letter for letter costs no call, nor does one that none is
 similar to.
+
+The model says what contradicts what; times decide which of two facts ended. A fact without a begin
+holds when it is stated. The one that holds later closes the other: "in 2016 I lived in Paris" is
+itself ended by "I live in Rome", said in 2023. A repetition brings the times that it states. An
+ended fact cannot be repeated by what holds after its end: who moves back states a new fact.
 """
 
 from __future__ import annotations
@@ -69,7 +74,10 @@ class _Same(StrictReply):
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """A fact that an episode states between two entities, by their ids, at ``said_at``."""
+    """A fact that an episode states between two entities, by their ids, at ``said_at``.
+
+    ``valid_at`` is the first day that the words for its begin speak of, ``begun_by`` the last.
+    """
 
     source: str
     target: str
@@ -78,6 +86,7 @@ class Stated:
     said_at: datetime | None = None
     valid_at: datetime | None = None
     invalid_at: datetime | None = None
+    begun_by: datetime | None = None
     repaired: str | None = None
     call_key: str | None = None
 
@@ -210,7 +219,8 @@ def _date(fact: Stated, item: _Item) -> Stated:
     if begin is not None and end is not None and _clock(end) < _clock(begin):
         end, is_end_lost = None, True
     repaired = "time_dropped" if is_begin_lost or is_end_lost else None
-    return replace(fact, valid_at=begin, invalid_at=end, repaired=repaired)
+    begun_by, _ = _parse(item.valid_at, fact.said_at, end=True)
+    return replace(fact, valid_at=begin, invalid_at=end, begun_by=begun_by, repaired=repaired)
 
 
 def _parse(
@@ -247,8 +257,8 @@ class FactMatcher:
         labelled = {f"n{place}": fact for place, fact in enumerate(stated, 1)}
         verdicts: dict[str, tuple[_Same, str | None]] = {}
         for label, fact in labelled.items():
-            for known in state.facts_between(fact.ends):
-                if known.text.casefold() == fact.text.casefold() and known.invalid_at is None:
+            for known in _find_repeatable(state, fact):
+                if known.text.casefold() == fact.text.casefold():
                     same = _Same(same=known.id, contradicts=[])
                     verdicts.setdefault(label, (same, fact.call_key))
         open_facts = {each: fact for each, fact in labelled.items() if each not in verdicts}
@@ -260,7 +270,9 @@ class FactMatcher:
                 for label in some
                 for line in _show(state, label, labelled[label], rivals[label])
             )
-            schema = _same_schema({label: (labelled[label].ends, rivals[label]) for label in some})
+            schema = _same_schema(
+                {label: (_find_repeatable(state, labelled[label]), rivals[label]) for label in some}
+            )
             made_of = turns_of(state, *(each for label in some for each in rivals[label]))
             values = {"facts": shown}
             return await reader.ask(SAME_FACTS, values, schema, "edge_deduplication", known=made_of)
@@ -297,13 +309,35 @@ class FactMatcher:
         return found
 
 
+def _find_repeatable(state: State, fact: Stated) -> list[Fact]:
+    """Return the known facts of the same two entities whose period lets this one repeat them."""
+    return [each for each in state.facts_between(fact.ends) if _may_repeat(state, fact, each)]
+
+
+def _may_repeat(state: State, fact: Stated, known: Fact) -> bool:
+    """Whether neither of two facts is over before the other one holds."""
+    begin, end = state.period(known)
+    if fact.invalid_at is not None and _is_before(fact.invalid_at, begin):
+        return False
+    if end is None:
+        return True
+    if fact.valid_at is None and fact.invalid_at is not None:
+        return not _is_before(end, fact.invalid_at)
+    return _is_before(fact.valid_at or fact.said_at, end)
+
+
+def _is_before(one: datetime | None, other: datetime | None) -> bool:
+    """Whether both times are known and the first is the earlier one."""
+    return one is not None and other is not None and _clock(one) < _clock(other)
+
+
 def _same_schema(
-    candidates: Mapping[str, tuple[frozenset[str], Sequence[Fact]]],
+    candidates: Mapping[str, tuple[Sequence[Fact], Sequence[Fact]]],
 ) -> type[BaseModel]:
-    """Only a fact of the same two entities may say the same."""
+    """Build the schema of a reply about each label's repeatable facts and its rivals."""
     fields: dict[str, Any] = {}
-    for label, (ends, known) in candidates.items():
-        alike = [each.id for each in known if {each.source, each.target} == ends]
+    for label, (repeatable, known) in candidates.items():
+        alike = [each.id for each in known if each in repeatable]
         each: Any = one_of([each.id for each in known])
         ended: Any = Annotated[list[each], Field(max_length=len(known))]
         own: Any = {"same": (one_of((*alike, NONE)), ...), "contradicts": (ended, ...)}
@@ -312,43 +346,56 @@ def _same_schema(
 
 
 def _put(draft: EditDraft, fact: Stated, verdict: _Same, call_key: str | None) -> None:
-    """Add or repeat a fact, and close what it contradicts.
-
-    A fact that began before one that it contradicts is itself ended by that one.
-    """
-    ended = [each for each in dict.fromkeys(verdict.contradicts) if each != verdict.same]
+    """Add or repeat a fact; of it and each that it contradicts, close the earlier one."""
+    others = [each for each in dict.fromkeys(verdict.contradicts) if each != verdict.same]
+    known = [draft.state.facts[each] for each in others]
+    ends = {each.id: _find_end(draft.state, fact, each) for each in known}
     if verdict.same != NONE:
-        draft.put(Repeat(verdict.same, fact.mention), call_key=call_key)
+        draft.put(_repeat(draft.state, draft.state.facts[verdict.same], fact), call_key=call_key)
     else:
-        later = _first_later(draft.state, fact, ended)
-        if later is not None and fact.invalid_at is None:
-            fact = replace(fact, invalid_at=later, repaired=fact.repaired or "ended_by_later")
+        first = min((end for end in ends.values() if end is not None), key=_clock, default=None)
+        if first is not None and fact.invalid_at is None:
+            fact = replace(fact, invalid_at=first, repaired=fact.repaired or "ended_by_later")
         new = fact.edit(draft.state.next_id("f"))
         draft.put(new, repaired=fact.repaired, call_key=fact.call_key)
-    for identity in ended:
-        _close(draft, draft.state.facts[identity], fact, call_key)
+    for each in known:
+        if ends[each.id] is None:
+            _close(draft, each, fact, call_key)
 
 
-def _first_later(state: State, fact: Stated, contradicted: Sequence[str]) -> datetime | None:
-    """Return when the first contradicted fact that began after this one began."""
-    if fact.valid_at is None:
-        return None
-    begins = [state.facts[each].valid_at for each in contradicted]
-    begun = _clock(fact.valid_at)
-    later = (each for each in begins if each and _clock(each) > begun)
-    return min(later, key=_clock, default=None)
+def _repeat(state: State, known: Fact, by: Stated) -> Repeat:
+    """Return a repetition with the times that were not known and that fit what was."""
+    begin = end = None
+    if known.valid_at is None and not _is_before(state.period(known)[0], by.valid_at):
+        begin = by.valid_at
+    if known.invalid_at is None and not _is_before(by.invalid_at, begin or known.valid_at):
+        end = by.invalid_at
+    return Repeat(known.id, by.mention, valid_at=begin, invalid_at=end)
+
+
+def _find_end(state: State, fact: Stated, known: Fact) -> datetime | None:
+    """Return when a known fact that a new one contradicts began, if the new one held before.
+
+    A known begin is compared with the first day of the new one's. A fact without one held when it
+    was stated: a new one that began on some day up to then, such as "last month", is the later one.
+    """
+    begin = state.period(known)[0]
+    held = fact.valid_at if known.valid_at is not None else fact.begun_by or fact.said_at
+    return begin if _is_before(held, begin) else None
 
 
 def _close(draft: EditDraft, known: Fact, by: Stated, call_key: str | None) -> None:
-    """Close a fact at the time of what contradicts it: when that began, or else was said."""
-    end = by.valid_at or by.said_at
+    """Close a fact when what contradicts it began, or else was said to hold, or ended."""
+    said = by.said_at
+    end = by.valid_at or (
+        by.invalid_at if said is None or _is_before(by.invalid_at, said) else said
+    )
     if end is None:
         draft.fail(f"close {known.id}", "no time is known", reason="no_time")
         return
-    if known.valid_at is not None and _clock(end) < _clock(known.valid_at):
-        if by.valid_at is not None:
-            return
-        end = known.valid_at
+    begin = draft.state.period(known)[0]
+    if begin is not None and _is_before(end, begin):
+        end = begin
     if known.invalid_at is None or _clock(end) < _clock(known.invalid_at):
         draft.put(Close(known.id, end), call_key=call_key, span=by.mention.span)
 

@@ -5,8 +5,9 @@ the step of the deletion puts back what the rest still supports, under its id:
 
 - an episode is a turn: it goes, and one that was masked in part is taken in again;
 - an entity keeps its other mentions, and the names that these say;
-- a fact keeps its other mentions. First stated in what went, it has no times any more and is said
-  in the words of the first sentence that is left; closed by what went, it is open again;
+- a fact keeps its other mentions. First stated in what went, it keeps the times that its other
+  mentions state, and is said in the words of the first sentence that is left; closed by what went,
+  it is open again;
 - a description goes if it was made of what went. The one before is back, and the node is stale
   until the next build describes it again;
 - a category keeps the children that are left, and goes with the last of them. One whose name has a
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import TypeVar
 
 from mgl.memories.mnemis.edits import (
@@ -32,7 +34,7 @@ from mgl.memories.mnemis.edits import (
     Repeat,
     Restore,
 )
-from mgl.memories.mnemis.grouping import grouping_texts
+from mgl.memories.mnemis.likeness import grouping_texts
 from mgl.memories.mnemis.reading import clip, render_episode
 from mgl.memories.mnemis.state import Entity, Fact, Mention, Node, State, node_text
 from mgl.memories.mnemis.terms import FACT_CHARS
@@ -72,12 +74,17 @@ class MnemisRedactor:
         before = self._before
         kept = (self._keep_entity(each, after) for each in before.entities.values())
         entities = {each.id: each for each in kept if each is not None}
-        closed = {each.id: each for each in left if isinstance(each, Close)}
+        times: dict[str, tuple[datetime | None, datetime | None]] = {}
+        for each in left:
+            if isinstance(each, Close | Repeat):
+                begin, end = times.get(each.id, (None, None))
+                stated = each.valid_at if isinstance(each, Repeat) else None
+                times[each.id] = stated or begin, each.invalid_at or end
         facts = {
             fact.id: fact
             for known in before.facts.values()
             if known.source in entities and known.target in entities
-            if (fact := self._keep_fact(known, after, closed.get(known.id))) is not None
+            if (fact := self._keep_fact(known, after, times.get(known.id))) is not None
         }
         nodes: dict[str, Node] = {**after.categories, **entities}
         stale = {
@@ -123,14 +130,16 @@ class MnemisRedactor:
         summary, tags = ("", ()) if known is None else _description(known)
         return replace(entity, names=names, mentions=kept, summary=summary, tags=tags)
 
-    def _keep_fact(self, fact: Fact, after: State, closed: Close | None) -> Fact | None:
+    def _keep_fact(
+        self, fact: Fact, after: State, times: tuple[datetime | None, datetime | None] | None
+    ) -> Fact | None:
         kept = self._keep_mentions(fact.mentions)
         if not kept:
             return None
         if (known := after.facts.get(fact.id)) is None:
             text = clip(self._sentence(kept[0]), FACT_CHARS)
-            end = None if closed is None else closed.invalid_at
-            known = replace(fact, text=text, valid_at=None, invalid_at=end)
+            begin, end = times or (None, None)
+            known = replace(fact, text=text, valid_at=begin, invalid_at=end)
         return replace(known, mentions=kept)
 
     def _keep_mentions(self, known: Sequence[Mention]) -> tuple[Mention, ...]:
@@ -156,7 +165,7 @@ def _description(node: Node) -> tuple[str, tuple[str, ...]]:
 
 def _embedded(node: Node) -> set[str]:
     """The texts under which a node is embedded, by any of its names."""
-    found = {node_text(node)}
+    found = {node_text(node), node.summary} - {""}
     for name in node.names if isinstance(node, Entity) else (node.name,):
         named = replace(node, names=(name,)) if isinstance(node, Entity) else node
         found |= {name, node_text(named), *grouping_texts(name, node.summary, node.tags)}

@@ -30,10 +30,10 @@ from mgl.llm.concurrency import for_each
 from mgl.llm.constraints import max_chars
 from mgl.llm.prompting import fit_texts
 from mgl.memories.base import Tools
-from mgl.memories.mnemis import grouping
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import FAILED, Describe, DropHierarchy, EditDraft, FinishHierarchy
 from mgl.memories.mnemis.entities import SUMMARY_CHARS, SUMMARY_TOKENS
+from mgl.memories.mnemis.grouping import BY_MODEL, Grouping
 from mgl.memories.mnemis.layers import Forming, carry_out, is_speaker
 from mgl.memories.mnemis.prompts import DESCRIBE
 from mgl.memories.mnemis.reading import clip
@@ -58,18 +58,22 @@ class _Described(StrictReply):
     ]
 
 
-async def renew_hierarchy(tools: Tools, draft: EditDraft, config: MnemisConfig) -> None:
+async def renew_hierarchy(
+    tools: Tools, draft: EditDraft, config: MnemisConfig, grouping: Grouping = BY_MODEL
+) -> None:
     """Build the hierarchy anew or update it, as the configuration has it."""
     stopped = "updated"
     if _is_rebuilt(draft.state, config):
-        stopped = await build_hierarchy(tools, draft, config)
+        stopped = await build_hierarchy(tools, draft, config, grouping)
     else:
-        await update_hierarchy(tools, draft, config)
+        await update_hierarchy(tools, draft, config, grouping)
     state = draft.state
     draft.put(FinishHierarchy(stopped, len(state.entities), state.top))
 
 
-def count_grouping_calls(state: State, config: MnemisConfig) -> int | None:
+def count_grouping_calls(
+    state: State, config: MnemisConfig, grouping: Grouping = BY_MODEL
+) -> int | None:
     """Return how many model calls ``renew_hierarchy`` takes at least; None if it takes none.
 
     Only those of the first layer are known before their replies.
@@ -80,16 +84,16 @@ def count_grouping_calls(state: State, config: MnemisConfig) -> int | None:
         return None
     if not is_rebuilt and all(map(is_speaker, nodes)):
         return None
-    if config.grouping == "likeness":  # each group is named; an update may find homes for all
-        return int(is_rebuilt)
-    return -(-len(nodes) // grouping.BATCH)
+    return grouping.count_calls(len(nodes), is_rebuilt)
 
 
 def _is_rebuilt(state: State, config: MnemisConfig) -> bool:
     return config.hierarchy == "rebuild" or not state.categories or needs_rebuild(state)
 
 
-async def build_hierarchy(tools: Tools, draft: EditDraft, config: MnemisConfig) -> Stopped:
+async def build_hierarchy(
+    tools: Tools, draft: EditDraft, config: MnemisConfig, grouping: Grouping = BY_MODEL
+) -> Stopped:
     """Build all categories anew, and return why it stopped.
 
     Nodes of a reply that cannot be used are promoted. Raises what ``propose`` raises.
@@ -100,7 +104,7 @@ async def build_hierarchy(tools: Tools, draft: EditDraft, config: MnemisConfig) 
     while (stopped := _find_stop(draft.state, layer, config)) is None:
         nodes = draft.state.layer(layer)
         forming = Forming(draft.state, layer + 1, nodes)
-        await _form(tools, draft, forming, config)
+        await grouping.form(tools, draft, forming, config)
         if forming.is_failed:
             return FAILED
         plan = forming.settle(config.compression)
@@ -108,11 +112,13 @@ async def build_hierarchy(tools: Tools, draft: EditDraft, config: MnemisConfig) 
             return "compression"
         layer += 1
         changed = carry_out(plan, draft, layer)
-        await describe_categories(tools, draft, changed, config)
+        await describe_categories(tools, draft, changed, config, grouping)
     return stopped
 
 
-async def update_hierarchy(tools: Tools, draft: EditDraft, config: MnemisConfig) -> None:
+async def update_hierarchy(
+    tools: Tools, draft: EditDraft, config: MnemisConfig, grouping: Grouping = BY_MODEL
+) -> None:
     """Put the entities that are in no category into the hierarchy, if there is one.
 
     From layer 2 on a layer never comes to have more nodes than the one below: new categories that
@@ -123,35 +129,37 @@ async def update_hierarchy(tools: Tools, draft: EditDraft, config: MnemisConfig)
         if all(map(is_speaker, fresh)):
             break
         forming = Forming(draft.state, layer, fresh)
-        await _form(tools, draft, forming, config)
+        await grouping.form(tools, draft, forming, config)
         plan = forming.settle(config.compression)
         if layer > 1 and plan.size > len(draft.state.layer(layer - 1)):
             plan = forming.settle(config.compression, only_known=True)
         before = draft.state
         changed = carry_out(plan, draft, layer)
         outgrown = [each for each in changed if _has_outgrown(each, before, draft.state)]
-        await describe_categories(tools, draft, outgrown, config)
+        await describe_categories(tools, draft, outgrown, config, grouping)
 
 
-async def describe_stale(tools: Tools, draft: EditDraft, config: MnemisConfig) -> None:
+async def describe_stale(
+    tools: Tools, draft: EditDraft, config: MnemisConfig, grouping: Grouping = BY_MODEL
+) -> None:
     """Describe the categories that lost their description to a deletion, layer by layer.
 
     A hierarchy that is built anew is left to that. Raises what ``propose`` raises.
     """
     for layer in range(1, draft.state.top + 1):
         ids = [category.id for category in _find_stale(draft.state, layer, config)]
-        await describe_categories(tools, draft, ids, config)
+        await describe_categories(tools, draft, ids, config, grouping)
 
 
-def count_stale_calls(state: State, config: MnemisConfig) -> int:
+def count_stale_calls(state: State, config: MnemisConfig, grouping: Grouping = BY_MODEL) -> int:
     """Return how many model calls ``describe_stale`` takes."""
     layers = (_find_stale(state, layer, config) for layer in range(1, state.top + 1))
-    return sum(len(_find_asked(own, config)) for own in layers)
+    return sum(len(_find_asked(own, grouping)) for own in layers)
 
 
-def _find_asked(categories: Sequence[Category], config: MnemisConfig) -> list[Category]:
-    """Return those that a model describes; what likeness grouped, none does."""
-    if config.grouping == "likeness":
+def _find_asked(categories: Sequence[Category], grouping: Grouping) -> list[Category]:
+    """Return those that a model describes."""
+    if not grouping.is_described:
         return []
     return [category for category in categories if not category.is_promotion]
 
@@ -186,12 +194,6 @@ def needs_rebuild(state: State) -> bool:
     return loose > DRIFT * len(state.entities)
 
 
-async def _form(tools: Tools, draft: EditDraft, forming: Forming, config: MnemisConfig) -> None:
-    is_alike = config.grouping == "likeness"
-    form = grouping.form_by_likeness if is_alike else grouping.form_by_model
-    await form(tools, draft, forming, config)
-
-
 def _find_stop(state: State, layer: int, config: MnemisConfig) -> Stopped | None:
     size = len(state.layer(layer))
     if not size:
@@ -224,18 +226,22 @@ def _find_unplaced(state: State, layer: int) -> list[Node]:
 
 
 async def describe_categories(
-    tools: Tools, draft: EditDraft, ids: Sequence[str], config: MnemisConfig
+    tools: Tools,
+    draft: EditDraft,
+    ids: Sequence[str],
+    config: MnemisConfig,
+    grouping: Grouping = BY_MODEL,
 ) -> None:
     """Describe categories of one layer.
 
-    A promotion is described as its child is, and what likeness grouped by the names of its
+    A promotion is described as its child is, and what no model describes by the names of its
     children, without a call. A category whose reply cannot be used keeps what was said of it.
     Raises what ``propose`` raises.
     """
     state = draft.state
     proposals: dict[str, Proposal[_Described]] = {}
     categories = [state.categories[identity] for identity in ids]
-    asked = _find_asked(categories, config)
+    asked = _find_asked(categories, grouping)
 
     async def work(category: Category) -> None:
         proposals[category.id] = await _propose_description(tools.llm, state, category, config)

@@ -48,6 +48,7 @@ from mgl.memories.mnemis.entities import (
 )
 from mgl.memories.mnemis.facts import FactMatcher, find_facts
 from mgl.memories.mnemis.forgetting import MnemisRedactor
+from mgl.memories.mnemis.grouping import BY_MODEL, Grouping
 from mgl.memories.mnemis.hierarchy import (
     count_grouping_calls,
     count_stale_calls,
@@ -58,8 +59,8 @@ from mgl.memories.mnemis.hierarchy import (
 from mgl.memories.mnemis.prompts import ANSWER, CHOICE_ANSWER, writing_prompts
 from mgl.memories.mnemis.reading import EpisodeReader, find_fresh, in_batches
 from mgl.memories.mnemis.retrieval import Index, Item, Reading, find
+from mgl.memories.mnemis.selection import Ask, ask_printed
 from mgl.memories.mnemis.state import Category, Entity, Episode, State
-from mgl.memories.mnemis.terms import Places, describe_by_sentences, read_terms
 from mgl.memories.talk import Change, Recall, TalkMemory, refuse_topics
 from mgl.memories.turns import answer_from_lines
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
@@ -108,18 +109,25 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
 
     def _reset_caches(self) -> None:
         """Drop what is carried on from step to step; a deletion may have left words in it."""
-        self._places = Places()
         self._matcher: FactMatcher | None = None
         self._index: Index | None = None
+
+    @property
+    def _grouping(self) -> Grouping:
+        """How nodes are put into categories."""
+        return BY_MODEL
+
+    @property
+    def _ask_nodes(self) -> Ask:
+        """How System-2 asks which nodes could help."""
+        return ask_printed
 
     def _writing_prompts(self) -> Sequence[Prompt]:
         return writing_prompts(self._config)
 
     def _scope(self) -> dict[str, Any]:
-        scope = {"document": self._source.id}
-        if self._config.extraction == "model":
-            scope["embedder"] = self._tools.required_embedder.model_id
-        return scope
+        embedder = self._tools.required_embedder.model_id
+        return {"document": self._source.id, "embedder": embedder}
 
     # Writing
 
@@ -210,9 +218,6 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         Raises the EngineError family.
         """
         self._check_deletions()
-        if self._config.extraction == "terms":
-            read_terms(draft, source, episode, self._places)
-            return True
         reader = self._open_reader(draft, source, [episode], failures)
         ids = await match_names(reader, draft, await find_names(reader, draft))
         entities = [draft.state.entities[each] for each in ids]
@@ -246,20 +251,19 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
             return True
         with log.showing():
             draft = log.draft()
-            if self._config.extraction == "terms":
-                for entity in _stale_entities(log.state):
-                    draft.put(describe_by_sentences(log.source, draft.state, entity))
-            else:
-                for numbers, ids in _group_by_episodes(log.state).items():
-                    episodes = [draft.state.episodes[number] for number in numbers]
-                    await describe_entities(
-                        self._open_reader(draft, log.source, episodes), draft, ids
-                    )
-            await describe_stale(self._tools, draft, self._config)
+            await self._describe_again(draft)
+            await describe_stale(self._tools, draft, self._config, self._grouping)
             for identity in sorted(draft.state.stale):
                 node = draft.state.node(identity)
                 draft.put(Describe(identity, node.summary, node.tags))
             return log.write(draft)
+
+    async def _describe_again(self, draft: EditDraft) -> None:
+        """Describe the entities that lost their description, from the episodes that are left."""
+        source = self._log.source
+        for numbers, ids in _group_by_episodes(self._log.state).items():
+            episodes = [draft.state.episodes[number] for number in numbers]
+            await describe_entities(self._open_reader(draft, source, episodes), draft, ids)
 
     async def _renew_hierarchy(self, *, is_retried: bool = False) -> bool:
         """Let the hierarchy follow the entities, if a route reads it; False as ``_take_in``.
@@ -271,7 +275,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
             return True
         with log.showing():
             draft = log.draft()
-            await renew_hierarchy(self._tools, draft, self._config)
+            await renew_hierarchy(self._tools, draft, self._config, self._grouping)
             return log.write(draft)
 
     def _is_due(self, state: State, most: int = MOST_FAILURES) -> bool:
@@ -303,14 +307,18 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         return [*state.entities, *state.facts]
 
     def _count_renewals(self, state: State) -> tuple[int, bool]:
-        calls, least = count_stale_calls(state, self._config), None
-        if self._config.extraction == "model":
-            size = count_together(self._tools.llm)
-            groups = _group_by_episodes(state).values()
-            calls += sum(len(in_batches(ids, size)) for ids in groups)
+        calls = self._count_descriptions(state)
+        calls += count_stale_calls(state, self._config, self._grouping)
+        least = None
         if self._is_due(state):
-            least = count_grouping_calls(state, self._config)
+            least = count_grouping_calls(state, self._config, self._grouping)
         return calls + (least or 0), least is not None
+
+    def _count_descriptions(self, state: State) -> int:
+        """Count the model calls that describe entities again."""
+        size = count_together(self._tools.llm)
+        groups = _group_by_episodes(state).values()
+        return sum(len(in_batches(ids, size)) for ids in groups)
 
     # Reading
 
@@ -320,7 +328,8 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         self._log.open(self._record)
         while True:
             index, source = await self._update_index(), self._log.source
-            reading = await find(self._tools, index, source, question.text, self._config)
+            about = question.text, self._config, self._ask_nodes
+            reading = await find(self._tools, index, source, *about)
             self._log.catch_up()
             self._check_deletions()
             if self._index is index:  # else something was deleted meanwhile
@@ -347,16 +356,12 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         )
 
     def _stands_on_all(self, identity: str) -> bool:
-        """Whether a node's description is made of all turns that mention it, or those below it.
-
-        One by terms quotes the first mentions alone, which are cited.
-        """
-        state, is_judged = self._log.state, self._config.extraction == "model"
-        return identity in state.categories or (is_judged and identity in state.entities)
+        """Whether a node's description is made of all turns that mention it, or those below it."""
+        state = self._log.state
+        return identity in state.categories or identity in state.entities
 
     def _list_items(self, reading: Reading, source: Source) -> list[Item]:
-        is_judged = self._config.extraction == "model"
-        return reading.items(self._log.state, source, ends_known=is_judged)
+        return reading.items(self._log.state, source)
 
     def _trace_unread(self) -> tuple[str, ...]:
         count = len(self._log.state.find_unread(sys.maxsize)) if self._config.reads_graph else 0
@@ -429,14 +434,15 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         return self._view(nodes, edges, steps=length, answers=answers)
 
 
-def _stale_entities(state: State) -> list[Entity]:
+def stale_entities(state: State) -> list[Entity]:
+    """Return the entities that wait for a description."""
     return [entity for entity in state.entities.values() if entity.id in state.stale]
 
 
 def _group_by_episodes(state: State) -> Mapping[tuple[int, ...], list[str]]:
     """Return the ids of stale entities by the episodes that they are described from together."""
     together: dict[tuple[int, ...], list[str]] = {}
-    for entity in _stale_entities(state):
+    for entity in stale_entities(state):
         together.setdefault(entity.episodes[-LAST:], []).append(entity.id)
     return together
 

@@ -3,7 +3,7 @@
 The printed ones keep the paper's wording; docs/prompts.md lists what the text extraction had
 damaged and how it was repaired. In ours, entities and edges are as §2.1 defines them. The text that
 calls about one episode share stands before the task, so that a server reads it once. A fact names
-its sentence before it says anything. No prompt offers an empty list: small models accept that offer
+its sentence before it says anything. No prompt offers an empty list: some models accept that offer
 for every text.
 """
 
@@ -264,7 +264,8 @@ Entities that it tells of, each with what was known of it before:
 
 Describe each entity, under its id. src is the number of the sentence that tells most about it. \
 summary says in short sentences all that is known of it: what was known before, and what the text \
-tells that it is, has, does or feels. tags are one to three words for its type or role. \
+tells that it is, has, does or feels. tags are one to five descriptors, of at most three words \
+each, of its type or role. \
 Say nothing that is neither in the text nor known before.
 
 {"id": {"src": number, "summary": "...", "tags": ["..."]}, ...}""",
@@ -331,37 +332,6 @@ Its nodes:
     variables=("name", "nodes"),
 )
 
-NAME_CATEGORY = Prompt(
-    "mnemis.name_category",
-    source="ours, after the rules of Appendix E",
-    text="""Some nodes of a knowledge graph belong together. What kind of things are all of them? \
-Name their category with a general noun, or a phrase of two or three words, without "and". Where \
-one of the categories that are there says it, give its name.
-
-Categories that are there: {existing}
-
-The nodes:
-{nodes}
-
-{"category": "..."}""",
-    variables=("existing", "nodes"),
-)
-
-SELECT_NAMES = Prompt(
-    "mnemis.select_names",
-    source="ours, after the selection of Appendix E",
-    text="""Nodes of a knowledge graph, with what they are:
-{nodes}
-
-A question: {query}
-
-Which of these nodes would help to answer the question, or lead to what does? Give the names of up \
-to {most} of them, the most helpful first.
-
-{"nodes": ["...", ...]}""",
-    variables=("nodes", "query", "most"),
-)
-
 
 def _answer(name: str, source: str, how: str, *variables: str) -> Prompt:
     return Prompt(
@@ -394,17 +364,19 @@ CHOICE_ANSWER = _answer(
 )
 
 
+GROUPING: Final = (CATEGORIES_SYSTEM, GUIDANCE, CATEGORIES, DESCRIBE)
+"""What a hierarchy is built with."""
+
+
+def extraction_prompts(config: MnemisConfig) -> tuple[Prompt, ...]:
+    """Return the prompts that the base graph is read with."""
+    reflection = (MORE_NAMES, MORE_FACTS) if config.reflect else ()
+    return (NAMES, SAME_ENTITIES, SUMMARIES, FACTS, SAME_FACTS, *reflection)
+
+
 def writing_prompts(config: MnemisConfig) -> tuple[Prompt, ...]:
     """Return the prompts that decide what a memory of this configuration holds.
 
     Every route reads the same log, so the prompts of selection and answer are not among them.
     """
-    prompts: list[Prompt] = []
-    if config.extraction == "model":
-        prompts += [NAMES, SAME_ENTITIES, SUMMARIES, FACTS, SAME_FACTS]
-        prompts += [MORE_NAMES, MORE_FACTS] if config.reflect else []
-    if config.grouping == "model":
-        prompts += [CATEGORIES_SYSTEM, GUIDANCE, CATEGORIES, DESCRIBE]
-    else:
-        prompts.append(NAME_CATEGORY)
-    return tuple(prompts)
+    return (*extraction_prompts(config), *GROUPING)

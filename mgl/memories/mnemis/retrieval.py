@@ -25,8 +25,17 @@ from mgl.memories.base import Tools
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.facts import render_period
 from mgl.memories.mnemis.reading import render_episode
-from mgl.memories.mnemis.selection import Selection, select
-from mgl.memories.mnemis.state import EMPTY, Entity, Fact, Mention, State, node_text
+from mgl.memories.mnemis.selection import Ask, Selection, ask_printed, select
+from mgl.memories.mnemis.state import (
+    EMPTY,
+    Entity,
+    Fact,
+    Mention,
+    State,
+    node_text,
+    summary_text,
+    words_text,
+)
 from mgl.prompt import one_line
 from mgl.retrieval.base import Embedder, Hit
 from mgl.retrieval.ranking import fuse_hits
@@ -89,7 +98,10 @@ class Index:
         facts = state.facts.changes_since(known.facts) or ()
         stored = self._nodes["f"]
         missing = [each for each in facts if int(each[1:]) not in stored]
-        self._nodes["e"].extend({int(id[1:]): node_text(state.entities[id]) for id in entities})
+        changed = {int(id[1:]): state.entities[id] for id in entities}
+        own = self._nodes["e"]
+        own.vectors.extend({at: summary_text(each) for at, each in changed.items()})
+        own.words.extend({at: words_text(each) for at, each in changed.items()})
         stored.extend({int(id[1:]): state.facts[id].text for id in missing})
         self._add_episodes(state, source, state.episodes.changes_since(known.episodes) or ())
         self.state = state
@@ -246,7 +258,12 @@ class Reading:
 
 
 async def find(
-    tools: Tools, index: Index, source: Source, query: str, config: MnemisConfig
+    tools: Tools,
+    index: Index,
+    source: Source,
+    query: str,
+    config: MnemisConfig,
+    ask: Ask = ask_printed,
 ) -> Reading:
     """Find what the configured routes give for a query. Raises the EngineError family.
 
@@ -269,7 +286,7 @@ async def find(
                 hits = index.search(kind, query, vector, count)
                 similar[kind] = [each for each in hits if _has(state, kind, each)]
     if config.routes != "system1":
-        selection = await select(tools.llm, state, query, config)
+        selection = await select(tools.llm, state, query, config, ask)
         reached = _reach(state, selection)
         selected = {kind: reached[kind] for kind in kinds}
     found: dict[Kind, Sequence[str]] = {}

@@ -4,14 +4,13 @@ Source: Mnemis §2.3, prompt in Appendix E. A selected category offers its child
 below; with ``get_all_children`` all below it is taken without being offered. The entities are the
 last layer that is offered (the released loop never offers them: the paper does). A promotion is the
 node below it under the same name: one that is selected is not asked about again. A model that
-selects everything is stopped after ``MOST_CALLS`` (ours). With ``selecting = names`` (ours) a
-small model is asked for some names instead of objects.
+selects everything is stopped after ``MOST_CALLS`` (ours).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
@@ -21,7 +20,7 @@ from mgl.llm.base import LLM, Sampling
 from mgl.llm.constraints import one_of
 from mgl.memories.mnemis.config import REPLY_TOKENS, MnemisConfig
 from mgl.memories.mnemis.layers import summarize_node
-from mgl.memories.mnemis.prompts import SELECT_NAMES, SELECTION
+from mgl.memories.mnemis.prompts import SELECTION
 from mgl.memories.mnemis.reading import in_batches
 from mgl.memories.mnemis.state import Node, State
 from mgl.memories.propose import StrictReply, propose
@@ -29,9 +28,6 @@ from mgl.prompt import one_line
 
 SHOWN: Final = 60
 """Nodes offered in one call; ours."""
-
-NAMED: Final = 6
-"""Names that a reply may select; ours."""
 
 MOST_CALLS: Final = 100
 """Calls of a selection, beyond which nothing is offered; ours."""
@@ -42,6 +38,9 @@ WITHOUT_HIERARCHY: Final = 4
 Path = tuple[str, ...]
 Picks = list[tuple[str, bool]]
 """The selected nodes, each with whether all below it is taken."""
+
+Ask = Callable[[LLM, Sequence[Node], str, Sampling], Awaitable[Picks | None]]
+"""Asks which of some nodes could help a query; None where the reply cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +78,23 @@ class _Picked(StrictReply):
     get_all_children: bool
 
 
-class _Selected(StrictReply):
-    nodes: list[str]
+async def ask_printed(
+    llm: LLM, nodes: Sequence[Node], query: str, sampling: Sampling
+) -> Picks | None:
+    info = "\n".join(
+        f'- name: "{one_line(node.name)}", uuid: "{node.id}", tag: [{summarize_node(node)}]'
+        for node in nodes
+    )
+    prompt = SELECTION.render(query=query, nodes_info=info)
+    reply = (await propose(llm, prompt, _schema(nodes), sampling=sampling, stage="select")).reply
+    if reply is None:
+        return None
+    return [(node.uuid, node.get_all_children) for node in reply.root]
 
 
-async def select(llm: LLM, state: State, query: str, config: MnemisConfig) -> Selection:
+async def select(
+    llm: LLM, state: State, query: str, config: MnemisConfig, ask: Ask = ask_printed
+) -> Selection:
     """Select entities for a query. Raises what ``propose`` raises.
 
     Without a hierarchy only the entities are offered, if they are few.
@@ -103,7 +114,7 @@ async def select(llm: LLM, state: State, query: str, config: MnemisConfig) -> Se
         asked = due[: calls * SHOWN]
         calls -= -(-len(asked) // SHOWN)
         cut += len(due) - len(asked)
-        picked, lost = await _pick(llm, asked, query, config)
+        picked, lost = await _pick(llm, asked, query, config, ask)
         failed += lost
         if asked:
             whole = sum(picked.values()) if layer else 0
@@ -121,10 +132,9 @@ async def select(llm: LLM, state: State, query: str, config: MnemisConfig) -> Se
 
 
 async def _pick(
-    llm: LLM, nodes: Sequence[Node], query: str, config: MnemisConfig
+    llm: LLM, nodes: Sequence[Node], query: str, config: MnemisConfig, ask: Ask
 ) -> tuple[dict[str, bool], int]:
     """Return the selected nodes, with whether all below is taken, and how many replies failed."""
-    ask = _ask_printed if config.selecting == "printed" else _ask_names
     sampling = config.sampling(REPLY_TOKENS)
     replies = await asyncio.gather(
         *(ask(llm, part, query, sampling) for part in in_batches(nodes, SHOWN))
@@ -133,41 +143,6 @@ async def _pick(
     for uuid, whole in (pick for reply in replies for pick in reply or ()):
         picked[uuid] = whole or picked.get(uuid, False)
     return picked, sum(reply is None for reply in replies)
-
-
-async def _ask_names(
-    llm: LLM, nodes: Sequence[Node], query: str, sampling: Sampling
-) -> Picks | None:
-    """Ask for names. The nodes come first, so that a server reads them once for all questions."""
-    by_name: dict[str, list[str]] = {}
-    for node in nodes:
-        by_name.setdefault(one_line(node.name), []).append(node.id)
-    prompt = SELECT_NAMES.render(
-        nodes="\n".join(f"- {one_line(node.name)} ({summarize_node(node)})" for node in nodes),
-        query=query,
-        most=str(NAMED),
-    )
-    name: Any = one_of(list(by_name))
-    names = Annotated[list[name], Field(max_length=NAMED)]
-    schema: type[_Selected] = create_model("selected", __base__=_Selected, nodes=(names, ...))
-    reply = (await propose(llm, prompt, schema, sampling=sampling, stage="select")).reply
-    if reply is None:
-        return None
-    return [(uuid, False) for chosen in reply.nodes for uuid in by_name[chosen]]
-
-
-async def _ask_printed(
-    llm: LLM, nodes: Sequence[Node], query: str, sampling: Sampling
-) -> Picks | None:
-    info = "\n".join(
-        f'- name: "{one_line(node.name)}", uuid: "{node.id}", tag: [{summarize_node(node)}]'
-        for node in nodes
-    )
-    prompt = SELECTION.render(query=query, nodes_info=info)
-    reply = (await propose(llm, prompt, _schema(nodes), sampling=sampling, stage="select")).reply
-    if reply is None:
-        return None
-    return [(node.uuid, node.get_all_children) for node in reply.root]
 
 
 def _schema(nodes: Sequence[Node]) -> type[RootModel[Any]]:

@@ -3,17 +3,59 @@ what a person told is answered from their own words (``mgl.memories.told``)."""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Final, Literal, cast
 
-from pydantic import Field
+from pydantic import Field, create_model
 
+from mgl.llm.base import LLM, Sampling
+from mgl.llm.constraints import one_of
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.memory import Mnemis
+from mgl.memories.mnemis.edits import EditDraft
+from mgl.memories.mnemis.grouping import BY_MODEL, Grouping
+from mgl.memories.mnemis.layers import summarize_node
+from mgl.memories.mnemis.likeness import BY_LIKENESS, NAME_CATEGORY
+from mgl.memories.mnemis.memory import Mnemis, stale_entities
+from mgl.memories.mnemis.prompts import GROUPING, extraction_prompts
+from mgl.memories.mnemis.retrieval import Item, Reading
+from mgl.memories.mnemis.selection import Ask, Picks, ask_printed
+from mgl.memories.mnemis.state import Episode, Node, State
+from mgl.memories.mnemis.terms import Places, describe_by_sentences, read_terms
+from mgl.memories.propose import StrictReply, propose
 from mgl.memories.told import answer_from_told
+from mgl.prompt import Prompt, one_line
+from mgl.types import Source
+
+NAMED: Final = 6
+"""Names that a reply may select."""
+
+SELECT_NAMES = Prompt(
+    "mnemis.select_names",
+    source="ours, after the selection of Appendix E",
+    text="""Nodes of a knowledge graph, with what they are:
+{nodes}
+
+A question: {query}
+
+Which of these nodes would help to answer the question, or lead to what does? Give the names of up \
+to {most} of them, the most helpful first.
+
+{"nodes": ["...", ...]}""",
+    variables=("nodes", "query", "most"),
+)
 
 
 class SmallMnemisConfig(MnemisConfig):
-    """How a small model takes in, categorises and reads a source."""
+    """How a small model takes in, categorises and reads a source.
+
+    ``extraction`` says who finds entities and facts: the ``model``, or code, which knows ``terms``
+    alone. ``grouping`` says what decides which nodes a category holds: the ``model``, or
+    ``likeness``, by embeddings: the model names each group, which is described by the names of its
+    children. ``selecting`` is how System-2 asks: with the prompt of Appendix E as ``printed``, or
+    for the ``names`` of some nodes, the most helpful first.
+    """
+
+    READING: ClassVar[frozenset[str]] = MnemisConfig.READING | {"selecting"}
 
     preset: Literal["paper", "small"] = "small"
     extraction: Literal["model", "terms"] = "terms"
@@ -27,3 +69,84 @@ class SmallMnemis(Mnemis):
 
     Config = SmallMnemisConfig
     answer_first = staticmethod(answer_from_told)
+
+    @property
+    def _options(self) -> SmallMnemisConfig:
+        return cast(SmallMnemisConfig, self._config)
+
+    @property
+    def _knows_terms(self) -> bool:
+        return self._options.extraction == "terms"
+
+    @property
+    def _grouping(self) -> Grouping:
+        return BY_LIKENESS if self._options.grouping == "likeness" else BY_MODEL
+
+    @property
+    def _ask_nodes(self) -> Ask:
+        return ask_names if self._options.selecting == "names" else ask_printed
+
+    def _reset_caches(self) -> None:
+        super()._reset_caches()
+        self._places = Places()
+
+    def _writing_prompts(self) -> Sequence[Prompt]:
+        read = () if self._knows_terms else extraction_prompts(self._config)
+        return (*read, *((NAME_CATEGORY,) if self._options.grouping == "likeness" else GROUPING))
+
+    def _scope(self) -> dict[str, Any]:
+        return {"document": self._source.id} if self._knows_terms else super()._scope()
+
+    async def _read(
+        self, draft: EditDraft, source: Source, episode: Episode, failures: int
+    ) -> bool:
+        if not self._knows_terms:
+            return await super()._read(draft, source, episode, failures)
+        self._check_deletions()
+        read_terms(draft, source, episode, self._places)
+        return True
+
+    async def _describe_again(self, draft: EditDraft) -> None:
+        if not self._knows_terms:
+            await super()._describe_again(draft)
+            return
+        for entity in stale_entities(self._log.state):
+            draft.put(describe_by_sentences(self._log.source, draft.state, entity))
+
+    def _count_descriptions(self, state: State) -> int:
+        return 0 if self._knows_terms else super()._count_descriptions(state)
+
+    def _stands_on_all(self, identity: str) -> bool:
+        """Also: a description by terms quotes the first mentions alone, which are cited."""
+        if not self._knows_terms:
+            return super()._stands_on_all(identity)
+        return identity in self._log.state.categories
+
+    def _list_items(self, reading: Reading, source: Source) -> list[Item]:
+        """Nobody looked for the ends of facts by terms."""
+        return reading.items(self._log.state, source, ends_known=not self._knows_terms)
+
+
+class _Selected(StrictReply):
+    nodes: list[str]
+
+
+async def ask_names(
+    llm: LLM, nodes: Sequence[Node], query: str, sampling: Sampling
+) -> Picks | None:
+    """Ask for names. The nodes come first, so that a server reads them once for all questions."""
+    by_name: dict[str, list[str]] = {}
+    for node in nodes:
+        by_name.setdefault(one_line(node.name), []).append(node.id)
+    prompt = SELECT_NAMES.render(
+        nodes="\n".join(f"- {one_line(node.name)} ({summarize_node(node)})" for node in nodes),
+        query=query,
+        most=str(NAMED),
+    )
+    name: Any = one_of(list(by_name))
+    names = Annotated[list[name], Field(max_length=NAMED)]
+    schema: type[_Selected] = create_model("selected", __base__=_Selected, nodes=(names, ...))
+    reply = (await propose(llm, prompt, schema, sampling=sampling, stage="select")).reply
+    if reply is None:
+        return None
+    return [(uuid, False) for chosen in reply.nodes for uuid in by_name[chosen]]

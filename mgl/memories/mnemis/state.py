@@ -123,8 +123,18 @@ class Category:
 Node = Entity | Category
 
 
+def summary_text(entity: Entity) -> str:
+    """Return what is embedded of an entity for a search (§2.3); its name, where it has none."""
+    return entity.summary or entity.name
+
+
+def words_text(entity: Entity) -> str:
+    """Return what full-text search finds an entity by (§2.3): its names and its summary."""
+    return " ".join((*entity.names, entity.summary))
+
+
 def node_text(node: Node) -> str:
-    """Return a node as it is indexed and judged: its name, its tags, its summary."""
+    """Return a node as it is judged and shown: its name, its tags, its summary."""
     tags = f" ({', '.join(node.tags)})" if node.tags else ""
     return f"{node.name}{tags}: {node.summary}" if node.summary else f"{node.name}{tags}"
 

@@ -101,6 +101,27 @@ class Adapter:
             "malformed": self._warnings.malformed,
         }
 
+    async def graph(self) -> dict[str, list[dict[str, Any]]]:
+        """Entities and relations, each with the places of the chunks that it is from."""
+        graph = self._rag.chunk_entity_relation_graph
+        nodes, edges = await graph.get_all_nodes(), await graph.get_all_edges()
+        named = [str(each.get("source_id", "")).split(SEPARATOR) for each in (*nodes, *edges)]
+        units = await self._find_units({chunk for chunks in named for chunk in chunks if chunk})
+        entities = [
+            {
+                "name": each.get("entity_id") or each["id"],
+                "type": each.get("entity_type", "unknown"),
+            }
+            for each in nodes
+        ]
+        relations = [{"source": each["source"], "target": each["target"]} for each in edges]
+        for made, each, chunks in zip(
+            [*entities, *relations], [*nodes, *edges], named, strict=True
+        ):
+            made["description"] = str(each.get("description", "")).replace(SEPARATOR, " ")
+            made["units"] = sorted({units[chunk] for chunk in chunks if chunk in units})
+        return {"entities": entities, "relations": relations}
+
     async def retrieve(self, question: str) -> list[dict[str, Any]]:
         """Entities, relations and chunks, in LightRAG's order; each with the chunks it is from."""
         found = await self._rag.aquery_data(question, param=self._param())

@@ -146,6 +146,28 @@ def test_each_size_of_a_growing_conversation_stands_beside_its_row(tmp_path: Pat
     assert found["sessions 15", "graph_nodes"][1][0].value == 43
 
 
+def test_system_2_is_also_counted_over_the_questions_with_results(tmp_path: Path) -> None:
+    """Mnemis §3.3.1 averages over the 1,387 of 1,540 questions for which the route finds something.
+    A failure counts, since what it would have found is not known."""
+    kinds = ["multi-hop", "multi-hop", "multi-hop", "single-hop"]
+    items = [item(f"q{n}", category=kind) for n, kind in enumerate(kinds)]
+    found = {"retrieved": ("D1:1",)}
+    answers = [Said({}, 1.0, more=found), Said({}, 0.0), Said(None), Said({}, 1.0, more=found)]
+    made = [method("system2", "mnemis", routes="system2"), method("both", "mnemis")]
+    said = {"system2": answers, "both": answers}
+    folder = write_run(tmp_path / "run", made, items, said, scorers=(), judge="locomo_mem0")
+    shown = {
+        (one.label, one.part): one.ours.interval.mean
+        for one in put_beside(read_frame(folder), PAPERS["mnemis"].cells("table4"), ROWS)
+        if one.ours
+    }
+    assert shown["system2", ""] == pytest.approx(2 / 4)
+    assert shown["system2", "with results"] == pytest.approx(2 / 3)
+    assert shown["system2", "category multi-hop"] == pytest.approx(1 / 3)
+    assert shown["system2", "category multi-hop, with results"] == pytest.approx(1 / 2)
+    assert ("both", "with results") not in shown
+
+
 def test_every_printed_cost_has_a_metric_of_ours() -> None:
     """But GAM's Table 10, where a conversation is asked as it grows, and the lengths of texts."""
     apart = {("gam", "table10"), ("hgmem", "table4"), ("mindgraph", "section4.1")}
@@ -196,6 +218,8 @@ def test_each_method_of_a_suite_is_the_row_that_it_names_and_no_other() -> None:
         ("hgmem", "table2", "hgmem", {"merge": False}, {"w/o. Merging"}),
         ("hgmem", "table1", "hgmem", {"merge": False}, set()),
         ("hgmem", "table1", "naive-rag", {}, {"NaiveRAG"}),
+        ("hgmem", "table1", "hipporag", {"k": 14}, {"HippoRAG v2"}),
+        ("hgmem", "table1", "deep-rag", {"k": 9, "answer_temperature": 0.8}, {"DeepRAG"}),
         ("hgmem", "table3", "hgmem", {}, {"HGMem primitive", "HGMem sense-making"}),
         ("mnemis", "table4", "mnemis", {"routes": "system2"}, {"System-2 Only"}),
         ("mnemis", "table4", "mnemis", {"preset": "small"}, {"System-1 + System-2"}),

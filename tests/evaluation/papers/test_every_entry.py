@@ -7,6 +7,7 @@ of a table go together.
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,7 @@ from mgl.evaluation.runs.manifest import Manifest
 from mgl.evaluation.runs.plan import Plan, plan_run
 from mgl.evaluation.runs.runner import Execution
 from mgl.retrieval.fakes import WordReranker
+from mgl.types import Document
 from tests.evaluation.small_data import WRITERS
 from tests.evaluation.trial import MODEL, Trial
 
@@ -53,10 +55,18 @@ ITEMS = 2
 PEER = "peer:"  # needs an environment of its own; tests/peers runs one
 
 
+async def extract(_: object, document: Document, *_more: object) -> Any:
+    """What LightRAG's package would find: the first two words of a document, as entities."""
+    names = re.findall(r"[^\W\d_]{3,}", document.text)[:2]
+    told = [{"name": name, "type": "word", "description": "", "units": [0]} for name in names]
+    return {"entities": told, "relations": []}
+
+
 @pytest.fixture
 def trial(mgl_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trial:
     monkeypatch.setattr("mgl.retrieval.opening.open_reranker", lambda *_a, **_o: WordReranker())
     monkeypatch.setattr("mgl.benchmarks.narrativeqa.LONG_BYTES", 1)  # HGMem's books are long ones
+    monkeypatch.setattr("mgl.memories.graph.build.extract_graph", extract)
     return Trial(mgl_home, tmp_path)
 
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from mgl import registry
+from mgl.baselines.como_rag import ComoRagConfig, Probes
+from mgl.baselines.deep_rag import DeepRagConfig
 from mgl.errors import InputError, UsageError
 from mgl.evaluation.judges.judging import JUDGES
-from mgl.evaluation.papers.outlook import average_chunks, build_arguments, smaller_limit
+from mgl.evaluation.papers.outlook import build_arguments, measure_reads, smaller_limit
 from mgl.evaluation.papers.references import load_references
-from mgl.evaluation.papers.suites import find_entry, load_suites
+from mgl.evaluation.papers.suites import Reads, find_entry, load_suites
 from mgl.evaluation.records import Record, RunLog
 from mgl.evaluation.runs.plan import list_methods
+from mgl.memories.hgmem import HgMemConfig
 from mgl.memories.options import read_settings
 from mgl.models.profiles import load_profiles
+from mgl.peers.kinds import LightRagConfig
 from mgl.retrieval.opening import DEFAULT_EMBEDDER
 from mgl.serving.profile import load_serving_profiles
 
@@ -24,6 +28,7 @@ SUITES = load_suites()
 PAPERS = load_references()
 ENTRIES = [(suite, one) for suite in SUITES.values() for one in suite.entries]
 RUNS = [(f"{suite.name}/{one.id}", run) for suite, one in ENTRIES for run in one.runs]
+CONDITIONS = ("tokens", "temperature", "top_p")
 VALID = """\
 name: {name}
 entries:
@@ -138,6 +143,50 @@ def test_the_settings_of_a_method_are_options_of_its_memory() -> None:
         assert len({repr((one.memory, sorted(one.config.items()))) for one in found}) == len(known)
 
 
+def test_all_methods_of_hgmems_tables_answer_under_one_condition() -> None:
+    """HGMem §4.2, §4.3: one temperature and one budget, those of HGMem's own configuration."""
+    for entry in ("table1", "figure3"):
+        for run in SUITES["hgmem"].entry(entry).runs:
+            arguments = build_arguments(run, Path("data"), ("m",))
+            found = list_methods(
+                arguments.memories, read_settings(arguments.settings), {"m": "paper"}
+            )
+            asked = {tuple(one.config[f"answer_{name}"] for name in CONDITIONS) for one in found}
+            assert asked == {(2048, 0.8, 0.8)}, (entry, run.name)
+
+
+def test_hgmem_stands_on_the_graph_that_lightrag_extracts() -> None:
+    """HGMem §4.2; by the same calls as the row of LightRAG, whose chunks and gleaning are alike."""
+    methods = [
+        one for entry in SUITES["hgmem"].entries for run in entry.runs for one in run.methods
+    ]
+    graphs = [HgMemConfig.model_validate(o.settings) for o in methods if o.memory == "hgmem"]
+    assert {graph.extraction for graph in graphs} == {"lightrag"}
+    (peer,) = {
+        (own.chunk_tokens, own.overlap_tokens, own.gleanings)
+        for one in methods
+        if one.memory == "peer:lightrag"
+        for own in [LightRagConfig.model_validate(one.settings)]
+    }
+    assert {(*peer[:2],)} == {(graph.chunk_tokens, graph.overlap_tokens) for graph in graphs}
+    assert peer[2] == LightRagConfig().gleanings
+
+
+def test_every_way_of_hgmem_that_is_an_option_is_measured() -> None:
+    """An option that no run has is tested by nobody: it stands in a suite, or goes."""
+    methods = [
+        method
+        for entry in SUITES["hgmem"].entries
+        for run in entry.runs
+        for method in run.methods
+        if method.memory == "hgmem"
+    ]
+    for name in ("retrieval", "format", "compat"):
+        field = HgMemConfig.model_fields[name]
+        measured = {method.settings.get(name, field.default) for method in methods}
+        assert measured == set(get_args(field.annotation)), name
+
+
 def test_what_is_measured_is_what_the_benchmark_measures() -> None:
     for place, run in RUNS:
         benchmark: Any = registry.load("benchmark", run.benchmark)
@@ -195,30 +244,48 @@ def test_a_suite_that_is_not_valid_is_refused(tmp_path: Path, old: str, new: str
         load_suites(written(tmp_path, VALID.replace(old, new)))
 
 
-# One-step baselines read as many chunks as HGMem does on average
+# Baselines read as many chunks as HGMem does on average, for an answer or in each step
 
 
 def test_the_average_is_of_the_chunks_that_answers_read(tmp_path: Path) -> None:
     log = RunLog(tmp_path / "records.jsonl")
     read = {"a": ("0-9", "9-20", "20-31"), "b": ("0-9",) * 8, "c": ()}
+    steps = {"a": {"steps": 1, "chunks": 5}, "b": {"steps": 3, "chunks": 23}, "c": {}}
     for name, places in read.items():
         item = {"id": name, "question": {"text": "?"}, "source": "s"}
         reason = "" if places else "timed out"
-        log.add_answer(Record("hgmem", item, retrieved=places, reason=reason))
+        counts = {"counts": steps[name]}
+        log.add_answer(Record("hgmem", item, retrieved=places, reason=reason, memory=counts))
         log.add_answer(Record("naive-rag", item, retrieved=("0-9",)))
-    assert average_chunks(tmp_path) == 6  # of 3 and 8; a failure reads nothing and does not count
+    # of 3 and 8 chunks, and of 28 in 4 steps; a failure reads nothing and does not count
+    assert measure_reads(tmp_path) == Reads(6, 7)
     with pytest.raises(InputError, match="no answers of graphrag"):
-        average_chunks(tmp_path, "graphrag")
+        measure_reads(tmp_path, "graphrag")
 
 
-def test_baselines_of_hgmem_read_so_many_and_the_others_what_they_read() -> None:
-    run = load_suites()["hgmem"].entry("table1").runs[0].reading(14)
-    assert {one.label: one.settings.get(one.reads or "") for one in run.methods} == {
+def test_baselines_of_hgmem_read_so_many_for_an_answer_or_a_step() -> None:
+    run = load_suites()["hgmem"].entry("table1").runs[0].reading(Reads(14, 9))
+    assert {
+        one.label: one.settings.get(one.reads or one.reads_a_step or "") for one in run.methods
+    } == {
         "naive-rag": 14,
         "hipporag": 14,
         "graphrag": 14,
         "lightrag": 14,
-        "deep-rag": None,
-        "como-rag": None,
+        "deep-rag": 9,
+        "como-rag": 9,
         "hgmem": None,
     }
+    assert [one.label for one in run.only(measured=True).methods] == ["hgmem"]
+    assert "hgmem" not in [one.label for one in run.only(measured=False).methods]
+
+
+def test_multi_step_methods_have_the_most_steps_and_subqueries_of_hgmem() -> None:
+    """HGMem §4.3. A step is a retrieval: the first asks the query itself, or tries to answer."""
+    for run in SUITES["hgmem"].entry("table1").runs:
+        own = {one.label: one.settings for one in run.methods}
+        hgmem = HgMemConfig.model_validate(own["hgmem"])
+        deep, como = (DeepRagConfig(**own["deep-rag"]), ComoRagConfig(**own["como-rag"]))
+        assert deep.steps == como.rounds + 1 == hgmem.steps + 1
+        probes = Probes.model_json_schema()["properties"]["probes"]["maxItems"]
+        assert deep.subqueries == probes == hgmem.concerns

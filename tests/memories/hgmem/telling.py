@@ -32,12 +32,12 @@ Marks = {
     "merge": "memory reorganization",
     "concerns": "determine whether current [Memory]",
     "subquery": "[Previous Subqueries] records",
-    "answer": "Answer the query from the memory",
+    "answer": "using only the text above",
 }
 
 
 def stage_of(request: Request) -> str:
-    asked = request.messages[0].content
+    asked = " ".join(message.content for message in request.messages)
     return next(stage for stage, mark in Marks.items() if mark in asked)
 
 
@@ -58,7 +58,8 @@ class Teller:
         return [prompt for own, prompt in self.asked if own == stage]
 
     def _reply(self, request: Request) -> str:
-        stage, prompt = stage_of(request), request.messages[0].content
+        stage = stage_of(request)
+        prompt = request.messages[-1 if stage == "answer" else 0].content
         self.asked.append((stage, prompt))
         if stage == "graph":
             return json.dumps(_extraction(prompt.split("The text:")[1]))
@@ -73,7 +74,7 @@ _EMPTY: dict[str, Any] = {
     "merge": {"merges": []},
     "concerns": {"judgement": "1"},
     "subquery": {"subquery": "What happened?"},
-    "answer": {"sources": [], "answer": "I cannot say."},
+    "answer": "I cannot say.",
 }
 
 

@@ -12,9 +12,17 @@ from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.hgmem.config import HgMemConfig
+from mgl.memories.hgmem.delimiters import parse_merges
 from mgl.memories.hgmem.evidence import Inquiry
 from mgl.memories.hgmem.evolve import Evolver
-from mgl.memories.hgmem.proposals import Evolution, Merge, Merges, NewPoint, PointUpdate
+from mgl.memories.hgmem.proposals import (
+    Evolution,
+    Merge,
+    Merges,
+    NewPoint,
+    PointUpdate,
+    merges_schema,
+)
 from mgl.memories.hgmem.state import EMPTY, VOCABULARY, Memory, Retrieve
 from mgl.memories.log import Draft
 from mgl.types import Chunk, Question, Span
@@ -51,6 +59,7 @@ def test_names_are_the_entities_of_the_graph_however_they_are_spelt() -> None:
     made = evolver()
     made.evolve(inserted((["The XODAR", "“Issus”"], "He is punished.")), FOUND, "k")
     assert made.memory.points[0].vertices == {"xodar", "issus"}
+    assert made.memory.hypergraph.v("issus")["description"] == "issus is somebody"
     assert not any(vertex.new for vertex in made.memory.vertices.values())
     assert {row.call_key for row in made.draft.rows} == {"k"}
 
@@ -124,23 +133,34 @@ def test_the_released_code_puts_other_vertices_in_place() -> None:
     assert made.memory.points[0].vertices == {"xodar", "carter"}
 
 
-def test_a_point_is_merged_once() -> None:
-    memory = memory_of(["xodar", "issus"], ["issus", "carter"], ["xodar", "carter"], ["a", "b"])
+def test_merges_that_share_points_are_of_the_memory_as_shown() -> None:
+    pairs = [["xodar", "issus"], ["issus", "carter"], ["xodar", "carter"], ["a", "b"]]
+    memory = memory_of(*pairs)
     made = evolver(memory)
     merges = [
         Merge(points=[0, 1], description="one"),
         Merge(points=[1, 2, 3], description="two"),
-        Merge(points=[0, 1], description="three"),
+        Merge(points=[1, 0], description="three"),
         Merge(points=[2, 2], description="itself"),
     ]
     made.merge(Merges(merges=merges), None)
-    assert {n: p.parents for n, p in made.memory.points.items()} == {4: (0, 1), 5: (2, 3)}
+    assert {n: p.parents for n, p in made.memory.points.items()} == {4: (0, 1), 5: (1, 2, 3)}
+    assert made.memory.points[4].vertices == {"xodar", "issus", "carter"}
+    assert made.memory.points[5].vertices == {"xodar", "issus", "carter", "a", "b"}
     assert outcomes(made) == [
         ("merge", "applied", None),
-        ("merge", "repaired", "overlapping"),
-        ("merge", "rejected", "overlapping"),
+        ("merge", "applied", None),
+        ("merge", "rejected", "repeated"),
         ("merge", "rejected", "unknown_point"),
     ]
+    assert VOCABULARY.replay(made.draft.rows, memory) == made.memory
+
+
+def test_the_overlapping_merges_of_fig_5_are_a_reply_in_either_format() -> None:
+    said = [{"points": [1, 2], "description": "x"}, {"points": [2, 4, 5], "description": "y"}]
+    merges = merges_schema(6).model_validate({"merges": said})
+    printed = "[Points_to_Merge]:\n(1,2<|>x)##\n(2,4,5<|>y)##\n<|COMPLETE|>"
+    assert parse_merges(printed, 6).model_dump() == merges.model_dump()
 
 
 PROPOSALS = st.builds(

@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from mgl.memories.hgmem.state import EMPTY, AddVertex, Edit, Insert, Merge, Update, Vertex, apply
+from mgl.memories.hgmem.state import (
+    EMPTY,
+    AddVertex,
+    Edit,
+    Insert,
+    Merge,
+    Point,
+    Update,
+    Vertex,
+    apply,
+)
 from mgl.memories.hypergraph import make_hypergraph
 from tests.memories.hgmem.graphs import logs, memory_of
 
@@ -79,6 +89,22 @@ def test_a_merge_has_the_vertices_of_its_parents(log: list[Edit]) -> None:
             union = frozenset().union(*(before.points[each].vertices for each in edit.parents))
             assert memory.points[edit.point].vertices == union
             assert not set(edit.parents) & set(memory.points)
+
+
+@given(logs())
+def test_the_hypergraph_holds_the_memory(log: list[Edit]) -> None:
+    """Its vertices and the points of its hyperedges are those of the memory, in full."""
+    memory = reduce(apply, log, EMPTY)
+    graph, points = memory.hypergraph, {}
+    for edge in graph.all_e:
+        for told in graph.e(edge)["points"]:
+            chunks = told.pop("chunks")
+            assert chunks == tuple(sorted({n for v in edge for n in graph.v(v)["chunks"]}))
+            points[told["number"]] = Point(vertices=frozenset(edge), **told)
+    assert points == memory.points
+    assert {each: graph.v(each)["name"] for each in graph.all_v} == {
+        each.id: each.name for each in memory.vertices.values()
+    }
 
 
 @given(logs())

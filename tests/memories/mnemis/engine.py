@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
@@ -22,7 +22,7 @@ from mgl.llm.client import Client, Policy
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.base import Tools
 from mgl.memories.log import Draft
-from mgl.memories.mnemis import Mnemis, MnemisConfig, grouping, hierarchy
+from mgl.memories.mnemis import Mnemis, MnemisConfig, SmallMnemis, grouping, hierarchy
 from mgl.memories.mnemis.edits import VOCABULARY, AddEntity, AddEpisode, Describe, Edit, replay
 from mgl.memories.mnemis.reading import find_fresh
 from mgl.memories.mnemis.state import EMPTY, Episode, Mention, State
@@ -274,13 +274,37 @@ def draft_of(state: State, step: int = 0) -> Draft[Edit, State]:
 async def taken_in(model: Model, source: Source, state: State = EMPTY, **config: Any) -> Written:
     """All episodes of a source that the state has not, one after the other."""
     rows: list[EditRecord] = []
-    memory = Mnemis(tools_of(model), source, (), MnemisConfig.model_validate(config))
+    kind, chosen = choose(config, "model")
+    memory = kind(tools_of(model), source, (), chosen)
     for episode in await find_fresh(source, state, model.llm.count_tokens):
         draft = draft_of(state, episode.number)
         draft.put(AddEpisode(episode))
         await memory._read(draft, source, episode, 0)
         rows, state = rows + draft.rows, draft.state
     return rows, state
+
+
+class Terms(SmallMnemis):
+    """Knows terms, and asks and answers as the paper's kind does."""
+
+    answer_first = None
+
+
+def choose(
+    config: Mapping[str, Any], extraction: str = "terms"
+) -> tuple[type[Mnemis], MnemisConfig]:
+    """Choose the paper's kind for ``extraction`` model, else one of terms."""
+    options = dict(config)
+    if "preset" in options:
+        kind: type[Mnemis] = SmallMnemis if options["preset"] == "small" else Mnemis
+    elif options.get("extraction", extraction) == "terms":
+        kind = Terms
+        asked = {"reflect": True, "grouping": "model", "selecting": "printed"}
+        options = {"preset": "small", **asked, **options}
+    else:
+        kind = Mnemis
+        options.pop("extraction", None)
+    return kind, kind.Config.model_validate(options)
 
 
 def state_of(names: Iterable[str], state: State = EMPTY) -> State:
@@ -298,21 +322,31 @@ def state_of(names: Iterable[str], state: State = EMPTY) -> State:
 
 
 async def build_hierarchy(
-    tools: Tools, state: State, config: MnemisConfig, step: int = 0, batch: int = grouping.BATCH
+    tools: Tools,
+    state: State,
+    config: MnemisConfig,
+    step: int = 0,
+    batch: int = grouping.BATCH,
+    how: grouping.Grouping = grouping.BY_MODEL,
 ) -> tuple[list[EditRecord], State, str]:
     """The rows, the state after them, and why it stopped."""
     draft = draft_of(state, step)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grouping, "BATCH", batch)
-        stopped = await hierarchy.build_hierarchy(tools, draft, config)
+        stopped = await hierarchy.build_hierarchy(tools, draft, config, how)
     return draft.rows, draft.state, stopped
 
 
 async def update_hierarchy(
-    tools: Tools, state: State, config: MnemisConfig, step: int = 0, batch: int = grouping.BATCH
+    tools: Tools,
+    state: State,
+    config: MnemisConfig,
+    step: int = 0,
+    batch: int = grouping.BATCH,
+    how: grouping.Grouping = grouping.BY_MODEL,
 ) -> Written:
     draft = draft_of(state, step)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grouping, "BATCH", batch)
-        await hierarchy.update_hierarchy(tools, draft, config)
+        await hierarchy.update_hierarchy(tools, draft, config, how)
     return draft.rows, draft.state

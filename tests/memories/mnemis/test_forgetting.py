@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import count
-from typing import cast
 
 import numpy as np
 import pytest
@@ -31,7 +30,6 @@ from mgl.memories.mnemis.edits import (
     replay,
 )
 from mgl.memories.mnemis.state import Category, Entity, Episode, Fact, Mention, State, node_text
-from mgl.memories.options import choose_kind
 from mgl.memories.talk import Change
 from mgl.observer import SILENT
 from mgl.retrieval.embedders import CachedEmbedder
@@ -40,7 +38,7 @@ from mgl.store import Store
 from mgl.store.deletion import MASK
 from mgl.types import Conversation, Question, Span, Turn
 from tests.leftovers import left
-from tests.memories.mnemis.engine import LABELS, Model, everything, in_pairs, stated
+from tests.memories.mnemis.engine import LABELS, Model, choose, everything, in_pairs, stated
 
 DAY = datetime(2023, 5, 8, 9, 0)
 
@@ -83,8 +81,8 @@ def tools(store: Store) -> Tools:
 @pytest.fixture
 def memory_of(store: Store) -> Open:
     def make(source: Conversation, *, at: Store = store, **config: object) -> Mnemis:
-        kind, chosen = choose_kind("mnemis", config, lambda: "paper")
-        return cast(Mnemis, kind(tools(at), source, (), chosen))
+        kind, chosen = choose(config, "model")
+        return kind(tools(at), source, (), chosen)
 
     return make
 
@@ -348,3 +346,26 @@ def test_what_had_a_way_to_the_top_keeps_it(seed: int) -> None:
     if after.entities:
         assert {c for each in after.categories_of(1) for c in each.children} == set(after.entities)
         assert after.top == state.top
+
+
+@pytest.mark.parametrize(
+    ("gone", "text", "end"),
+    [("t1", "Ann lives in Rome.", None), ("t0", "Ann: I left Rome.", datetime(2019, 12, 31))],
+    ids=["the repetition", "the first statement"],
+)
+async def test_an_end_that_a_repetition_told_stands_as_long_as_its_turn(
+    store: Store, gone: str, text: str, end: datetime | None
+) -> None:
+    about = {"src": 1, "source": "Ann", "target": "Rome", "fact": "Ann lives in Rome."}
+    said = [Turn("t0", "Ann", "I live in Rome."), Turn("t1", "Ann", "I left Rome.")]
+    edges = [{"facts": [about]}, {"facts": [{**about, "invalid_at": "2019"}]}]
+    llm = Client(Model(in_pairs, edges=edges, concurrency=1), store.call_log())
+    made = Tools(llm, store, SILENT, WordEmbedder(64), WordReranker())
+    memory = Mnemis(made, Conversation.from_turns("talk", said))
+    await memory.build()
+    (fact,) = memory.state.facts.values()
+    assert fact.invalid_at == datetime(2019, 12, 31)
+    await memory.forget([gone])
+    (fact,) = memory.state.facts.values()
+    assert (fact.text, fact.invalid_at) == (text, end)
+    check(memory, store)

@@ -55,6 +55,20 @@ async def test_entities_and_facts_stand_on_the_sentences_that_tell_of_them() -> 
     assert {row.chunk for row in rows} == {0, 1, 2}
 
 
+async def test_an_entity_has_at_most_five_tags_of_three_words() -> None:
+    """Appendix E."""
+    tags = ["family member", "kid who laughs much", "anime lover", "pupil", "singer"]
+    said = {"src": 1, "summary": "A child.", "tags": tags}
+    told = reader(
+        entity_summaries=[lambda prompt: dict.fromkeys(re.findall(r"(?m)^(e\d+) ", prompt), said)]
+    )
+    _, state = await taken_in(told, talk(("Ann", "I went to Rome.")))
+    assert state.entities["e2"].tags == tuple(tags)
+    (asked,) = (r for r in told.requests if "Describe each entity" in r.messages[0].content)
+    schema: Any = asked.json_schema
+    assert schema["properties"]["e2"]["properties"]["tags"]["maxItems"] == 5
+
+
 async def test_the_stages_of_an_episode_come_in_the_order_of_the_paper() -> None:
     ingestor = reader()
     await taken_in(ingestor, talk(("Ann", "I went to Rome with Cy.")))
@@ -151,6 +165,50 @@ async def test_what_two_speakers_call_alike_is_one_entity_if_the_model_says_so(n
         assert len(state.entities) == count
         hers = next(e for e in state.entities.values() if e.name == name)
         assert hers.episodes == ((0, 1, 2) if decide else (0, 2))
+
+
+@pytest.mark.parametrize(
+    ("name", "ann", "bo"),
+    [
+        ("meine Schwester", "Ich sah meine Schwester.", "Meine Schwester ist auch hier."),
+        ("Schwester", "Ich sah meine Schwester nicht.", "Meine Schwester ist auch hier."),
+        ("ma sœur", "J'ai vu ma sœur.", "Ma sœur aussi."),
+        ("моя сестра", "Здесь моя сестра.", "Моя сестра тоже."),
+        ("我的姐姐", "我见到了我的姐姐。", "我的姐姐也是。"),
+    ],
+)
+async def test_relatives_of_two_speakers_are_one_entity_only_if_the_model_says_so(
+    name: str, ann: str, bo: str
+) -> None:
+    """In any language, and where it gives capitals to nouns or has none."""
+    for speakers, count in ((("Ann", "Bo"), 2), (("Ann", "Ann"), 1)):
+        ingestor = reader(entities=[{"entities": [name]}])
+        said = list(zip(speakers, (ann, bo), strict=True))
+        _, state = await taken_in(ingestor, talk(*said), reflect=False)
+        theirs = [each for each in state.entities.values() if each.name == name]
+        assert len(theirs) == count
+        assert len(ingestor.prompts("entity_deduplication")) == count - 1
+
+
+async def test_a_proper_name_that_two_speakers_say_costs_no_call() -> None:
+    for one, other in (("I saw Rome.", "So did I, Rome."), ("J'ai vu Rome.", "Rome aussi.")):
+        ingestor = reader(entities=[{"entities": ["Rome"]}])
+        _, state = await taken_in(ingestor, talk(("Ann", one), ("Bo", other)), reflect=False)
+        assert names(state).count("Rome") == 1
+        assert ingestor.prompts("entity_deduplication") == []
+
+
+@pytest.mark.parametrize(
+    "said", ["ich", "Ich", "je", "yo", "я", "我", "私", "나", "أنا", "मैं", "mir"]
+)
+def test_first_persons_of_any_language_are_the_speaker(said: str) -> None:
+    assert check_name(said, "Bo") == Found("Bo", repaired="speaker")
+    assert check_name(said, "").rejected == "pronoun"
+
+
+@pytest.mark.parametrize("name", ["Ben", "Io", "Mimi", "Mir", "Mina"])
+def test_a_name_that_is_a_first_person_elsewhere_is_kept(name: str) -> None:
+    assert check_name(name, "Bo") == Found(name)
 
 
 async def test_a_long_description_is_kept_and_shown_whole() -> None:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mgl.memories.mnemis import grouping
-from mgl.memories.mnemis.grouping import find_homes, group_vectors
+from mgl.memories.mnemis import likeness
 from mgl.memories.mnemis.layers import is_first_person
+from mgl.memories.mnemis.likeness import BY_LIKENESS, find_homes, group_vectors
 from mgl.memories.mnemis.state import Category, State
 from mgl.store import EditRecord
 from tests.memories.mnemis.engine import (
@@ -38,10 +38,10 @@ def first_word(prompt: str) -> dict[str, str]:
 async def built(
     names: list[str], engine: Model, cluster: int = 4, **options: Any
 ) -> tuple[list[EditRecord], State, str]:
-    own = config(grouping="likeness", **options)
+    own = config(**options)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grouping, "CLUSTER", cluster)
-        return await build_hierarchy(tools_of(engine), state_of(names), own, 1)
+        patch.setattr(likeness, "CLUSTER", cluster)
+        return await build_hierarchy(tools_of(engine), state_of(names), own, 1, how=BY_LIKENESS)
 
 
 @settings(max_examples=50, deadline=None)
@@ -84,8 +84,8 @@ async def test_a_new_node_joins_the_category_that_it_is_likest_to_without_a_call
     _, state, _ = await built(ANIMALS, namer())
     grown = state_of(["Cat 9|animal", "Harbour|place", "Old harbour|place"], state)
     engine = namer()
-    own = config(grouping="likeness", hierarchy="incremental")
-    _, grown = await update_hierarchy(tools_of(engine), grown, own, 2)
+    own = config(hierarchy="incremental")
+    _, grown = await update_hierarchy(tools_of(engine), grown, own, 2, how=BY_LIKENESS)
     assert len(tree(grown, 1)["Cat"]) == 5
     (asked,) = engine.prompts("name_category")
     assert "Harbour (place)" in asked

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mgl.errors import UsageError
-from mgl.memories.mnemis import MnemisConfig, reading
+from mgl.memories.mnemis import MnemisConfig, SmallMnemisConfig, reading
 from mgl.memories.mnemis.edits import AddEntity, AddEpisode, Describe, Repeat, replay
 from mgl.memories.mnemis.retrieval import Index
 from mgl.memories.mnemis.state import Episode, Mention
@@ -76,7 +76,7 @@ READING: dict[str, Any] = {
 
 
 async def test_what_decides_how_a_memory_is_read_is_no_part_of_its_id(memory_of: Open) -> None:
-    assert set(READING) == MnemisConfig.READING
+    assert set(READING) == SmallMnemisConfig.READING == MnemisConfig.READING | {"selecting"}
     memory = memory_of()
     async with memory._writer():
         pass  # a process that was killed before its first step
@@ -89,11 +89,11 @@ async def test_what_decides_how_a_memory_is_read_is_no_part_of_its_id(memory_of:
 
 @pytest.mark.parametrize(
     "option",
-    [name for name in MnemisConfig.model_fields if name not in MnemisConfig.READING],
+    [name for name in SmallMnemisConfig.model_fields if name not in SmallMnemisConfig.READING],
 )
 def test_what_decides_the_log_is_part_of_the_id(memory_of: Open, option: str) -> None:
-    default = MnemisConfig.model_fields[option].default
-    others = {"preset": "small", "hierarchy": "incremental", "grouping": "likeness"}
+    default = SmallMnemisConfig.model_fields[option].default
+    others = {"preset": "paper", "hierarchy": "incremental", "grouping": "likeness"}
     others |= {"extraction": "model", "reflect": False, "temperature": 0.5}
     value = others.get(option, default if option in others else default + 1 if default else 1)
     assert memory_of(**{option: value}).id != memory_of().id
@@ -216,3 +216,27 @@ async def test_an_index_that_grows_finds_what_one_that_is_built_at_once_does() -
         for kind in ("episodes", "entities"):
             found = growing.search(kind, query, vector, 9)
             assert found == whole.search(kind, query, vector, 9)
+
+
+def test_an_entity_is_embedded_by_its_summary_and_found_by_words_of_its_names_too() -> None:
+    """Mnemis §2.3: summary_embedding; BM25 over name and summary. Tags are in neither."""
+    at = Mention(0, TALK.span(0))
+    state = replay(
+        [
+            AddEpisode(Episode(0, TALK.span(0), (0,))),
+            AddEntity("e1", "Louvre", at),
+            Describe("e1", "It was closed.", ("museum",)),
+            Repeat("e1", at, "the old palace"),
+            AddEntity("e2", "ferry", at),
+        ]
+    )
+    embedder = WordEmbedder()
+    index = Index(embedder)
+    index.update(state, TALK)
+    assert "It was closed." in embedder.embedded
+    assert "ferry" in embedder.embedded
+    assert not any("museum" in text or "Louvre" in text for text in embedder.embedded)
+    words = index._nodes["e"].words
+    found = {query: [hit.id for hit in words.search(query, 9)] for query in ("Louvre", "palace")}
+    assert found == {"Louvre": [1], "palace": [1]}
+    assert words.search("museum", 9) == []

@@ -16,6 +16,7 @@ from mgl.llm.schemas import compile_schema
 from mgl.memories.mnemis import selection
 from mgl.memories.mnemis.edits import PutCategory, replay
 from mgl.memories.mnemis.selection import LayerCount, Selection, select
+from mgl.memories.mnemis.small import ask_names
 from mgl.memories.mnemis.state import Category, State
 from tests.memories.mnemis.engine import OFFERED, Model, Select, build_hierarchy, state_of, tools_of
 from tests.memories.mnemis.test_hierarchy import ANIMALS, NAMES, Careless, config
@@ -176,7 +177,7 @@ async def test_a_selection_makes_no_more_calls_than_it_may(
 async def test_names_are_selected_the_most_helpful_alone() -> None:
     state = state_of(["Chess|game", "Rome|place", "Rome|town", "Go|game"])
     engine = saying({"nodes": ["Rome", "Go", "Rome"]})
-    found = await select(engine.llm, state, "Where?", config(selecting="names"))
+    found = await select(engine.llm, state, "Where?", config(), ask_names)
     assert found.entities == ("e2", "e3", "e4")
     assert found.layers == (LayerCount(0, 4, 3, 0),)
     prompt, schema = engine.requests[0].messages[0].content, engine.requests[0].json_schema
@@ -189,6 +190,5 @@ async def test_names_are_selected_the_most_helpful_alone() -> None:
 
 @pytest.mark.parametrize("said", ["", {"nodes": ["Nobody"]}, {"nodes": ["Go"] * 9}])
 async def test_names_that_cannot_be_used_are_counted(said: object) -> None:
-    own = config(selecting="names")
-    found = await select(saying(said).llm, state_of(["Chess", "Go"]), "Where?", own)
+    found = await select(saying(said).llm, state_of(["Chess", "Go"]), "Where?", config(), ask_names)
     assert found == Selection(layers=(LayerCount(0, 2, 0, 0),), failed=1)

@@ -1,0 +1,84 @@
+"""The graph of a document as LightRAG's own package extracts it.
+
+Source: HGMem §4.2, which builds its graphs with "the open-sourced tool provided by LightRAG". The
+package reads the chunks with its own prompts, gleaning and limits; what it keeps becomes rows of
+the graph's log. Its calls are in the log of calls: LightRAG as a memory of the same document makes
+the same ones again, so that both stand on one extraction.
+
+An entity stands on the first sentence of each of its chunks that names it, or on the chunk's first,
+since the package knows chunks alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from mgl import registry
+from mgl.memories.base import Tools
+from mgl.memories.graph.config import GraphConfig
+from mgl.memories.graph.edits import Passage, Rows
+from mgl.memories.graph.names import mentions
+from mgl.types import Chunk, Document
+
+PEER: Final = "peer:lightrag"
+CALLS: Final = 2
+"""Calls of a chunk: the extraction, and one gleaning, LightRAG's default."""
+
+Graph = Mapping[str, Sequence[Mapping[str, Any]]]
+"""``entities`` (name, type, description) and ``relations`` (source, target, description), each with
+the numbers of its chunks, ``units``."""
+
+
+def describe_package() -> dict[str, Any]:
+    """Return what pins the package that extracts."""
+    pinned: dict[str, Any] = registry.load("memory", PEER).describe_package()
+    return pinned
+
+
+async def extract_graph(tools: Tools, document: Document, config: GraphConfig) -> Graph:
+    """Have the package read a document. UsageError where it is not installed, and what LLM.complete
+    raises."""
+    kind: Any = registry.load("memory", PEER)
+    shared = ("chunk_tokens", "overlap_tokens", "in_flight")
+    own = kind.Config(**{name: getattr(config, name) for name in shared})
+    memory = kind(tools, document, (), own)
+    graph: Graph = await memory.read_graph()
+    return graph
+
+
+def collect_rows(document: Document, chunks: Sequence[Chunk], graph: Graph) -> list[Rows]:
+    """Return the rows of each chunk: what the package found there.
+
+    What it says of an entity or a relation stands in the first chunk of it.
+    """
+    found = [Rows(Passage.of(document, chunk)) for chunk in chunks]
+    for entity in graph["entities"]:
+        said = {"name": entity["name"], "type": entity["type"]}
+        for unit, text in _spread(entity, found):
+            src = _find_sentence(found[unit].passage, entity["name"])
+            found[unit].entity({**said, "src": src, "description": text})
+    for relation in graph["relations"]:
+        ends = {"source": relation["source"], "target": relation["target"]}
+        for unit, text in _spread(relation, found):
+            src = _find_sentence(found[unit].passage, *ends.values())
+            found[unit].relation({**ends, "src": src, "description": text})
+    return found
+
+
+def _spread(said: Mapping[str, Any], rows: Sequence[Rows]) -> list[tuple[int, str]]:
+    """Return its chunks that have sentences, the first with what is said of it."""
+    units = sorted(unit for unit in set(said["units"]) if rows[unit].passage.sentences)
+    return [(unit, said["description"] if not at else "") for at, unit in enumerate(units)]
+
+
+def _find_sentence(passage: Passage, *names: str) -> int:
+    """Return the number of the sentence that has most of some names, the first of equals."""
+    text = passage.document.text
+
+    def count(number: int) -> int:
+        start, end = passage.sentences[number - 1]
+        return sum(mentions(name, text[start:end]) for name in names)
+
+    numbers = range(1, len(passage.sentences) + 1)
+    return max(numbers, key=count)
