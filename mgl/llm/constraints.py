@@ -83,25 +83,6 @@ def several(item: type[BaseModel], most: int, *, least: int = 0) -> Any:
     return Annotated[list[item], Field(min_length=least, max_length=most)]  # type: ignore[valid-type]
 
 
-def disjoint(items: Any, field: str) -> Any:
-    """A list of objects whose index sets in ``field`` share no index, as merges must. A rule."""
-
-    def check(values: list[BaseModel]) -> list[BaseModel]:
-        holder: dict[int, int] = {}
-        for place, value in enumerate(values):
-            for index in getattr(value, field):
-                if index in holder:
-                    raise PydanticCustomError(
-                        "overlapping",
-                        "{index} is in {field} of both item {one} and item {other}",
-                        {"index": index, "field": field, "one": holder[index], "other": place},
-                    )
-                holder[index] = place
-        return values
-
-    return Annotated[items, AfterValidator(check)]
-
-
 def _check_order(values: list[int]) -> list[int]:
     for before, after in pairwise(values):
         if after <= before:

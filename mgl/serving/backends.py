@@ -19,7 +19,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, create_model
 
 from mgl.errors import ResourceError
-from mgl.llm.constraints import disjoint, index_set, max_chars, one_of, several
+from mgl.llm.constraints import index_set, max_chars, one_of, several
 from mgl.llm.schemas import json_schema, plain
 from mgl.models.files import compute_sha256
 from mgl.serving.machine import ServerEnvironment
@@ -47,7 +47,7 @@ def make_schemas() -> dict[str, dict[str, Any]]:
     kinds = {
         "boundaries": _reply(boundaries=index_set(_IDS)),
         "one of the ids": _reply(id=one_of(ids), claim=claim),
-        "merges": _reply(merges=disjoint(several(merge, 8), "points")),
+        "merges": _reply(merges=several(merge, 8)),
         "categories": _reply(categories=several(category, 20)),
     }
     return {name: dict(plain(json_schema(kind))) for name, kind in kinds.items()}

@@ -29,7 +29,6 @@ from typing import Annotated, Any
 from pydantic import BaseModel, create_model
 
 from mgl.llm.constraints import (
-    disjoint,
     index_set,
     max_chars,
     one_of,
@@ -83,7 +82,7 @@ def vocabularies(size: int) -> Iterator[tuple[str, type[BaseModel]]]:
     yield "a part of the text", reply(src=part_of(" ".join(quoted), 600), claim=claim)
     yield "boundaries", reply(boundaries=index_set(size))
     merge = reply(points=index_set(size, least=2), description=claim)
-    yield "merges", reply(merges=disjoint(several(merge, 8), "points"))
+    yield "merges", reply(merges=several(merge, 8))
     category = reply(category=Annotated[str, max_chars(40)], indexes=index_set(size, least=1))
     yield "categories", reply(categories=several(category, 20))
 

@@ -41,7 +41,6 @@ from mgl.llm.capabilities import Endpoint
 from mgl.llm.client import Client, Policy
 from mgl.llm.constraints import (
     RULES,
-    disjoint,
     index_set,
     max_chars,
     new_id,
@@ -202,9 +201,9 @@ def tasks(documents: Sequence[Document], each: int) -> Iterator[tuple[str, str, 
         merge = reply(points=index_set(len(texts), least=2), description=CLAIM)
         yield (
             "merges",
-            f"{shown}\n\nWhich of these belong together? No sentence may be in two groups. "
+            f"{shown}\n\nWhich of these belong together? "
             '{"merges": [{"points": [indices], "description": "what they say"}]}',
-            reply(merges=disjoint(several(merge, 3), "points")),
+            reply(merges=several(merge, 3)),
         )
         category = reply(category=Annotated[str, max_chars(40)], indexes=index_set(6, least=1))
         yield (

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError, create_model
 from mgl.llm.base import Message
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
-from mgl.llm.constraints import disjoint, index_set, max_chars, one_of, part_of, several
+from mgl.llm.constraints import index_set, max_chars, one_of, part_of
 from mgl.llm.fakes import ScriptedEngine
 from mgl.llm.grammar import to_regex
 from mgl.llm.replies import validate
@@ -70,21 +70,6 @@ def test_the_order_of_many_indices_is_a_rule() -> None:
     assert parse('{"at": [3, 9, 499]}', kind)
 
 
-@given(data=st.data())
-@settings(max_examples=60, deadline=None)
-def test_merges_share_no_point(data: st.DataObject) -> None:
-    kind = reply(merges=disjoint(several(merge(8), 3), "points"))
-    sets = data.draw(
-        st.lists(st.sets(st.integers(0, 7), min_size=2).map(sorted), min_size=1, max_size=3)
-    )
-    value = {"merges": [{"points": points, "description": "both"} for points in sets]}
-    shared = sum(map(len, sets)) != len(set().union(*sets))
-    if shared:
-        assert rule_of(kind, value) == "overlapping"
-    else:
-        assert parse(json.dumps(value), kind)
-
-
 def test_nobody_else_is_given_our_keywords() -> None:
     kind = reply(substring=index_set(8), src=part_of(TEXT, 80), kind=one_of(["increasing", "x"]))
     schema = json_schema(kind)
@@ -104,21 +89,19 @@ def test_a_bound_is_for_decoding_and_a_longer_text_is_no_error() -> None:
 
 
 async def test_a_broken_rule_is_told_once_and_counted() -> None:
-    kind = reply(merges=disjoint(several(merge(8), 3), "points"))
-    one, other = ({"points": [n, n + 1], "description": "x"} for n in (1, 2))
-    wrong = json.dumps({"merges": [one, other]})
-    right = '{"merges": [{"points": [1, 2, 3], "description": "ab"}]}'
+    kind = reply(boundaries=index_set(8))
+    wrong, right = '{"boundaries": [3, 2]}', '{"boundaries": [2, 3]}'
     engine, log = ScriptedEngine([wrong, right]), MemoryCallLog()
     client = Client(engine, log)
-    answer = await client.complete([Message("user", "Merge.")], kind, stage="merge")
+    answer = await client.complete([Message("user", "Cut.")], kind, stage="cut")
     assert answer.text == right
     asked = engine.requests[1].messages
     assert [message.role for message in asked] == ["user", "assistant", "user"]
     assert asked[1].content == wrong
-    assert "2 is in points of both item 0 and item 1" in asked[2].content
+    assert "2 comes after 3" in asked[2].content
     assert [record.outcome for record in log.records] == ["violated", "ok"]
-    assert (log.records[0].error or "").startswith("overlapping: ")
-    assert client.usage()["merge"].violated == 1
+    assert (log.records[0].error or "").startswith("not_increasing: ")
+    assert client.usage()["cut"].violated == 1
 
 
 async def test_a_rule_broken_twice_is_an_invalid_reply() -> None:

@@ -15,7 +15,7 @@ from tokenizers.decoders import ByteLevel as Decoder
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 
-from mgl.llm.constraints import disjoint, index_set, max_chars, one_of, part_of, several
+from mgl.llm.constraints import index_set, max_chars, one_of, part_of, several
 from mgl.llm.grammar import to_lark
 from mgl.llm.replies import validate
 from mgl.llm.schemas import compile_schema, json_schema
@@ -37,7 +37,7 @@ CATEGORY = reply(category=Annotated[str, max_chars(40)], indexes=index_set(6, le
 CONSTRAINED = {
     "boundaries": reply(boundaries=index_set(12)),
     "long": reply(boundaries=index_set(200)),
-    "merges": reply(merges=disjoint(several(MERGE, 3), "points")),
+    "merges": reply(merges=several(MERGE, 3)),
     "categories": reply(categories=several(CATEGORY, 4, least=1)),
     "part": reply(src=part_of(TEXT, 40), claim=Annotated[str, max_chars(60)]),
 }
