@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from mgl.errors import UsageError
 from mgl.evaluation.records import Record, Spent, replace_file
-from mgl.evaluation.runs.folder import RunFolder, tally
+from mgl.evaluation.runs.folder import RunFolder, list_counted, tally
 from mgl.evaluation.runs.manifest import Manifest, Method
 from mgl.models.permissions import make_private_folder
 
@@ -57,7 +57,11 @@ def _make_log(
 ) -> dict[str, Any]:
     names = [*manifest.judges, *manifest.scorers]
     task = f"{manifest.arguments.benchmark}, {method.label}"
-    samples = [_make_sample(record, method.model, names) for record in records]
+    counted = {name: {one.key for one in list_counted(name, records)} for name in names}
+    samples = [
+        _make_sample(one, method.model, [name for name in names if one.key in counted[name]])
+        for one in records
+    ]
     scores = []
     for name in names:
         found = tally(name, records)
@@ -125,8 +129,6 @@ def _make_sample(record: Record, model: str, names: Sequence[str]) -> dict[str, 
 
 def _make_score(record: Record, name: str) -> dict[str, Any] | None:
     """The score of an answer, with the words of the judge that gave it."""
-    if not record.counts_for(name):
-        return None
     value = 0.0 if record.failed else record.value(name)
     if value is None:
         return None

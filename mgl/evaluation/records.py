@@ -133,13 +133,6 @@ class Record:
         verdict = self.verdicts.get(name)
         return self.scores.get(name) if verdict is None else verdict.score
 
-    def counts_for(self, name: str) -> bool:
-        """Whether the item counts for a score: it has the score, or lacks it though it was asked
-        for, or it failed and could have it (recall of evidence only if it names evidence)."""
-        if self.failed:
-            return not name.startswith("evidence_") or bool(self.item.get("evidence"))
-        return name in self.scores or name in self.verdicts
-
 
 @dataclass(frozen=True)
 class BuildRecord:

@@ -87,11 +87,8 @@ class Asking:
         score, reason = read(reply.parsed)
         return VerdictRecord(None if score is None else float(score), reply.text, reason)
 
-    async def decide(self, prompt: Prompt, *, abstains: bool = False) -> VerdictRecord:
-        """Ask a prompt of ours whether the answer is correct; ``abstains`` where it is no answer
-        that is wanted, so that none is known."""
-        if not self.item.golds and not abstains:
-            return _none("the item has no gold answer")
+    async def decide(self, prompt: Prompt) -> VerdictRecord:
+        """Ask a prompt of ours whether the answer is correct."""
         text = prompt.render(
             question=self.item.question.text,
             gold=join_golds(self.item) or "It never came up.",
@@ -103,15 +100,43 @@ class Asking:
 Ask = Callable[[Asking], Awaitable[VerdictRecord]]
 
 
+def _has_gold(item: Item, _record: Record) -> bool:
+    return bool(item.golds)
+
+
+def _has_passage(item: Item, _record: Record) -> bool:
+    return bool(item.passage)
+
+
+def _is_trap(item: Item) -> bool:
+    """Whether the right answer is that nothing is known: LoCoMo's category 5, and LongMemEval's
+    ids in ``_abs``."""
+    return item.labels.get("category", item.category) == "5" or item.id.endswith("_abs")
+
+
+def _has_gold_or_trap(item: Item, _record: Record) -> bool:
+    return bool(item.golds) or _is_trap(item)
+
+
+def _cites(_item: Item, record: Record) -> bool:
+    return bool(record.citations) and bool(record.answer.strip())
+
+
+def _has_prompt(item: Item, _record: Record) -> bool:
+    return bool(item.judge_prompt)
+
+
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """``prompts`` are all that it may use; a run keeps their hashes. An ``official`` one asks what
-    its benchmark's script asks; ``variant_of`` names the official one that it asks instead of."""
+    """``prompts`` are all that it may use; a run keeps their hashes. It judges an answer only if
+    the item has what it ``needs``. An ``official`` one asks what its benchmark's script asks;
+    ``variant_of`` names the official one that it asks instead of."""
 
     name: str
     source: str
     prompts: tuple[Prompt, ...]
     ask: Ask
+    needs: Callable[[Item, Record], bool] = _has_gold
     official: bool = False
     variant_of: str = ""
 
@@ -124,6 +149,8 @@ class Judge:
     ) -> VerdictRecord:
         """Judge an answer. Raises the EngineError family, except for an invalid reply and a prompt
         that is too long: these are no verdict, with their reason."""
+        if not self.needs(item, record):
+            return _none("there is nothing to judge it by")
         return await self.ask(Asking(llm, item, record, sampling))
 
 
@@ -169,7 +196,7 @@ def join_golds(item: Item) -> str:
 
 
 def _fill_official(asking: Asking) -> str:
-    """The official prompt about an answer; empty if its script is not beside the benchmark."""
+    """Fill the official prompt about an answer."""
     item = asking.item
     prompt = Prompt(
         "official", "the benchmark's", item.judge_prompt, ("question", "gold", "answer")
@@ -180,11 +207,7 @@ def _fill_official(asking: Asking) -> str:
 
 async def _longmemeval_official(asking: Asking) -> VerdictRecord:
     """As the script has it: ten tokens of text, and right if they contain a yes."""
-    if not (text := _fill_official(asking)):
-        return _none(
-            "its prompts were not found: put evaluate_qa.py of LongMemEval beside the data"
-        )
-    sampling = replace(asking.sampling, max_tokens=10)
+    sampling, text = replace(asking.sampling, max_tokens=10), _fill_official(asking)
     try:
         reply = await asking.llm.complete([Message("user", text)], sampling=sampling, stage="judge")
     except (ReplyInvalid, ContextOverflow) as error:
@@ -193,9 +216,7 @@ async def _longmemeval_official(asking: Asking) -> VerdictRecord:
 
 
 async def _locomo_mem0(asking: Asking) -> VerdictRecord:
-    if not (text := _fill_official(asking)):
-        return _none("its prompt was not found: put llm_judge.py of Mem0 beside the data")
-    return await asking.ask(text, _Label, lambda it: (it.label == "CORRECT", ""))
+    return await asking.ask(_fill_official(asking), _Label, lambda it: (it.label == "CORRECT", ""))
 
 
 # The papers' and ours
@@ -207,8 +228,6 @@ def _decide_by(prompt: Prompt) -> Ask:
 
 async def _mindgraph_prompt(asking: Asking) -> VerdictRecord:
     item = asking.item
-    if not item.golds:
-        return _none("the item has no gold answer")
     text = prompts.MINDGRAPH.render(
         question=item.question.text, gold=join_golds(item), predicted=asking.record.answer
     )
@@ -231,8 +250,6 @@ def _evaluate_by(prompt: Prompt) -> Ask:
 
     async def ask(asking: Asking) -> VerdictRecord:
         item = asking.item
-        if not item.passage:
-            return _none("the item has no passage to judge by")
         printed = prompt.render(
             paragraph=item.passage, question=item.question.text, response=asking.record.answer
         )
@@ -243,9 +260,9 @@ def _evaluate_by(prompt: Prompt) -> Ask:
 
 
 async def _locomo(asking: Asking) -> VerdictRecord:
-    if asking.item.labels.get("category", asking.item.category) == "5":
+    if _is_trap(asking.item):
         trapped = replace(asking, item=replace(asking.item, golds=()))
-        return await trapped.decide(prompts.ABSTENTION, abstains=True)
+        return await trapped.decide(prompts.ABSTENTION)
     return await asking.decide(prompts.TALK)
 
 
@@ -262,8 +279,8 @@ _TYPES: Final[Mapping[str, Prompt]] = MappingProxyType(
 
 
 async def _longmemeval(asking: Asking) -> VerdictRecord:
-    if asking.item.id.endswith("_abs"):
-        return await asking.decide(prompts.ABSTENTION, abstains=True)
+    if _is_trap(asking.item):
+        return await asking.decide(prompts.ABSTENTION)
     if (prompt := _TYPES.get(asking.item.category)) is None:
         return _none(f"LongMemEval has no question type {asking.item.category!r}")
     return await asking.decide(prompt)
@@ -272,8 +289,6 @@ async def _longmemeval(asking: Asking) -> VerdictRecord:
 async def _citation_support(asking: Asking) -> VerdictRecord:
     answer, citations = asking.record.answer, asking.record.citations
     sentences = [answer[slice(*span)].strip() for span in sentence_spans(answer)]
-    if not citations or not sentences:
-        return _none("nothing is cited")
     passages = "\n".join(f"[{n}] {each['quote']}" for n, each in enumerate(citations, 1))
     verdicts = []
     for sentence in sentences:
@@ -291,7 +306,7 @@ async def _citation_support(asking: Asking) -> VerdictRecord:
 
 def _list_judges() -> Iterator[Judge]:
     p = prompts
-    official = partial(Judge, prompts=(), official=True)
+    official = partial(Judge, prompts=(), needs=_has_prompt, official=True)
     script = "LongMemEval's evaluate_qa.py"
     yield official("longmemeval_official", script, ask=_longmemeval_official)
     yield official("locomo_mem0", "Mem0's llm_judge.py", ask=_locomo_mem0)
@@ -299,7 +314,7 @@ def _list_judges() -> Iterator[Judge]:
     yield Judge("mindgraph_prompt", "MindGraph D.4", (p.MINDGRAPH,), _mindgraph_prompt)
     for prompt, figure in ((p.COMPREHENSIVENESS, "HGMem Fig. 8"), (p.DIVERSITY, "HGMem Fig. 9")):
         name, asked = prompt.name.replace(".", "_"), (prompt, p.EVALUATION_AS_JSON)
-        yield Judge(name, figure, asked, _evaluate_by(prompt))
+        yield Judge(name, figure, asked, _evaluate_by(prompt), _has_passage)
     for name, source, prompt in (
         ("entailment", "ours, after HGMem §4.3", p.ENTAILMENT),
         ("correctness", "ours", p.CORRECTNESS),
@@ -307,11 +322,13 @@ def _list_judges() -> Iterator[Judge]:
     ):
         yield Judge(name, source, (prompt,), _decide_by(prompt))
     asked = (p.TALK, p.ABSTENTION)
-    yield Judge("locomo", "ours", asked, _locomo, variant_of="locomo_mem0")
+    yield Judge("locomo", "ours", asked, _locomo, _has_gold_or_trap, variant_of="locomo_mem0")
     own = (*dict.fromkeys(_TYPES.values()), p.ABSTENTION)
     ours = "ours, by question type"
-    yield Judge("longmemeval", ours, own, _longmemeval, variant_of="longmemeval_official")
-    yield Judge("citation_support", "ours", (p.SUPPORT,), _citation_support)
+    yield Judge(
+        "longmemeval", ours, own, _longmemeval, _has_gold_or_trap, variant_of="longmemeval_official"
+    )
+    yield Judge("citation_support", "ours", (p.SUPPORT,), _citation_support, _cites)
 
 
 JUDGES: Final[Mapping[str, Judge]] = MappingProxyType({each.name: each for each in _list_judges()})

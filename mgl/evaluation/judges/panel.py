@@ -63,6 +63,11 @@ def seat_panel(judges: Sequence[tuple[str, str]], *, repeats: int = 0) -> tuple[
     )
 
 
+def judge_of(key: str) -> str:
+    """Name the judge of a verdict's key."""
+    return key.partition(",")[0].partition(" by ")[0]
+
+
 class _Row(BaseModel):
     model_config = ConfigDict(extra="forbid")
 

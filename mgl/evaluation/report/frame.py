@@ -23,6 +23,7 @@ from mgl.evaluation.judges.judging import JUDGES
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.records import Record, item_from_json
 from mgl.evaluation.report.runs import Group, Series
+from mgl.evaluation.runs.folder import list_counted
 from mgl.evaluation.scorers.bertscore import BERTSCORE, bertscores_among
 from mgl.evaluation.scorers.registry import AGGREGATES, PAIRS, SCORERS, Scored
 from mgl.evaluation.statistics import (
@@ -306,13 +307,14 @@ def _list_rows(
 ) -> Iterator[tuple[Any, ...]]:
     """List the rows of ``Frame.data`` of one method; its pairs get places after the items."""
     pairs: dict[tuple[str, int], list[Record]] = {}
+    counted = {name: {one.key for one in list_counted(name, series.records)} for name in scores}
     for record in series.records:
         source, nodes = record.item["source"], record.memory.get("nodes")
         size = "" if nodes is None else next(name for name, end in _SIZES.items() if nodes < end)
         values: dict[str, float | None] = {
             name: 0.0 if record.failed else record.value(name)
             for name in scores
-            if record.counts_for(name) and name != PAIRS
+            if record.key in counted[name] and name != PAIRS
         }
         if not record.failed:
             values |= _list_costs(record, series.method.memory)

@@ -10,8 +10,9 @@ import random
 from collections.abc import Iterable, Mapping
 from itertools import combinations
 
+from mgl.evaluation.judges.judging import JUDGES
 from mgl.evaluation.judges.panel import Seat
-from mgl.evaluation.records import Key, PairKey, Record, RunLog
+from mgl.evaluation.records import Key, PairKey, Record, RunLog, item_from_json
 from mgl.evaluation.runs.manifest import Manifest
 from mgl.evaluation.scorers.bertscore import bertscores_among
 
@@ -35,7 +36,8 @@ def due_verdicts(
     manifest: Manifest, log: RunLog, *, retry: bool = False
 ) -> list[tuple[Record, Seat]]:
     """List the verdicts of the panel on every answer, then those on answers that people have
-    judged, which each judge gives once. What failed has none."""
+    judged, which each judge gives once. What failed has none, nor what a judge has nothing to judge
+    by."""
     panel = manifest.panel
     once = [seat for seat in panel if not seat.repeat]
     answers = (log.answers[key] for key in list_keys(manifest) if key in log.answers)
@@ -46,6 +48,7 @@ def due_verdicts(
         for record, seat in wanted
         if not record.failed
         and (seat.key not in record.verdicts or (retry and record.verdicts[seat.key].failed))
+        and JUDGES[seat.judge].needs(item_from_json(record.item), record)
     ]
 
 

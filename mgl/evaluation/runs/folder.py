@@ -18,8 +18,11 @@ from pathlib import Path
 from typing import Final
 
 from mgl.errors import UsageError
-from mgl.evaluation.records import Record, RunLog, scratch_path
+from mgl.evaluation.judges.judging import JUDGES
+from mgl.evaluation.judges.panel import judge_of
+from mgl.evaluation.records import Record, RunLog, item_from_json, scratch_path
 from mgl.evaluation.runs.manifest import MANIFEST
+from mgl.evaluation.scorers.registry import can_have
 from mgl.models.files import hold_lock
 from mgl.models.permissions import make_private_folder
 
@@ -93,12 +96,30 @@ class Tally:
     most: float
 
 
-def tally(name: str, records: Iterable[Record]) -> Tally | None:
-    """Average a score over the items that can have it; None if no item has a value.
+def list_counted(name: str, records: Iterable[Record]) -> list[Record]:
+    """List one method's records that count for a score: answers that were scored, readably or not,
+    and failed ones whose items can have the score.
 
-    Recall of evidence is over the items whose evidence the benchmark names.
+    A failed answer has a recall of evidence only if other answers of its method have one: a method
+    that ranks nothing has none.
     """
-    able = [record for record in records if record.counts_for(name)]
+    every = list(records)
+    given = [one for one in every if name in one.scores or name in one.verdicts]
+    if name.startswith("evidence_") and all(one.failed for one in given):
+        return []
+    keys = {one.key for one in given if not one.failed}
+    return [one for one in every if one.key in keys or (one.failed and _could_have(name, one))]
+
+
+def _could_have(name: str, record: Record) -> bool:
+    judge, item = JUDGES.get(judge_of(name)), item_from_json(record.item)
+    return can_have(name, item) if judge is None else judge.needs(item, record)
+
+
+def tally(name: str, records: Iterable[Record]) -> Tally | None:
+    """Average a score over the items of one method that can have it; None if no item has a
+    value."""
+    able = list_counted(name, records)
     known = [value for record in able if (value := record.value(name)) is not None]
     failed = sum(record.failed for record in able)
     counted = len(known) + failed

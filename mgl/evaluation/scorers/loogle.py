@@ -17,7 +17,7 @@ takes WordNet's synonyms, which NLTK does not ship; ``meteor_stems`` does withou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from mgl.errors import UsageError
@@ -51,7 +51,7 @@ def rouge_recall(prediction: str, gold: str, kind: Literal[1, 2, "L"]) -> float:
 
 def meteor(prediction: str, gold: str) -> float:
     """METEOR with the synonyms of WordNet. UsageError as ``wordnet`` raises it."""
-    return _meteor(prediction, gold, wordnet())
+    return _meteor(prediction, gold, wordnet)
 
 
 def wordnet() -> object:
@@ -71,7 +71,7 @@ def wordnet() -> object:
 
 def meteor_stems(prediction: str, gold: str) -> float:
     """METEOR that matches words and their Porter stems, and no synonyms."""
-    return _meteor(prediction, gold, _NoSynonyms())
+    return _meteor(prediction, gold, _NoSynonyms)
 
 
 class _NoSynonyms:
@@ -79,9 +79,9 @@ class _NoSynonyms:
         return []
 
 
-def _meteor(prediction: str, gold: str, synonyms: object) -> float:
+def _meteor(prediction: str, gold: str, load: Callable[[], object]) -> float:
     said, wanted = (list(dict.fromkeys(text.split())) for text in (prediction, gold))
-    return float(nltk_tools().meteor(wanted, said, wordnet=synonyms)) if said and wanted else 0.0
+    return float(nltk_tools().meteor(wanted, said, wordnet=load())) if said and wanted else 0.0
 
 
 def _sentences(text: str) -> list[list[str]]:

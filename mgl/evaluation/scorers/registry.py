@@ -124,6 +124,19 @@ def score_answer(names: Iterable[str], item: Item, record: Record) -> dict[str, 
     return scores
 
 
+def can_have(name: str, item: Item) -> bool:
+    """Whether an item can have a score by rule, were its answer empty: not if it lacks a gold
+    answer, and never what is measured of an answer itself."""
+    if name.startswith("evidence_"):
+        return bool(item.evidence)
+    if name not in SCORERS:
+        return bool(item.golds)
+    try:
+        return SCORERS[name].score(item, Record("", {})) is not None
+    except _UnreadableError:
+        return True
+
+
 # Scores of one answer
 
 

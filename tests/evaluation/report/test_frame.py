@@ -147,6 +147,15 @@ def test_a_method_that_retrieves_nothing_has_no_recall(tmp_path: Path) -> None:
     assert frame.figure("b", frame.metrics[name]) is None
 
 
+def test_a_failed_answer_is_in_no_mean_of_a_score_that_it_cannot_have(tmp_path: Path) -> None:
+    name = "f1_set_amem"
+    items = [item("q0"), item("q1"), item("trap", golds=[])]
+    said = {"a": [Said({name: 0.6}), Said(None), Said(None)]}
+    folder = write_run(tmp_path / "run", [method("a")], items, said, scorers=(name,))
+    found = figure(read_frame(folder), name)
+    assert (found.interval.mean, found.interval.n, found.failed) == (0.3, 2, 1)
+
+
 def test_without_the_extra_it_is_said_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

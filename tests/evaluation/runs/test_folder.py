@@ -2,36 +2,69 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from mgl.evaluation.records import Record, VerdictRecord
 from mgl.evaluation.runs.folder import Tally, summarize, tally
+from tests.evaluation.report.folders import item
 
-TOLD = {"id": "q", "evidence": ["D1:1"]}
+TOLD = item("q", evidence=["D1:1"])
+SLOW = "EngineTimeout: slow"
 
 
-def record(score: float | None = None, verdict: float | None = None, reason: str = "") -> Record:
-    scores = {"exact_match": score}
-    verdicts = {} if reason else {"strict": VerdictRecord(verdict, "…")}
-    return Record("m", {"id": "q"}, reason=reason, scores=scores, verdicts=verdicts)
+def record(score: float | None = None, verdict: float | None = None, n: int = 0) -> Record:
+    scores, verdicts = {"exact_match": score}, {"correctness": VerdictRecord(verdict, "…")}
+    return Record("m", item(f"q{n}"), scores=scores, verdicts=verdicts)
 
 
 def test_what_failed_counts_0_and_what_is_missing_is_left_out_with_bounds() -> None:
-    records = [record(1.0, 0.5), record(0.5), record(), record(reason="EngineTimeout: slow")]
-    (found,) = summarize(records, ["m"], ["exact_match", "strict"])
+    failed = Record("m", item("q3"), reason=SLOW)
+    records = [record(1.0, 0.5), record(0.5, n=1), record(n=2), failed]
+    (found,) = summarize(records, ["m"], ["exact_match", "correctness"])
     assert (found.items, found.unscored, found.failed) == (4, 1, 1)
     assert found.scores["exact_match"] == Tally(4, 1, 1, 1.5 / 3, 1.5 / 4, 2.5 / 4)
-    assert found.scores["strict"] == Tally(4, 1, 2, 0.25, pytest.approx(0.125), 2.5 / 4)
+    assert found.scores["correctness"] == Tally(4, 1, 2, 0.25, 0.125, 2.5 / 4)
 
 
 def test_recall_of_evidence_is_over_the_items_that_name_evidence() -> None:
     name = "evidence_recall@10"
     found = [
         Record("m", TOLD, scores={name: 1.0}),
-        Record("m", TOLD, reason="EngineTimeout: slow"),
-        Record("m", {"id": "q", "evidence": []}),
+        Record("m", {**TOLD, "id": "other"}, reason=SLOW),
+        Record("m", item("without")),
     ]
     assert tally(name, found) == Tally(2, 1, 0, 0.5, 0.5, 0.5)
     assert tally(name, [Record("blind", TOLD, scores={"exact_match": 1.0})]) is None
     assert tally(name, [Record("m", TOLD, scores={name: None})]) is None, "nothing was read"
     assert tally("exact_match", []) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "without"),
+    [
+        ("f1_set_amem", 0.5, {"golds": []}),
+        ("choice_letter", 0.5, {"golds": [], "choices": ["a", "b"]}),
+        ("bertscore_f1:a-model", 0.5, {"golds": []}),
+        ("correctness by a-model", 0.5, {"golds": []}),
+        ("hgmem_diversity", 0.5, {}),
+        ("citation_support", 0.5, {}),
+        ("citations_verbatim", 0.5, {}),
+        ("compaction_ratio", 0.4, {}),
+    ],
+)
+def test_a_failed_answer_counts_0_only_for_a_score_that_it_can_have(
+    name: str, value: float, without: dict[str, Any]
+) -> None:
+    """Compaction, where less is better, was halved by five failures of ten."""
+    given = Record("m", item("q0"), verdicts={name: VerdictRecord(value, "…")})
+    failed = Record("m", item("q1", **without), reason=SLOW)
+    assert tally(name, [given, failed]) == Tally(1, 0, 0, value, value, value)
+
+
+def test_a_method_that_ranks_nothing_has_no_recall_where_it_failed() -> None:
+    answered = Record("direct", TOLD, scores={"f1_set_amem": 1.0})
+    failed = Record("direct", {**TOLD, "id": "other"}, reason=SLOW)
+    assert tally("evidence_recall@10", [answered, failed]) is None
+    assert tally("f1_set_amem", [answered, failed]) == Tally(2, 1, 0, 0.5, 0.5, 0.5)

@@ -60,10 +60,10 @@ def judges(monkeypatch: pytest.MonkeyPatch) -> None:
                 return VerdictRecord(None, reply, "its reply is prose")
             return VerdictRecord(float(int(reply) % 2), reply)
 
-        return Judge(name, "ours", (), ask)
+        return Judge(name, "ours", (), ask, needs=lambda _item, _record: True)
 
     known = {**JUDGES, "strict": judging("strict"), "kind": judging("kind")}
-    for place in ("plan", "units", "lifecycle"):
+    for place in ("plan", "units", "lifecycle", "due", "folder"):
         monkeypatch.setattr(f"mgl.evaluation.runs.{place}.JUDGES", known)
 
     async def generate(engine: Knowing, request: Request) -> Completion:
