@@ -1,7 +1,7 @@
 """Which items of a benchmark a run asks: those of some sources and labels, and a sample of them.
 
-A sample has each category and each source in proportion, so that its plain mean estimates that of
-all items, and an interval of the sample is one of the benchmark.
+A sample has each category and each source in proportion, and every item is as likely to be in it as
+any other, so that its plain mean estimates that of all items without bias.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from math import floor
 
 from mgl.benchmarks.base import Item
 from mgl.errors import UsageError
+
+_Line = tuple[int, str | None]
+"""A row (0) or a column (1) of a table, by its name; None is the one that holds the slack."""
 
 
 def select(
@@ -61,9 +63,9 @@ def _require(what: str, named: Collection[str], known: set[str]) -> None:
 def sample(items: Sequence[Item], *, limit: int | None, seed: int) -> list[Item]:
     """Sample at most ``limit`` items in proportion, in their own order.
 
-    Categories have their share by largest remainders. Sources have theirs, rounded up or down at
-    random so that no item is likelier than another; within a category they are as even as that
-    allows. Items of one pair are taken together. UsageError if not even one pair fits.
+    Every item is equally likely. Each category, each source, and each source within a category has
+    its share, rounded up or down at random. Items of one pair are taken together. UsageError if not
+    even one pair fits.
     """
     if limit is None or limit >= len(items):
         return list(items)
@@ -73,52 +75,71 @@ def sample(items: Sequence[Item], *, limit: int | None, seed: int) -> list[Item]
     wanted = limit // max(map(len, groups.values()))
     if not wanted:
         raise UsageError(f"no pair of items fits a limit of {limit}", hint="give --limit 2 or more")
-    draw = random.Random(seed)
-    cells: dict[str, dict[str, list[list[int]]]] = defaultdict(lambda: defaultdict(list))
+    cells: dict[tuple[str, str], list[list[int]]] = defaultdict(list)
     for (category, source, _), numbers in groups.items():
-        cells[category][source].append(numbers)
-    sizes = {category: sum(map(len, own.values())) for category, own in cells.items()}
-    of_source = Counter(source for _, source, _ in groups)
-    left = _round_at_random(of_source, wanted / len(groups), draw)
-    taken: list[int] = []
-    for category, count in _largest_remainders(sizes, wanted).items():
-        for source, number in _spread(cells[category], count, wanted / len(groups), left).items():
-            left[source] -= number
-            for numbers in draw.sample(cells[category][source], number):
-                taken += numbers
+        cells[category, source].append(numbers)
+    draw = random.Random(seed)
+    shares = {cell: len(own) * wanted for cell, own in cells.items()}
+    taken = [
+        number
+        for cell, count in _round_at_random(shares, len(groups), draw).items()
+        for numbers in draw.sample(cells[cell], count)
+        for number in numbers
+    ]
     return [items[number] for number in sorted(taken)]
 
 
-def _largest_remainders(sizes: Mapping[str, int], seats: int) -> dict[str, int]:
-    total = sum(sizes.values())
-    seated = {name: seats * size // total for name, size in sizes.items()}
-    by_remainder = sorted(sizes, key=lambda name: -(seats * sizes[name] % total))
-    for name in by_remainder[: seats - sum(seated.values())]:
-        seated[name] += 1
-    return seated
-
-
 def _round_at_random(
-    sizes: Mapping[str, int], share: float, draw: random.Random
-) -> dict[str, float]:
-    """Round each size × share up or down, up as often as its fraction says; the total is kept."""
-    names = sorted(sizes)
-    draw.shuffle(names)
-    end, rounded = draw.random(), {}
-    for name in names:
-        start, end = end, end + sizes[name] * share
-        rounded[name] = float(floor(end) - floor(start))
+    shares: Mapping[tuple[str, str], int], whole: int, draw: random.Random
+) -> dict[tuple[str, str], int]:
+    """Round a table of ``shares``, in units of 1 / ``whole``, up or down, each up as often as its
+    fraction says.
+
+    Each row and column is rounded up or down as well, and the total is kept, which has to be an
+    integer. This is the unbiased controlled rounding of Cox (JASA 1987): one more row and one more
+    column make all margins integers, so that the fractions form cycles. Along a cycle an amount is
+    added and taken away in turns until a fraction is gone, in one of the two directions, with odds
+    that keep every mean.
+    """
+    rounded = {cell: share // whole for cell, share in shares.items()}
+    order = list(shares)
+    draw.shuffle(order)
+    rest: Counter[tuple[_Line, _Line]] = Counter()
+    for row, column in order:
+        fraction = shares[row, column] % whole
+        rest[(0, row), (1, column)] = fraction
+        rest[(0, row), (1, None)] -= fraction
+        rest[(0, None), (1, column)] -= fraction
+    table: dict[_Line, dict[_Line, int]] = defaultdict(dict)
+    for (one, other), fraction in rest.items():
+        if fraction % whole:
+            table[one][other] = table[other][one] = fraction % whole
+    while table:
+        cycle = _find_cycle(table)
+        edges = list(zip(cycle, [*cycle[1:], cycle[0]], strict=True))
+        left = [table[one][other] for one, other in edges]
+        up = min(whole - max(left[::2]), min(left[1::2]))
+        down = min(min(left[::2]), whole - max(left[1::2]))
+        step = up if draw.randrange(up + down) < down else -down
+        for (one, other), own in zip(edges, left, strict=True):
+            table[one][other] = table[other][one] = own + step
+            if own + step in (0, whole):
+                del table[one][other], table[other][one]
+                (_, above), (_, beside) = sorted((one, other), key=lambda line: line[0])
+                if own + step == whole and above is not None and beside is not None:
+                    rounded[above, beside] += 1
+            step = -step
+        for line in cycle:
+            if not table[line]:
+                del table[line]
     return rounded
 
 
-def _spread(
-    cells: Mapping[str, Sequence[object]], count: int, share: float, left: Mapping[str, float]
-) -> dict[str, int]:
-    """Divide ``count`` among the sources of a category: what each is due whole, then one by one to
-    the source with the most ``left``."""
-    given = {source: floor(len(own) * share) for source, own in cells.items()}
-    for _ in range(count - sum(given.values())):
-        able = [source for source in given if given[source] < len(cells[source])]
-        most = max(able, key=lambda source: (left[source] - given[source], -given[source]))
-        given[most] += 1
-    return given
+def _find_cycle(table: Mapping[_Line, Mapping[_Line, int]]) -> list[_Line]:
+    """Walk from line to line, never straight back, until one comes again."""
+    places: dict[_Line, int] = {}
+    before, here = None, next(iter(table))
+    while here not in places:
+        places[here] = len(places)
+        before, here = here, next(line for line in table[here] if line != before)
+    return list(places)[places[here] :]
