@@ -248,10 +248,18 @@ class Frame:
         least = most = spread = None
         if missing and metric.kind == "score":
             least, most = total / n, (total + missing) / n
+            if groups:
+                least, most = self._bound_means(values["value"], over)
         if self._is_repeated and not part:
             means = self._by[method, metric.name].groupby("repeat")["value"].mean()
             spread = float(means.std(ddof=1))
         return Figure(metric, interval, int(known["failed"].sum()), missing, least, most, spread)
+
+    def _bound_means(self, values: Any, over: str) -> tuple[float, float]:
+        """The mean of the parts' means, were what is missing all wrong, or all right."""
+        parts = self.labels.loc[values.index, over]
+        least, most = (values.fillna(fill).groupby(parts).mean().mean() for fill in (0.0, 1.0))
+        return float(least), float(most)
 
     def _compute_together(
         self, method: str, metric: Metric, part: Mapping[str, str]

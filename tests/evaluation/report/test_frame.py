@@ -54,6 +54,18 @@ def test_a_part_of_the_items_and_the_mean_of_parts(tmp_path: Path) -> None:
     assert frame.parts() == {"category": ["even", "odd"]}
 
 
+def test_bounds_of_the_mean_of_parts_are_that_means(tmp_path: Path) -> None:
+    """Of three even items one is right and one missing, the only odd one is right."""
+    unread = Said({"exact_match": None})  # type: ignore[dict-item]
+    said = {"a": [RIGHT, RIGHT, WRONG, unread]}
+    frame = read_frame(write_run(tmp_path / "run", [method("a")], ITEMS, said))
+    found = figure(frame, "exact_match", over="category")
+    assert found.interval.mean == pytest.approx((1 / 2 + 1) / 2)
+    assert (found.least, found.most) == pytest.approx(((1 / 3 + 1) / 2, (2 / 3 + 1) / 2))
+    whole = figure(frame, "exact_match")
+    assert (whole.least, whole.most) == (2 / 4, 3 / 4)
+
+
 def test_an_item_asked_again_counts_once_with_the_spread_between_repeats(tmp_path: Path) -> None:
     """Means of the repeats are 1/2 and 1: their deviation is sqrt(1/8)."""
     said = {"a": [RIGHT, WRONG, RIGHT, RIGHT]}
