@@ -33,6 +33,7 @@ Floats = NDArray[np.float64]
 FEWEST_SOURCES: Final = 4
 LEVEL: Final = 0.95
 _FLIPS: Final = 9_999
+_NOTHING: Final = 1e-12  # what rounding leaves of a difference
 _RESAMPLES: Final = 2_000
 _MOST_FLIPPED: Final = 1_000  # differences; of more the mean is normal enough for t
 
@@ -105,9 +106,9 @@ def compare_pairs(
 ) -> Paired:
     """Compare two methods by their scores of the same items in the same order.
 
-    By a cluster-robust t test over the sources; of independent items shares by McNemar's exact
-    test, and means by flipping the signs of the differences. ValueError if there are none or the
-    lists differ in length.
+    By a cluster-robust t test over the sources, or by flipping the signs of their sums if these do
+    not vary; of independent items shares by McNemar's exact test, and means by flipping the signs
+    of the differences. ValueError if there are none or the lists differ in length.
     """
     left, right = _read(one), _read(other)
     if left.shape != right.shape:
@@ -115,10 +116,17 @@ def compare_pairs(
     fitted = _fit(left - right, sources)
     mean = float((left - right).mean())
     low, high = (mean, mean) if fitted is None else map(float, fitted.conf_int(1 - LEVEL)[0])
+    both = np.concatenate([left, right])
+    if both.min() >= 0 and both.max() <= 1:
+        low, high = max(-1.0, low), min(1.0, high)
     difference = Interval(mean, low, high, left.size)
     if are_clusters(sources):
-        p = float(mean == 0) if fitted is None else float(fitted.pvalue)
-        return Paired(difference, p, f"cluster-robust t test over {len(set(sources))} sources")
+        over = f"over {len(set(sources))} sources"
+        if fitted is not None and fitted.sd.item() > _NOTHING:
+            return Paired(difference, float(fitted.pvalue), f"cluster-robust t test {over}")
+        moved = left - right
+        sums = np.array([moved[_of(sources, one)].sum() for one in dict.fromkeys(sources)])
+        return Paired(difference, _sign_flip(sums), f"sign-flip permutation test {over}")
     if np.isin([left, right], (0.0, 1.0)).all():
         table = [[0, int((left > right).sum())], [int((left < right).sum()), 0]]
         found = _load("statsmodels.stats.contingency_tables").mcnemar(table, exact=True)
@@ -189,7 +197,7 @@ def _fit(values: Floats, sources: Sequence[str], parts: Sequence[str] = ()) -> A
     design = np.stack([_of(parts or [""] * values.size, name) for name in names], axis=1)
     design = design.astype(np.float64)
     left = values - design @ (design.T @ values / design.sum(axis=0))
-    if values.size <= len(names) or not np.any(np.abs(left) > 1e-12):
+    if values.size <= len(names) or not np.any(np.abs(left) > _NOTHING):
         return None
     model = _load("statsmodels.regression.linear_model").OLS(values, design)
     if are_clusters(sources):
@@ -202,7 +210,7 @@ def _fit(values: Floats, sources: Sequence[str], parts: Sequence[str] = ()) -> A
 
 def _sign_flip(differences: Floats) -> float:
     """The chance of so large a mean difference, were the sign of each item's random."""
-    moved = differences[differences != 0]
+    moved = differences[np.abs(differences) > _NOTHING]
     if moved.size < 2:  # one item that differs is as likely either way
         return 1.0
     found = _load("scipy.stats").permutation_test(

@@ -54,6 +54,32 @@ def test_few_differences_are_flipped_in_every_way(differences: list[float]) -> N
         assert found.p == pytest.approx(min(1, 2 * min(above, below)))
 
 
+SOURCES = [f"s{n // 2}" for n in range(8)]
+
+
+@pytest.mark.parametrize(
+    ("differences", "p"),
+    [([0.3] * 8, 2 / 2**4), ([0.2, 0.4] * 4, 2 / 2**4), ([0.0] * 8, 1), ([0.1, -0.1] * 4, 1)],
+)
+def test_sources_that_do_not_vary_have_the_p_of_flipping_their_signs(
+    differences: list[float], p: float
+) -> None:
+    """A t test gives 0 for four sources that differ alike, whatever they differ by."""
+    found = compare_pairs([0.5 + one for one in differences], [0.5] * 8, SOURCES)
+    assert found.p == pytest.approx(p)
+    assert found.test == "sign-flip permutation test over 4 sources"
+
+
+@pytest.mark.parametrize("sources", [(), SOURCES])
+def test_a_difference_of_shares_is_within_one(sources: list[str]) -> None:
+    """Three sources of 1 and one of 0.5 have a t interval up to 1.27."""
+    one = [1, 1, 1, 1, 1, 1, 1, 0] if sources else [1, 1, 1, 1, 1, 1, 1, 0.5]
+    found = compare_pairs(one, [0.0] * 8, sources).difference
+    assert -1 < found.low < found.mean < found.high == 1
+    assert compare_pairs([0.0] * 8, one, sources).difference.low == -1
+    assert compare_pairs([3.0 * v for v in one], [0.0] * 8, sources).difference.high > 1
+
+
 @pytest.mark.parametrize(("one", "other"), [([], []), ([1.0], [1.0, 0.0]), ([[1.0]], [[1.0]])])
 def test_scores_are_of_the_same_items(one: list[float], other: list[float]) -> None:
     with pytest.raises(ValueError, match=r"scores|values"):

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Literal, NamedTuple
 
@@ -358,7 +358,8 @@ def _score_labels(answers: Sequence[Scored]) -> Interval | None:
         wanted, said, both = table[drawn].sum(axis=0).T
         return float(np.mean(2 * both / np.maximum(wanted + said, 1)))
 
-    return resample_interval(average, len(rows), sources)
+    found = resample_interval(average, len(rows), sources)
+    return replace(found, low=max(0.0, found.low), high=min(1.0, found.high))
 
 
 PAIRS: Final = "pair_accuracy"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -196,4 +197,8 @@ def test_macro_f1_by_hand() -> None:
     one_label_of_all = macro_f1(answered(items, ["Consistent"] * 8))
     assert one_label_of_all is not None
     assert one_label_of_all.mean == pytest.approx(2 * 6 / (8 + 6) / 2)
+    by_book = [replace(one, source=f"book {n // 2}") for n, one in enumerate(items)]
+    nearly_all_right = macro_f1(answered(by_book, ["Consistent"] * 6 + ["Contradict"] * 2))
+    assert nearly_all_right is not None
+    assert 0 <= nearly_all_right.low <= nearly_all_right.high <= 1
     assert macro_f1(answered([item("x")], ["x"])) is macro_f1([]) is None
