@@ -142,8 +142,8 @@ LONGMEMEVAL: Final = FileBenchmark(
         "bleu1_amem",
         "evidence_recall@10",
         *(
-            f"evidence_{of}{measure}@{k}"
-            for of in ("", "session_")
+            f"{of}_{measure}@{k}"
+            for of in ("evidence", "session")
             for measure in ("recall_any", "recall_all", "ndcg")
             for k in (5, 10)
         ),

@@ -22,7 +22,7 @@ from mgl.evaluation.judges.judging import JUDGES
 from mgl.evaluation.judges.panel import judge_of
 from mgl.evaluation.records import Record, RunLog, item_from_json, scratch_path
 from mgl.evaluation.runs.manifest import MANIFEST
-from mgl.evaluation.scorers.registry import can_have
+from mgl.evaluation.scorers.registry import RANKED, can_have
 from mgl.models.files import hold_lock
 from mgl.models.permissions import make_private_folder
 
@@ -105,7 +105,7 @@ def list_counted(name: str, records: Iterable[Record]) -> list[Record]:
     """
     every = list(records)
     given = [one for one in every if name in one.scores or name in one.verdicts]
-    if name.startswith("evidence_") and all(one.failed for one in given):
+    if name.startswith(RANKED) and all(one.failed for one in given):
         return []
     keys = {one.key for one in given if not one.failed}
     return [one for one in every if one.key in keys or (one.failed and _could_have(name, one))]

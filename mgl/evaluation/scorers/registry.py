@@ -52,6 +52,8 @@ from mgl.text.support import find_unsaid, stem_words
 
 _DENIALS: Final = re.compile(r"\b(?:not|never|no|instead|[a-z]+n['’]t)\b")
 CUTOFFS: Final = (5, 10, 20, 30, 50)
+RANKED: Final = ("evidence_", "session_")
+"""How the names of scores begin that are of what was retrieved."""
 
 Score = Callable[[Item, Record], float | None]
 
@@ -127,7 +129,7 @@ def score_answer(names: Iterable[str], item: Item, record: Record) -> dict[str, 
 def can_have(name: str, item: Item) -> bool:
     """Whether an item can have a score by rule, were its answer empty: not if it lacks a gold
     answer, and never what is measured of an answer itself."""
-    if name.startswith("evidence_"):
+    if name.startswith(RANKED):
         return bool(item.evidence)
     if name not in SCORERS:
         return bool(item.golds)
@@ -228,22 +230,22 @@ def _recall(measure: Literal["share", "any", "all", "ndcg"], k: int, *, sessions
 
 
 def _recall_scorers() -> Iterable[Scorer]:
-    measures: tuple[tuple[Literal["share", "any", "all", "ndcg"], str, str], ...] = (
-        ("share", "recall", "LoCoMo: share of the evidence"),
-        ("any", "recall_any", "LongMemEval: whether any of the evidence is"),
-        ("all", "recall_all", "LongMemEval: whether all of the evidence is"),
-        ("ndcg", "ndcg", "LongMemEval: NDCG of the evidence"),
+    measures: tuple[tuple[Literal["share", "any", "all", "ndcg"], str, str, str], ...] = (
+        ("share", "recall", "LoCoMo", "share"),
+        ("any", "recall_any", "LongMemEval, on all turns", "whether any"),
+        ("all", "recall_all", "LongMemEval, on all turns", "whether all"),
+        ("ndcg", "ndcg", "LongMemEval, on all turns", "NDCG"),
     )
-    for measure, name, about in measures:
+    for measure, name, source, about in measures:
         kind: Literal["share", "mean"] = "share" if measure in ("any", "all") else "mean"
-        for of, sessions in (("", False), ("session_", True)):
+        for of, by, what in (
+            ("evidence", source, "turns"),
+            ("session", "ours, not LongMemEval's turn2session", "sessions"),
+        ):
             for k in CUTOFFS:
-                yield Scorer(
-                    f"evidence_{of}{name}@{k}",
-                    kind,
-                    _recall(measure, k, sessions=sessions),
-                    f"{about} among the first {k} {'sessions' if sessions else 'turns'} retrieved",
-                )
+                score = _recall(measure, k, sessions=of == "session")
+                told = f"{by}: {about} of the evidence among the first {k} {what} retrieved"
+                yield Scorer(f"{of}_{name}@{k}", kind, score, told)
 
 
 def _verbatim(_item: Item, record: Record) -> float | None:

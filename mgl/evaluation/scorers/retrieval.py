@@ -5,8 +5,13 @@
 
 LoCoMo counts the share of the evidence among the first k. LongMemEval's ``eval_utils.py`` asks
 whether any of it and whether all of it is there, and takes NDCG with gains of 1, the first two
-ranks undiscounted; by session, a session ranks where the first of its turns does. Questions of
-which the history says nothing have no evidence, and no recall.
+ranks undiscounted. Its corpus is the user's turns alone, and it leaves out questions without a
+marked one; ours are all turns. Questions of which the history says nothing have no evidence, and no
+recall.
+
+By session is ours: a session ranks where the first of its turns does, whichever turn that is, and
+counts once. LongMemEval's ``evaluate_retrieval_turn2session`` goes by the ranks of the user's marked
+turns, and its NDCG is lower; a record does not say who spoke, so it cannot be computed from one.
 
 What reads more than k turns in the source's order has not ranked them, and has no recall at k: the
 first ten turns of a transcript are not its ten best.

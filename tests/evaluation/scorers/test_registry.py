@@ -90,14 +90,14 @@ WORKED: list[tuple[str, Item, Record, float]] = [
     ("evidence_recall@5", TURNS, make_record("", READ), 1 / 2),
     ("evidence_recall@10", TURNS, make_record("", READ), 1),
     ("evidence_recall@5", item(evidence=("D9", "D2")), make_record("", READ), 1 / 2),
-    ("evidence_session_recall@5", TURNS, make_record("", READ), 1),
-    ("evidence_session_recall@5", item(evidence=("D8", "D1:9")), make_record("", READ), 1 / 2),
+    ("session_recall@5", TURNS, make_record("", READ), 1),
+    ("session_recall@5", item(evidence=("D8", "D1:9")), make_record("", READ), 1 / 2),
     ("evidence_recall_any@5", TURNS, make_record("", READ), 1),
     ("evidence_recall_all@5", TURNS, make_record("", READ), 0),
     ("evidence_ndcg@5", TURNS, make_record("", READ), 1 / 2),
-    ("evidence_session_recall_any@5", TURNS, make_record("", READ), 1),
-    ("evidence_session_recall_all@5", TURNS, make_record("", READ), 1),
-    ("evidence_session_ndcg@5", TURNS, make_record("", READ), (1 + 1 / 2) / 2),
+    ("session_recall_any@5", TURNS, make_record("", READ), 1),
+    ("session_recall_all@5", TURNS, make_record("", READ), 1),
+    ("session_ndcg@5", TURNS, make_record("", READ), (1 + 1 / 2) / 2),
     ("citations_verbatim", item(), make_record("x", citations=CITED), 2 / 3),
     ("compaction_ratio", item(), make_record("x", compaction_ratio=0.07), 0.07),
 ]
@@ -138,7 +138,7 @@ def test_a_reply_that_does_not_answer_is_unreadable(name: str, of: Item, said: s
 def test_what_read_every_turn_in_order_has_no_recall_at_ten() -> None:
     turns = tuple(f"D1:{n}" for n in range(1, 40))
     of = item("x", evidence=("D1:3", "D1:30"))
-    names = ["evidence_recall@10", "evidence_recall_any@10", "evidence_session_recall@10"]
+    names = ["evidence_recall@10", "evidence_recall_any@10", "session_recall@10"]
     assert score_answer(names, of, make_record("x", turns)) == {}
     assert score_answer(names[:1], of, make_record("x", turns[::-1])) == {names[0]: 1 / 2}
     whole = make_record("x", turns, read_all=True)
@@ -146,6 +146,17 @@ def test_what_read_every_turn_in_order_has_no_recall_at_ten() -> None:
     assert score_answer(["evidence_recall@5"], of, make_record("x", ("D5:5",))) == {
         "evidence_recall@5": 0
     }
+
+
+def test_recall_by_session_goes_by_a_name_that_is_not_longmemevals() -> None:
+    """Its turn2session has 1 / log2(4) / 1 here: the only marked turn is the fourth."""
+    of = item("x", evidence=("D1:4",))
+    turns = make_record("x", ("D1:1", "D9:1", "D1:2", "D1:4"))
+    assert score_answer(["session_ndcg@5"], of, turns) == {"session_ndcg@5": 1}
+    assert not any(name.startswith("evidence_session") for name in SCORERS)
+    by_session = [each.about for name, each in SCORERS.items() if name.startswith("session_")]
+    assert by_session
+    assert all(about.startswith("ours, not LongMemEval's") for about in by_session)
 
 
 def test_a_category_that_locomo_has_not_has_no_score() -> None:
