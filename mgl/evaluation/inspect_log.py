@@ -123,6 +123,7 @@ def _make_sample(record: Record, model: str, names: Sequence[str]) -> dict[str, 
         },
         "model_usage": {model: usage},
         "total_time": record.took.get("wall_s"),
+        "working_time": record.took.get("own_s"),
         "error": error if record.failed else None,
     }
 

@@ -87,7 +87,7 @@ def make_rows(items: int) -> Iterator[dict[str, Any]]:
             scores = {name: min(1.0, by.random() + skill / 50) for name in SCORES}
             usage = {"answer": {"calls": 1, "input_tokens": by.randrange(4000), "output_tokens": 9}}
             yield {"kind": "answer", **key, "answer": "Quiet.", "scores": scores, "usage": usage,
-                   "took": {"wall_s": 1.0, "replayed": 0, "at": 1767226800.0}}  # fmt: skip
+                   "took": {"own_s": 1.0, "replayed": 0, "at": 1767226800.0}}  # fmt: skip
             verdict = None if by.random() < 0.01 else float(by.random() < 0.5 + skill / 50)
             yield {"kind": "verdict", **key, "judge": "locomo", "score": verdict, "reply": "{}"}
 

@@ -152,7 +152,9 @@ def put_beside(frame: Frame, cells: Iterable[Cell], rows: Rows) -> list[Beside]:
     found = []
     for (place, metric, part, over, row), own in alike.items():
         series = frame.group.series[place]
-        if row:
+        if metric.unit == "seconds" and not series.run.manifest.one_by_one:
+            ours = None
+        elif row:
             ours = _count_stages(series, metric, own[0].stages)
         else:
             ours = frame.figure(series.label, metric, dict(part), over)

@@ -71,7 +71,12 @@ class Metric:
 COSTS: Final = (
     Metric("question_tokens", "cost", "tokens in and out of the calls of one answer", "tokens"),
     Metric("question_calls", "cost", "calls of one answer", "calls"),
-    Metric("question_seconds", "cost", "wall time of an answer that replayed nothing", "seconds"),
+    Metric(
+        "question_seconds",
+        "cost",
+        "an answer's own work, if nothing was replayed",
+        "seconds",
+    ),
     Metric("compaction_ratio", "cost", "tokens of the first answering call over the source's"),
     Metric("citations_verbatim", "cost", "share of the citations that are verbatim"),
     Metric("hyperedge_nodes", "cost", "nodes that a hyperedge joins", "nodes"),
@@ -351,8 +356,8 @@ def _list_costs(record: Record, memory: str) -> Iterator[tuple[str, float]]:
     spent, facts = record.usage.values(), record.memory
     yield "question_tokens", float(sum(one.input_tokens + one.output_tokens for one in spent))
     yield "question_calls", float(sum(one.calls for one in spent))
-    if not record.took.get("replayed", 1):
-        yield "question_seconds", float(record.took["wall_s"])
+    if "own_s" in record.took and not record.took["replayed"]:
+        yield "question_seconds", float(record.took["own_s"])
     if facts.get("compaction_ratio") is not None:
         yield "compaction_ratio", facts["compaction_ratio"]
     if record.citations:

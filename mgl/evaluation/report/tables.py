@@ -207,7 +207,8 @@ def beside_tables(besides: Sequence[Beside], others: Sequence[Printed]) -> Itera
     note = (
         "Printed numbers are of the papers' own runs, with other models, judges or items than ours "
         "where they say so: they give context and are not tested against. Where a paper averages "
-        "over categories, so is ours in that row."
+        "over categories, so is ours in that row. Seconds are compared only of "
+        "items asked one by one."
     )
     head = ("method", "metric", "ours", "in print", "where")
     whole = tuple(_beside_row(one) for one in besides if not one.part)
@@ -290,4 +291,5 @@ def _facts(run: StoredRun) -> Iterator[tuple[str, str]]:
         changed = ", changed since" if commit and code.get("dirty") else ""
         parts = (machine.get("processor"), machine.get("system"), f"{machine.get('cores')} cores")
         on = ", ".join(filter(None, parts))
-        yield f"session of {session.started}", f"mgl {code.get('version')}{commit}{changed}; {on}"
+        how = f"{on}, {session.concurrency} items at once"
+        yield f"session of {session.started}", f"mgl {code.get('version')}{commit}{changed}; {how}"

@@ -139,6 +139,11 @@ class Manifest(_Strict):
         return seat_panel(judges, repeats=self.arguments.judge_repeats)
 
     @property
+    def one_by_one(self) -> bool:
+        """Whether no two items were in work at once, so that none had to wait for another."""
+        return all(session.concurrency == 1 for session in self.sessions)
+
+    @property
     def self_judged(self) -> list[str]:
         """The models that judge answers of their own."""
         return sorted({one.model for one in self.judged_by} & {one.model for one in self.methods})

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Protocol, TypeVar, cast
+from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 from mgl.benchmarks.base import Item
 from mgl.errors import EngineError, EngineUnavailable, EngineUnusable, InputError
@@ -174,6 +175,28 @@ class _ItemClient:
         return getattr(_ITEM_CLIENT.get(), name)
 
 
+class _Steps(Generic[ResultT]):
+    """Awaits work, and adds up for how many seconds it was ``idle``: in flight, or in a queue."""
+
+    def __init__(self, work: Coroutine[Any, Any, ResultT]) -> None:
+        self._work = work
+        self.idle = 0.0
+
+    def __await__(self) -> Generator[Any, Any, ResultT]:
+        step = partial(self._work.send, None)
+        while True:
+            try:
+                awaited = step()
+            except StopIteration as end:
+                return cast(ResultT, end.value)
+            began = time.monotonic()
+            try:
+                step = partial(self._work.send, (yield awaited))
+            except BaseException as error:
+                step = partial(self._work.throw, error)
+            self.idle += time.monotonic() - began
+
+
 class _Attempt:
     """Work with a client of its own: its cost, and the ``reason`` why it failed, empty if not.
 
@@ -188,6 +211,7 @@ class _Attempt:
     ) -> None:
         self.llm = place.client()
         self.reason = ""
+        self._idle = 0.0
         self._began = time.monotonic()
         self._owning = place.own(document_id)
         self._is_retried = is_retried
@@ -213,6 +237,14 @@ class _Attempt:
         self.reason = f"{type(error).__name__}: {error.message}"
         return True
 
+    async def do(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
+        """Await work whose waiting is not its own."""
+        steps = _Steps(work)
+        try:
+            return await steps
+        finally:
+            self._idle += steps.idle
+
     @property
     def usage(self) -> dict[str, Spent]:
         """Completions by stage, issued or replayed alike, so that a replay records the same."""
@@ -224,13 +256,17 @@ class _Attempt:
 
     @property
     def took(self) -> dict[str, Any]:
-        """The time now, seconds by the wall and of the engine, and calls by their outcome."""
+        """The time now, seconds by the wall, of its own work and of the engine, and calls by their
+        outcome. Its own are those in which it, or the engine for it, worked: the others waited for
+        a place, or for other items."""
         usage = self.llm.usage()
         total = Usage(usage).total
+        wall = time.monotonic() - self._began
         return {
             "at": round(time.time(), 1),
             "stages": {stage: round(used.seconds, 3) for stage, used in sorted(usage.items())},
-            "wall_s": round(time.monotonic() - self._began, 3),
+            "wall_s": round(wall, 3),
+            "own_s": round(wall - max(0.0, self._idle - total.seconds), 3),
             "engine_s": round(total.seconds, 3),
             "calls": total.calls,
             "replayed": total.replayed,
@@ -258,10 +294,10 @@ class LocalExecutor:
         with Store.open(unfinished) as store, attempting as attempt:
             memory = work.open(self._place, attempt.llm, store, observer)
             known = store.steps(memory.id)
-            await memory.build()
+            await attempt.do(memory.build())
             if isinstance(work.source, Conversation):
                 if not work.after:
-                    await flush(memory)
+                    await attempt.do(flush(memory))
                 sessions = {"sessions": len({turn.session for turn in work.source.turns})}
             facts = _describe_memory(memory, store) | sessions
             calls = list_calls(store.edits(memory.id, since=known))
@@ -276,7 +312,7 @@ class LocalExecutor:
         attempting = _Attempt(self._place, source.id, is_retried=ask.is_retried)
         with attempting as attempt, self._open_memory(ask, path) as (store, memory):
             attempt.llm.shift_seeds(REPEAT_SEED * ask.repeat)
-            reply = await memory.answer(ask.item.question)
+            reply = await attempt.do(memory.answer(ask.item.question))
             retrieved = list_retrieved(reply, source, read)
             log = store.edits(memory.id)
             usage = attempt.usage
@@ -323,7 +359,7 @@ class LocalExecutor:
     ) -> VerdictRecord:
         verdict = VerdictRecord(None, "")
         with _Attempt(self._place, is_retried=is_retried) as attempt:
-            verdict = await ask(attempt.llm)
+            verdict = await attempt.do(ask(attempt.llm))
             verdict = replace(verdict, usage=attempt.usage)
         return replace(verdict, reason=attempt.reason or verdict.reason, took=attempt.took)
 

@@ -10,8 +10,9 @@ marked one; ours are all turns. Questions of which the history says nothing have
 recall.
 
 By session is ours: a session ranks where the first of its turns does, whichever turn that is, and
-counts once. LongMemEval's ``evaluate_retrieval_turn2session`` goes by the ranks of the user's marked
-turns, and its NDCG is lower; a record does not say who spoke, so it cannot be computed from one.
+counts once. LongMemEval's ``evaluate_retrieval_turn2session`` goes by the ranks of the user's
+marked turns, and its NDCG is lower; a record does not say who spoke, so it cannot be computed from
+one.
 
 What reads more than k turns in the source's order has not ranked them, and has no recall at k: the
 first ten turns of a transcript are not its ten best.

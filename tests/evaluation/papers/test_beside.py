@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from mgl.evaluation.papers.beside import Rows, put_beside
-from mgl.evaluation.papers.references import load_references
+from mgl.evaluation.papers.references import Cell, load_references
 from mgl.evaluation.papers.suites import load_suites
 from mgl.evaluation.records import BuildRecord, Spent
 from mgl.evaluation.runs.manifest import Method
 from mgl.memories.options import choose_kind
-from tests.evaluation.report.folders import Said, item, method, read_frame, write_run
+from tests.evaluation.report.folders import SESSION, Said, item, method, read_frame, write_run
 
 PAPERS = load_references()
 SUITES = list(load_suites().values())
@@ -50,20 +50,23 @@ def test_tokens_and_seconds_stand_beside_the_papers(tmp_path: Path) -> None:
                     took={"stages": {"entities": 12.0}})
     ]  # fmt: skip
     said = {"mnemis": [Said({"exact_match": 1.0}, more={"usage": usage})] * 2}
-    frame = read_frame(
-        write_run(
-            tmp_path / "run", [method("mnemis")], [item("q0"), item("q1")], said, builds=builds
-        )
-    )
-    found = {
-        (one.part, one.metric.name): (one.ours.interval.mean if one.ours else None, one.printed)
-        for one in put_beside(frame, PAPERS["mnemis"].cells("table3"), ROWS)
-    }
+
+    def put(concurrency: int) -> dict[tuple[str, str], tuple[float | None, tuple[Cell, ...]]]:
+        session = SESSION.model_copy(update={"concurrency": concurrency})
+        folder, items = tmp_path / str(concurrency), [item("q0"), item("q1")]
+        write_run(folder, [method("mnemis")], items, said, builds=builds, sessions=(session,))
+        return {
+            (one.part, one.metric.name): (one.ours.interval.mean if one.ours else None, one.printed)
+            for one in put_beside(read_frame(folder), PAPERS["mnemis"].cells("table3"), ROWS)
+        }
+
+    found = put(1)
     base, selected = "Base Graph Ingestion", "Global Selection"
     assert found[base, "stage_input_tokens"][0] == 900
     assert found[base, "stage_seconds"][0] == 12.0
     assert found[selected, "stage_input_tokens"][0] == 100
     assert found[base, "stage_input_tokens"][1][0].value == 3.87e7
+    assert (base, "stage_seconds") not in put(8), "items that waited for one another took longer"
 
 
 def test_hgmems_table_of_costs_has_every_printed_method(tmp_path: Path) -> None:
@@ -128,12 +131,13 @@ def test_each_size_of_a_growing_conversation_stands_beside_its_row(tmp_path: Pat
             more={
                 "usage": {"answer": Spent(1, 1000 + n, 9)},
                 "memory": {"nodes": n},
-                "took": {"wall_s": float(n), "replayed": 0, "calls": 1},
+                "took": {"own_s": float(n), "replayed": 0, "calls": 1},
             },
         )
         for n in (3, 15, 27)
     ]
-    options = {"benchmark": "locomo-growth", "scorers": ("f1_set_amem",)}
+    one_by_one = SESSION.model_copy(update={"concurrency": 1})
+    options = {"benchmark": "locomo-growth", "scorers": ("f1_set_amem",), "sessions": (one_by_one,)}
     run = write_run(tmp_path / "run", [method("gam")], items, {"gam": answered}, **options)
     found = {
         (one.part, one.metric.name): (one.ours.interval.mean if one.ours else None, one.printed)

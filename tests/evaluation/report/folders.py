@@ -88,7 +88,7 @@ def record(label: str, about: Mapping[str, Any], said: Said, judge: str | None =
         verdicts={} if judge is None else {judge: verdict},
         usage={"answer": Spent(2, 1000, 50)},
         memory={"compaction_ratio": said.ratio},
-        took={"wall_s": 2.0, "replayed": 0, "at": 1767226800.0, "stages": {"answer": 1.5}},
+        took={"own_s": 2.0, "replayed": 0, "at": 1767226800.0, "stages": {"answer": 1.5}},
     )
     return replace(made, **said.more)
 

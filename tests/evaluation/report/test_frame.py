@@ -126,8 +126,8 @@ def test_costs_are_metrics_like_any_other(tmp_path: Path) -> None:
     memory = {"nodes": 60, "tokens": 1000, "hyperedges": 2, "hyperedge_nodes": 7}
     more = {"usage": usage, "trace": trace, "memory": memory}
     said = [
-        Said({}, more={**more, "took": {"wall_s": 3.0, "replayed": 0}}),
-        Said({}, more={**more, "took": {"wall_s": 9.0, "replayed": 2}}),
+        Said({}, more={**more, "took": {"wall_s": 8.0, "own_s": 3.0, "replayed": 0}}),
+        Said({}, more={**more, "took": {"wall_s": 9.0, "own_s": 9.0, "replayed": 2}}),
         Said(None),
     ]
     folder = write_run(tmp_path / "run", [method("m", "mindgraph")], ITEMS[:3], {"m": said})

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from mgl.baselines.base import Baseline
 from mgl.errors import EngineUnavailable, InputError, ResourceError, UsageError
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.lifecycle import Replay, resume_run
@@ -21,6 +23,7 @@ from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.gam import Gam
 from mgl.observer import SilentObserver
+from mgl.types import Answer, Question
 from tests.evaluation.trial import (
     GONE,
     MODEL,
@@ -37,6 +40,25 @@ from tests.privileges import no_umask, shared_paths
 
 LIFECYCLE = "mgl.evaluation.runs.lifecycle"
 pytestmark = pytest.mark.usefixtures("plugin")
+
+
+def test_an_items_own_seconds_are_not_those_of_others(
+    trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nine items that hold the loop for 50 ms each wait for one another when all are in work."""
+    answers = Baseline.answer
+
+    async def answer(self: Baseline, question: Question) -> Answer:
+        time.sleep(0.05)  # noqa: ASYNC251
+        return await answers(self, question)
+
+    monkeypatch.setattr(Baseline, "answer", answer)
+    took = [row["took"] for row in rows(trial.run(tmp_path / "run", concurrency=9))]
+    assert max(one["wall_s"] for one in took) > 4 * 0.05
+    own = sorted(one["own_s"] for one in took)
+    assert own[0] >= 0.05
+    assert own[4] < 3 * 0.05
+    assert not Manifest.read(tmp_path / "run").one_by_one
 
 
 def test_every_item_is_put_to_every_method_and_the_manifest_tells_with_what(
