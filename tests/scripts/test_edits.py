@@ -44,7 +44,7 @@ def test_edits_are_counted_by_fate_and_paragraph_and_the_graph_is_answered_from(
     edits = [node("ann", 1), node("far", 2), node("short_id", 1)]
     step = {"action": "answer", "cited_nodes": ["ann"], "answer": "Bo.", "confidence": "high"}
     built = [json.dumps({"operations": each}) for each in (edits, [])]
-    said = [json.dumps({"step": step}), "Bo sold a ring.", "A ring."]
+    said = [json.dumps({"step": step}), "Bo sold a ring.", "It was a ring."]
     with Store.open(tmp_path / "mgl.sqlite") as store:
         policy = Policy(max_retries=0, repair_attempts=0)
         writing, answering = (
@@ -56,7 +56,7 @@ def test_edits_are_counted_by_fate_and_paragraph_and_the_graph_is_answered_from(
         asyncio.run(answer_questions(writing, answering, [asked]))
     answers, right = map(json.loads, capsys.readouterr().out.splitlines())
     assert [answers[way] for way in ("graph", "cited", "plain")] == ["Bo.", *said[1:]]
-    assert right == {"right": {"cited": 1, "plain": 1}, "of": 1}
+    assert right == {"right": {"plain": 1}, "of": 1}, "what is surely so"
     assert found["rejected"] == {"placeholder_id": 1}
     counts = found["counts"]
     assert {name: counts[name] for name in ("edits", "survive", "helpful", "gold", "found")} == {

@@ -59,7 +59,7 @@ Score = Callable[[Item, Record], float | None]
 
 
 class _UnreadableError(Exception):
-    """A reply does not answer the question."""
+    """A reply does not answer the question, or no rule decides whether it is right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +182,11 @@ def _locomo(item: Item, record: Record) -> float | None:
 
 
 def _cascade(item: Item, record: Record) -> float | None:
-    if item.choices:
+    if item.choices or not item.golds:
         return _letter(item, record)
-    return float(cascade(record.answer, item.golds) is not None) if item.golds else None
+    if record.answer.strip() and cascade(record.answer, item.golds) is None:
+        raise _UnreadableError
+    return float(bool(record.answer.strip()))
 
 
 def _tells(answer: str, item: Item) -> bool:
@@ -279,7 +281,8 @@ def _list_scorers() -> Iterable[Scorer]:
     yield share(
         "cascade_mindgraph",
         score=_cascade,
-        about="ours, after MindGraph D.4: the steps before the judge",
+        about="ours, after MindGraph D.4: 1 if an answer is surely right; what no rule decides is "
+        "missing, and for a judge",
     )
     yield share(
         "told_or_unsaid",

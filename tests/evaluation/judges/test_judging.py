@@ -94,8 +94,8 @@ async def test_any_reply_under_the_schema_is_a_verdict_or_none(name: str) -> Non
 
 
 async def test_mindgraphs_cascade_needs_no_model_and_the_rest_is_asked_as_printed() -> None:
-    verdict, asked = await judged("mindgraph", item("Rome"), "To Rome.")
-    assert (verdict.score, verdict.reason, asked) == (1.0, "cascade: containment", [])
+    verdict, asked = await judged("mindgraph", item("Rome"), "In Rome.")
+    assert (verdict.score, verdict.reason, asked) == (1.0, "cascade: whole", [])
     reply = json.dumps({"correct": True, "reason": "same"})
     verdict, asked = await judged("mindgraph", item("Rome"), "The Eternal City.", reply)
     given = {"question": "Where did Ann go?", "gold": "Rome", "predicted": "The Eternal City."}

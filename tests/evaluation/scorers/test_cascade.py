@@ -17,28 +17,57 @@ def read_pairs(name: str) -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize("name", ["cascade_pairs.tsv", "cascade_held_out.tsv"])
-def test_it_agrees_with_labelled_pairs_half_of_them_near_misses(name: str) -> None:
-    """The rules were made by the first file, and tried once on the second."""
-    wrong = [
-        pair
-        for pair in read_pairs(name)
-        if (cascade(pair[2], [pair[1]]) is None) == (pair[0] == "y")
-    ]
-    assert wrong == []
+def test_of_labelled_pairs_half_of_them_near_misses_it_takes_the_sure_ones(
+    name: str,
+) -> None:
+    """Pairs are sure (y), right and for a judge (j), or wrong (n)."""
+    pairs = read_pairs(name)
+    assert {right for right, *_ in pairs} == {"y", "j", "n"}
+    assert [
+        pair for pair in pairs if (cascade(pair[2], [pair[1]]) is None) == (pair[0] == "y")
+    ] == []
+
+
+@pytest.mark.parametrize(
+    ("prediction", "gold"),
+    [
+        ("He denied that he killed her", "He killed her"),
+        ("He refused to go to Rome", "Rome"),
+        ("Everyone thought it was John, until Mary confessed", "John"),
+        ("the wife of the king", "the king"),
+        ("hardly happy", "happy"),
+        ("his half brother", "his brother"),
+        ("Hardly 12 of them came, if any", "12"),
+        ("It began before 1912.", "1912"),
+        ("Is it Rome?", "Rome"),
+        ("It is far from Rome.", "Rome"),
+        ("It was in no way Rome.", "Rome"),
+        ("-5", "5"),
+        ("5%", "5"),
+        ("€5", "$5"),
+        ("कि", "का"),
+        ("7 sons in May", "May 7"),
+    ],
+)
+def test_what_only_holds_the_gold_answer_is_for_a_judge(prediction: str, gold: str) -> None:
+    assert cascade(prediction, [gold]) is None
 
 
 @pytest.mark.parametrize(
     ("prediction", "golds", "step"),
     [
         ("The Rome.", ["rome"], "exact"),
-        ("There were 1,200 men.", ["1200"], "number"),
-        ("She married a lawyer named Norton.", ["Norton"], "containment"),
-        ("He wants beauty.", ["Beauty. Nothing else matters to him."], "first_sentence"),
-        ("painting and pottery", ["pottery, painting"], "key_phrase"),
-        ("He is her brother", ["She is his sister", "brother"], "containment"),
+        ("1,200", ["1200"], "exact"),
+        ("the 7th of May", ["seven May"], None),
+        ("May 7th, 2023", ["7 May 2023"], "exact"),
+        ("There were 1,200.", ["1200"], "whole"),
+        ("My answer is: the Red Queen", ["red queen"], "whole"),
+        ("on Friday", ["Thursday", "Friday"], "whole"),
+        ("cafe\u0301", ["caf\u00e9"], "exact"),
         ("", ["Rome"], None),
+        ("", [""], None),
         ("Rome", [], None),
-        ("Rome", ["?!"], None),
+        ("Rome", ["!"], None),
     ],
 )
 def test_each_step_by_hand(prediction: str, golds: list[str], step: str | None) -> None:

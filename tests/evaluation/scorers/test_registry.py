@@ -57,8 +57,8 @@ WORKED: list[tuple[str, Item, Record, float]] = [
     ("f1_locomo_official", item(labels=category(5)), make_record("Not mentioned."), 1),
     ("f1_set_amem", item("red red lakes"), make_record("Red lakes, two."), 2 * 2 / 5),
     ("bleu1_amem", item("the cat"), make_record("The cat sat"), 2 / 3),
-    ("cascade_mindgraph", item("Rome"), make_record("He went to Rome."), 1),
-    ("cascade_mindgraph", item("Rome"), make_record("He stayed."), 0),
+    ("cascade_mindgraph", item("Rome"), make_record("It was Rome."), 1),
+    ("cascade_mindgraph", item("Rome"), make_record(" "), 0),
     ("cascade_mindgraph", RED, make_record("A"), 0),
     ("cascade_mindgraph", RED, make_record("(b)"), 1),
     ("cascade_mindgraph", RED, make_record("the red one"), 1),
@@ -127,11 +127,13 @@ def test_an_item_without_what_it_needs_has_no_score() -> None:
         ("choice_letter", RED, "I do not know"),
         ("choice_letter", RED, "(A) is incorrect. (B) is correct."),
         ("cascade_mindgraph", RED, "I do not know"),
+        ("cascade_mindgraph", item("Rome"), "He refused to go to Rome."),
+        ("cascade_mindgraph", item("Rome"), "He stayed."),
         ("label_accuracy", item("contradict", choices=LABELS), "It cannot be consistent"),
         ("claim_accuracy", TRUE, "Perhaps"),
     ],
 )
-def test_a_reply_that_does_not_answer_is_unreadable(name: str, of: Item, said: str) -> None:
+def test_a_reply_that_no_rule_decides_has_no_score(name: str, of: Item, said: str) -> None:
     assert score_answer([name], of, make_record(said)) == {name: None}
 
 
