@@ -24,14 +24,12 @@ SHOWN = 20
 
 
 def print_summary(manifest: Manifest, path: Path, as_json: bool) -> None:
-    """Print the scores of each method; scores over several items are left to the report."""
+    """Print the scores of each method."""
     from mgl.evaluation.runs.folder import RunFolder, summarize
-    from mgl.evaluation.scorers.registry import AGGREGATES
 
-    of_items = [name for name in manifest.scorers if name not in AGGREGATES]
     labels = [method.label for method in manifest.methods]
     records = RunFolder(path).log.answers.values()
-    found = summarize(records, labels, [*manifest.judges, *of_items])
+    found = summarize(records, labels, [*manifest.judges, *manifest.scorers])
     if as_json:
         print_json({"run": str(path), "methods": [asdict(one) for one in found]})
         return
@@ -51,8 +49,9 @@ def print_summary(manifest: Manifest, path: Path, as_json: bool) -> None:
         ],
     )
     typer.echo(
-        "MEAN is over the N items that can have the score: failed ones count 0, and MISSING ones "
-        f"(no verdict that can be read, a reply that does not answer) are left out\nrecords: {path}"
+        "MEAN is over the N items (or pairs, or dialogues) that can have the score: failed ones "
+        "count 0, and MISSING ones (no verdict that can be read, no rule that decides) are left out"
+        f"\nrecords: {path}"
     )
 
 

@@ -238,8 +238,7 @@ async def _mindgraph(asking: Asking) -> VerdictRecord:
     said, item = asking.record.answer, asking.item
     if (gold := gold_letter(item)) is not None:
         letter = find_letter(said, item.choices)
-        score = None if letter is None else float(letter == gold)
-        return VerdictRecord(score, "", f"letter {letter} against {gold}")
+        return VerdictRecord(float(letter == gold), "", f"letter {letter} against {gold}")
     if (step := cascade(said, item.golds)) is not None:
         return VerdictRecord(1.0, "", f"cascade: {step}")
     return await _mindgraph_prompt(asking)

@@ -25,7 +25,7 @@ from mgl.evaluation.records import Record, item_from_json
 from mgl.evaluation.report.runs import Group, Series
 from mgl.evaluation.runs.folder import list_counted
 from mgl.evaluation.scorers.bertscore import BERTSCORE, bertscores_among
-from mgl.evaluation.scorers.registry import AGGREGATES, PAIRS, SCORERS, Scored
+from mgl.evaluation.scorers.registry import AGGREGATES, PAIRS, SCORERS, Scored, judge_pair
 from mgl.evaluation.statistics import (
     Interval,
     Paired,
@@ -272,8 +272,7 @@ class Frame:
         wanted = dict(zip(self.items, self._select(part), strict=True))
         own = [record for record in self._records[method] if wanted[record.item["id"]]]
         scored = [Scored(item_from_json(one.item), one) for one in own]
-        compute = AGGREGATES[metric.name].compute
-        if compute is None or (interval := compute(scored)) is None:
+        if (interval := AGGREGATES[metric.name].compute(scored)) is None:
             return None
         return Figure(metric, interval, sum(record.failed for record in own))
 
@@ -342,13 +341,7 @@ def _list_rows(
         if len(own) == 2:
             source, failed = own[0].item["source"], any(one.failed for one in own)
             place = places.setdefault(f"pair {pair}", len(places))
-            yield series.label, PAIRS, place, source, repeat, _judge_pair(own), failed, "", RESULTS
-
-
-def _judge_pair(claims: Sequence[Record]) -> float | None:
-    """1 if both claims are judged right, 0 if one is judged wrong or failed."""
-    said = [0.0 if one.failed else one.value("claim_accuracy") for one in claims]
-    return 0.0 if 0.0 in said else None if None in said else 1.0
+            yield series.label, PAIRS, place, source, repeat, judge_pair(own), failed, "", RESULTS
 
 
 def _list_costs(record: Record, memory: str) -> Iterator[tuple[str, float]]:

@@ -12,7 +12,7 @@ import hashlib
 import shutil
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,7 +22,7 @@ from mgl.evaluation.judges.judging import JUDGES
 from mgl.evaluation.judges.panel import judge_of
 from mgl.evaluation.records import Record, RunLog, item_from_json, scratch_path
 from mgl.evaluation.runs.manifest import MANIFEST
-from mgl.evaluation.scorers.registry import RANKED, can_have
+from mgl.evaluation.scorers.registry import AGGREGATES, RANKED, Scored, can_have
 from mgl.models.files import hold_lock
 from mgl.models.permissions import make_private_folder
 
@@ -118,7 +118,9 @@ def _could_have(name: str, record: Record) -> bool:
 
 def tally(name: str, records: Iterable[Record]) -> Tally | None:
     """Average a score over the items of one method that can have it; None if no item has a
-    value."""
+    value. A score of many answers together is missing without the extra ``evaluation``, too."""
+    if name in AGGREGATES:
+        return _tally_together(name, [*records])
     able = list_counted(name, records)
     known = [value for record in able if (value := record.value(name)) is not None]
     failed = sum(record.failed for record in able)
@@ -128,6 +130,17 @@ def tally(name: str, records: Iterable[Record]) -> Tally | None:
     total, n = sum(known), len(able)
     missing = n - counted
     return Tally(n, failed, missing, total / counted, total / n, (total + missing) / n)
+
+
+def _tally_together(name: str, records: Sequence[Record]) -> Tally | None:
+    scored = [Scored(item_from_json(one.item), one) for one in records]
+    found = None
+    with suppress(UsageError):
+        found = AGGREGATES[name].compute(scored)
+    if found is None:
+        return None
+    failed = sum(one.failed for one in records)
+    return Tally(found.n, failed, 0, found.mean, found.mean, found.mean)
 
 
 @dataclass(frozen=True)

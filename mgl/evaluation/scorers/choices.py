@@ -8,7 +8,8 @@
 Ours read one field and nothing else: the last ``<answer>`` tag or ``\\boxed{}``, the value
 ``"answer"`` of a JSON object, what follows "Answer:" or "The claim is" where a line begins so, or
 else the reply from its beginning. It has to begin with the answer, after which only a mark, a
-reason or the choice's own text may follow. Any other reply is unreadable (None), not wrong.
+reason or the choice's own text may follow. Any other reply is unreadable (None). The words around
+an answer are English.
 
 ``letter_longbench`` is LongBench v2's own ``extract_answer`` (one of two sentences, A to D), by
 which an unreadable reply is a wrong one. NoCha's form, ``<explanation>…</explanation>
@@ -36,7 +37,8 @@ _TAGS = (
     re.compile(r"\\boxed\{(?:\\text\{)?([^{}]*)\}"),
 )
 _LINE = re.compile(
-    r"^\W*(?:(?:my|the)\s+)?(?:(?:correct|final|right)\s+)?(?:answer|option|choice|verdict|claim|statement)\W*"
+    r"^\W*(?:(?:based on|according to|given)\b[^.\n]*,\s+)?(?:(?:my|the)\s+)?"
+    r"(?:(?:correct|final|right|above|given)\s+)?(?:answer|option|choice|verdict|claim|statement)\W*"
     r"(?:(?:is|would be)\b)?[\s:]+(.*)",
     re.IGNORECASE | re.MULTILINE | re.DOTALL,
 )
@@ -62,11 +64,12 @@ def _read_field(reply: str) -> str:
     )
 
 
-def _begins_with(word: str, field: str) -> bool:
-    """Whether the field says the word, in any case, and goes on to say nothing against it."""
-    field = field.lstrip(_OPENING)
-    said = field[: len(word)].lower() == word.lower()
-    return said and _AFTER.match(field, len(word)) is not None
+def _begins_with(words: str, field: str, more: str = "") -> bool:
+    """Whether the field says the words, in any case, and nothing against them; it may say ``more``
+    after them."""
+    field, rest = field.lstrip(_OPENING), rf"(?:[)\]}}.:]*\s+{re.escape(more)})?" if more else ""
+    said = re.match(re.escape(words) + rest, field, re.IGNORECASE)
+    return said is not None and _AFTER.match(field, said.end()) is not None
 
 
 def find_letter(reply: str, choices: Sequence[str]) -> str | None:
@@ -81,7 +84,8 @@ def find_letter(reply: str, choices: Sequence[str]) -> str | None:
     ]
     if len(same) == 1:
         return same[0]
-    return next((letter for letter in letters if _begins_with(letter, field)), None)
+    said = zip(letters, choices, strict=True)
+    return next((letter for letter, own in said if _begins_with(letter, field, own)), None)
 
 
 def find_label(reply: str, labels: Sequence[str]) -> str | None:

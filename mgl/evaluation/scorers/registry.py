@@ -5,8 +5,9 @@
 
 A name says the exact variant, ``about`` its source. A score is 0 to 1 (the compaction ratio may be
 more) and is computed from an item and an answer alone, so a record is enough to compute it again.
-If an item cannot have it (no gold answer, nothing cited) it is left out. If the reply does not
-answer it is None: missing, neither right nor wrong. The best over several gold answers counts.
+If an item cannot have it (no gold answer, nothing cited) it is left out. If no rule decides it, it
+is None: missing, neither right nor wrong. A reply that cannot be read is wrong, as by the scripts
+of LongBench v2, NoCha and Prelude. The best over several gold answers counts.
 
 An aggregate is a score of many answers together, such as whether all of a dialogue are right.
 """
@@ -58,8 +59,8 @@ RANKED: Final = ("evidence_", "session_")
 Score = Callable[[Item, Record], float | None]
 
 
-class _UnreadableError(Exception):
-    """A reply does not answer the question, or no rule decides whether it is right."""
+class _UndecidedError(Exception):
+    """No rule decides whether a reply is right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +87,11 @@ class Scored(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A score of a method's answers together. ``compute`` gives it with its interval over what
-    could be read, None if no item can have it; without ``compute`` it is a report's own."""
+    """A score of a method's answers together. ``compute`` gives it with its interval, None if no
+    item can have it."""
 
     about: str
-    compute: Callable[[Sequence[Scored]], Interval | None] | None = None
+    compute: Callable[[Sequence[Scored]], Interval | None]
 
 
 def find_scorers(names: Iterable[str]) -> tuple[Scorer, ...]:
@@ -112,13 +113,13 @@ def find_scorers(names: Iterable[str]) -> tuple[Scorer, ...]:
 
 
 def score_answer(names: Iterable[str], item: Item, record: Record) -> dict[str, float | None]:
-    """Compute the scores that the item can have, in the order of names, None for one that is
-    unreadable; errors as above."""
+    """Compute the scores that the item can have, in the order of names, None for one that no
+    rule decides; errors as above."""
     scores: dict[str, float | None] = {}
     for scorer in find_scorers(names):
         try:
             value = scorer.score(item, record)
-        except _UnreadableError:
+        except _UndecidedError:
             scores[scorer.name] = None
         else:
             if value is not None:
@@ -131,11 +132,11 @@ def can_have(name: str, item: Item) -> bool:
     answer, and never what is measured of an answer itself."""
     if name.startswith(RANKED):
         return bool(item.evidence)
-    if name not in SCORERS:
-        return bool(item.golds)
+    if name not in SCORERS:  # a model's, unless it is of many answers
+        return name not in AGGREGATES and bool(item.golds)
     try:
         return SCORERS[name].score(item, Record("", {})) is not None
-    except _UnreadableError:
+    except _UndecidedError:
         return True
 
 
@@ -155,14 +156,12 @@ def _of_golds(score: Callable[[str, Sequence[str]], float]) -> Score:
 def _decision(
     gold: Callable[[Item], object | None], read: Callable[[str, Item], object | None]
 ) -> Score:
-    """1 if what a reply decides is the gold, else 0; None if the item has no such gold."""
+    """1 if what a reply decides is the gold, else 0, as for one that decides nothing; None if the
+    item has no such gold."""
 
     def score(item: Item, record: Record) -> float | None:
-        if (wanted := gold(item)) is None:
-            return None
-        if (said := read(record.answer, item)) is None:
-            raise _UnreadableError
-        return float(said == wanted)
+        wanted = gold(item)
+        return None if wanted is None else float(read(record.answer, item) == wanted)
 
     return score
 
@@ -185,7 +184,7 @@ def _cascade(item: Item, record: Record) -> float | None:
     if item.choices or not item.golds:
         return _letter(item, record)
     if record.answer.strip() and cascade(record.answer, item.golds) is None:
-        raise _UnreadableError
+        raise _UndecidedError
     return float(bool(record.answer.strip()))
 
 
@@ -293,7 +292,7 @@ def _list_scorers() -> Iterable[Scorer]:
     yield share("choice_letter", score=_letter, about="ours: the letter, or the text of a choice")
     yield share(
         "choice_letter_longbench",
-        score=_decision(gold_letter, lambda text, _: letter_longbench(text) or ""),
+        score=_decision(gold_letter, lambda text, _: letter_longbench(text)),
         about="LongBench v2: its two sentences alone",
     )
     yield share(
@@ -335,6 +334,21 @@ SCORERS: Final[Mapping[str, Scorer]] = {scorer.name: scorer for scorer in _list_
 # Scores of many answers together
 
 
+def _score_pairs(answers: Sequence[Scored]) -> Interval | None:
+    """A pair is right if both of its claims are judged right."""
+    pairs: dict[tuple[str, int], list[Record]] = {}
+    for item, record in answers:
+        if item.pair:
+            pairs.setdefault((item.pair, record.repeat), []).append(record)
+    right = [judge_pair(claims) for claims in pairs.values() if len(claims) == 2]
+    return mean_interval(right) if right else None
+
+
+def judge_pair(claims: Iterable[Record]) -> float:
+    """1 if every claim of a pair is judged right, else 0."""
+    return float(all(not one.failed and one.value("claim_accuracy") == 1 for one in claims))
+
+
 def _score_dialogues(answers: Sequence[Scored]) -> Interval | None:
     """A dialogue is right if every question about it is; a failed answer is wrong."""
     right: dict[str, float] = {}
@@ -352,9 +366,8 @@ def _score_labels(answers: Sequence[Scored]) -> Interval | None:
     rows, sources = [], []
     for gold, (item, record) in asked:
         said = find_label(record.answer, item.choices)
-        if record.failed or said is not None:
-            rows.append([(gold == name, said == name, gold == said == name) for name in names])
-            sources.append(item.source)
+        rows.append([(gold == name, said == name, gold == said == name) for name in names])
+        sources.append(item.source)
     if not rows:
         return None
     table = np.array(rows, dtype=np.float64)
@@ -370,7 +383,7 @@ def _score_labels(answers: Sequence[Scored]) -> Interval | None:
 PAIRS: Final = "pair_accuracy"
 
 AGGREGATES: Final[Mapping[str, Aggregate]] = {
-    PAIRS: Aggregate("NoCha: pairs with both claims judged right"),
+    PAIRS: Aggregate("NoCha: pairs with both claims judged right", _score_pairs),
     "dialogues_right": Aggregate(
         "recall-chat: dialogues with every answer right", _score_dialogues
     ),

@@ -104,8 +104,8 @@ async def test_mindgraphs_cascade_needs_no_model_and_the_rest_is_asked_as_printe
     assert (verdict.score, len(asked)) == (1.0, 1)
 
 
-@pytest.mark.parametrize(("said", "score"), [("(B)", 1.0), ("A", 0.0), ("Hm", None)])
-async def test_mindgraphs_choice_is_letter_against_letter(said: str, score: float | None) -> None:
+@pytest.mark.parametrize(("said", "score"), [("(B)", 1.0), ("A", 0.0), ("Hm", 0.0)])
+async def test_mindgraphs_choice_is_letter_against_letter(said: str, score: float) -> None:
     verdict, asked = await judged("mindgraph", item("B", choices=COLOURS), said)
     assert (verdict.score, asked) == (score, [])
 

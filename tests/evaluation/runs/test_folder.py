@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mgl.evaluation.records import Record, VerdictRecord
-from mgl.evaluation.runs.folder import Tally, summarize, tally
+from mgl.evaluation.runs.folder import Tally, list_counted, summarize, tally
 from tests.evaluation.report.folders import item
 
 TOLD = item("q", evidence=["D1:1"])
@@ -68,3 +68,18 @@ def test_a_method_that_ranks_nothing_has_no_recall_where_it_failed() -> None:
     failed = Record("direct", {**TOLD, "id": "other"}, reason=SLOW)
     assert tally("evidence_recall@10", [answered, failed]) is None
     assert tally("f1_set_amem", [answered, failed]) == Tally(2, 1, 0, 0.5, 0.5, 0.5)
+
+
+def test_scores_of_many_answers_together_are_summed_up_too() -> None:
+    claims = [item(f"q{n}", golds=["TRUE"], pair=f"pair {n // 2}") for n in range(6)]
+    said = [1.0, 1.0, 1.0, 0.0, 1.0]
+    records = [
+        *(
+            Record("m", of, scores={"claim_accuracy": one})
+            for of, one in zip(claims, said, strict=False)
+        ),
+        Record("m", claims[-1], reason=SLOW),
+    ]
+    assert tally("pair_accuracy", records) == Tally(3, 1, 0, 1 / 3, 1 / 3, 1 / 3)
+    assert list_counted("pair_accuracy", records) == [], "no answer has it alone"
+    assert tally("pair_accuracy", [Record("m", TOLD, scores={"exact_match": 1.0})]) is None

@@ -126,15 +126,21 @@ def test_an_item_without_what_it_needs_has_no_score() -> None:
     [
         ("choice_letter", RED, "I do not know"),
         ("choice_letter", RED, "(A) is incorrect. (B) is correct."),
+        ("choice_letter_longbench", RED, "I do not know"),
         ("cascade_mindgraph", RED, "I do not know"),
-        ("cascade_mindgraph", item("Rome"), "He refused to go to Rome."),
-        ("cascade_mindgraph", item("Rome"), "He stayed."),
         ("label_accuracy", item("contradict", choices=LABELS), "It cannot be consistent"),
         ("claim_accuracy", TRUE, "Perhaps"),
+        ("claim_accuracy", item("FALSE"), ""),
     ],
 )
-def test_a_reply_that_no_rule_decides_has_no_score(name: str, of: Item, said: str) -> None:
-    assert score_answer([name], of, make_record(said)) == {name: None}
+def test_a_reply_that_cannot_be_read_is_wrong(name: str, of: Item, said: str) -> None:
+    assert score_answer([name], of, make_record(said)) == {name: 0}
+
+
+@pytest.mark.parametrize("said", ["He refused to go to Rome.", "He stayed."])
+def test_a_reply_that_no_rule_decides_has_no_score(said: str) -> None:
+    found = score_answer(["cascade_mindgraph"], item("Rome"), make_record(said))
+    assert found == {"cascade_mindgraph": None}
 
 
 def test_what_read_every_turn_in_order_has_no_recall_at_ten() -> None:
@@ -191,7 +197,8 @@ def answered(items: list[Item], replies: list[str | None]) -> list[Scored]:
 
 
 def test_macro_f1_by_hand() -> None:
-    """Consistent: 2 hit of 3 said and 2 wanted; Contradict: 1 of 1 said and 3 wanted."""
+    """Consistent: 2 hit of 3 said and 3 wanted; Contradict: 1 of 1 said and 3 wanted. Of the third
+    nothing can be read, and the last failed."""
     told: list[tuple[str, str | None]] = [
         ("Consistent", "consistent"),
         ("Consistent", "Consistent."),
@@ -203,8 +210,8 @@ def test_macro_f1_by_hand() -> None:
     items = [item(gold, choices=LABELS) for gold, _ in told]
     interval = macro_f1(answered(items, [reply for _, reply in told]))
     assert interval is not None
-    assert interval.mean == pytest.approx((2 * 2 / (3 + 2) + 2 * 1 / (1 + 3)) / 2)
-    assert interval.n == 5
+    assert interval.mean == pytest.approx((2 * 2 / (3 + 3) + 2 * 1 / (1 + 3)) / 2)
+    assert interval.n == 6
     assert interval.low < interval.mean < interval.high
     items = [item(gold, choices=LABELS) for gold in ("Consistent",) * 6 + ("Contradict",) * 2]
     one_label_of_all = macro_f1(answered(items, ["Consistent"] * 8))
