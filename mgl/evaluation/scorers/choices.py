@@ -15,8 +15,9 @@ an answer are English.
 which an unreadable reply is a wrong one. NoCha's form, ``<explanation>…</explanation>
 <answer>FALSE</answer>``, is the tag above.
 
-``declines`` is ours, for questions about what was never said: the reply has to say that it was not
-told, is not known or not mentioned, and must not guess all the same.
+``declines`` is ours, for questions about what was never said: each clause of the reply has to say
+that it was not told, is not known or did not come up, and must not guess all the same. Its words
+are English.
 
     >>> declines("You have not told me."), declines("You have not told me, but it may be Anna.")
     (True, False)
@@ -132,17 +133,34 @@ def letter_longbench(reply: str) -> str | None:
     return next((each[1] for each in found if each is not None), None)
 
 
+_TOLD = (
+    r"(?:know|knew|known(?! for)|mention(?:ed)?|told|tell|said|say|stated?|shared?|specif(?:y|ied)"
+    r"|given|provided?|recorded|discussed|c[oa]me up|recall|remember|find|found|sure)"
+)
+_NOTICE = r"(?:information|details?|idea|records?|mention|knowledge)"
 _DECLINES = re.compile(
-    r"(?:n['’]t|\b(?:not|never|no|cannot))\b[^.?!;]*?\b(?:know|knew|known|mention\w*|told|tell|said|say"
-    r"|stated?|shared?|specified|specify|given|provided?|information|idea|sure|recorded)\b"
-    r"|\b(?:unknown|unspecified|unmentioned)\b",
+    r"(?:\b(?:not|never|cannot|nothing|nobody|no one)|n['’]t)(?:\s+\w+){0,3}?"
+    rf"\s+(?:{_TOLD}|{_NOTICE})\b|\bno\s+(?:\w+\s+)?{_NOTICE}\b|\bun(?:known|specified|mentioned|stated)\b",
     re.IGNORECASE,
 )
 _GUESSES = re.compile(
-    r"\b(?:but|however|though|although|probably|perhaps|maybe|may|might|likely)\b", re.IGNORECASE
+    r"\b(?:but|however|though|although|probably|perhaps|maybe|may|might|likely"
+    r"|you (?:told|said|mentioned|shared))\b",
+    re.IGNORECASE,
 )
+_ASIDE = re.compile(
+    r"\W*(?:please|let me know|if you (?:tell|let|share)|(?:i['’]m |i am )?sorry|i apologi[sz]e)\b"
+    r"|.*\byou\b.*\?$",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(r"[^.!?;:–—\n]*\w[^.!?;:–—\n]*[.!?]?")
 
 
 def declines(reply: str) -> bool:
-    """Whether a reply says that something was not told, and guesses nothing."""
-    return bool(_DECLINES.search(reply)) and not _GUESSES.search(reply)
+    """Whether a reply says that something was not told, and nothing else: no clause may guess, or
+    tell what was."""
+    clauses = [one[0].strip() for one in _CLAUSE.finditer(reply)]
+    left = [(one, _DECLINES.sub("", one)) for one in clauses]
+    return any(one != rest for one, rest in left) and all(
+        not _GUESSES.search(rest) if one != rest else _ASIDE.match(one) for one, rest in left
+    )
