@@ -30,6 +30,7 @@ script beside the benchmark's files (``mgl.benchmarks.official``).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -39,13 +40,16 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.benchmarks.base import Item
-from mgl.errors import ContextOverflow, ReplyInvalid
+from mgl.errors import ContextOverflow, EngineError, ReplyInvalid
 from mgl.evaluation.judges import prompts
 from mgl.evaluation.records import Record, VerdictRecord
 from mgl.evaluation.scorers.cascade import cascade
 from mgl.evaluation.scorers.choices import find_letter, gold_letter
 from mgl.llm.base import LLM, Message, Sampling
+from mgl.llm.calls import MemoryCallLog
+from mgl.llm.client import Client
 from mgl.llm.constraints import max_chars
+from mgl.llm.fakes import ScriptedEngine
 from mgl.prompt import Prompt
 from mgl.text import sentence_spans
 
@@ -360,3 +364,40 @@ async def prefer(llm: LLM, item: Item, first: Record, second: Record) -> Verdict
     return await Asking(llm, item, first, JUDGING).ask(
         text, _Preference, lambda it: (_SCORES[it.better], it.reason)
     )
+
+
+# Reading verdicts again
+
+_ROOM: Final = 10**9  # tokens of context, for any prompt
+
+
+class _NoLog(MemoryCallLog):
+    """Has every call made, also one that was made before."""
+
+    def replay(self, _key: str) -> None:
+        return None
+
+
+async def read_again(
+    verdict: VerdictRecord, ask: Callable[[LLM], Awaitable[VerdictRecord]]
+) -> float | None:
+    """Return the score that ``ask`` reads from the replies of a verdict, or has by rule without
+    them."""
+    engine = ScriptedEngine(_split_replies(verdict.reply), context_tokens=_ROOM)
+    try:
+        return (await ask(Client(engine, _NoLog()))).score
+    except EngineError:  # it asks for more than was said
+        return None
+
+
+def _split_replies(text: str) -> list[str]:
+    """Split the replies of a verdict: several are JSON, one after the other."""
+    found, start, decoder = [], 0, json.JSONDecoder()
+    try:
+        while start < len(text):
+            _, end = decoder.raw_decode(text, start)
+            found.append(text[start:end])
+            start = end + len(text[end:]) - len(text[end:].lstrip())
+    except ValueError:
+        return [text]
+    return found

@@ -5,24 +5,26 @@
     >>> verify_run(Path("runs/locomo"))                                            # doctest: +SKIP
     [Difference(name='turns: conv-30/q4', what='f1_squad', recorded='1.0', found='0.5')]
 
-Verifying computes every score again from the records; no dataset is needed. Replaying makes the run
-again from the log of its calls, without a model, and must give the same bytes: time-outs, refusals
-and unusable replies are in the log, too. Only an item with a failed call may differ, if the same
-call was answered for another. A packed run has the calls that a replay needs in its own folder.
+Verifying computes every score again from the records, and reads every verdict again from its reply;
+no dataset is needed. Replaying makes the run again from the log of its calls, without a model, and
+must give the same bytes: time-outs, refusals and unusable replies are in the log, too. Only an item
+with a failed call may differ, if the same call was answered for another. A packed run has the calls
+that a replay needs in its own folder.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from mgl import registry
 from mgl.errors import InputError, MglError, ReplyInvalid, ResourceError, UsageError
-from mgl.evaluation.judges.judging import JUDGES
-from mgl.evaluation.records import Record, RunLog, item_from_json
+from mgl.evaluation.judges.judging import JUDGES, prefer, read_again
+from mgl.evaluation.records import Record, RunLog, VerdictRecord, item_from_json
 from mgl.evaluation.runs.due import due_answers, due_bertscores, due_pairs, due_verdicts, list_keys
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import Manifest, Session, utc_now
@@ -36,7 +38,9 @@ from mgl.evaluation.runs.provenance import (
 from mgl.evaluation.runs.runner import Execution, Runner
 from mgl.evaluation.scorers.bertscore import bertscore_names, bertscores, bertscores_among
 from mgl.evaluation.scorers.registry import score_answer
+from mgl.llm.base import LLM
 from mgl.llm.calls import CallRecord
+from mgl.llm.concurrency import Portal
 from mgl.llm.engines.recorded import FAILURES
 from mgl.retrieval.matching import TokenMatcher
 from mgl.store import Store
@@ -162,6 +166,8 @@ def verify_run(path: Path, match: TokenMatcher | None = None) -> list[Difference
     ]
     for record in log.answers.values():
         found += _verify_scores(record, manifest.scorers, match)
+    with Portal() as portal:
+        found += portal.run(lambda: _verify_verdicts(manifest, log))
     return found if manifest.ended is None else [*found, *_list_missing(manifest, log)]
 
 
@@ -180,6 +186,33 @@ def _verify_scores(
             known = by_model.get(name)
             if known is not None and abs(known - value) > TOLERANCE:
                 yield Difference(record.name, name, str(known), str(value))
+
+
+async def _verify_verdicts(manifest: Manifest, log: RunLog) -> list[Difference]:
+    """List the verdicts and preferences that are not what their replies say."""
+    found = []
+
+    async def verify(
+        name: str, what: str, verdict: VerdictRecord, ask: Callable[[LLM], Awaitable[VerdictRecord]]
+    ) -> None:
+        if (again := await read_again(verdict, ask)) != verdict.score:
+            found.append(Difference(name, what, str(verdict.score), str(again)))
+
+    for record in (*log.answers.values(), *log.labelled.values()):
+        item = item_from_json(record.item)
+        for seat in manifest.panel:
+            if (verdict := record.verdicts.get(seat.key)) is not None:
+                judge = partial(JUDGES[seat.judge].judge, item=item, record=record)
+                judge = partial(judge, sampling=seat.sampling)
+                await verify(record.name, f"verdict of {seat.key}", verdict, judge)
+    for pair in log.pairs.values():
+        one, other = (log.answers[label, pair.item, 0] for label in (pair.one, pair.other))
+        item, what = item_from_json(one.item), f"preference of {pair.model}"
+        forth = partial(prefer, item=item, first=one, second=other)
+        back = partial(prefer, item=item, first=other, second=one)
+        await verify(pair.name, what, pair.forth, forth)
+        await verify(pair.name, f"{what}, back", pair.back, back)
+    return found
 
 
 def _list_missing(manifest: Manifest, log: RunLog) -> Iterator[Difference]:

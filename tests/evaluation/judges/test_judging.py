@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from mgl.benchmarks.base import Item
 from mgl.errors import EngineRejected
 from mgl.evaluation.judges import prompts
-from mgl.evaluation.judges.judging import JUDGES, prefer
+from mgl.evaluation.judges.judging import JUDGES, prefer, read_again
 from mgl.evaluation.records import Record, VerdictRecord
+from mgl.llm.base import LLM
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import SchemaEngine, Scripted, ScriptedEngine
@@ -191,6 +193,20 @@ async def test_citation_support_is_the_share_of_sentences_that_were_all_judged()
     assert all("[1] Ann is in Rome." in text for text in asked)
     verdict, _ = await judged("citation_support", item(), answered, replies[0], *["prose"] * 5)
     assert verdict.score is None
+
+
+@pytest.mark.parametrize("said", ["Ann went to Rome. She flew.", "She flew. She flew. To Rome."])
+async def test_the_replies_of_several_sentences_are_read_again_one_by_one(said: str) -> None:
+    of, answered = item(), make_record(said, citations=CITED)
+    parts = [json.dumps({"reason": "So.", "supported": n == 1}, indent=1) for n in range(3)]
+    verdict, _ = await judged("citation_support", of, answered, *parts)
+    assert verdict.score is not None
+
+    async def ask(llm: LLM) -> VerdictRecord:
+        return await JUDGES["citation_support"].judge(llm, of, answered)
+
+    assert await read_again(verdict, ask) == verdict.score
+    assert await read_again(replace(verdict, reply=parts[0]), ask) is None
 
 
 @pytest.mark.parametrize(("place", "score"), [("first", 1.0), ("second", 0.0), ("neither", 0.5)])

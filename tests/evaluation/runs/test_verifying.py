@@ -11,7 +11,7 @@ import pytest
 from mgl.errors import InputError
 from mgl.evaluation.runs.lifecycle import Difference, verify_run
 from mgl.evaluation.runs.manifest import Manifest
-from tests.evaluation.trial import Trial, write_data
+from tests.evaluation.trial import MODEL, SMALL, Trial, write_data
 
 pytestmark = pytest.mark.usefixtures("plugin")
 
@@ -50,6 +50,35 @@ def test_what_was_changed_is_found(out: Path) -> None:
         ("other: north/Asgard", "one"),
         ("direct: north/Asgard", "none"),
     ]
+
+
+def test_verdicts_are_read_again_from_their_replies(trial: Trial, tmp_path: Path) -> None:
+    labels = tmp_path / "labels.jsonl"
+    row = {"question": "Of Ys?", "gold": "Yspolis", "answer": "Yspolis", "correct": True}
+    labels.write_text(json.dumps(row) + "\n")
+    out = trial.run(
+        tmp_path / "run",
+        memories=("direct", "mindgraph"),
+        settings=SMALL,
+        judges=(f"correctness={MODEL}",),
+        judge_repeats=2,
+        judge_labels=labels,
+        judge_pairs=9,
+    )
+    assert verify_run(out) == []
+    path, flipped = out / "records.jsonl", []
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in found:
+        if row["kind"] == "verdict" and row["score"] is not None:
+            row["score"] = 1 - row["score"]
+            flipped.append(f"verdict of {row['judge']}")
+        elif row["kind"] == "pair":
+            for way in ("forth", "back"):
+                row[way]["score"] = 0.25
+                flipped.append(f"preference of {MODEL}{', back' if way == 'back' else ''}")
+    path.write_text("".join(json.dumps(row) + "\n" for row in found))
+    assert {one.partition(" ")[0] for one in flipped} == {"verdict", "preference"}
+    assert sorted(one.what for one in verify_run(out)) == sorted(flipped)
 
 
 def test_another_file_is_refused(out: Path, tmp_path: Path) -> None:
