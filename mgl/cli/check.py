@@ -16,6 +16,7 @@ from mgl.errors import UsageError
 if TYPE_CHECKING:
     from mgl.benchmarks.base import Dataset
     from mgl.benchmarks.checking import Correction
+    from mgl.evaluation.records import Record
 
 SHOWN = 10
 
@@ -93,36 +94,42 @@ def _list(title: str, lines: Any) -> None:
 
 
 def _score_both(folder: Path, wrong: Mapping[str, Correction]) -> list[dict[str, Any]]:
-    """The mean of each score of a run by the published labels and by the corrected ones; a judge's
-    verdicts are of the labels that it was shown."""
-    from statistics import fmean
+    """The mean of each score of a run by the published labels and by the corrected ones, what
+    failed as in its summary; a judge's verdicts are of the labels that it was shown."""
+    from dataclasses import replace
 
     from mgl.benchmarks.checking import correct_item
-    from mgl.evaluation.records import item_from_json
-    from mgl.evaluation.runs.folder import RunFolder
+    from mgl.evaluation.records import item_from_json, item_to_json
+    from mgl.evaluation.runs.folder import RunFolder, summarize
     from mgl.evaluation.runs.manifest import Manifest
-    from mgl.evaluation.scorers.registry import find_scorers, score_answer
+    from mgl.evaluation.scorers.bertscore import bertscores_among
+    from mgl.evaluation.scorers.registry import score_answer
 
     manifest = Manifest.read(folder)
-    names = [scorer.name for scorer in find_scorers(manifest.scorers)]
-    values: dict[tuple[str, str], tuple[list[float], list[float]]] = {}
-    for (method, *_), record in RunFolder(folder).log.answers.items():
+    by_model = bertscores_among(manifest.scorers)
+    names = [name for name in manifest.scorers if name not in by_model]
+    sides: tuple[list[Record], list[Record]] = ([], [])
+    for record in RunFolder(folder).log.answers.values():
         item = item_from_json(record.item)
-        for side, own in enumerate((item, correct_item(item, wrong))):
-            scores = {} if own is None else score_answer(names, own, record)
-            for name, value in scores.items():
-                if value is not None:
-                    values.setdefault((method, name), ([], []))[side].append(value)
+        for side, own in zip(sides, (item, correct_item(item, wrong)), strict=True):
+            if own is not None:
+                scores = {} if record.failed else score_answer(names, own, record)
+                side.append(replace(record, item=item_to_json(own), scores=scores))
+    labels = [method.label for method in manifest.methods]
+    before, after = (summarize(side, labels, names) for side in sides)
     return [
         {
-            "method": method,
+            "method": one.method,
             "score": name,
-            "published": fmean(before) if before else None,
-            "published_n": len(before),
-            "corrected": fmean(after) if after else None,
-            "corrected_n": len(after),
+            "published": old and old.mean,
+            "published_n": old.n - old.missing if old else 0,
+            "corrected": new and new.mean,
+            "corrected_n": new.n - new.missing if new else 0,
         }
-        for (method, name), (before, after) in values.items()
+        for one, other in zip(before, after, strict=True)
+        for name in names
+        if (old := one.scores[name]) or other.scores[name]
+        for new in (other.scores[name],)
     ]
 
 
