@@ -66,7 +66,7 @@ def print_evidence(found: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    categories = list(next(iter(next(iter(found.values())).values())))
+    categories = next((list(one) for of in found.values() for one in of.values()), ["all"])
     print_table(
         ("MEMORY", "RECALL", *(name.upper() for name in categories)),
         [
@@ -82,6 +82,8 @@ def print_evidence(found: dict[str, Any], as_json: bool) -> None:
             for name, by_part in measured.items()
         ],
     )
+    for memory in (name for name, measured in found.items() if not measured):
+        typer.echo(f"{memory} ranks nothing: it has no recall")
 
 
 def format_cost(cost: Cost) -> str:

@@ -111,13 +111,17 @@ def test_evidence_is_measured_without_a_model(
     assert done.exit_code == 0, done.stderr
     found = json.loads(done.stdout)
     assert list(found) == ["turns", "gam", "mnemis"]
-    recall = found["turns"]["recall@10"]
+    recall = found["turns"]["recall@5"]
     assert recall["all"] | {"low": 0, "high": 0} == {"value": 1.0, "low": 0, "high": 0, "n": 2}
     assert recall.keys() == {"all", "single-hop", "multi-hop"}
-    assert "@10" in mgl(*command).stdout
+    assert found["turns"].keys() == {"recall@5"}, "it returns no more"
+    assert "@5" in mgl(*command).stdout
     refused = mgl("eval", "run", "locomo", "--retrieve-only", "--memory", "hgmem")
     assert refused.exit_code == 2
     assert "--set" in refused.stderr
+    unranked = mgl(*command[:-1], "transcript,turns")
+    assert "transcript ranks nothing" in unranked.stdout
+    assert "0.000" not in unranked.stdout
     lost = mgl(*command, "--out", tmp_path / "run")
     assert lost.exit_code == 2
     assert "leave --out away" in lost.stderr

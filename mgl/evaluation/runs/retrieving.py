@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
@@ -16,9 +17,9 @@ from typing import Any, Final, NoReturn
 from mgl.benchmarks.base import Dataset, Item
 from mgl.errors import UsageError
 from mgl.evaluation.runs.manifest import Method
-from mgl.evaluation.runs.units import flush, list_retrieved, source_as_read
+from mgl.evaluation.runs.units import flush, has_read_all, list_retrieved, source_as_read
 from mgl.evaluation.scorers.registry import CUTOFFS
-from mgl.evaluation.scorers.retrieval import rank_evidence
+from mgl.evaluation.scorers.retrieval import is_ranked, rank_evidence
 from mgl.evaluation.statistics import mean_interval
 from mgl.llm.base import Reply
 from mgl.llm.calls import MemoryCallLog
@@ -49,7 +50,10 @@ _CONTEXT: Final = 1_000_000
 
 
 Recalls = dict[str, list[tuple[Item, dict[int, float]]]]
-"""By method, each item with its recall at each cutoff."""
+"""By method, each item with its recall at each cutoff that the method's rankings reach."""
+
+_Returned = tuple[Item, tuple[str, ...], bool]
+"""An item, what a method returned for it, and whether that is its whole source."""
 
 _Shares = Sequence[tuple[Item, Mapping[int, float]]]
 
@@ -63,7 +67,9 @@ async def retrieve_evidence(
 ) -> Recalls:
     """Find which share of each item's evidence each method returns, at each cutoff.
 
-    Items that name no evidence are left out. UsageError for a memory that asks a model.
+    A method has no recall beyond what it returns, and none if it ranks nothing: a transcript has
+    every turn in order. Items that name no evidence are left out. UsageError for a memory that asks
+    a model.
     """
     asked: dict[str, list[Item]] = {}
     for item in items:
@@ -71,16 +77,29 @@ async def retrieve_evidence(
             asked.setdefault(item.source, []).append(item)
     if not asked:
         raise UsageError("no item names its evidence", hint="take locomo or longmemeval-s")
-    shares: dict[str, list[tuple[Item, dict[int, float]]]] = {one.label: [] for one in methods}
+    returned: dict[str, list[_Returned]] = {one.label: [] for one in methods}
     with TemporaryDirectory(prefix="mgl-retrieve-") as scratch:
         for number, (name, own) in enumerate(asked.items()):
             observer.progress("sources", number, len(asked))
             source = dataset.sources[name]()
             for method in methods:
                 path = Path(scratch) / f"{number}-{method.label}.sqlite"
-                shares[method.label] += await _ask(method, own, source, tools, path)
+                returned[method.label] += await _ask(method, own, source, tools, path)
         observer.progress("sources", len(asked), len(asked))
-    return shares
+    return {label: _score(own) for label, own in returned.items()}
+
+
+def _score(returned: Sequence[_Returned]) -> list[tuple[Item, dict[int, float]]]:
+    most = max(len(ids) for _, ids, _ in returned)
+    cutoffs = [
+        k
+        for before, k in pairwise((0, *CUTOFFS))
+        if before < most and any(is_ranked(ids, 0 if whole else k) for _, ids, whole in returned)
+    ]
+    return [
+        (item, {k: rank_evidence(ids, item.evidence, k).share for k in cutoffs})
+        for item, ids, _ in returned
+    ]
 
 
 def measure_recall(recalls: Recalls) -> dict[str, Any]:
@@ -90,13 +109,16 @@ def measure_recall(recalls: Recalls) -> dict[str, Any]:
 
 def compare_recall(before: Recalls, after: Recalls, k: int) -> dict[str, Any]:
     """Compare two measurements of the same items, by method: the recall@k of each and, by category,
-    the mean of their paired differences."""
+    the mean of their paired differences. UsageError for a method that ranks nothing."""
+    for label, own in (*before.items(), *after.items()):
+        if not all(share for _, share in own):
+            raise UsageError(f"{label} ranks nothing", hint="leave it out of --memory")
     return {
         label: {
             part: {
-                "before": fmean(share[k] for _, share in own),
-                "after": fmean(share[k] for _, share in then),
-                **_average([b[k] - a[k] for (_, a), (_, b) in zip(own, then, strict=True)], own),
+                "before": fmean(_at(k, one) for one in own),
+                "after": fmean(_at(k, one) for one in then),
+                **_average([_at(k, b) - _at(k, a) for a, b in zip(own, then, strict=True)], own),
             }
             for (part, own), then in zip(
                 _part(before[label]).items(), _part(after[label]).values(), strict=True
@@ -106,10 +128,16 @@ def compare_recall(before: Recalls, after: Recalls, k: int) -> dict[str, Any]:
     }
 
 
+def _at(k: int, of: tuple[Item, Mapping[int, float]]) -> float:
+    """The recall of the first k; of all, where a method returns fewer."""
+    shares = of[1]
+    return shares[k if k in shares else max(shares)]
+
+
 async def _ask(
     method: Method, items: Sequence[Item], source: Source, tools: OpenTools, path: Path
-) -> list[tuple[Item, dict[int, float]]]:
-    """Ask each item of one source; its recall at each cutoff."""
+) -> list[_Returned]:
+    """Ask each item of one source."""
     given = {**WITHOUT_MODEL.get(method.memory, {}), **method.settings}
     kind, config = choose_kind(method.memory, given, lambda: "small", label=method.label)
     read, found = source_as_read(source, kind), []
@@ -122,8 +150,7 @@ async def _ask(
             if kind.per_question:
                 memory = kind(own, read, (item.question,), config)
             returned = list_retrieved(await memory.answer(item.question), source, read)
-            ranked = {k: rank_evidence(returned, item.evidence, k).share for k in CUTOFFS}
-            found.append((item, ranked))
+            found.append((item, returned, has_read_all(source, returned)))
     return found
 
 
@@ -133,7 +160,7 @@ def _measure(shares: _Shares) -> dict[str, Any]:
             name: _average([share[k] for _, share in own], own)
             for name, own in _part(shares).items()
         }
-        for k in CUTOFFS
+        for k in shares[0][1]
     }
 
 

@@ -323,7 +323,7 @@ class LocalExecutor:
                 "marks": list(reply.marks),
                 "compaction_ratio": reply.compaction_ratio,
             }
-            if _has_read_all(source, retrieved):
+            if has_read_all(source, retrieved):
                 facts["read_all"] = True
             record = replace(
                 record,
@@ -436,7 +436,8 @@ def list_retrieved(reply: Answer, source: Source, read: Source) -> tuple[str, ..
     return reply.retrieved
 
 
-def _has_read_all(source: Source, retrieved: tuple[str, ...]) -> bool:
+def has_read_all(source: Source, retrieved: tuple[str, ...]) -> bool:
+    """Whether an answer was made from every turn of a conversation."""
     known = {*retrieved}
     return isinstance(source, Conversation) and all(
         turn.id in known for turn in source.turns if turn.text
