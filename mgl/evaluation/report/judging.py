@@ -129,16 +129,18 @@ def _list_judges(group: Group) -> list[_Judge]:
 def _judge_rows(judge: _Judge, by_rule: Sequence[str]) -> Iterator[Row]:
     who, said, higher = judge.seat.who, judge.scores(judge.judged), "the judge is higher"
     yield _count_readable("readable replies, %", who, said)
+    again = judge.again if len(judge.again) > 1 else (judge.seat, *judge.again)
     asked = [
         record
         for record in judge.judged
         if judge.used_model(record) and all(seat.key in record.verdicts for seat in judge.again)
     ]
-    times = [[record.verdicts[seat.key].score for record in asked] for seat in judge.again]
+    times = [[record.verdicts[seat.key].score for record in asked] for seat in again]
     itself = repeat_agreement(times)
     if itself is not None:
         unread = sum(score is None for repeat in times for score in repeat)
-        beside = f"asked {len(times)} times at temperature {TEMPERATURE}; {unread} unreadable"
+        how = f"asked {len(times)} times" if again == judge.again else "the verdict, and again once"
+        beside = f"{how} at temperature {TEMPERATURE}; {unread} unreadable"
         yield _row("agreement with itself, asked again, %", who, itself, beside)
     for name in by_rule:
         ruled = agreement(said, [record.value(name) for record in judge.judged])

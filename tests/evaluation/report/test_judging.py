@@ -84,6 +84,14 @@ def test_a_judge_that_is_asked_again(tmp_path: Path) -> None:
     assert "asked 2 times at temperature 0.7; 1 unreadable" in beside.text
 
 
+def test_a_judge_that_is_asked_again_once_is_held_against_its_verdict(tmp_path: Path) -> None:
+    verdicts: dict[str, Scores] = {"locomo": [1, 1, None, 0], "locomo, again 1": [1, 0, 1, 0]}
+    found = table(tmp_path / "run", verdicts, repeats=1)
+    itself, beside = row(found, "locomo", "agreement with itself, asked again, %")
+    assert (itself.text, itself.beside.endswith("n 3")) == ("66.7", True)
+    assert beside.text == "the verdict, and again once at temperature 0.7; 1 unreadable"
+
+
 def test_verdicts_that_no_model_gave_say_nothing_of_it(tmp_path: Path) -> None:
     verdicts: dict[str, Scores] = {
         "locomo": [1, 1],
