@@ -1,4 +1,4 @@
-"""LooGLE's automatic scores: BLEU, ROUGE recall and METEOR of an answer.
+"""LooGLE's automatic scores of an answer: BLEU and ROUGE recall; and a METEOR of ours.
 
     >>> rouge_recall("the cat sat", "the cat sat on it", 1)
     0.6
@@ -10,23 +10,27 @@ ROUGE is that of the package ``rouge``: sentences end at each full stop, each n-
 and ROUGE-L is the union of longest common subsequences over sentences; it is written out here
 because the package recurses once a word. A property test holds the two together.
 
-METEOR is NLTK's, on the words without repetitions. LooGLE passes unordered sets, whose order, and
-with it the score, changes from run to run; here each word stays where it stood first. ``meteor``
-takes WordNet's synonyms, which NLTK does not ship; ``meteor_stems`` does without.
+An empty reply is scored as "None", as the script has it.
+
+METEOR is ours, by NLTK on the words without repetitions. LooGLE passes unordered sets, whose order,
+and with it the score, changes from run to run; here each word stays where it stood first.
+``meteor`` takes WordNet's synonyms, which NLTK does not ship; ``meteor_stems`` does without.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Final, Literal
 
 from mgl.errors import UsageError
 from mgl.evaluation.scorers.words import nltk_tools
 
+_EMPTY: Final = "None"
+
 
 def bleu(prediction: str, gold: str, n: Literal[1, 4]) -> float:
     """Precision of n words in a row times the brevity penalty, 0 to 1."""
-    said, wanted = prediction.split(), gold.split()
+    said, wanted = (prediction or _EMPTY).split(), gold.split()
     if not set(said) & set(wanted):
         return 0.0
     tools = nltk_tools()
@@ -36,7 +40,7 @@ def bleu(prediction: str, gold: str, n: Literal[1, 4]) -> float:
 
 def rouge_recall(prediction: str, gold: str, kind: Literal[1, 2, "L"]) -> float:
     """Share of the gold answer's distinct n-grams, or of its words in common subsequences."""
-    said, wanted = _sentences(prediction), _sentences(gold)
+    said, wanted = _sentences(prediction or _EMPTY), _sentences(gold)
     if not said or not wanted:
         return 0.0
     if kind != "L":
@@ -80,7 +84,7 @@ class _NoSynonyms:
 
 
 def _meteor(prediction: str, gold: str, load: Callable[[], object]) -> float:
-    said, wanted = (list(dict.fromkeys(text.split())) for text in (prediction, gold))
+    said, wanted = (list(dict.fromkeys(text.split())) for text in (prediction or _EMPTY, gold))
     return float(nltk_tools().meteor(wanted, said, wordnet=load())) if said and wanted else 0.0
 
 

@@ -135,7 +135,7 @@ def can_have(name: str, item: Item) -> bool:
     if name not in SCORERS:  # a model's, unless it is of many answers
         return name not in AGGREGATES and bool(item.golds)
     try:
-        return SCORERS[name].score(item, Record("", {})) is not None
+        return SCORERS[name].score(item, Record("", {}, answer=" ")) is not None
     except _UndecidedError:
         return True
 
@@ -315,9 +315,17 @@ def _list_scorers() -> Iterable[Scorer]:
     yield mean("rouge_l_recall", score=_rouge("L"), about="LooGLE: ROUGE-L recall over sentences")
     yield mean("bleu_1", score=_bleu(1), about="LooGLE: BLEU-1, not smoothed", check=nltk_tools)
     yield mean("bleu_4", score=_bleu(4), about="LooGLE: four words in a row", check=nltk_tools)
-    yield mean("meteor", score=_best(meteor), about="LooGLE: METEOR, with synonyms", check=wordnet)
     yield mean(
-        "meteor_stems", score=_best(meteor_stems), about="METEOR without synonyms", check=nltk_tools
+        "meteor",
+        score=_best(meteor),
+        about="ours, after LooGLE, whose own varies from run to run: METEOR, with synonyms",
+        check=wordnet,
+    )
+    yield mean(
+        "meteor_stems",
+        score=_best(meteor_stems),
+        about="ours, after LooGLE: METEOR without synonyms",
+        check=nltk_tools,
     )
     yield from _recall_scorers()
     yield mean("citations_verbatim", score=_verbatim, about="share of citations that are verbatim")

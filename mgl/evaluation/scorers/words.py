@@ -48,6 +48,7 @@ def nltk_tools() -> Any:
     on a busy machine; that limit is lifted.
     """
     try:
+        import regex
         from nltk import redos
         from nltk.stem import PorterStemmer
         from nltk.tokenize import NLTKWordTokenizer
@@ -61,6 +62,7 @@ def nltk_tools() -> Any:
     redos.DEFAULT_TIMEOUT = None
     return SimpleNamespace(
         stem=PorterStemmer().stem,
+        locomo_articles=regex.compile(r"\b(?:a|an|the|and)\b"),  # no a in a letter with an accent
         words=NLTKWordTokenizer().tokenize,
         sentences=sent_tokenize,
         bleu=bleu_score.sentence_bleu,
@@ -95,7 +97,6 @@ def f1_squad(prediction: str, golds: Sequence[str]) -> float:
     return max(multiset_f1(said, Counter(squad_words(gold))) for gold in golds)
 
 
-_LOCOMO_ARTICLES = re.compile(r"\b(?:a|an|the|and)\b")
 _TO_SPACES = str.maketrans(".,!?", "    ")
 _UNANSWERED = ("no information available", "not mentioned")
 
@@ -147,7 +148,8 @@ def _stemmed_f1(prediction: str, gold: str) -> float:
 
 def _stems(text: str) -> list[str]:
     plain = text.replace(",", "").lower().translate(_NO_PUNCTUATION)
-    return [nltk_tools().stem(word) for word in _LOCOMO_ARTICLES.sub(" ", plain).split()]
+    tools = nltk_tools()
+    return [tools.stem(word) for word in tools.locomo_articles.sub(" ", plain).split()]
 
 
 def _words(text: str) -> list[str]:

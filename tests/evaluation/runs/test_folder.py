@@ -63,6 +63,15 @@ def test_a_failed_answer_counts_0_only_for_a_score_that_it_can_have(
     assert tally(name, [given, failed]) == Tally(1, 0, 0, value, value, value)
 
 
+def test_what_failed_counts_also_where_what_its_score_needs_is_not_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mgl.evaluation.scorers.loogle.wordnet", lambda: pytest.fail("not here"))
+    given = Record("m", item("q0"), scores={"meteor": 1.0})
+    failed = Record("m", item("q1"), reason=SLOW)
+    assert tally("meteor", [given, failed]) == Tally(2, 1, 0, 0.5, 0.5, 0.5)
+
+
 def test_a_method_that_ranks_nothing_has_no_recall_where_it_failed() -> None:
     answered = Record("direct", TOLD, scores={"f1_set_amem": 1.0})
     failed = Record("direct", {**TOLD, "id": "other"}, reason=SLOW)

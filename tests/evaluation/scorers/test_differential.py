@@ -21,7 +21,8 @@ from mgl.evaluation.scorers.words import amem_f1, locomo_f1
 from mgl.types import Question
 
 WORDS = (
-    "a an the and And Ann ann's lakes lake painting, painted 7 May. 1,000 ; no! re-run caf\u00e9"
+    "a an the and And Ann ann's lakes lake painting, painted 7 May. 1,000 ; no! re-run caf\u00e9 "
+    "the\u0301 a\u0301"
 )
 texts = st.lists(st.sampled_from([*WORDS.split(), ",", "  ", "?"]), max_size=9).map(" ".join)
 many = settings(max_examples=10_000, deadline=None)

@@ -14,10 +14,25 @@ from rouge import Rouge
 from mgl.errors import UsageError
 from mgl.evaluation.scorers import loogle
 from mgl.evaluation.scorers.loogle import bleu, meteor, meteor_stems, rouge_recall
+from mgl.evaluation.scorers.registry import SCORERS
 
 SENTENCES = st.lists(st.sampled_from(["a", "b", "c", "d", "B,", ".", " ", "\n", "e.f"])).map(
     " ".join
 )
+
+
+@pytest.mark.parametrize("score", [lambda *both: bleu(*both, 1), meteor_stems])
+@pytest.mark.parametrize("kind", [1, "L"])
+def test_an_empty_reply_is_none_in_words(score: Any, kind: Any) -> None:
+    gold = "None of them did"
+    assert rouge_recall("", gold, kind) == rouge_recall("None", gold, kind) == 1 / 4
+    assert score("", gold) == score("None", gold) > 0
+    assert score("", "Some of them") == rouge_recall("", "Some of them", kind) == 0
+
+
+def test_meteor_is_named_ours_where_the_script_has_no_order() -> None:
+    assert SCORERS["meteor"].about.startswith("ours")
+    assert SCORERS["meteor_stems"].about.startswith("ours")
 
 
 class TestBleu:

@@ -41,6 +41,8 @@ def test_squad_by_hand(prediction: str, golds: list[str], exact: float, f1: floa
         ("horse horse", "horse cat horse", 2, 2, 3),
         ("1,000 dollars", "1000 dollars!", 2, 2, 2),
         ("", "lake", 0, 0, 1),
+        ("the\u0301", "a\u0301", 0, 1, 1),  # a letter with its accent apart is no article
+        ("an\u0303o uno", "an\u0303o", 1, 2, 1),
     ],
 )
 def test_locomo_counts_stems_as_a_multiset(
