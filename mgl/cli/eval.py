@@ -417,7 +417,9 @@ def _say_estimate(plan: Plan, places: Workplaces) -> None:
     manifest, rates = plan.manifest, load_rates()
     known = rates.benchmarks.get(manifest.arguments.benchmark)
     sources = len({item.source for item in plan.items})
-    size = Size(items=len(plan.items), sources=sources, tokens=known.tokens if known else 0)
+    length = (manifest.dataset.made_with or {}).get("length")
+    tokens = length or (known.tokens if known else 0)
+    size = Size(items=len(plan.items), sources=sources, tokens=tokens)
     done, _ = read_past_runs(Path("runs"), manifest.arguments.benchmark)
     estimator = Estimator(done, rates, places.pace)
     costs = estimator.estimate(

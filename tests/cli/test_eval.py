@@ -127,6 +127,16 @@ def test_evidence_is_measured_without_a_model(
     assert "leave --out away" in lost.stderr
 
 
+def test_an_estimate_is_of_texts_as_long_as_they_are_made(
+    mgl: Mgl, server: Server, tmp_path: Path
+) -> None:
+    made = ("--set", "length=1000", "--set", "samples=2", "--memory", "direct", "--model", SERVED)
+    out = tmp_path / "run"
+    ran = mgl("eval", "run", "ruler-niah-s1", *made, "--base-url", server.url, "--out", out)
+    assert ran.exit_code == 0, ran.stderr
+    assert "estimate: 2 calls, 2,600 tokens in, " in ran.stderr
+
+
 def test_judges_are_listed_and_their_verdicts_asked_for_again(
     mgl: Mgl, data: Path, server: Server, tmp_path: Path
 ) -> None:

@@ -108,7 +108,7 @@ def add_costs(costs: Iterable[Cost | None]) -> Cost | None:
 @dataclass(frozen=True)
 class PastRun:
     """What a method of a past run took: means by stage, per item (with its ``verdicts``) and per
-    build."""
+    build. ``length`` is that of its texts, in tokens, if they were generated to one."""
 
     run: str
     benchmark: str
@@ -118,6 +118,7 @@ class PastRun:
     of_item: ByStage
     of_build: ByStage
     verdicts: int
+    length: int | None = None
 
 
 def read_past_runs(folder: Path, benchmark: str = "") -> tuple[list[PastRun], list[str]]:
@@ -150,9 +151,10 @@ def _read_run(run: Path, benchmark: str) -> list[PastRun]:
         if answers:
             of_item = _sum_by_stage([*(one.usage for one in answers), *judged], len(answers))
             of_build = _sum_by_stage([one.usage for one in builds], len(builds))
-            verdicts = len(manifest.judges) if judged else 0
-            counts = len(answers), len(builds)
-            found.append(PastRun(str(run), named, method, *counts, of_item, of_build, verdicts))
+            verdicts = len(manifest.panel) if judged else 0
+            length = (manifest.dataset.made_with or {}).get("length")
+            took = len(answers), len(builds), of_item, of_build
+            found.append(PastRun(str(run), named, method, *took, verdicts, length))
     return found
 
 
@@ -212,24 +214,29 @@ class Estimator:
             one
             for one in self.done
             if (one.benchmark, one.method.memory) == (benchmark, method.memory)
+            and one.length in (None, size.tokens)
         ]
         if not known:
             return self._by_rates(method, size, judges, repeats)
         own = method.config
         best = max(
-            known, key=lambda one: (one.method.config == own, one.verdicts >= judges, one.items)
+            known,
+            key=lambda it: (it.method.config == own, bool(it.verdicts) == bool(judges), it.items),
         )
         theirs = best.method
         basis = [f"{best.items} items and {best.builds} builds of {best.run} ({theirs.model})"]
         names = {**theirs.config, **own}
         if others := sorted(name for name in names if theirs.config.get(name) != own.get(name)):
             basis.append(f"that run had other {', '.join(others)}")
-        if judges > best.verdicts:
+        if judges and not best.verdicts:
             basis.append("judging is not included: that run was not judged")
         stages: defaultdict[str, Any] = defaultdict(lambda: np.zeros(3))
         for means, times in ((best.of_item, size.items * repeats), (best.of_build, size.sources)):
             for stage, amount in means.items():
-                stages[stage] += times * amount
+                share = judges / best.verdicts if stage == "judge" and best.verdicts else 1
+                stages[stage] += times * share * amount
+        if not judges:
+            stages.pop("judge", None)
         total, seconds = np.sum([np.zeros(3), *stages.values()], axis=0), 0.0
         for stage, amount in stages.items():
             if (pace := self.pace(method.model, stage)) is None:

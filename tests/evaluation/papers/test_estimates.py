@@ -118,6 +118,24 @@ def test_judging_that_was_never_measured_is_said_not_to_be_counted() -> None:
     assert "judged" in estimated(ran(), ran("judged", verdicts=1), judges=1).basis[0]
 
 
+def test_judging_is_counted_as_often_as_it_is_asked_for() -> None:
+    """A run judged twice: without a judge none is counted, and six verdicts are three times two."""
+    of_item = {"answer": np.array([1.0, 100, 10]), "judge": np.array([2.0, 400, 40])}
+    judged = ran("judged", verdicts=2, of_item=of_item)
+    assert estimated(judged).calls == estimated(ran()).calls == 28
+    for judges in (1, 2, 6):
+        told = estimated(judged, judges=judges)
+        assert told.calls == 28 + 4 * judges
+        assert len(told.basis) == 1
+
+
+def test_a_run_over_texts_of_another_length_tells_nothing() -> None:
+    of_item = {"answer": np.array([1.0, 66_836, 10])}
+    longer, same = (ran(of_item=of_item, of_build={}, length=n) for n in (65_536, 1000))
+    assert "rates" in estimated(longer).basis[0]
+    assert estimated(same).input_tokens == 4 * 66_836
+
+
 def test_a_total_of_what_is_partly_unknown_is_unknown() -> None:
     one = Cost(1, 2, 3, 4.0, ("a",))
     assert add_costs([one, one]) == Cost(2, 4, 6, 8.0, ("a",))
