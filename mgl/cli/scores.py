@@ -41,7 +41,7 @@ def print_summary(manifest: Manifest, path: Path, as_json: bool) -> None:
                 *(
                     ("-", "-", "-")
                     if score is None
-                    else (f"{score.mean:.3f}", str(score.n), _format_missing(score))
+                    else (f"{score.mean:.3f}", str(score.n - score.missing), _format_missing(score))
                 ),
             )
             for one in found

@@ -14,10 +14,13 @@ from typing import Any
 
 import pytest
 
+from mgl.cli.scores import print_summary
 from mgl.evaluation.records import RunLog
+from mgl.evaluation.runs.manifest import Manifest
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
 from tests.cli.test_interrupted import hear_ctrl_c
+from tests.evaluation.report.folders import Said, item, method, write_run
 from tests.evaluation.small_data import WRITERS
 from tests.evaluation.trial import TINY, result, rows, write_data
 from tests.leftovers import find_left
@@ -307,3 +310,26 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
     assert len(server.seen) == 4
     manifest: dict[str, Any] = json.loads((out / "manifest.json").read_text())
     assert [session["ended"] is None for session in manifest["sessions"]] == [True, False]
+
+
+def test_a_judge_that_is_not_served_is_named_by_its_option(
+    mgl: Mgl, data: Path, server: Server, tmp_path: Path
+) -> None:
+    judge = ("--judge", "correctness=smollm2-135m")
+    refused = mgl(*new(data, server, tmp_path / "run", *judge))
+    assert refused.exit_code != 0
+    assert "does not serve" in refused.stderr
+    assert "--judge" in refused.stderr
+    assert "--model" not in refused.stderr
+
+
+def test_the_table_counts_what_its_mean_is_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, items = "cascade_mindgraph", [item(f"q{n}") for n in range(5)]
+    said = [Said({name: 1.0}), Said({name: None}), Said({name: None}), Said({name: 0.0})]  # type: ignore[dict-item]
+    folder = write_run(tmp_path / "run", [method("gam")], items, {"gam": [*said, Said(None)]},
+                       scorers=(name,))  # fmt: skip
+    print_summary(Manifest.read(folder), folder, as_json=False)
+    row = next(line for line in capsys.readouterr().out.splitlines() if name in line)
+    assert row.split()[3:] == [name, "0.333", "3", *"2 (0.200 to 0.600 with them)".split()]

@@ -18,6 +18,7 @@ from mgl.errors import MglError
 from mgl.evaluation.records import Record
 from mgl.evaluation.report.frame import Frame
 from mgl.evaluation.report.runs import Group
+from mgl.text.groups import format_turn
 from mgl.types import Conversation, Source, Span
 
 _MOST: Final = 300
@@ -31,9 +32,9 @@ Verdict = Literal["right", "wrong", "unsure", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a method answered, and what the headline makes of it: ``unsure`` if its score is
-    missing. ``read`` has the id and the text of the first passages that it read, and whether the
-    benchmark names them as evidence."""
+    """What a method answered, and what the headline makes of it: ``right`` from 0.5 of 1,
+    ``unsure`` if its score is missing. ``read`` has the id and the text of the first passages that
+    it read, turns with their days, and whether the benchmark names them as evidence."""
 
     label: str
     verdict: Verdict
@@ -113,7 +114,7 @@ def _quote(source: Source | None, ids: Iterable[str]) -> list[tuple[str, str]]:
     if source is None:
         return [(id, "") for id in ids]
     if isinstance(source, Conversation):
-        lines = {turn.id: turn.line for turn in source.turns}
+        lines = {turn.id: format_turn(turn) for turn in source.turns}
         return [(id, lines.get(id, "")[:_LENGTH]) for id in ids]
     found = []
     for id in ids:

@@ -148,12 +148,12 @@ def _show(found: Interval) -> str:
 def _list_notes(frame: Frame) -> Iterator[str]:
     group = frame.group
     manifest = group.manifest
-    n = len(manifest.dataset.items)
+    n, methods = len(manifest.dataset.items), len(group.series)
     sources = len({item["source"] for item in frame.items.values()})
     asked = f", each asked {manifest.arguments.repeats} times" * (manifest.arguments.repeats > 1)
     yield (
-        f"{len(group.series)} methods, {n:,} of the benchmark's {manifest.dataset.of:,} items, of "
-        f"{sources:,} source{'s' * (sources != 1)}{asked}."
+        f"{methods} method{'s' * (methods != 1)}, {n:,} of the benchmark's "
+        f"{manifest.dataset.of:,} items, of {sources:,} source{'s' * (sources != 1)}{asked}."
     )
     if sources < FEWEST_SOURCES and n > sources:
         yield (

@@ -92,7 +92,7 @@ def resume_run(plan: Plan, path: Path, execution: Execution) -> Manifest:
             )
         if execution.retry:
             failed = sum(record.failed for record in folder.log.answers.values())
-            execution.observer.note(f"retrying {failed} failed items")
+            execution.observer.note(f"retrying {failed} failed item{'s' * (failed != 1)}")
         return _run_session(plan, folder, execution)
 
 

@@ -15,14 +15,15 @@ each; and which of two methods' answers to an item is better, in both orders.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TypeVar
 
 from mgl.benchmarks.base import source_until
-from mgl.errors import UsageError
+from mgl.errors import MglError, UsageError
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.records import (
     BuildRecord,
@@ -104,7 +105,8 @@ class Runner:
             seats = [(record, seat) for record, seat in verdicts if seat.model == model]
             compared = [key for key in pairs if key[-1] == model]
             if seats or compared:
-                self._work_at(model, partial(self._judge_all, seats, compared))
+                with _naming_judge(model not in self._manifest.arguments.models):
+                    self._work_at(model, partial(self._judge_all, seats, compared))
         self._add_bertscores()
         self._folder.remove_stores()
 
@@ -330,6 +332,17 @@ class Runner:
                 golds = item_from_json(record.item).golds
                 self._log.add_scores(record, bertscores(match, record.answer, golds))
                 progress.advance()
+
+
+@contextmanager
+def _naming_judge(is_judge: bool) -> Iterator[None]:
+    """Hint at the option that named a model which only judges."""
+    try:
+        yield
+    except MglError as error:
+        if not is_judge or "--model" not in error.hint:
+            raise
+        raise type(error)(error.message, hint=error.hint.replace("--model", "--judge")) from error
 
 
 class _Progress:

@@ -157,7 +157,9 @@ def test_questions_are_opened_one_by_one_with_their_evidence(tmp_path: Path) -> 
     (chapter,) = made(folder)
     (one,) = chapter.questions
     assert one.kind == "split"
-    assert one.evidence == (("D1:2", "Ann: Line 2."),)
+    dated = "(Monday, 08 May 2023) Ann: Line 2."
+    assert one.evidence == (("D1:2", dated),), "as a model reads it"
+    assert one.answers[0].read[1] == ("D1:2", dated, True)
     read = [(id, gold) for id, _, gold in one.answers[0].read]
     assert read == [("D1:3", False), ("D1:2", True)]
     assert [each.verdict for each in one.answers] == ["right", "wrong"]
@@ -193,3 +195,13 @@ def test_a_model_that_judged_itself_is_named(tmp_path: Path) -> None:
         tmp_path / "run", [method("a")], [item("q")], said, judge="locomo", judged_by=own
     )
     assert any("judged answers of its own" in note for note in made(folder)[0].notes)
+
+
+def test_the_page_says_what_its_signs_and_counts_mean(tmp_path: Path) -> None:
+    folder = write_run(
+        tmp_path / "run", [method("gam")], [item("q0")], {"gam": [Said({"exact_match": 0.5})]}
+    )
+    (chapter,) = made(folder)
+    assert chapter.notes[0].startswith("1 method, 1 of the benchmark's")
+    page = render_page([chapter])
+    assert "✓ stands for 50 or more of 100" in page
