@@ -104,30 +104,10 @@ class Asking:
 Ask = Callable[[Asking], Awaitable[VerdictRecord]]
 
 
-def _has_gold(item: Item, _record: Record) -> bool:
-    return bool(item.golds)
-
-
-def _has_passage(item: Item, _record: Record) -> bool:
-    return bool(item.passage)
-
-
 def _is_trap(item: Item) -> bool:
     """Whether the right answer is that nothing is known: LoCoMo's category 5, and LongMemEval's
     ids in ``_abs``."""
     return item.labels.get("category", item.category) == "5" or item.id.endswith("_abs")
-
-
-def _has_gold_or_trap(item: Item, _record: Record) -> bool:
-    return bool(item.golds) or _is_trap(item)
-
-
-def _cites(_item: Item, record: Record) -> bool:
-    return bool(record.citations) and bool(record.answer.strip())
-
-
-def _has_prompt(item: Item, _record: Record) -> bool:
-    return bool(item.judge_prompt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +120,7 @@ class Judge:
     source: str
     prompts: tuple[Prompt, ...]
     ask: Ask
-    needs: Callable[[Item, Record], bool] = _has_gold
+    needs: Callable[[Item, Record], object] = lambda item, _: item.golds
     official: bool = False
     variant_of: str = ""
 
@@ -309,7 +289,7 @@ async def _citation_support(asking: Asking) -> VerdictRecord:
 
 def _list_judges() -> Iterator[Judge]:
     p = prompts
-    official = partial(Judge, prompts=(), needs=_has_prompt, official=True)
+    official = partial(Judge, prompts=(), needs=lambda item, _: item.judge_prompt, official=True)
     script = "LongMemEval's evaluate_qa.py"
     yield official("longmemeval_official", script, ask=_longmemeval_official)
     yield official("locomo_mem0", "Mem0's llm_judge.py", ask=_locomo_mem0)
@@ -317,21 +297,23 @@ def _list_judges() -> Iterator[Judge]:
     yield Judge("mindgraph_prompt", "MindGraph D.4", (p.MINDGRAPH,), _mindgraph_prompt)
     for prompt, figure in ((p.COMPREHENSIVENESS, "HGMem Fig. 8"), (p.DIVERSITY, "HGMem Fig. 9")):
         name, asked = prompt.name.replace(".", "_"), (prompt, p.EVALUATION_AS_JSON)
-        yield Judge(name, figure, asked, _evaluate_by(prompt), _has_passage)
+        yield Judge(name, figure, asked, _evaluate_by(prompt), lambda item, _: item.passage)
     for name, source, prompt in (
         ("entailment", "ours, after HGMem §4.3", p.ENTAILMENT),
         ("correctness", "ours", p.CORRECTNESS),
         ("moviechat", "ours", p.FILM),
     ):
         yield Judge(name, source, (prompt,), _decide_by(prompt))
+    trapping = partial(Judge, needs=lambda item, _: item.golds or _is_trap(item))
     asked = (p.TALK, p.ABSTENTION)
-    yield Judge("locomo", "ours", asked, _locomo, _has_gold_or_trap, variant_of="locomo_mem0")
+    yield trapping("locomo", "ours", asked, _locomo, variant_of="locomo_mem0")
     own = (*dict.fromkeys(_TYPES.values()), p.ABSTENTION)
     ours = "ours, by question type"
+    yield trapping("longmemeval", ours, own, _longmemeval, variant_of="longmemeval_official")
     yield Judge(
-        "longmemeval", ours, own, _longmemeval, _has_gold_or_trap, variant_of="longmemeval_official"
+        *("citation_support", "ours", (p.SUPPORT,), _citation_support),
+        needs=lambda _, said: said.citations and said.answer.strip(),
     )
-    yield Judge("citation_support", "ours", (p.SUPPORT,), _citation_support, _cites)
 
 
 JUDGES: Final[Mapping[str, Judge]] = MappingProxyType({each.name: each for each in _list_judges()})

@@ -113,7 +113,7 @@ def list_counted(name: str, records: Iterable[Record]) -> list[Record]:
 
 def _could_have(name: str, record: Record) -> bool:
     judge, item = JUDGES.get(judge_of(name)), item_from_json(record.item)
-    return can_have(name, item) if judge is None else judge.needs(item, record)
+    return can_have(name, item) if judge is None else bool(judge.needs(item, record))
 
 
 def tally(name: str, records: Iterable[Record]) -> Tally | None:
