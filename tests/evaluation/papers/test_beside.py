@@ -154,7 +154,8 @@ def test_system_2_is_also_counted_over_the_questions_with_results(tmp_path: Path
     """Mnemis §3.3.1 averages over the 1,387 of 1,540 questions for which the route finds something.
     A failure counts, since what it would have found is not known."""
     kinds = ["multi-hop", "multi-hop", "multi-hop", "single-hop"]
-    items = [item(f"q{n}", category=kind) for n, kind in enumerate(kinds)]
+    asked = {"judge_prompt": "{question} {gold} {answer}"}
+    items = [item(f"q{n}", category=kind, **asked) for n, kind in enumerate(kinds)]
     found = {"retrieved": ("D1:1",)}
     answers = [Said({}, 1.0, more=found), Said({}, 0.0), Said(None), Said({}, 1.0, more=found)]
     made = [method("system2", "mnemis", routes="system2"), method("both", "mnemis")]
