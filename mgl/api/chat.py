@@ -16,6 +16,7 @@ response format is passed through to the model as it came, with what was said be
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import CancelledError
 from contextlib import nullcontext
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ from mgl.api.memories import Memories, grows
 from mgl.lab.talk import Talk
 from mgl.llm.base import LLM, Message, Reply, TokenUsage
 from mgl.llm.calls import showing_deleted
+from mgl.llm.concurrency import Stop
 from mgl.llm.progress import Listener
 from mgl.memories.base import is_memory_id
 from mgl.memories.results import citation_json
@@ -67,13 +69,16 @@ class Chat:
         if name is None or chat.model == self._profile:
             return await self._forward(chat, hear), {}
         chat, kind = chat.with_named_attachments(), chat.model.removeprefix(PREFIX)
-        passed = _Passed(chat, hear) if _is_passed(chat) else None
+        seen = _Seen(hear)
+        passed = _Passed(chat, seen.listener) if _is_passed(chat) else None
+
+        stop = Stop()
 
         def do(talk: Talk) -> tuple[Answer, StageUsage, str]:
-            return _reply(talk, chat, hear, passed, is_retry=is_retry)
+            return _reply(talk, chat, seen, passed, stop, is_retry=is_retry)
 
         is_new = not _find_id(chat)
-        answer, used, turn = await self._memories.work(name, kind, do, is_new=is_new)
+        answer, used, turn = await self._memories.work(name, kind, do, is_new=is_new, stop=stop)
         cited = [citation_json(each) for each in answer.citations]
         besides = {"citations": cited, "conversation": name, "turn": turn}
         if passed is not None and passed.reply is not None:
@@ -86,6 +91,29 @@ class Chat:
             return await Completer(llm).complete(chat, stage="chat", hear=hear)
 
         return await self._memories.lab.forward(work)
+
+
+class _Seen:
+    """What a client has been sent of a reply so far."""
+
+    def __init__(self, hear: Listener | None) -> None:
+        self._hear = hear
+        self.text = ""
+
+    @property
+    def listener(self) -> Listener | None:
+        """What hears the text so far; None where nobody does."""
+        return None if self._hear is None else self._listen
+
+    def _listen(self, text: str) -> None:
+        assert self._hear is not None
+        self.text = text
+        self._hear(text)
+
+    async def repeat(self, llm: LLM, remembered: str) -> str:
+        """Say it again (``mgl.memories.turns.Say``)."""
+        del llm, remembered
+        return self.text.strip().rstrip("\N{REPLACEMENT CHARACTER}")
 
 
 class _Passed:
@@ -117,29 +145,38 @@ class _Passed:
 def _reply(
     talk: Talk,
     chat: ChatRequest,
-    hear: Listener | None,
+    seen: _Seen,
     passed: _Passed | None,
+    stop: Stop,
     *,
     is_retry: bool,
 ) -> tuple[Answer, StageUsage, str]:
     """Take in what is new of a request, reply to its last message, and take that in.
 
-    Returns the reply, what it cost, and the id of the turn that it replies to.
+    Returns the reply, what it cost, and the id of the turn that it replies to. Of a reply that is
+    stopped, what was seen is taken in.
     """
     messages = read_request(chat, max_tokens=1, context_tokens=MOST_TOKENS).messages
     persona = "\n".join(each.content for each in messages if each.role == "system").strip()
-    was_sent = is_retry or messages[-1].role == "tool"  # the model saw it, and called for more
-    turn, deleted = _take_in(talk, _find_spoken(messages), is_retry=was_sent)
+    was_sent = messages[-1].role == "tool"  # the model saw it, and called for more
+    spoken = _find_spoken(messages)
+    turn, deleted = _take_in(talk, spoken, was_sent=was_sent, is_retry=is_retry)
     if passed is not None:
         passed.leave_out(deleted)
     say = None if passed is None else passed.say
-    answer, usage = talk.respond(turn, ASSISTANT, persona=persona, hear=hear, say=say)
+    try:
+        answer, usage = talk.respond(
+            turn, ASSISTANT, persona=persona, hear=seen.listener, say=say, stop=stop
+        )
+    except CancelledError:
+        talk.respond(turn, ASSISTANT, say=seen.repeat)
+        raise
     talk.settle_later()
     return answer, usage.total, turn.id
 
 
 def _take_in(
-    talk: Talk, sent: list[tuple[int, Role, str]], *, is_retry: bool
+    talk: Talk, sent: list[tuple[int, Role, str]], *, was_sent: bool, is_retry: bool
 ) -> tuple[Turn, frozenset[int]]:
     """Take in what of the client's history is new.
 
@@ -147,29 +184,41 @@ def _take_in(
     """
     digests = talk.find_digests()
     known = {talk.digest(text): text for _, _, text in sent} if digests else {}
-    stored = _list_stored(talk, {n: known.get(each, each) for n, each in digests.items()})
-    news = find_news(stored, [Said(role, text) for _, role, text in sent], is_retry=is_retry)
+    deleted = {n: known.get(each, each) for n, each in digests.items()}
+    numbers, stored = _list_stored(talk, deleted)
+    said = [Said(role, text) for _, role, text in sent]
+    news = find_news(stored, said, is_retry=was_sent or is_retry)
+    if not is_retry:
+        talk.take_back({numbers[place] for place in news.replaced})
     fresh = [Turn("", role, text) for _, role, text in (sent[each] for each in news.fresh)]
     added = talk.add(fresh)
-    turn = added[-1] if news.asked is None else talk.memory.conversation.turns[news.asked]
+    before = None if news.after is None else numbers[news.after]
+    talk.set_follows([turn.id for turn in added], news.fresh, before)
+    turn = added[-1] if news.asked is None else talk.memory.conversation.turns[numbers[news.asked]]
     gone = {each.key for each in stored if each.is_deleted}
     gone -= {each.key for each in stored if not each.is_deleted}
     places = {place for place, role, text in sent[:-1] if (role, text) in gone}
     return turn, frozenset(places)
 
 
-def _list_stored(talk: Talk, deleted: Mapping[int, str | bytes]) -> list[Said]:
-    """The turns of a conversation as messages, the deleted ones with what is known of them."""
+def _list_stored(talk: Talk, deleted: Mapping[int, str | bytes]) -> tuple[list[int], list[Said]]:
+    """The turns of a conversation as messages, with their numbers: the deleted ones with what is
+    known of them, and without those that were replaced."""
     turns, forgotten = talk.memory.conversation.turns, talk.memory.forgotten
     assistants = talk.roll.follow(turns).assistants
-    return [
+    follows = talk.find_follows()
+    numbers = [n for n in range(len(turns)) if n not in forgotten or n in deleted]
+    places = {number: place for place, number in enumerate(numbers)}
+    stored = [
         Said(
-            "assistant" if turn.speaker in assistants else "user",
-            deleted.get(number) or turn.text.strip(),
+            "assistant" if turns[number].speaker in assistants else "user",
+            deleted.get(number) or turns[number].text.strip(),
             number in forgotten,
+            places.get(follows.get(number, -1)),
         )
-        for number, turn in enumerate(turns)
+        for number in numbers
     ]
+    return numbers, stored
 
 
 def _find_spoken(messages: Sequence[Message]) -> list[tuple[int, Role, str]]:

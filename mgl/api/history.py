@@ -6,16 +6,20 @@ messages, ending with the one to reply to. The history is aligned with the store
 1. The stored tail equals what is sent, and its last message has no reply: a failed request is
    sent again.
 2. The stored tail equals everything before the last message: the last message is new.
-3. The last message is stored after everything before it: its reply was lost, or is to be made
-   again.
+3. The last message is stored after everything before it: its reply is made again.
 4. Otherwise the client edited its history, or its history begins elsewhere. User messages that are
    not stored are new, and so is everything after the last message that is.
+
+What a client no longer shows is replaced: a reply by the one that is made again, and an edited
+message, with all that followed it, by the new one. Each turn keeps which turn it followed in the
+client's history, so that what others said meanwhile stays: other chats of the same name, and
+programs that append. Where that leaves a doubt, nothing is replaced.
 
 Messages match only if they are equal. A deleted turn is compared by the keyed hash of its text. It
 is not stored again, unless the user says it anew, at the end. If a conversation repeats itself word
 for word, rule 2 wins over rule 3: a reply may be stored twice, but no message is lost. A client
-that sent one message and sends it again lost the reply. So did one that says it is retrying, by the
-header X-Stainless-Retry-Count, which OpenAI's own clients send.
+that says it is retrying, by the header X-Stainless-Retry-Count, which OpenAI's own clients send,
+lost the reply: it gets the stored one, and replaces nothing.
 """
 
 from __future__ import annotations
@@ -36,11 +40,15 @@ Role = Literal["user", "assistant"]
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What is compared of a message: who said it, and its text or the hash of its text."""
+    """What is compared of a message: who said it, and its text or the hash of its text.
+
+    ``follows`` is the place of the stored turn before it in a client's history, where known.
+    """
 
     role: Role
     what: str | bytes
     is_deleted: bool = False
+    follows: int | None = None
 
     @property
     def key(self) -> tuple[Role, str | bytes]:
@@ -51,11 +59,15 @@ class Said:
 class News:
     """``fresh`` are the places of the messages to take in.
 
-    The last of them is to be replied to, or else the stored turn with the number ``asked``.
+    The last of them is to be replied to, or else the stored turn at the place ``asked``. The first
+    follows the stored turn at the place ``after``, where that is known. The stored turns at the
+    places ``replaced`` are to go.
     """
 
     fresh: tuple[int, ...]
     asked: int | None = None
+    after: int | None = None
+    replaced: frozenset[int] = frozenset()
 
 
 def list_spoken(messages: Sequence[Message]) -> list[tuple[int, Role, str]]:
@@ -81,10 +93,77 @@ def find_news(stored: Sequence[Said], sent: Sequence[Said], *, is_retry: bool = 
         return News((), len(stored) - 1)
     follows = _is_tail(stored, before)
     if follows and before and not is_retry:
-        return News((last,))
+        return News((last,), after=len(stored) - 1)
     if (asked := _find_asked(stored, sent, is_retry=is_retry)) is not None:
-        return News((), asked)
-    return News((*(() if follows else _find_unknown(stored, before)), last))
+        return News((), asked, replaced=_find_replies(stored, before, asked))
+    parted, gone = _find_replaced(stored, before)
+    unknown = range(parted, last) if gone else _find_unknown(stored, before)
+    fresh = (*(() if follows else unknown), last)
+    found = _find_places(stored, sent[: fresh[0]])
+    after = found[0] if len(found) == 1 else None
+    return News(fresh, after=after, replaced=gone)
+
+
+def _find_replies(stored: Sequence[Said], before: Sequence[Said], asked: int) -> frozenset[int]:
+    """What goes when the reply to a turn is made again: all that followed it, and the messages in
+    place of which it was said."""
+    gone = _find_branch(stored, asked)
+    if before and _find_places(stored, before) == [origin := stored[asked].follows]:
+        assert origin is not None
+        gone |= _find_branch(stored, origin, but=asked, of="user")
+    return gone
+
+
+def _find_replaced(stored: Sequence[Said], before: Sequence[Said]) -> tuple[int, frozenset[int]]:
+    """What goes when a new message comes after ``before``: how much of that is stored, and what
+    followed there."""
+    for shown in range(len(before), 0, -1):
+        if found := _find_places(stored, before[:shown]):
+            break
+    else:
+        return 0, frozenset()
+    rest = before[shown:]
+    told = [each for each in rest if each.role == "user"] or rest  # replies are often alike
+    known = {each.key for each in stored[-MOST_COMPARED:]}
+    if len(found) > 1 or not known.isdisjoint(each.key for each in told):
+        return shown, frozenset()  # in doubt, or of a client that leaves out the middle
+    if not rest or rest[0].role == "user":
+        return shown, _find_branch(stored, found[0], of="user")
+    gone = _find_branch(stored, found[0], of="assistant")
+    is_last = len(rest) == 1 and all(stored[place].role == "assistant" for place in gone)
+    return shown, gone if is_last else frozenset()
+
+
+def _find_places(stored: Sequence[Said], shown: Sequence[Said]) -> list[int]:
+    """The places of stored turns up to which a client's history says just this, the last first;
+    those of deleted turns only where there are no others."""
+    found = []
+    for place in reversed(range(max(0, len(stored) - MOST_COMPARED), len(stored))):
+        at: int | None = place
+        for each in reversed(shown):
+            if at is None or stored[at].key != each.key:
+                break
+            at = stored[at].follows
+        else:
+            found.append(place)
+    kept = [place for place in found if not stored[place].is_deleted]
+    return (kept or found) if shown else []
+
+
+def _find_branch(
+    stored: Sequence[Said], root: int, *, but: int | None = None, of: Role | None = None
+) -> frozenset[int]:
+    """The places of the turns that followed one, by whomever or ``of`` one role, and of all that
+    followed those; not of ``but`` and what followed it, nor of what was deleted."""
+    branch = {
+        place
+        for place, each in enumerate(stored)
+        if each.follows == root and place != but and of in (None, each.role)
+    }
+    for place in range(root + 1, len(stored)):
+        if stored[place].follows in branch:
+            branch.add(place)
+    return frozenset(place for place in branch if not stored[place].is_deleted)
 
 
 def _find_asked(stored: Sequence[Said], sent: Sequence[Said], *, is_retry: bool) -> int | None:

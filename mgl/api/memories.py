@@ -24,6 +24,7 @@ from mgl.api.relay import tell
 from mgl.errors import StoreError, UsageError
 from mgl.lab import Lab
 from mgl.lab.talk import Talk
+from mgl.llm.concurrency import Stop
 from mgl.llm.progress import listen
 from mgl.memories.base import check_name, is_memory_id
 from mgl.memories.results import answer_json, citation_json, usage_json
@@ -65,12 +66,28 @@ class Memories:
     # Conversations
 
     async def work(
-        self, name: str, kind: str | None, do: Callable[[Talk], ResultT], *, is_new: bool = False
+        self,
+        name: str,
+        kind: str | None,
+        do: Callable[[Talk], ResultT],
+        *,
+        is_new: bool = False,
+        stop: Stop | None = None,
     ) -> ResultT:
-        """Do something with a conversation, in a thread, when its turn has come."""
+        """Do something with a conversation, in a thread, when its turn has come.
+
+        If the caller is cancelled, the work is asked to ``stop``, and the next waits for its end.
+        """
         found = await self._find_talk(name, kind, is_new=is_new)
         async with found.busy, self._working:
-            return await asyncio.to_thread(do, found.talk)
+            task = asyncio.create_task(asyncio.to_thread(do, found.talk))
+            try:
+                return await asyncio.shield(task)
+            except asyncio.CancelledError:
+                if stop is not None:
+                    stop.ask()
+                await asyncio.gather(task, return_exceptions=True)
+                raise
 
     async def append(self, name: str, turns: Sequence[Turn], kind: str | None = None) -> list[str]:
         """Add turns to a conversation, which begins with them where it is new; return their ids.

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from mgl.errors import InputError
@@ -32,7 +33,7 @@ from mgl.types import Answer, Citation, Question, StageUsage, Turn, Usage
 if TYPE_CHECKING:
     from mgl.lab.model import NoModel
     from mgl.llm.client import Client
-    from mgl.llm.concurrency import Portal
+    from mgl.llm.concurrency import Portal, Stop
     from mgl.memories.deletion import Forgotten
     from mgl.memories.talk import TalkMemory
     from mgl.observer import Observer
@@ -211,11 +212,19 @@ class Talk:
         persona: str = "",
         hear: Listener | None = None,
         say: Say | None = None,
+        stop: Stop | None = None,
     ) -> tuple[Answer, Usage]:
-        """Reply as ``reply`` does, without counting the memory, which takes longer as it grows."""
-        return self.run(
-            lambda: self._meter(self.memory.reply(turn, name, persona=persona, hear=hear, say=say))
-        )
+        """Reply as ``reply`` does, without counting the memory, which takes longer as it grows.
+
+        Another thread may stop it by ``stop``: it raises ``concurrent.futures.CancelledError``, and
+        the turn is kept without a reply.
+        """
+
+        def reply() -> Coroutine[Any, Any, tuple[Answer, Usage]]:
+            said = self.memory.reply(turn, name, persona=persona, hear=hear, say=say)
+            return self._meter(said)
+
+        return self.run(reply if stop is None else lambda: stop.guard(reply))
 
     def take_in(self, turns: Sequence[Turn]) -> None:
         """Add turns in order, and leave what they make due to ``settle`` or ``settle_later``."""
@@ -297,6 +306,34 @@ class Talk:
     def find_digests(self) -> dict[int, bytes]:
         """The hashes of the turns that were deleted, or masked in part, by their number."""
         return self._store.find_digests(self.memory.conversation.id)
+
+    def find_follows(self) -> dict[int, int]:
+        """The turn before each turn in the history of a client, both by number, where known; a
+        reply (``ID+``) follows the turn that it replies to."""
+        turns = self.memory.conversation.turns
+        numbers = {turn.id: number for number, turn in enumerate(turns)}
+        replies = (
+            (number, numbers.get(turn.id.rstrip("+")))
+            for number, turn in enumerate(turns)
+            if turn.id.endswith("+")
+        )
+        known = {number: before for number, before in replies if before is not None}
+        return known | self._store.find_follows(self.memory.conversation.id)
+
+    def set_follows(self, turns: Sequence[str], places: Sequence[int], before: int | None) -> None:
+        """Keep which turn each of some turns follows, by their ids and their ``places`` in a
+        client's history; the first of them follows the turn with the number ``before``."""
+        find = self.memory.find_number
+        follows = {} if before is None or not turns else {find(turns[0]): before}
+        pairs = zip(pairwise(turns), pairwise(places), strict=True)
+        follows |= {find(two): find(one) for (one, two), (at, next_) in pairs if next_ == at + 1}
+        if follows:
+            self._store.set_follows(self.memory.conversation.id, follows)
+
+    def take_back(self, numbers: Collection[int]) -> None:
+        """Delete turns that a client replaced by others; said again, they are new."""
+        if numbers:
+            self.run(lambda: self.memory.take_back(numbers))
 
     def choose_id(self) -> str:
         """Choose an id for the next turn that neither a turn nor a reply (``ID+``) has."""

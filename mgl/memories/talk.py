@@ -170,6 +170,11 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         self._log.open(self._record)
         return self._log.find_turn(identity)
 
+    def find_number(self, identity: str) -> int:
+        """The number of the turn with this id; KeyError if there is none."""
+        self._log.open(self._record)
+        return self._log.number(identity)
+
     @property
     def forgotten(self) -> frozenset[int]:
         """The numbers of the turns that were deleted."""
@@ -319,6 +324,8 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
                 seen = shown_turns.union([len(talk.turns)])
                 shown = [talk.turns[number] for number in recent]
                 sampling = self._answer_sampling
+                draws = len(own) - len(turn.id) - 1  # replies that were made before, and went
+                sampling = replace(sampling, seed=sampling.seed + draws)
                 say = partial(say_in_talk, recent=shown, voice=voice, sampling=sampling, hear=hear)
             with self._log.showing(seen):
                 answer = await reply_to_turn(llm, talk, found.shown, heard, voice, say)
@@ -423,6 +430,16 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
             echoes=_name_turns(turns_before, echoes),
             is_least=is_least,
         )
+
+    async def take_back(self, numbers: Collection[int]) -> None:
+        """Delete turns that were replaced by others, so that they are new if they are said again.
+
+        What ``settle_later`` is at stops.
+        """
+        await self.pause()
+        async with self._writer():
+            self._delete(Redaction(frozenset(numbers)))
+            self._tools.store.forget_digests(self._source.id, numbers)
 
     def _choose(
         self, log: Log[EditT, StateT], target: Target

@@ -1,8 +1,8 @@
-"""The shape of the database: one schema, which no released version has changed yet.
+"""The shape of the database: a schema, and the migrations that came after it.
 
-Its name stands in the table ``migrations``. A released schema is never changed: what comes after it
-is added as a named migration. A database that names another one was written by another version of
-mgl and is left alone.
+The names of both stand in the table ``migrations``. A schema is never changed: what comes after it
+is added as a named migration. A database that ends at another name was written by another version
+of mgl and is left alone.
 
 Texts that come from outside (documents, replies, reports) are kept as UTF-8 blobs, so that every
 decoded text comes back as it was, NULs and lone surrogates included; structures are JSON.
@@ -21,6 +21,10 @@ from typing import Final
 from mgl.errors import StoreError
 
 NAME: Final = "0012_owners"
+MIGRATIONS: Final = {"0013_follows": "ALTER TABLE turns ADD COLUMN follows INTEGER"}
+"""By name, in order. ``follows`` is the number of the turn before, in the history of a client."""
+
+LAST: Final = [*MIGRATIONS][-1]
 
 SCHEMA: Final = """
 CREATE TABLE migrations (
@@ -217,10 +221,17 @@ def create_tables(connection: sqlite3.Connection, path: Path) -> None:
                 for statement in SCHEMA.split(";"):
                     connection.execute(statement)
                 connection.execute("INSERT INTO migrations (name) VALUES (?)", (NAME,))
-    if (name := _find_name(connection)) != NAME:
+    names = [NAME, *MIGRATIONS]
+    if _find_name(connection) in names[:-1]:
+        with transaction(connection):
+            name = _find_name(connection)  # another process may have gone on meanwhile
+            for missing in names[names.index(name) + 1 :] if name in names else ():
+                connection.execute(MIGRATIONS[missing])
+                connection.execute("INSERT INTO migrations (name) VALUES (?)", (missing,))
+    if (name := _find_name(connection)) != LAST:
         raise StoreError(
             f"{path} was written by another version of mgl "
-            f"(it ends at {name!r}, this version at {NAME!r})",
+            f"(it ends at {name!r}, this version at {LAST!r})",
             hint="upgrade mgl, or set MGL_HOME to another folder",
         )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -113,10 +114,37 @@ class Turns(Owners):
         with self._read() as connection:
             found = connection.execute(
                 "SELECT number, digest FROM turns INDEXED BY deleted_turns "
-                "WHERE document_id = ? AND redacted > 0",
+                "WHERE document_id = ? AND redacted > 0 AND digest IS NOT NULL",
                 (conversation_id,),
             )
             return dict(found.fetchall())
+
+    def find_follows(self, conversation_id: str, *, since: int = 0) -> dict[int, int]:
+        """The turn before each turn in the history of a client, both by number, where known."""
+        with self._read() as connection:
+            found = connection.execute(
+                "SELECT number, follows FROM turns "
+                "WHERE document_id = ? AND number >= ? AND follows IS NOT NULL",
+                (conversation_id, since),
+            )
+            return dict(found.fetchall())
+
+    def set_follows(self, conversation_id: str, follows: Mapping[int, int]) -> None:
+        """Keep which turn each of some turns follows, both by number."""
+        with self._write() as connection:
+            connection.executemany(
+                "UPDATE turns SET follows = ? WHERE document_id = ? AND number = ?",
+                [(before, conversation_id, number) for number, before in follows.items()],
+            )
+
+    def forget_digests(self, conversation_id: str, numbers: Collection[int]) -> None:
+        """Drop the digests of deleted turns: who says the same again says something new."""
+        with self._write() as connection:
+            connection.executemany(
+                "UPDATE turns SET digest = NULL, follows = NULL "
+                "WHERE document_id = ? AND number = ? AND redacted = 1",
+                [(conversation_id, number) for number in numbers],
+            )
 
     def digest_text(self, text: str) -> bytes:
         """The keyed hash of a text, without the space around it."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mgl.api.history import News, Said, find_news, list_spoken
+from mgl.api.history import News, Role, Said, find_news, list_spoken
 from mgl.llm.base import Message, ToolCall
 
 
@@ -121,20 +121,39 @@ class Client:
         """Send what is shown: it is ``served``, its reply is ``lost``, or it ``fails``."""
         sent = self.shown[-self.window :]
         found = find_news(self.stored, sent, is_retry=is_retry)
-        self.stored += [sent[place] for place in found.fresh]
-        asked = len(self.stored) - 1 if found.asked is None else found.asked
+        asked = None if found.asked is None else self.stored[found.asked]
+        before, after = None, found.after
+        for place in found.fresh:
+            follows = len(self.stored) - 1 if before == place - 1 and before is not None else after
+            self.stored.append(replace(sent[place], follows=follows))
+            before, after = place, None
+        asked = self.stored[-1] if asked is None else asked
+        if not is_retry:
+            self._drop(found.replaced)
         if fate == "fails":
             return
-        if [each.role for each in self.stored[asked + 1 :]] != ["assistant"]:
-            self.said += 1
-            self.stored.append(Said("assistant", f"reply {self.said}"))
+        number = self.stored.index(asked)
+        if number + 1 == len(self.stored):
+            self.append("assistant", number)
         if fate == "served":
-            reply = self.stored[-1]
+            reply = self.stored[number + 1]
             self.shown.append(Said(reply.role, reply.what))
+
+    def append(self, role: Role, follows: int | None) -> None:
+        self.said += 1
+        self.stored.append(Said(role, f"said {self.said}", follows=follows))
 
     def say(self) -> None:
         self.said += 1
         self.shown.append(Said("user", f"said {self.said}"))
+
+    def _drop(self, replaced: frozenset[int]) -> None:
+        kept = [place for place in range(len(self.stored)) if place not in replaced]
+        places = {place: number for number, place in enumerate(kept)}
+        self.stored = [
+            replace(each, follows=None if each.follows is None else places.get(each.follows))
+            for each in map(self.stored.__getitem__, kept)
+        ]
 
 
 Moves = st.lists(
@@ -151,17 +170,24 @@ Moves = st.lists(
 def test_nothing_is_lost_and_nothing_doubled(
     moves: list[tuple[str, str, int]], window: int
 ) -> None:
-    """Clients say, edit and regenerate; turns are forgotten; replies and requests are lost."""
+    """Clients say, edit and regenerate; turns are forgotten; replies and requests are lost.
+
+    What a client shows is stored, and nothing else if it shows all of it: what it made again or
+    edited is replaced. The first message alone is never known to be an edited one.
+    """
     client = Client(window)
+    has_begun_anew = False
     for what, fate, place in moves:
         users = [n for n, each in enumerate(client.shown) if each.role == "user"]
         if what == "forget" and client.stored:
             number = place % len(client.stored)
             old = client.stored[number]
-            client.stored[number] = Said(old.role, old.what, is_deleted=True)
+            client.stored[number] = replace(old, is_deleted=True)
             continue
         if what == "edit" and users:
-            del client.shown[users[place % len(users)] :]
+            at = users[place % len(users)]
+            has_begun_anew |= not at
+            del client.shown[at:]
             client.say()
         elif what == "regenerate" and users:
             if client.stored and any(each.is_deleted for each in client.stored[-2:]):
@@ -176,5 +202,42 @@ def test_nothing_is_lost_and_nothing_doubled(
             fate = "served" if place % 2 else {"fails": "lost", "lost": "served"}[fate]
             client.send(fate, is_retry=True)
         told = [each.what for each in client.stored]
+        shown = {each.what for each in client.shown}
         assert len(told) == len(set(told))
-        assert {each.what for each in client.shown} <= set(told)
+        assert shown <= set(told)
+        if window == 100 and not has_begun_anew:
+            assert {each.what for each in client.stored if not each.is_deleted} <= shown
+
+
+def test_what_another_chat_said_is_not_replaced() -> None:
+    """Two chats of one name: one edits, and the other's turns stay."""
+    stored = talk("a", "b", "x", "y", "c", "d")
+    follows = (None, 0, None, 2, 1, 4)
+    stored = [replace(each, follows=at) for each, at in zip(stored, follows, strict=True)]
+    assert find_news(stored, talk("a", "b", "new")) == News(
+        (2,), after=1, replaced=frozenset({4, 5})
+    )
+    assert find_news(stored, talk("a", "b", "c")).replaced == frozenset({5})
+    assert find_news(stored, talk("x", "y", "z")) == News((2,), after=3)
+
+
+@pytest.mark.parametrize(
+    ("sent", "replaced"),
+    [
+        (talk("a", "b", "c", "d", "e"), ()),
+        (talk("a", "other", "new"), ()),  # what followed stands on the reply
+        (talk("a", "b", "c", "other", "e"), (3,)),
+        (talk("a", "b", "old", "older", "e"), (2, 3)),  # back to a branch that went
+        (talk("a", "d", "e"), ()),  # a client that leaves out the middle
+        (talk("new"), ()),
+        ([Said("user", "a"), Said("user", "new")], ()),  # one that sends no replies
+    ],
+)
+def test_what_a_client_no_longer_shows_is_replaced(
+    sent: list[Said], replaced: tuple[int, ...]
+) -> None:
+    stored = [
+        replace(each, follows=place - 1 if place else None)
+        for place, each in enumerate(talk("a", "b", "c", "d"))
+    ]
+    assert find_news(stored, sent).replaced == frozenset(replaced)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -17,6 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.lab.workplace import DATABASE
+from mgl.llm.base import Completion, TokenUsage
+from mgl.llm.progress import find_listener
 from tests.api.conftest import MEMORY, Serve, Served, open_server
 
 ZEBRA = "My zebra lives in Utrecht"
@@ -40,10 +43,14 @@ class Client:
         ids: list[str] = answer.json().get("turns", [])
         return ids
 
-    async def chat(self, *messages: dict[str, Any], **more: Any) -> dict[str, Any]:
+    async def chat(
+        self, *messages: dict[str, Any], headers: dict[str, str] | None = None, **more: Any
+    ) -> dict[str, Any]:
         """The message that is replied."""
         sent = {"model": MEMORY, "user": self._name, "messages": messages, **more}
-        answer = await self._http.post("/v1/chat/completions", content=json.dumps(sent))
+        answer = await self._http.post(
+            "/v1/chat/completions", content=json.dumps(sent), headers=headers
+        )
         assert answer.status_code == 200, answer.text
         message: dict[str, Any] = answer.json()["choices"][0]["message"]
         return message
@@ -148,6 +155,7 @@ async def play(home: Path, moves: list[str], random: Any) -> None:
                         continue  # it would be said anew
                     shown.pop()
                 elif move == "edit" and len(shown) > 3:
+                    said.remove(shown[-2]["content"])  # the new message is in its place
                     del shown[-2:]
                     shown.append(user(text))
                     said.append(text)
@@ -159,13 +167,110 @@ async def play(home: Path, moves: list[str], random: Any) -> None:
                     if len(shown) < 2 or shown[-1]["content"] in gone:
                         shown.append(user(text))
                         said.append(text)
-                tools = {"tools": [TOOL], "tool_choice": "none"} if move == "tools" else {}
+                tools: dict[str, Any] = {"tools": [TOOL], "tool_choice": "none"}
+                tools = tools if move == "tools" else {}
                 reply = await client.chat(*shown, **tools)
                 shown.append(assistant(reply["content"]))
         if not said:
             return
-        kept = [turn["text"] for turn in await client.turns() if turn["speaker"] == "user"]
+        turns = await client.turns()
+        kept = [turn["text"] for turn in turns if turn["speaker"] == "user"]
         assert sorted(kept) == sorted(set(said) - set(gone))
+        replies = [turn["id"].rstrip("+") for turn in turns if turn["speaker"] != "user"]
+        assert len(replies) == len(set(replies)), "one reply a message"
+
+
+# Regenerate, edit, stop
+
+
+async def test_a_reply_is_made_again_in_place_of_the_one_that_is_stored(serve: Serve) -> None:
+    async with serve() as served, connect(served) as client:
+        await count_replies(served)
+        first = await client.chat(user("It rains."))
+        again = await client.chat(user("It rains."))
+        assert again["content"] != first["content"]
+        assert await client.texts() == ["It rains.", again["content"]]
+        history = [user("It rains."), assistant(again["content"]), user("It snows.")]
+        for _ in range(3):
+            last = await client.chat(*history)
+        assert last["content"] == "reply 5"
+        assert await client.texts() == [each["content"] for each in history] + ["reply 5"]
+        lost = {"X-Stainless-Retry-Count": "1"}
+        assert await client.chat(*history, headers=lost) == {**last, "citations": []}
+        assert (await client.texts())[-1] == "reply 5"
+
+
+async def test_an_edited_message_replaces_what_followed_it(serve: Serve) -> None:
+    async with serve() as served, connect(served) as client:
+        shown = [user("It rains.")]
+        for text in (ZEBRA, "It snows.", "It hails."):
+            shown += [assistant((await client.chat(*shown))["content"]), user(text)]
+        await client.chat(*shown)
+        await client.append({"text": "I come from elsewhere."})
+        said = await client.chat(user("I am of another chat."))
+        others = ["I come from elsewhere.", "I am of another chat.", said["content"]]
+    async with serve() as served, connect(served) as client:  # another process, the same home
+        edited = [*shown[:2], user("My yak lives in Delft")]
+        reply = await client.chat(*edited)
+        kept = [*(each["content"] for each in shown[:2]), *others]
+        assert await client.texts() == [*kept, "My yak lives in Delft", reply["content"]]
+        more = [*edited, assistant(reply["content"]), user("It thaws.")]
+        await client.chat(*more)
+        assert (await client.texts())[-4:-1] == [each["content"] for each in more[-3:]]
+        back = await client.chat(*shown)  # the client goes back to what it had before
+        kept += [*(each["content"] for each in shown[2:]), back["content"]]
+        assert await client.texts() == kept
+
+
+async def count_replies(served: Served) -> None:
+    """Have the engine number its replies."""
+    numbers = itertools.count(1)
+
+    async def generate(request: Any) -> Completion:
+        del request
+        return Completion(f"reply {next(numbers)}", "stop", TokenUsage(1, 1))
+
+    served.engine.generate = generate  # type: ignore[method-assign]
+
+
+async def test_a_stream_that_is_stopped_ends_the_reply_and_keeps_what_was_seen(
+    serve: Serve,
+) -> None:
+    ended = asyncio.Event()
+
+    async def write(request: Any) -> Completion:
+        del request
+        hear = find_listener()
+        assert hear is not None
+        try:
+            for words in range(1, 1000):
+                hear(" ".join(["word"] * words))
+                await asyncio.sleep(0.05)
+        finally:
+            loop.call_soon_threadsafe(ended.set)
+        raise AssertionError("it was not stopped")
+
+    loop = asyncio.get_running_loop()
+    async with serve() as served, connect(served) as client:
+        generate = served.engine.generate
+        served.engine.generate = write  # type: ignore[method-assign]
+        sent = {"model": MEMORY, "user": "diary", "stream": True, "messages": [user("It rains.")]}
+        async with client._http.stream("POST", "/v1/chat/completions", json=sent) as answer:
+            async for line in answer.aiter_lines():
+                if "word" in line:
+                    break
+        await asyncio.wait_for(ended.wait(), 5)
+        served.engine.generate = generate  # type: ignore[method-assign]
+        for _ in range(100):
+            if len(await client.texts()) == 2:
+                break
+            await asyncio.sleep(0.05)
+        first, seen = await client.texts()
+        assert first == "It rains."
+        assert seen.startswith("word")
+        assert set(seen.split()) == {"word"}
+        reply = await client.chat(user("It rains."), assistant("word"), user("It snows."))
+        assert await client.texts() == ["It rains.", "word", "It snows.", reply["content"]]
 
 
 async def test_forgotten_words_do_not_come_back_with_tools(serve: Serve, mgl_home: Path) -> None:
