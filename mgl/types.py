@@ -170,6 +170,8 @@ class Conversation:
     """Where each turn's line ends in the transcript, by one who keeps count; else it is counted."""
     firsts: Sequence[int] | None = field(default=None, repr=False, compare=False)
     """The number of the turn that begins each turn's session, likewise."""
+    given_id: str = field(default="", repr=False, compare=False)
+    """Its id in the file that it was read from, if it has one there."""
 
     def __post_init__(self) -> None:
         _replace_surrogates(self, "name")

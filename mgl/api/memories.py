@@ -117,8 +117,9 @@ class Memories:
             weigh = self.lab.weigh_turns
             refuse(await asyncio.to_thread(weigh, name, read.turns, memory=kind))
         found = await self._find_talk(name, kind, is_new=True)
-        for start in range(0, len(read.turns), TURNS_AT_ONCE):
-            part = read.turns[start : start + TURNS_AT_ONCE]
+        turns = await asyncio.to_thread(found.talk.align, read.turns)
+        for start in range(0, len(turns), TURNS_AT_ONCE):
+            part = turns[start : start + TURNS_AT_ONCE]
             await asyncio.to_thread(found.talk.take_in, part)  # so that others have their turn
         await asyncio.to_thread(found.talk.settle_later)
         return len(read.turns)

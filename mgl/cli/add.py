@@ -26,10 +26,15 @@ def add(
     path: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", help="A chat log: JSON lines, LoCoMo's file or a ChatGPT export."
+            metavar="FILE",
+            help="A chat log: JSON lines, Name: text, or an export of ChatGPT, Claude, Telegram, "
+            "Slack or WhatsApp.",
         ),
     ],
     conversation: ConversationName = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Add all conversations of the file, one after the other.")
+    ] = False,
     flush: Annotated[
         bool, typer.Option("--flush", help="Consolidate the turns still buffered at the end.")
     ] = False,
@@ -45,11 +50,12 @@ def add(
     """
     start, name = time.monotonic(), name.strip()
     with open_lab(choice) as lab:
-        turns = lab.conversation(path, conversation).turns
+        read = lab.conversations(path, name) if every else lab.conversation(path, conversation)
+        turns = read.turns
         if not yes and (plan := lab.weigh_turns(name, turns, memory=memory)) is not None:
             approve_large(plan)
         talk = lab.talk(name, memory=memory, **options)
-        count = talk.extend(turns)
+        count = talk.extend(talk.align(turns))
         if flush:
             talk.flush()
         typer.echo(f"{name}: {count} turns")

@@ -51,7 +51,11 @@ OfKind = Annotated[
 ]
 ConversationName = Annotated[
     str | None,
-    typer.Option("--conversation", metavar="NAME", help="Read this conversation of the file."),
+    typer.Option(
+        "--conversation",
+        metavar="NAME",
+        help="Read this conversation of the file: its name, number, id, or the day it began.",
+    ),
 ]
 ModelFolder = Annotated[
     Path | None, typer.Option("--models", metavar="DIR", help="Folder of further model profiles.")

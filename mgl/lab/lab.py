@@ -340,11 +340,16 @@ class Lab:
     def conversation(
         self, path: Path, name: str | None = None, content: bytes | None = None
     ) -> Conversation:
-        """Read a file's conversation, or the one of this name if the file holds several.
+        """Read a file's conversation, or one of several: by its name, its number, its id or the day
+        on which it began.
 
         With ``content`` the path is its name, and is not read.
         """
         return self._planner.read_conversation(path, name, content)
+
+    def conversations(self, path: Path, name: str) -> Conversation:
+        """Read all conversations of a file as one of this name, each a session of its own."""
+        return self._planner.read_all(path, name)
 
     def keep(self, document: Document) -> None:
         """Store a document of which nothing is built yet."""

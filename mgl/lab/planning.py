@@ -74,24 +74,41 @@ class Planner:
     def read_conversation(
         self, path: Path, name: str | None = None, content: bytes | None = None
     ) -> Conversation:
-        """Read a file's conversation, or the one of this name if the file holds several.
+        """Read a file's conversation, or one of several: by its name, its number, its id or the day
+        on which it began.
 
         With ``content`` the path is its name, and is not read.
         """
-        from mgl.text.conversations import parse_conversations, read_conversations
+        from mgl.text.conversations import (
+            choose_conversation,
+            describe_conversation,
+            parse_conversations,
+            read_conversations,
+        )
 
         found = read_conversations(path) if content is None else parse_conversations(content, path)
-        chosen = [talk for talk in found if name is None or talk.name == name]
+        chosen = choose_conversation(found, name)
         if len(chosen) != 1:
-            names = ", ".join(talk.name for talk in found[:10])
+            shown = [(n, talk) for n, talk in enumerate(found, 1) if talk in chosen or not chosen]
+            names = "; ".join(describe_conversation(n, talk) for n, talk in shown[:10])
+            fault = "none is" if not chosen else f"{len(chosen)} are"
             raise InputError(
                 f"{path} holds {len(found)} conversations"
-                + (f", and none is called {name!r}" if name is not None and not chosen else ""),
-                hint=f"name one of them (--conversation): {names}",
+                + (f", and {fault} called {name!r}" if name is not None else ""),
+                hint=f"choose one by its number (--conversation), or all (--all): {names}",
             )
         for note in chosen[0].notes:
             self._observer.note(f"{chosen[0].name}: {note}")
         return chosen[0]
+
+    def read_all(self, path: Path, name: str) -> Conversation:
+        """Read all conversations of a file as one, each a session of its own."""
+        from mgl.text.conversations import join_conversations, read_conversations
+
+        joined = join_conversations(name, read_conversations(path))
+        for note in joined.notes:
+            self._observer.note(note)
+        return joined
 
     def find_stored(self, source: Path | str, memory: str | None) -> MemoryRecord | None:
         """Find the memory whose id or conversation is named; None if a file is.

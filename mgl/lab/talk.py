@@ -11,12 +11,14 @@ It belongs to its lab, and can be used until the lab is closed.
 from __future__ import annotations
 
 import asyncio
+import re
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import pairwise
+from itertools import chain, count, pairwise
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from mgl.errors import InputError
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from mgl.store import Store
 
 NEW_SESSION: Final = timedelta(hours=1)
+_BY_LINE: Final = re.compile(r"(?:\d+:)?L\d+(?:#\d+)?")
 UNKEPT: Final = "the answer was not stored: turns were deleted while the model was answering"
 
 ResultT = TypeVar("ResultT")
@@ -157,9 +160,9 @@ class Talk:
 
     def extend(self, turns: Sequence[Turn]) -> int:
         """Add turns in order, skipping those already there; return how many there are now."""
-        for count, turn in enumerate(turns, 1):
+        for done, turn in enumerate(turns, 1):
             self.append(turn)
-            self._observer.progress("turns", count, len(turns))
+            self._observer.progress("turns", done, len(turns))
         return len(self.memory.conversation.turns)
 
     def ask(self, question: str | Question) -> AskResult:
@@ -306,6 +309,34 @@ class Talk:
     def find_digests(self) -> dict[int, bytes]:
         """The hashes of the turns that were deleted, or masked in part, by their number."""
         return self._store.find_digests(self.memory.conversation.id)
+
+    def align(self, turns: Sequence[Turn]) -> list[Turn]:
+        """Give turns that are called by their line in a file (``L7``) the ids that they have here.
+
+        Lines that came before them since have moved their numbers. A new turn whose id is taken
+        gets another.
+        """
+        stored, digests = self.memory.conversation.turns, self.find_digests()
+        forgotten = self.memory.forgotten
+        here: defaultdict[Any, list[str]] = defaultdict(list)
+        for number, turn in enumerate(stored):
+            if number in digests or number not in forgotten:
+                said = digests.get(number, turn.text)
+                here[turn.speaker, said, turn.time].append(turn.id)
+        taken, aligned = {turn.id for turn in stored}, []
+        for turn in turns:
+            identity = turn.id
+            if _BY_LINE.fullmatch(identity):
+                forms = (turn.text, self.digest(turn.text))
+                found = (here[turn.speaker, form, turn.time] for form in forms)
+                if ids := next(filter(None, found), None):
+                    identity = ids.pop(ids.index(identity) if identity in ids else 0)
+                else:
+                    names = (f"{turn.id}#{number}" for number in count(2))
+                    identity = next(name for name in chain([turn.id], names) if name not in taken)
+                    taken.add(identity)
+            aligned.append(replace(turn, id=identity))
+        return aligned
 
     def find_follows(self) -> dict[int, int]:
         """The turn before each turn in the history of a client, both by number, where known; a

@@ -1,10 +1,12 @@
-"""Read the conversations of a file: LoCoMo, a plain chat log, or a ChatGPT export.
+"""Read the conversations of a file: a chat log, a list of messages, or an app's export.
 
     >>> [talk] = read_conversations(Path("log.jsonl"))  # doctest: +SKIP
     >>> talk.turns[0].speaker                           # doctest: +SKIP
     'Ann'
 
-The content decides, not the file's name. ``Conversation.notes`` says, with the place, what could
+The content decides, not the file's name: JSON Lines and "Name: text" (``mgl.text.chatlines``),
+exports of ChatGPT, Claude, Telegram, Slack and WhatsApp, messages as OpenAI's API has them, and
+LoCoMo. ``Conversation.notes`` says, with the place, what could
 not be read and what was decided on the way; how turns without time or speaker, out of order, empty
 or with repeated ids are treated is the business of ``mgl.text.gathering``.
 """
@@ -13,30 +15,44 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from html import unescape
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from mgl.errors import InputError, describe_fault
+from mgl.text.chatlines import read_lines
 from mgl.text.encoding import decode
 from mgl.text.gathering import Gathering
 from mgl.text.reading import read_bytes
 from mgl.types import Conversation, Turn
 
 _MILLISECONDS_FROM = 2e10
-_SHAPE_HINT = 'write one turn a line: {"speaker": "Ann", "text": "Hi.", "time": "2023-05-08T13:56"}'
+_SHAPE_HINT = (
+    'write one turn a line: {"speaker": "Ann", "text": "Hi.", "time": "2023-05-08T13:56"}, '
+    "or Ann: Hi."
+)
+_SPEAKERS = ("speaker", "role", "from", "sender", "author", "name", "user")
+_TEXTS = ("text", "content", "message")
+_TIMES = ("time", "timestamp", "created_at", "create_time", "date", "ts")
+_UNSAID = frozenset({"system", "developer", "tool", "function"})
+"""Roles whose messages nobody said."""
 
 
 def read_chat_log(text: str, name: str) -> Conversation:
     """Read JSON Lines, each line a turn ``{speaker, text, time[, session, id]}``.
 
         {"speaker": "Ann", "text": "I have moved to Rome.", "time": "2023-05-08T13:56"}
+        {"role": "user", "content": "I have moved to Rome."}
 
-    Only ``text`` is required. ``time`` is ISO 8601, or seconds since 1970 (milliseconds where the
-    number is too large). A line that cannot be read is noted with its number, and the rest is read.
+    Only the text is required. What the system or a tool said is left out. ``time`` is ISO 8601, or
+    seconds since 1970 (milliseconds where the number is too large). A line that cannot be read is
+    noted with its number, and the rest is read.
     A turn without an id is called by its line: ``L7``. Raises InputError without any turn.
     """
     turns = Gathering(name)
@@ -69,21 +85,33 @@ def _add_line(turns: Gathering, line: str, number: int) -> None:
     except (ValueError, RecursionError) as error:
         turns.note(place, f"not JSON ({error}): left out")
         return
+    _add_fields(turns, place, fields, number)
+
+
+def _add_fields(turns: Gathering, place: str, fields: object, number: int) -> None:
     if not isinstance(fields, Mapping):
         turns.note(place, "not an object: left out")
         return
-    text = fields.get("text")
+    if fields.get("role") in _UNSAID:
+        turns.note(place, f"said by the {fields['role']}: left out")
+        return
+    text = _first(fields, _TEXTS)
+    if isinstance(text, Sequence) and not isinstance(text, str):
+        text = _text(text)
     if not isinstance(text, str):
         turns.note(place, f"{'no text' if text is None else 'text is no string'}: left out")
         return
-    time = parse_time(given := fields.get("time"))
+    time = parse_time(given := _first(fields, _TIMES))
     if time is None and given not in (None, ""):
         turns.note(place, f"time {str(given)[:40]!r} is not understood: read without a time")
-    speaker, session, id = (
-        _label(turns, place, fields, key) for key in ("speaker", "session", "id")
-    )
+    who = next((key for key in _SPEAKERS if fields.get(key) is not None), _SPEAKERS[0])
+    speaker, session, id = (_label(turns, place, fields, key) for key in (who, "session", "id"))
     turn = Turn(id or "", speaker or "", text, time, session)
     turns.add(place, turn, fallback_id=f"L{number}")
+
+
+def _first(fields: Mapping[str, object], keys: Sequence[str]) -> object:
+    return next((fields[key] for key in keys if fields.get(key) is not None), None)
 
 
 def _label(turns: Gathering, place: str, fields: Mapping[str, object], key: str) -> str | None:
@@ -153,8 +181,8 @@ def _in_one_line(error: Exception) -> str:
 
 
 _KINDS = (
-    "give LoCoMo's JSON, a ChatGPT export's conversations.json, or JSON Lines with one turn a "
-    'line: {"speaker": "Ann", "text": "Hi.", "time": "2023-05-08T13:56"}'
+    "give an export of ChatGPT, Claude, Telegram, Slack or WhatsApp, a list of messages, or one "
+    'turn a line: {"speaker": "Ann", "text": "Hi.", "time": "2023-05-08T13:56"}, or Ann: Hi.'
 )
 
 
@@ -193,34 +221,69 @@ def read_json(text: str, path: Path) -> object:
 def _conversations(text: str, path: Path) -> list[Conversation]:
     name = path.stem
     if text.lstrip()[:1] == "[" and path.suffix.lower() not in (".jsonl", ".ndjson"):
-        value = read_json(text, path)
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            if (talk := read_lines(text, name)) is not None:  # WhatsApp's begin with one, too
+                return [talk]
+            value = read_json(text, path)
     else:
         try:
             value = json.loads(text)
         except (ValueError, RecursionError):
-            return [read_chat_log(text, name)]
-    items = value if isinstance(value, list) else [value]
-    readers = ((looks_like_locomo, read_locomo), (looks_like_chatgpt, read_chatgpt))
-    for looks_like, read in readers:
+            if (items := _read_objects(text)) is not None:
+                return _read_items(items, path)
+            talk = read_lines(text, name)
+            return [read_chat_log(text, name) if talk is None else talk]
+    if isinstance(value, dict) and isinstance(chats := value.get("chats"), dict):
+        value = chats.get("list")  # all of Telegram's
+    if _is_turn(value):
+        return [read_chat_log(text, name)]
+    if isinstance(value, list) and any(map(looks_like_slack, value)):
+        return [read_slack(value, name)]
+    if isinstance(value, list) and any(map(_is_turn, value)):
+        return [read_messages(value, name)]
+    return _read_items(value if isinstance(value, list) else [value], path)
+
+
+def _read_objects(text: str) -> list[object] | None:
+    """The objects of JSON Lines that hold a conversation each; None where lines hold turns."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    try:
+        first = json.loads(lines[0]) if lines else None
+        if not any(looks_like(first) for looks_like, _ in _READERS):
+            return None
+        return [json.loads(line) for line in lines]
+    except (ValueError, RecursionError):
+        return None
+
+
+def _read_items(items: list[object], path: Path) -> list[Conversation]:
+    for looks_like, read in _READERS:
         if any(looks_like(item) for item in items):
             return _read_each(items, path, looks_like, read)
-    if isinstance(value, dict) and "text" in value:
-        return [read_chat_log(text, name)]
     raise InputError(f"{path} holds no conversation of a known format", hint=_KINDS)
+
+
+def _is_turn(item: object) -> bool:
+    """Whether a JSON value is what somebody said, and not a whole conversation."""
+    if not isinstance(item, Mapping) or "mapping" in item or isinstance(item.get("messages"), list):
+        return False
+    return "text" in item or ("role" in item and "content" in item)
 
 
 def _read_each(
     items: Sequence[object],
     path: Path,
     looks_like: Callable[[object], bool],
-    read: Callable[[dict[str, object], str], Conversation],
+    read: Callable[[Any, str], Conversation],
 ) -> list[Conversation]:
     """Read every item that can be; notes of the first say which could not."""
     found: list[Conversation] = []
     faults: list[str] = []
     for number, item in enumerate(items, start=1):
         place = f"conversation {number}"
-        if not (isinstance(item, dict) and looks_like(item)):
+        if not looks_like(item):
             faults.append(f"{place}: not of the same kind: left out")
             continue
         try:
@@ -248,7 +311,7 @@ class _Author(BaseModel):
 
 class _Content(BaseModel):
     content_type: str = "text"
-    parts: list[object] = []
+    parts: list[object] | None = None
 
 
 class _Message(BaseModel):
@@ -270,12 +333,14 @@ class _Message(BaseModel):
 
 class _Node(BaseModel):
     parent: str | None = None
-    children: list[str] = []
+    children: list[str] | None = None
     message: object = None
 
 
 class _Export(BaseModel):
     title: str | None = None
+    id: str | None = None
+    conversation_id: str | None = None
     mapping: dict[str, _Node]
     current_node: str | None = None
 
@@ -288,14 +353,16 @@ def looks_like_chatgpt(item: object) -> bool:
 def read_chatgpt(item: object, name: str) -> Conversation:
     """Read one conversation of a ChatGPT export; ``name`` stands in for a missing title.
 
-    The turns are the messages from the root to ``current_node``, what the user last saw. Kept is
+    The turns are the messages from the root to ``current_node``, what the user last saw, in that
+    order: clocks differ between devices. Kept is
     what user and assistant said to each other; a note counts the others (tool calls and their
     results, hidden and system messages, other branches), and messages that cannot be read have
     notes of their own. A picture is ``[image]``, another attachment ``[file]``. Raises
     ValidationError where the tree is broken.
     """
     export = _Export.model_validate(item)
-    turns = Gathering(export.title or name)
+    given_id = export.conversation_id or export.id or ""
+    turns = Gathering(export.title or name, given_id=given_id)
     left = sum(node.message is not None for node in export.mapping.values())
     for node_id in _path(export):
         given = export.mapping[node_id].message
@@ -309,13 +376,13 @@ def read_chatgpt(item: object, name: str) -> Conversation:
             left -= 1
             continue
         if message.is_said:
-            text, time = _text(message.content.parts), parse_time(message.create_time)
+            text, time = _text(message.content.parts or ()), parse_time(message.create_time)
             turn = Turn(message.id or node_id, message.author.role, text, time)
             turns.add(f"message {node_id}", turn)
             left -= 1
     if left:
         turns.note("left out", f"{left} messages of tools, the system or other branches")
-    return turns.conversation()
+    return turns.conversation(sort=False)
 
 
 def _path(export: _Export) -> list[str]:
@@ -342,5 +409,163 @@ def _piece(part: object) -> str:
     if isinstance(part, Mapping):
         if isinstance(part.get("text"), str):
             return str(part["text"])
-        return "[image]" if "image" in str(part.get("content_type", "")) else "[file]"
+        kind = str(part.get("content_type") or part.get("type") or "")
+        return "[image]" if "image" in kind else "[file]"
     return ""
+
+
+def looks_like_messages(item: object) -> bool:
+    """Whether a JSON value is a list of messages, as OpenAI's API has them, or has one."""
+    said = item.get("messages") if isinstance(item, Mapping) else item
+    return isinstance(said, list) and any(
+        _is_turn(each) and ("role" in each or "type" not in each) for each in said
+    )
+
+
+def read_messages(item: Any, name: str) -> Conversation:
+    """Read messages ``{role, content}``; ``name`` stands in for a missing title."""
+    about: Mapping[str, Any] = item if isinstance(item, Mapping) else {}
+    said = about.get("messages", item)
+    title = _first(about, ("title", "name")) or name
+    turns = Gathering(f"{title}", given_id=f"{about.get('id') or ''}")
+    for number, each in enumerate(said, start=1):
+        _add_fields(turns, f"message {number}", each, number)
+    return turns.conversation()
+
+
+def looks_like_claude(item: object) -> bool:
+    """Whether a JSON value is a conversation of a Claude export."""
+    return isinstance(item, Mapping) and isinstance(item.get("chat_messages"), list)
+
+
+def read_claude(item: Mapping[str, Any], name: str) -> Conversation:
+    """Read one conversation of a Claude export, in its order."""
+    given_id = f"{item.get('uuid') or ''}"
+    turns = Gathering(f"{item.get('name') or name}", given_id=given_id)
+    for number, each in enumerate(item["chat_messages"], start=1):
+        place = f"message {number}"
+        if not isinstance(each, Mapping):
+            turns.note(place, "not an object: left out")
+            continue
+        content = each.get("content")
+        parts = content if isinstance(content, list) else []
+        spoken = [
+            part for part in parts if isinstance(part, Mapping) and part.get("type") == "text"
+        ]
+        files = len(each.get("attachments") or ()) + len(each.get("files") or ())
+        text = "\n".join([_text(spoken) or f"{each.get('text') or ''}", *["[file]"] * files])
+        who = "user" if each.get("sender") == "human" else f"{each.get('sender') or ''}"
+        time = parse_time(each.get("created_at"))
+        turn = Turn(f"{each.get('uuid') or ''}", who, text.strip(), time)
+        turns.add(place, turn, fallback_id=f"L{number}")
+    return turns.conversation(sort=False)
+
+
+def looks_like_telegram(item: object) -> bool:
+    """Whether a JSON value is a chat of a Telegram export."""
+    said = item.get("messages") if isinstance(item, Mapping) else None
+    return isinstance(said, list) and any(
+        isinstance(each, Mapping) and {"id", "type", "date"} <= each.keys() for each in said
+    )
+
+
+def read_telegram(item: Mapping[str, Any], name: str) -> Conversation:
+    """Read one chat of a Telegram export; what the app itself says is left out."""
+    turns = Gathering(f"{item.get('name') or name}", given_id=f"{item.get('id') or ''}")
+    unsaid = 0
+    for number, each in enumerate(item["messages"], start=1):
+        if not isinstance(each, Mapping) or each.get("type") != "message":
+            unsaid += 1
+            continue
+        text = each.get("text") or ""
+        text = "".join(map(_piece, text)) if isinstance(text, list) else f"{text}"
+        if attached := "[image]" * ("photo" in each) + "[file]" * ("file" in each):
+            text = f"{attached}\n{text}".strip()
+        seconds = f"{each.get('date_unixtime') or ''}"
+        time = parse_time(int(seconds) if seconds.isdecimal() else each.get("date"))
+        who = f"{each.get('from') or each.get('from_id') or ''}"
+        turns.add(f"message {number}", Turn(f"{each.get('id') or ''}", who, text, time))
+    if unsaid:
+        turns.note("left out", f"{unsaid} messages of the app itself")
+    return turns.conversation()
+
+
+_SLACK_EVENT = re.compile(r"(channel|group)_|bot_(add|remove)")
+_SLACK_LINK = re.compile(r"<([^<>|]*)(?:\|([^<>]*))?>")
+
+
+def looks_like_slack(item: object) -> bool:
+    """Whether a JSON value is a message of a Slack export."""
+    return isinstance(item, Mapping) and item.get("type") == "message" and "ts" in item
+
+
+def read_slack(items: Sequence[object], name: str) -> Conversation:
+    """Read a day of a channel of a Slack export; who joined or left is left out."""
+    turns = Gathering(name)
+    unsaid = 0
+    for number, each in enumerate(items, start=1):
+        if not isinstance(each, Mapping) or _SLACK_EVENT.match(f"{each.get('subtype')}"):
+            unsaid += 1
+            continue
+        about = each.get("user_profile") or {}
+        who = about.get("display_name") or about.get("real_name") or each.get("username")
+        text = _SLACK_LINK.sub(lambda link: link[2] or link[1], f"{each.get('text') or ''}")
+        text = "\n".join([unescape(text), *["[file]"] * len(each.get("files") or ())]).strip()
+        seconds = f"{each.get('ts') or ''}"
+        time = parse_time(float(seconds)) if re.fullmatch(r"\d+(\.\d+)?", seconds) else None
+        turn = Turn(seconds, f"{who or each.get('user') or ''}", text, time)
+        turns.add(f"message {number}", turn, fallback_id=f"L{number}")
+    if unsaid:
+        turns.note("left out", f"{unsaid} messages of the app itself")
+    return turns.conversation()
+
+
+_READERS: Sequence[tuple[Callable[[object], bool], Callable[[Any, str], Conversation]]] = (
+    (looks_like_locomo, read_locomo),
+    (looks_like_chatgpt, read_chatgpt),
+    (looks_like_claude, read_claude),
+    (looks_like_messages, read_messages),
+    (looks_like_telegram, read_telegram),
+)
+
+
+def choose_conversation(found: Sequence[Conversation], wanted: str | None) -> list[Conversation]:
+    """Those that are called so; else the one of this number or id, or those that began that day.
+
+    All of them where nothing is wanted.
+    """
+    if wanted is None:
+        return [*found]
+    if named := [talk for talk in found if talk.name == wanted]:
+        return named
+    if same := [talk for talk in found if talk.given_id == wanted]:
+        return same
+    if wanted.isdecimal():
+        return [*found[int(wanted) - 1 : int(wanted)]] if int(wanted) else []
+    return [talk for talk in found if wanted == _day(talk)]
+
+
+def describe_conversation(number: int, talk: Conversation) -> str:
+    """A conversation of a file, as it can be chosen: ``2 Trip (2023-05-08, 12 turns)``."""
+    about = [_day(talk), f"{len(talk.turns)} turns"]
+    return f"{number} {talk.name} ({', '.join(filter(None, about))})"
+
+
+def join_conversations(name: str, found: Sequence[Conversation]) -> Conversation:
+    """The turns of several conversations as one, each a session of its own."""
+    turns = Gathering(name)
+    labels = Counter(talk.name for talk in found)
+    dated = sorted(enumerate(found, 1), key=lambda each: _day(each[1]))
+    for number, talk in dated:
+        label = talk.name if labels[talk.name] == 1 else f"{talk.name} ({number})"
+        for note in talk.notes:
+            turns.note(label, note)
+        for turn in talk.turns:
+            identity = turn.id if talk.given_id else f"{number}:{turn.id}"
+            turns.add(label, replace(turn, id=identity, session=turn.session or label))
+    return turns.conversation(sort=False)
+
+
+def _day(talk: Conversation) -> str:
+    first = next((turn.time for turn in talk.turns if turn.time is not None), None)
+    return "" if first is None else f"{first:%Y-%m-%d}"

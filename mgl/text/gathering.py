@@ -13,7 +13,8 @@ Each decision leaves a note that names the place:
 - a turn without an id gets its reader's
 - a turn that repeats an id with the same speaker, text and time is left out; one that repeats an
   id with anything else is renamed ``ID#2``
-- turns are sorted by time; one without a time stays behind the turn before it
+- turns are sorted by time, unless their file says their order; one without a time stays behind the
+  turn before it
 - where only some times name their offset from UTC, the others are taken as UTC
 
 Missing speakers and times are not guessed.
@@ -40,8 +41,9 @@ _NUL: Final = "\0"
 class Gathering:
     """Gathers the turns of one conversation while they are read, with notes on what was decided."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, given_id: str = "") -> None:
         self._name = name
+        self._given_id = given_id
         self._turns: list[tuple[str, bool, Turn]] = []  # place, whether the id is its own, turn
         self._notes: list[str] = []
         self._unsaid = 0
@@ -84,7 +86,8 @@ class Gathering:
         came, ids unique, times comparable."""
         turns = self._make_times_comparable(self._make_ids_unique())
         turns = self._sort(turns) if sort else turns
-        return Conversation.from_turns(self._name, turns, self.notes)
+        talk = Conversation.from_turns(self._name, turns, self.notes)
+        return replace(talk, given_id=self._given_id)
 
     def _make_ids_unique(self) -> list[Turn]:
         """Make ids unique; those from the file take precedence."""

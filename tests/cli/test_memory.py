@@ -100,10 +100,11 @@ def test_a_broken_line_is_named_and_turns_are_added_once(
     again = mgl("add", "diary", log, *options)
     assert again.stdout.startswith("diary: 5 turns\n")
     assert "run: 0 model calls" in again.stdout
-    log.write_text(json.dumps({"speaker": "Ann", "text": "Something else"}))
-    refused = mgl("add", "diary", log, *options)
-    assert refused.exit_code == 3
-    assert "'L1'" in refused.stderr
+    for text, exit_code in (("Something else", 0), ("Something new", 3)):
+        log.write_text(json.dumps({"speaker": "Ann", "text": text, "id": "a"}))
+        added = mgl("add", "diary", log, *options)
+        assert added.exit_code == exit_code
+    assert "'a'" in added.stderr
 
 
 @pytest.mark.parametrize("by", ["name", "id"])
@@ -157,7 +158,7 @@ def test_one_of_several_conversations_is_named(
     for command in (("ask", path, "Who?"), ("add", "diary", path)):
         refused = mgl(*command, *options)
         assert refused.exit_code == 3
-        assert "(--conversation): one, two" in refused.stderr
+        assert "(--all): 1 one (1 turns); 2 two (1 turns)" in refused.stderr
         assert mgl(*command, "--conversation", "two", *options).exit_code == 0
 
 
@@ -418,3 +419,36 @@ def test_a_failing_model_loses_no_line(mgl: Mgl, server: Server) -> None:
     server.server_close()
     assert chat(server, "And a horse").exit_code == 4
     assert export(mgl, "talk")["turns"][-1]["text"] == "And a horse"
+
+
+def test_a_line_that_is_inserted_is_added_and_the_others_are_known(
+    mgl: Mgl, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    path = write_log(tmp_path / "log.jsonl", LINES[:2])
+    assert mgl("add", "diary", path, *SEMANTIC, *options).exit_code == 0
+    assert mgl("forget", "diary", "--turn", "L1", "--yes").exit_code == 0
+    new = ("1", "2023-05-08T08:59", "Ann", "Good morning")
+    write_log(path, [LINES[0], new, LINES[1], new])
+    for _ in range(2):
+        added = mgl("add", "diary", path, *SEMANTIC, *options)
+        assert added.exit_code == 0, added.stderr
+    exported = json.loads(mgl("export", "diary").stdout)
+    assert [(turn["id"], turn["text"]) for turn in exported["turns"]] == [
+        ("L2", "Wonderful, bye"),
+        ("L2#2", "Good morning"),
+        ("L4", "Good morning"),
+    ]
+
+
+def test_all_conversations_of_an_export(mgl: Mgl, tmp_path: Path, options: tuple[str, ...]) -> None:
+    path = tmp_path / "talks.jsonl"
+    days = [[{"role": "user", "content": f"Day {number}."}] for number in (1, 2)]
+    talks = [{"title": "Trip", "messages": messages} for messages in days]
+    path.write_text("\n".join(map(json.dumps, talks)))
+    refused = mgl("add", "me", path, "--conversation", "Trip", *SEMANTIC, *options)
+    assert refused.exit_code != 0
+    assert "1 Trip (1 turns); 2 Trip (1 turns)" in " ".join(refused.stderr.split())
+    assert mgl("add", "me", path, "--conversation", "2", *SEMANTIC, *options).exit_code == 0
+    added = mgl("add", "all", path, "--all", *SEMANTIC, *options)
+    assert added.exit_code == 0, added.stderr
+    assert "all: 2 turns" in added.stdout

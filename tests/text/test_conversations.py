@@ -8,7 +8,7 @@ import pytest
 
 from mgl.errors import InputError
 from mgl.text import read_conversations
-from mgl.text.conversations import parse_time
+from mgl.text.conversations import choose_conversation, join_conversations, parse_time
 from mgl.types import Conversation
 
 
@@ -215,9 +215,211 @@ class TestLocomo:
     "content",
     [
         *("", "\n \n", "\0" * 99, "[]", "{}", "7", '[{"a": 1}]', "[" * 100_000),
-        *('[\n  {"mapping": \n', "Ann: Hi.\nBo: Hm.", '{"a": 1}\n{"a": 2}'),
+        *('[\n  {"mapping": \n', "It rained.\nNote: it rained.", '{"a": 1}\n{"a": 2}'),
     ],
     ids=range(11),
 )
 def test_what_holds_no_conversation(save, content: str) -> None:
     refused(save("c.json", content))
+
+
+def said(talk: Conversation) -> list[tuple[str, str]]:
+    return [(turn.speaker, turn.text) for turn in talk.turns]
+
+
+HI = [("user", "Hi."), ("assistant", "Hello.")]
+MESSAGES = [
+    {"role": "system", "content": "Be kind."},
+    {"role": "user", "content": [{"type": "text", "text": "Hi."}]},
+    {"role": "assistant", "content": None, "tool_calls": []},
+    {"role": "assistant", "content": "Hello."},
+]
+
+
+class TestMessages:
+    @pytest.mark.parametrize(
+        "content",
+        [
+            "\n".join(map(json.dumps, MESSAGES)),
+            json.dumps(MESSAGES),
+            json.dumps({"model": "m", "messages": MESSAGES}),
+            json.dumps({"messages": MESSAGES}) + "\n" + json.dumps({"messages": []}),
+        ],
+        ids=["lines", "list", "request", "requests"],
+    )
+    def test_messages_as_openai_has_them(self, save, content: str) -> None:
+        talk = only(save("talk.txt", content))
+        assert said(talk) == HI
+        assert len(talk.notes) >= 2
+
+    def test_several(self, save) -> None:
+        lines = "\n".join(json.dumps({"id": f"c{n}", "messages": MESSAGES}) for n in range(2))
+        talks = read_conversations(save("talks.jsonl", lines))
+        assert [talk.given_id for talk in talks] == ["c0", "c1"]
+        assert [said(talk) for talk in talks] == [HI, HI]
+
+    def test_a_picture(self, save) -> None:
+        parts = [{"type": "image_url", "image_url": {"url": "x"}}, {"type": "text", "text": "Hi."}]
+        assert said(only(save("t.json", json.dumps([{"role": "user", "content": parts}])))) == [
+            ("user", "[image]\nHi.")
+        ]
+
+
+class TestLines:
+    def test_names_and_what_they_say(self, save) -> None:
+        text = "User: I like tea.\nAssistant: Fine.\n\n- green\nNote: hot.\nUser: Yes: now."
+        talk = only(save("talk.txt", text))
+        assert said(talk) == [
+            ("User", "I like tea."),
+            ("Assistant", "Fine.\n\n- green\nNote: hot."),
+            ("User", "Yes: now."),
+        ]
+        assert [turn.id for turn in talk.turns] == ["L1", "L2", "L6"]
+
+    def test_names_of_one_line_each(self, save) -> None:
+        talk = only(save("talk.txt", "Ann: Hi.\nBo: Hm.\nZoë Q: Yes.\n"))
+        assert said(talk) == [("Ann", "Hi."), ("Bo", "Hm."), ("Zoë Q", "Yes.")]
+
+    @pytest.mark.parametrize(
+        ("lines", "times"),
+        [
+            (
+                ["31/12/2020, 22:05 - Ann: Hi.", "01/01/2021, 00:01 - Bo B.: Hm."],
+                [datetime(2020, 12, 31, 22, 5), datetime(2021, 1, 1, 0, 1)],
+            ),
+            (
+                ["12/31/20, 10:05\u202fPM - Ann: Hi.", "1/1/21, 12:01\u202fAM - Bo B.: Hm."],
+                [datetime(2020, 12, 31, 22, 5), datetime(2021, 1, 1, 0, 1)],
+            ),
+            (
+                ["\u200e[31.12.20, 22:05:09] Ann: Hi.", "[01.01.21, 00:01:00] Bo B.: \u200eHm."],
+                [datetime(2020, 12, 31, 22, 5, 9), datetime(2021, 1, 1, 0, 1)],
+            ),
+            (
+                ["[2020-12-31 22:05] Ann: Hi.", "2021-01-01T00:01 Bo B.: Hm."],
+                [datetime(2020, 12, 31, 22, 5), datetime(2021, 1, 1, 0, 1)],
+            ),
+        ],
+    )
+    def test_whatsapp(self, save, lines: list[str], times: list[datetime]) -> None:
+        first, last = lines
+        event = first.replace("Ann: Hi.", "Messages are encrypted.")
+        talk = only(save("chat.txt", "\r\n".join([event, first, "Note: more.", last])))
+        assert said(talk) == [("Ann", "Hi.\nNote: more."), ("Bo B.", "Hm.")]
+        assert [turn.time for turn in talk.turns] == times
+        assert talk.notes[-1] == "left out: 1 lines that nobody said"
+
+
+class TestExports:
+    def test_chatgpt_in_the_order_of_its_tree(self, save) -> None:
+        """Clocks differ: the question is later than its answer."""
+        nodes = [
+            {**node("a", "root", create_time=20.0), "children": None},
+            node("b", "a", "assistant", create_time=10.0),
+            {**node("c", "b", create_time=30.0), "children": None},
+        ]
+        talk = only(save("c.json", json.dumps({**export(*nodes, leaf="c"), "id": "x"})))
+        assert [turn.text for turn in talk.turns] == ["A", "B", "C"]
+        assert (talk.notes, talk.given_id) == ((), "x")
+
+    def test_claude(self, save) -> None:
+        chat = {
+            "uuid": "u1",
+            "name": "Trip",
+            "chat_messages": [
+                {
+                    "uuid": "m1",
+                    "text": "Hi.",
+                    "content": [{"type": "text", "text": "Hi."}],
+                    "sender": "human",
+                    "created_at": "2024-05-01T10:00:00.000000Z",
+                    "attachments": [{"file_name": "a.txt"}],
+                },
+                {
+                    "uuid": "m2",
+                    "content": [
+                        {"type": "thinking", "thinking": "Hm"},
+                        {"type": "text", "text": "Yes."},
+                    ],
+                    "sender": "assistant",
+                    "created_at": "2024-05-01T09:59:59Z",
+                },
+            ],
+        }
+        talk = only(save("conversations.json", json.dumps([chat])))
+        assert said(talk) == [("user", "Hi.\n[file]"), ("assistant", "Yes.")]
+        assert (talk.name, talk.given_id, talk.turns[0].id) == ("Trip", "u1", "m1")
+
+    def test_telegram(self, save) -> None:
+        chat = {
+            "name": "Bo",
+            "type": "personal_chat",
+            "id": 7,
+            "messages": [
+                {"id": 1, "type": "service", "date": "2024-05-01T10:00:00", "action": "x"},
+                {
+                    "id": 2,
+                    "type": "message",
+                    "date": "2024-05-01T12:00:00",
+                    "date_unixtime": "1714557600",
+                    "from": "Bo",
+                    "from_id": "user1",
+                    "text": ["See ", {"type": "link", "text": "https://a.b"}, "!"],
+                },
+                {
+                    "id": 3,
+                    "type": "message",
+                    "date": "2024-05-01T12:01:00",
+                    "from": "Ann",
+                    "photo": "p.jpg",
+                    "text": "",
+                },
+            ],
+        }
+        for value in (chat, {"chats": {"list": [chat]}}):
+            talk = only(save("result.json", json.dumps(value)))
+            assert said(talk) == [("Bo", "See https://a.b!"), ("Ann", "[image]")]
+            assert talk.turns[0].time == datetime(2024, 5, 1, 10, tzinfo=UTC)
+            assert "left out: 1 messages of the app itself" in talk.notes
+
+    def test_slack(self, save) -> None:
+        day = [
+            {"type": "message", "subtype": "channel_join", "user": "U1", "text": "!", "ts": "1"},
+            {
+                "type": "message",
+                "user": "U1",
+                "text": "Look &amp; see <https://a.b|this> of <@U2>",
+                "ts": "1714557600.000100",
+                "user_profile": {"real_name": "Ann B"},
+            },
+            {"type": "message", "user": "U2", "text": "Fine", "ts": "1714557601.0", "files": [{}]},
+        ]
+        talk = only(save("2024-05-01.json", json.dumps(day)))
+        assert said(talk) == [("Ann B", "Look & see this of @U2"), ("U2", "Fine\n[file]")]
+
+
+class TestChoosing:
+    def test_equal_titles_are_chosen_by_number_id_or_day(self, save) -> None:
+        found = read_conversations(save("c.json", json.dumps(self.exports())))
+        assert choose_conversation(found, "Trip") == found[:2]
+        for wanted, chosen in (("2", 1), ("id1", 0), ("1970-01-02", 1), ("Work", 2)):
+            assert choose_conversation(found, wanted) == [found[chosen]]
+        assert choose_conversation(found, "none") == []
+
+    def test_all_together(self, save) -> None:
+        found = read_conversations(save("c.json", json.dumps(self.exports())))
+        joined = join_conversations("me", found)
+        assert [(turn.session, turn.text) for turn in joined.turns] == [
+            ("Trip (1)", "A"),
+            ("Trip (2)", "B"),
+            ("Work", "C"),
+        ]
+
+    def exports(self) -> list[dict[str, object]]:
+        return [
+            {
+                **export(node(id, "root", create_time=day * 86400.0), leaf=id, title=title),
+                "id": f"id{day + 1}",
+            }
+            for day, (id, title) in enumerate([("a", "Trip"), ("b", "Trip"), ("c", "Work")])
+        ]
