@@ -4,9 +4,11 @@
     reply, besides = await chat.reply(request, headers)
 
 ``model: "mgl/gam"`` and the name of a conversation make it remember; the name is the header
-X-MGL-Conversation, else ``metadata.conversation``, else ``user``. ``metadata.memory`` names a
-memory by its id. Without a name, with ``metadata.temporary``, or with the model's own name it is
-the plain model, and nothing is kept, not even in the log of calls.
+X-MGL-Conversation, else ``metadata.conversation``, else what names a chat (``CHAT_HEADERS``,
+``CHAT_KEYS``), else ``user``, which is one for all chats in some clients. ``metadata.memory`` names
+a memory by its id. Without a name, with ``metadata.temporary``, or with the model's own name it is
+the plain model, and nothing is kept, not even in the log of calls. So are requests for titles, tags
+and the like (``mgl.api.tasks``).
 
 The memory replies as `mgl chat` does, by its own prompt and sampling; of an image it knows that
 there was one, "[image]", which is what is remembered. A request with tools or a
@@ -23,6 +25,7 @@ from typing import Any, Final
 from mgl import registry
 from mgl.api.history import Role, Said, find_news, list_spoken
 from mgl.api.memories import Memories, grows
+from mgl.api.tasks import TASK, is_task
 from mgl.lab.talk import Talk
 from mgl.llm.base import LLM, Message, Reply, TokenUsage
 from mgl.llm.calls import showing_deleted
@@ -36,8 +39,20 @@ from mgl.peers.wire import ChatRequest, NotServed, Refused, read_request
 from mgl.types import Answer, StageUsage, Turn
 
 PREFIX: Final = "mgl/"
+CONVERSATION: Final = "X-MGL-Conversation"
+CHAT_HEADERS: Final = (
+    "X-OpenWebUI-Chat-Id",
+    "X-LibreChat-Conversation-Id",
+    "X-Conversation-Id",
+    "X-Chat-Id",
+)
+CHAT_KEYS: Final = ("chat_id", "conversation_id", "conversationId", "thread_id")
+"""Members of ``metadata`` that name a chat."""
 USER: Final = "user"
 ASSISTANT: Final = "assistant"
+RETRIED: Final = "X-Stainless-Retry-Count"
+"""The header in which OpenAI's clients count the times that they sent a request before."""
+
 MOST_TOKENS: Final = 1 << 30
 
 
@@ -55,20 +70,21 @@ class Chat:
     async def reply(
         self,
         chat: ChatRequest,
-        header: str | None,
+        headers: Mapping[str, str],
         hear: Listener | None = None,
-        *,
-        is_retry: bool = False,
     ) -> Replied:
         """Reply to a request; ``hear`` is given the text so far."""
         if chat.model not in self.models:
             raise NotServed(
                 f"there is no model {chat.model!r} here", hint=f"use {self.models[0]!r}"
             )
-        name = _find_name(chat, header)
+        name = _find_name(chat, headers)
         if name is None or chat.model == self._profile:
             return await self._forward(chat, hear), {}
         chat, kind = chat.with_named_attachments(), chat.model.removeprefix(PREFIX)
+        if is_task(_read_messages(chat), chat.metadata, headers.get(TASK)):
+            return await self._forward(chat, hear), {}
+        is_retry = headers.get(RETRIED, "0") != "0"
         seen = _Seen(hear)
         passed = _Passed(chat, seen.listener) if _is_passed(chat) else None
 
@@ -156,7 +172,7 @@ def _reply(
     Returns the reply, what it cost, and the id of the turn that it replies to. Of a reply that is
     stopped, what was seen is taken in.
     """
-    messages = read_request(chat, max_tokens=1, context_tokens=MOST_TOKENS).messages
+    messages = _read_messages(chat)
     persona = "\n".join(each.content for each in messages if each.role == "system").strip()
     was_sent = messages[-1].role == "tool"  # the model saw it, and called for more
     spoken = _find_spoken(messages)
@@ -173,6 +189,10 @@ def _reply(
         raise
     talk.settle_later()
     return answer, usage.total, turn.id
+
+
+def _read_messages(chat: ChatRequest) -> Sequence[Message]:
+    return read_request(chat, max_tokens=1, context_tokens=MOST_TOKENS).messages
 
 
 def _take_in(
@@ -233,13 +253,19 @@ def _find_spoken(messages: Sequence[Message]) -> list[tuple[int, Role, str]]:
     return spoken
 
 
-def _find_name(chat: ChatRequest, header: str | None) -> str | None:
+def _find_name(chat: ChatRequest, headers: Mapping[str, str]) -> str | None:
     """The conversation's name; None for a chat that is not to be remembered."""
     metadata: Mapping[str, Any] = chat.metadata or {}
     if metadata.get("temporary") in (True, "true", "1"):
         return None
-    name = _find_id(chat) or header or metadata.get("conversation") or chat.user
-    return str(name) if name and str(name).strip() else None
+    given = [_find_id(chat), headers.get(CONVERSATION), metadata.get("conversation")]
+    chats = [headers.get(each) for each in CHAT_HEADERS] + [
+        metadata.get(each) for each in CHAT_KEYS
+    ]
+    if any(f"{each}".startswith("local:") for each in chats):
+        return None  # a temporary chat of Open WebUI
+    names = (f"{each}" for each in (*given, *chats, chat.user) if each is not None)
+    return next((name for name in names if name.strip()), None)
 
 
 def _find_id(chat: ChatRequest) -> str | None:

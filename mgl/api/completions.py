@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 from mgl.api.answers import Completion, ModelShown, ModelsListed
+from mgl.api.chat import CHAT_HEADERS, CONVERSATION, RETRIED
 from mgl.api.rest import Call, Endpoint
+from mgl.api.tasks import TASK
 from mgl.llm.progress import Listener
 from mgl.peers.completing import Said, stream_reply
 from mgl.peers.wire import ChatRequest, NotServed, write_completion, write_model, write_models
 
 __all__ = ["OPENAI"]
-
-CONVERSATION: Final = "X-MGL-Conversation"
-RETRIED: Final = "X-Stainless-Retry-Count"
-"""The header in which OpenAI's clients count the times that they sent a request before."""
 
 
 async def _list_models(call: Call) -> Any:
@@ -30,11 +28,9 @@ async def _show_model(call: Call) -> Any:
 
 async def _complete(call: Call) -> Any:
     chat: ChatRequest = call.body
-    name = call.headers.get(CONVERSATION)
-    is_retry = call.headers.get(RETRIED, "0") != "0"
 
     async def work(hear: Listener | None = None) -> Said:
-        return await call.chat.reply(chat, name, hear, is_retry=is_retry)
+        return await call.chat.reply(chat, call.headers, hear)
 
     if chat.stream:
         return stream_reply(work, chat.model, with_usage=chat.with_usage)
@@ -51,7 +47,7 @@ OPENAI: Final = (
         _complete,
         "Reply to a chat, which is remembered where it names a conversation.",
         body=ChatRequest,
-        headers=(CONVERSATION, RETRIED),
+        headers=(CONVERSATION, RETRIED, TASK, *CHAT_HEADERS),
         events="own",
         answer=Completion,
     ),
