@@ -343,7 +343,10 @@ class ToolCalled(_Answer):
 
 
 class Replied(_Answer):
-    """A reply; with a memory, what it cites, its conversation, and the turn it replies to."""
+    """A reply; with a memory, what it cites, its conversation, and the turn it replies to.
+
+    ``notes`` say what of the request had no effect.
+    """
 
     role: Literal["assistant"]
     content: str | None
@@ -352,6 +355,7 @@ class Replied(_Answer):
     citations: list[Cited] | None = None
     conversation: str | None = None
     turn: str | None = None
+    notes: list[str] | None = None
 
 
 class Choice(_Answer):
@@ -380,6 +384,37 @@ class ModelShown(_Answer):
 class ModelsListed(_Answer):
     object: Literal["list"]
     data: list[ModelShown]
+
+
+class Embedding(_Answer):
+    object: Literal["embedding"]
+    index: int
+    embedding: list[float] | str
+
+
+class Embedded(_Answer):
+    object: Literal["list"]
+    data: list[Embedding]
+    model: str
+    usage: dict[Literal["prompt_tokens", "total_tokens"], int]
+
+
+class Response(_Answer):
+    """A reply as the Responses API has it."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    id: str
+    object: Literal["response"]
+    status: Literal["completed", "incomplete", "in_progress"]
+    model: str
+    output: list[Object]
+
+
+class ResponseDeleted(_Answer):
+    id: str
+    object: Literal["response"]
+    deleted: bool
 
 
 class Health(_Answer):

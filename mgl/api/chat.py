@@ -33,6 +33,7 @@ from mgl.llm.concurrency import Stop
 from mgl.llm.progress import Listener
 from mgl.memories.base import is_memory_id
 from mgl.memories.results import citation_json
+from mgl.memories.turns import Wish
 from mgl.peers.completing import Completer
 from mgl.peers.completing import Said as Replied
 from mgl.peers.wire import ChatRequest, NotServed, Refused, read_request
@@ -79,28 +80,32 @@ class Chat:
                 f"there is no model {chat.model!r} here", hint=f"use {self.models[0]!r}"
             )
         name = _find_name(chat, headers)
+        notes = {"notes": [f"{each} has no effect here" for each in chat.ignored]}
+        besides: dict[str, Any] = notes if chat.ignored else {}
         if name is None or chat.model == self._profile:
-            return await self._forward(chat, hear), {}
+            return await self._forward(chat, hear), besides
         chat, kind = chat.with_named_attachments(), chat.model.removeprefix(PREFIX)
         if is_task(_read_messages(chat), chat.metadata, headers.get(TASK)):
-            return await self._forward(chat, hear), {}
+            return await self._forward(chat, hear), besides
         is_retry = headers.get(RETRIED, "0") != "0"
         seen = _Seen(hear)
         passed = _Passed(chat, seen.listener) if _is_passed(chat) else None
 
-        stop = Stop()
+        budget = chat.max_completion_tokens or chat.max_tokens
+        wish, stop = Wish(budget, chat.temperature, chat.top_p, chat.seed), Stop()
 
         def do(talk: Talk) -> tuple[Answer, StageUsage, str]:
-            return _reply(talk, chat, seen, passed, stop, is_retry=is_retry)
+            return _reply(talk, chat, seen, passed, wish, stop, is_retry=is_retry)
 
         is_new = not _find_id(chat)
         answer, used, turn = await self._memories.work(name, kind, do, is_new=is_new, stop=stop)
         cited = [citation_json(each) for each in answer.citations]
-        besides = {"citations": cited, "conversation": name, "turn": turn}
+        besides |= {"citations": cited, "conversation": name, "turn": turn}
         if passed is not None and passed.reply is not None:
             return passed.reply, besides
         usage = TokenUsage(used.input_tokens, used.output_tokens, used.cached_tokens)
-        return Reply(answer.text, None, (), usage, "stop", call_key=f"{kind}-{turn}"), besides
+        key = f"{kind}-{turn}"
+        return Reply(answer.text, None, (), usage, wish.finish_reason, call_key=key), besides
 
     async def _forward(self, chat: ChatRequest, hear: Listener | None) -> Reply[None]:
         async def work(llm: LLM) -> Reply[None]:
@@ -163,6 +168,7 @@ def _reply(
     chat: ChatRequest,
     seen: _Seen,
     passed: _Passed | None,
+    wish: Wish,
     stop: Stop,
     *,
     is_retry: bool,
@@ -182,7 +188,7 @@ def _reply(
     say = None if passed is None else passed.say
     try:
         answer, usage = talk.respond(
-            turn, ASSISTANT, persona=persona, hear=seen.listener, say=say, stop=stop
+            turn, ASSISTANT, persona=persona, hear=seen.listener, say=say, wish=wish, stop=stop
         )
     except CancelledError:
         talk.respond(turn, ASSISTANT, say=seen.repeat)

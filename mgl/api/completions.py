@@ -1,27 +1,44 @@
-"""The OpenAI API under ``/v1``: the models, and chat completions with a memory."""
+"""The OpenAI API under ``/v1``: models, chat completions with a memory, and embeddings.
+
+Each reply has an id of its own, which all events of its stream have, and the time of its making.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any, Final
 
-from mgl.api.answers import Completion, ModelShown, ModelsListed
+from mgl.api.answers import Completion, Embedded, ModelShown, ModelsListed
 from mgl.api.chat import CHAT_HEADERS, CONVERSATION, RETRIED
 from mgl.api.rest import Call, Endpoint
 from mgl.api.tasks import TASK
 from mgl.llm.progress import Listener
 from mgl.peers.completing import Said, stream_reply
-from mgl.peers.wire import ChatRequest, NotServed, write_completion, write_model, write_models
+from mgl.peers.wire import (
+    ChatRequest,
+    EmbeddingRequest,
+    NotServed,
+    write_completion,
+    write_embeddings,
+    write_model,
+    write_models,
+)
 
 __all__ = ["OPENAI"]
 
 
 async def _list_models(call: Call) -> Any:
-    return write_models(call.chat.models)
+    *kinds, plain = call.chat.models
+    return write_models([*kinds, call.memories.lab.embedder, plain])
 
 
 async def _show_model(call: Call) -> Any:
     name = call.path["model"]
-    if name not in call.chat.models:
+    if name not in (*call.chat.models, call.memories.lab.embedder):
         raise NotServed(f"there is no model {name!r} here", hint="see /v1/models")
     return write_model(name)
 
@@ -32,10 +49,29 @@ async def _complete(call: Call) -> Any:
     async def work(hear: Listener | None = None) -> Said:
         return await call.chat.reply(chat, call.headers, hear)
 
+    own = {"id": f"chatcmpl-{secrets.token_hex(12)}", "created": int(time.time())}
     if chat.stream:
-        return stream_reply(work, chat.model, with_usage=chat.with_usage)
+        return _stamp(stream_reply(work, chat.model, with_usage=chat.with_usage), own)
     reply, besides = await work()
-    return write_completion(reply, chat.model, besides)
+    return write_completion(reply, chat.model, besides) | own
+
+
+async def _stamp(
+    events: AsyncGenerator[dict[str, Any]], own: dict[str, Any]
+) -> AsyncGenerator[dict[str, Any]]:
+    """Events with the id and the time of their reply."""
+    async with aclosing(events):
+        async for event in events:
+            yield event if "error" in event else event | own
+
+
+async def _embed(call: Call) -> Any:
+    asked: EmbeddingRequest = call.body
+    lab = call.memories.lab
+    if asked.model not in (name := lab.embedder, lab.profile):
+        raise NotServed(f"there is no embedder {asked.model!r} here", hint=f"use {name!r}")
+    vectors = await asyncio.to_thread(lab.embed, asked.texts)
+    return write_embeddings(vectors, name, asked.encoding_format)
 
 
 OPENAI: Final = (
@@ -50,5 +86,13 @@ OPENAI: Final = (
         headers=(CONVERSATION, RETRIED, TASK, *CHAT_HEADERS),
         events="own",
         answer=Completion,
+    ),
+    Endpoint(
+        "POST",
+        "/v1/embeddings",
+        _embed,
+        "Embed texts.",
+        body=EmbeddingRequest,
+        answer=Embedded,
     ),
 )

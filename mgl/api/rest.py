@@ -45,7 +45,14 @@ from mgl.api.relay import hearing
 from mgl.api.runs import Runs
 from mgl.errors import MglError
 from mgl.peers.listening import follow
-from mgl.peers.wire import ChatRequest, Refused, read_body, read_shape, write_error
+from mgl.peers.wire import (
+    ChatRequest,
+    EmbeddingRequest,
+    Refused,
+    read_body,
+    read_shape,
+    write_error,
+)
 from mgl.text.reading import parse_document
 from mgl.types import Conversation, Question, Turn
 
@@ -235,8 +242,8 @@ class Endpoint:
                     given[name] = request.query_params.getlist(name)
             query = read_shape(self.query, given, "the query")
         read: Any = body
-        if self.body is ChatRequest:
-            read = read_body(ChatRequest, body)
+        if self.body in (ChatRequest, EmbeddingRequest):
+            read = read_body(self.body, body, is_lenient=True)
         elif self.body is not None and issubclass(self.body, BaseModel):
             read = read_shape(self.body, body, "the body")
         return Call(

@@ -27,6 +27,7 @@ from mgl.api.keys import KEY, OWNER, Keys, tenant_folder
 from mgl.api.limits import RATE, Bucket
 from mgl.api.memories import Memories
 from mgl.api.openapi import describe
+from mgl.api.responses import RESPONSES
 from mgl.api.rest import ENDPOINTS, Endpoint, Tenant, follow_work
 from mgl.api.runs import Runs
 from mgl.errors import UsageError
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 WRONG_KEYS: Final = 60
 """Requests a minute with a wrong key, from all clients together."""
 THREADS: Final = 96
-ALL: Final = (*OPENAI, *ENDPOINTS, *INSPECTOR)
+ALL: Final = (*OPENAI, *RESPONSES, *ENDPOINTS, *INSPECTOR)
 
 Handler = Callable[["Request"], Awaitable["Response"]]
 OpenLab = Callable[[Path], Lab]

@@ -40,6 +40,9 @@ from mgl.store.owners import Owner, owned_by
 from mgl.types import Answer, Conversation, Document, Question, Source, Turn, Usage
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from mgl.llm.base import LLM, Engine
     from mgl.llm.calls import CallRecord
     from mgl.llm.client import Client
@@ -296,6 +299,16 @@ class Lab:
             return await work(self._place.client().beside(MemoryCallLog()))
 
         return await asyncio.wrap_future(self._place.loop.submit(start))
+
+    @property
+    def embedder(self) -> str:
+        """The name of the embedding model."""
+        return self._place.embedder.model_id.partition("@")[0]
+
+    def embed(self, texts: Callable[[int], list[str]]) -> NDArray[np.float32]:
+        """Embed what ``texts`` gives for the dimensions of the embedder, a row each."""
+        embedder = self._place.embedder
+        return embedder.embed(texts(embedder.dims))
 
     # Conversations
 

@@ -27,7 +27,7 @@ from mgl.llm.progress import Listener
 from mgl.memories.results import AskResult, Stats
 from mgl.memories.talk import Change, check_turns, to_plain
 from mgl.memories.told import find_assistants
-from mgl.memories.turns import Say
+from mgl.memories.turns import Say, Wish
 from mgl.store.owners import Owner, owned_by
 from mgl.text.times import as_aware, check_time
 from mgl.types import Answer, Citation, Question, StageUsage, Turn, Usage
@@ -215,6 +215,7 @@ class Talk:
         persona: str = "",
         hear: Listener | None = None,
         say: Say | None = None,
+        wish: Wish | None = None,
         stop: Stop | None = None,
     ) -> tuple[Answer, Usage]:
         """Reply as ``reply`` does, without counting the memory, which takes longer as it grows.
@@ -224,7 +225,7 @@ class Talk:
         """
 
         def reply() -> Coroutine[Any, Any, tuple[Answer, Usage]]:
-            said = self.memory.reply(turn, name, persona=persona, hear=hear, say=say)
+            said = self.memory.reply(turn, name, persona=persona, hear=hear, say=say, wish=wish)
             return self._meter(said)
 
         return self.run(reply if stop is None else lambda: stop.guard(reply))

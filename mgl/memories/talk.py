@@ -37,6 +37,7 @@ from mgl.memories.turns import (
     Say,
     Shown,
     Voice,
+    Wish,
     answer_from_lines,
     cite_shown,
     cite_turn,
@@ -284,6 +285,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         persona: str = "",
         hear: Listener | None = None,
         say: Say | None = None,
+        wish: Wish | None = None,
     ) -> Answer:
         """Take in what somebody says, reply as ``name``, and take that in, too.
 
@@ -326,7 +328,8 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
                 sampling = self._answer_sampling
                 draws = len(own) - len(turn.id) - 1  # replies that were made before, and went
                 sampling = replace(sampling, seed=sampling.seed + draws)
-                say = partial(say_in_talk, recent=shown, voice=voice, sampling=sampling, hear=hear)
+                how: Any = {"voice": voice, "sampling": sampling, "hear": hear, "wish": wish}
+                say = partial(say_in_talk, recent=shown, **how)
             with self._log.showing(seen):
                 answer = await reply_to_turn(llm, talk, found.shown, heard, voice, say)
             if not answer.text.strip():

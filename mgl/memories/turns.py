@@ -25,7 +25,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, BeforeValidator, Field, create_model
 
 from mgl.errors import ReplyInvalid
-from mgl.llm.base import LLM, Message, Request, Sampling
+from mgl.llm.base import LLM, FinishReason, Message, Request, Sampling
 from mgl.llm.constraints import index_set, number
 from mgl.llm.progress import Listener, listen
 from mgl.llm.prompting import fit_texts
@@ -98,6 +98,26 @@ class Voice:
 
     name: str = "assistant"
     persona: str = ""
+
+
+@dataclass(slots=True)
+class Wish:
+    """How a reply is to be sampled, where that is asked for, and how it ended."""
+
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    finish_reason: FinishReason = "stop"
+
+    def apply(self, sampling: Sampling) -> Sampling:
+        """The sampling with what is asked for."""
+        return Sampling(
+            sampling.temperature if self.temperature is None else self.temperature,
+            sampling.top_p if self.top_p is None else self.top_p,
+            self.max_tokens or sampling.max_tokens,
+            sampling.seed if self.seed is None else self.seed,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +259,7 @@ async def say_in_talk(
     voice: Voice,
     sampling: Sampling,
     hear: Listener | None = None,
+    wish: Wish | None = None,
 ) -> str:
     """What ``voice`` says next, to the last of the ``recent`` turns; ``hear`` is given it as it
     is written.
@@ -257,9 +278,12 @@ async def say_in_talk(
     tokens = max(sampling.max_tokens, min(REPLY_TOKENS, llm.context_tokens // 8))
     temperature = max(sampling.temperature, REPLY_TEMPERATURE)
     sampling = replace(sampling, max_tokens=tokens, temperature=temperature)
+    sampling = sampling if wish is None else wish.apply(sampling)
     messages = (Message("system", system), *await _show_recent(llm, recent, voice))
     with nullcontext() if hear is None else listen(lambda said: hear(strip_thinking(said))):
         reply = await llm.forward(Request(messages, sampling=sampling), stage="answer")
+    if wish is not None:
+        wish.finish_reason = reply.finish_reason
     if not (text := strip_thinking(reply.text)):
         raise ReplyInvalid("the model wrote no reply", hint="say it again, or use another model")
     return text

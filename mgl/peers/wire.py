@@ -84,19 +84,33 @@ def _as_whole(number: Any) -> Any:
     return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
+def _drop_default(number: Any) -> Any:
+    """None for the -1 by which Ollama and llama.cpp mean that nothing is chosen."""
+    return None if number in (-1, -2) and not isinstance(number, bool) else number
+
+
 Count: TypeAlias = Annotated[int, Field(ge=1), BeforeValidator(_as_whole)]
-Seed: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 63), BeforeValidator(_as_whole)]
+Budget: TypeAlias = Annotated[Count | None, BeforeValidator(_drop_default)]
+Seed: TypeAlias = Annotated[
+    Annotated[int, Field(ge=0, lt=1 << 63), BeforeValidator(_as_whole)] | None,
+    BeforeValidator(_drop_default),
+]
 
 
 class _Shape(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True)
 
 
-_ATTACHMENTS: Final = {"image_url": "[image]", "input_audio": "[audio]", "file": "[file]"}
+_ATTACHMENTS: Final = {
+    "image_url": "[image]",
+    "video_url": "[video]",
+    "input_audio": "[audio]",
+    "file": "[file]",
+}
 
 
 class _ContentPart(_Shape):
-    type: Literal["text", "image_url", "input_audio", "file"]
+    type: Literal["text", "image_url", "video_url", "input_audio", "file"]
     text: str = ""
 
     @property
@@ -173,14 +187,19 @@ class ChatRequest(BaseModel):
     parallel_tool_calls: bool | None = None
     temperature: float | None = Field(None, ge=0, le=2)
     top_p: float | None = Field(None, gt=0, le=1)
-    max_tokens: Count | None = None
-    max_completion_tokens: Count | None = None
-    seed: Seed | None = None
+    max_tokens: Budget = None
+    max_completion_tokens: Budget = None
+    seed: Seed = None
     stop: str | list[str] | None = None
     stream: bool | None = None
     stream_options: _StreamOptions | None = None
     user: str | None = None
     metadata: dict[str, Any] | None = None
+
+    @property
+    def ignored(self) -> list[str]:
+        """The fields that have no effect here, though they ask for something."""
+        return [name for name, value in (self.model_extra or {}).items() if _asks(name, value)]
 
     @property
     def with_usage(self) -> bool:
@@ -284,11 +303,19 @@ def _replace_surrogates(body: bytes) -> bytes | None:
     return None if mended == written else mended.encode()
 
 
-def read_body(shape: type[BaseModel], body: bytes) -> Any:
-    """Read a body as one of the shapes above; Refused with what is wrong in it."""
+def _asks(name: str, value: Any) -> bool:
+    """Whether a field that is not served asks for something."""
+    return bool(value) and name not in _HARMLESS and value != _OFF.get(name)
+
+
+def read_body(shape: type[BaseModel], body: bytes, *, is_lenient: bool = False) -> Any:
+    """Read a body as one of the shapes above; Refused with what is wrong in it.
+
+    ``is_lenient``: a field that is not served is ignored, unless it asks for another kind of reply.
+    """
     read = read_shape(shape, body, "the body", hint="send what the OpenAI API describes")
     for name, value in (read.model_extra or {}).items():
-        if value and name not in _HARMLESS and value != _OFF.get(name):
+        if _asks(name, value) and not (is_lenient and name not in _HINTS and name not in _OFF):
             raise Refused(
                 f"{name} is not served here", hint=_HINTS.get(name, "leave it out"), param=name
             )

@@ -1,0 +1,329 @@
+"""OpenAI's Responses API under ``/v1/responses``, over the chat of ``mgl.api.chat``.
+
+A response is stored as the turn that replies in a conversation: its id says which, so it is there
+after a restart, and gone with its turn. The conversation is ``conversation``, that of
+``previous_response_id``, what names a chat elsewhere, or a new one; with ``store: false`` and no
+name nothing is kept.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import secrets
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict
+
+from mgl.api.answers import Response, ResponseDeleted
+from mgl.api.chat import CONVERSATION, PREFIX
+from mgl.api.rest import Call, Endpoint
+from mgl.errors import MglError
+from mgl.llm.base import Reply
+from mgl.llm.progress import Listener
+from mgl.peers.completing import Said
+from mgl.peers.listening import follow
+from mgl.peers.wire import ChatRequest, NotServed, Refused, read_shape, write_error
+
+__all__ = ["RESPONSES"]
+
+_SAMPLING: Final = ("model", "temperature", "top_p", "user", "metadata", "seed")
+_PARTS: Final = {
+    "input_text": "text",
+    "output_text": "text",
+    "refusal": "text",
+    "input_image": "image_url",
+    "input_file": "file",
+    "input_audio": "input_audio",
+}
+
+
+class ResponseRequest(BaseModel):
+    """The body of ``POST /v1/responses``; what it does not name has no effect."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    model: str
+    input: str | list[dict[str, Any]]
+    instructions: str | None = None
+    previous_response_id: str | None = None
+    conversation: str | dict[str, Any] | None = None
+    max_output_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    stream: bool | None = None
+    store: bool | None = None
+    user: str | None = None
+    metadata: dict[str, Any] | None = None
+    text: dict[str, Any] | None = None
+    tools: list[Any] | None = None
+
+
+async def _respond(call: Call) -> Any:
+    asked: ResponseRequest = call.body
+    chat = _as_chat(asked)
+
+    async def work(hear: Listener | None = None) -> Said:
+        return await call.chat.reply(chat, call.headers, hear)
+
+    shown = _Shown(asked)
+    if asked.stream:
+        return _stream(work, shown)
+    return shown.complete(*await work())
+
+
+def _as_chat(asked: ResponseRequest) -> ChatRequest:
+    """The same request to the Chat Completions API."""
+    if asked.tools:
+        raise Refused("tools are not served here", hint="use /v1/chat/completions", param="tools")
+    given = {name: value for name in _SAMPLING if (value := getattr(asked, name, None)) is not None}
+    items = [{"role": "user", "content": asked.input}] if isinstance(asked.input, str) else None
+    messages = [_as_message(each) for each in items or asked.input if isinstance(each, dict)]
+    if asked.instructions:
+        messages.insert(0, {"role": "system", "content": asked.instructions})
+    wanted = (asked.text or {}).get("format")
+    wanted = wanted if isinstance(wanted, dict) else {}
+    if wanted.get("type") == "json_schema":
+        described = {"name": wanted.get("name", "reply"), "schema": wanted.get("schema")}
+        given["response_format"] = {"type": "json_schema", "json_schema": described}
+    elif wanted.get("type") == "json_object":
+        given["response_format"] = wanted
+    if (name := _find_conversation(asked)) is not None:
+        given["metadata"] = {**(asked.metadata or {}), "conversation": name}
+    rest = {name: value for name, value in (asked.model_extra or {}).items() if name in _SAMPLING}
+    chat = {**given, **rest, "messages": messages, "max_tokens": asked.max_output_tokens}
+    read: ChatRequest = read_shape(ChatRequest, json.dumps(chat).encode(), "the body")
+    return read
+
+
+def _as_message(item: Mapping[str, Any]) -> dict[str, Any]:
+    if item.get("type", "message") != "message":
+        raise Refused(f"{item['type']} is not read here", hint="send messages alone", param="input")
+    content = item.get("content")
+    if isinstance(content, list):
+        content = [_as_part(part) for part in content if isinstance(part, dict)]
+    return {"role": item.get("role"), "content": content}
+
+
+def _as_part(part: Mapping[str, Any]) -> dict[str, Any]:
+    kind = str(part.get("type"))
+    said = part.get("text") or part.get("refusal") or ""
+    return {"type": _PARTS.get(kind, kind), "text": said}
+
+
+def _find_conversation(asked: ResponseRequest) -> str | None:
+    named = asked.conversation
+    if isinstance(named, dict):
+        named = named.get("id")
+    if named:
+        return f"{named}"
+    if asked.previous_response_id:
+        return _decode(asked.previous_response_id)[0]
+    is_named = asked.user or (asked.metadata or {}).keys() & {"conversation", "memory", "chat_id"}
+    if is_named or asked.store is False or not asked.model.startswith(PREFIX):
+        return None
+    return f"chat-{secrets.token_hex(6)}"
+
+
+class _Shown:
+    """One response, as it is shown in each of its states."""
+
+    def __init__(self, asked: ResponseRequest) -> None:
+        self._asked = asked
+        self._created = int(time.time())
+        self.identity = f"resp_{secrets.token_hex(12)}"
+        self.message = f"msg_{secrets.token_hex(12)}"
+
+    def begin(self) -> dict[str, Any]:
+        return self._show("in_progress", [])
+
+    def fail(self, error: Mapping[str, Any]) -> dict[str, Any]:
+        said = {"code": "server_error", "message": error["message"]}
+        return {**self._show("failed", []), "error": said}
+
+    def complete(self, reply: Reply[None], besides: Mapping[str, Any]) -> dict[str, Any]:
+        is_cut = reply.finish_reason == "length"
+        if "turn" in besides:
+            kind = self._asked.model.removeprefix(PREFIX)
+            self.identity = _encode(besides["conversation"], kind, besides["turn"])
+        shown = self._show("incomplete" if is_cut else "completed", [self.write(reply.text)])
+        used = reply.usage
+        usage = {
+            "input_tokens": used.input_tokens,
+            "input_tokens_details": {"cached_tokens": used.cached_tokens},
+            "output_tokens": used.output_tokens,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": used.input_tokens + used.output_tokens,
+        }
+        why = {"reason": "max_output_tokens"} if is_cut else None
+        named = {"conversation": {"id": besides["conversation"]}} if "turn" in besides else {}
+        return {**shown, "usage": usage, "incomplete_details": why, **besides, **named}
+
+    def write(self, text: str, status: str = "completed") -> dict[str, Any]:
+        content = [write_text(text)] if status == "completed" else []
+        return {
+            "id": self.message,
+            "type": "message",
+            "role": "assistant",
+            "status": status,
+            "content": content,
+        }
+
+    def _show(self, status: str, output: list[dict[str, Any]]) -> dict[str, Any]:
+        asked = self._asked
+        return {
+            **write_response(self.identity, asked.model, self._created, output),
+            "status": status,
+            "instructions": asked.instructions,
+            "max_output_tokens": asked.max_output_tokens,
+            "metadata": asked.metadata or {},
+            "previous_response_id": asked.previous_response_id,
+            "store": asked.store is not False,
+            "temperature": asked.temperature,
+            "top_p": asked.top_p,
+            "user": asked.user,
+        }
+
+
+def write_text(text: str) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": []}
+
+
+def write_response(
+    identity: str, model: str, created: int, output: list[dict[str, Any]]
+) -> dict[str, Any]:
+    return {
+        "id": identity,
+        "object": "response",
+        "created_at": created,
+        "status": "completed",
+        "error": None,
+        "incomplete_details": None,
+        "instructions": None,
+        "metadata": {},
+        "model": model,
+        "output": output,
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": None,
+    }
+
+
+async def _stream(work: Any, shown: _Shown) -> AsyncGenerator[dict[str, Any]]:
+    """The events of a response, as it is written."""
+    number = -1
+
+    def event(kind: str, **more: Any) -> dict[str, Any]:
+        nonlocal number
+        number += 1
+        return {"type": f"response.{kind}", "sequence_number": number, **more}
+
+    place = {"item_id": shown.message, "output_index": 0, "content_index": 0}
+    async with follow(work) as (texts, task), aclosing(_read_deltas(texts)) as deltas:
+        first = await anext(deltas, None)
+        if first is None:
+            task.result()
+        yield event("created", response=shown.begin())
+        yield event("in_progress", response=shown.begin())
+        item = shown.write("", "in_progress")
+        yield event("output_item.added", output_index=0, item=item)
+        yield event("content_part.added", **place, part=write_text(""))
+        sent = ""
+        while first is not None:
+            sent += first
+            yield event("output_text.delta", **place, delta=first, logprobs=[])
+            first = await anext(deltas, None)
+        try:
+            reply, besides = await task
+        except MglError as error:
+            yield event("failed", response=shown.fail(write_error(error)[1]["error"]))
+            return
+        if rest := reply.text.removeprefix(sent):
+            yield event("output_text.delta", **place, delta=rest, logprobs=[])
+        yield event("output_text.done", **place, text=reply.text, logprobs=[])
+        yield event("content_part.done", **place, part=write_text(reply.text))
+        yield event("output_item.done", output_index=0, item=shown.write(reply.text))
+        done = shown.complete(reply, besides)
+        yield event(str(done["status"]), response=done)
+
+
+async def _read_deltas(texts: Any) -> AsyncGenerator[str]:
+    """What each text adds to those before it."""
+    sent = ""
+    async for text in texts:
+        fresh = text.rstrip("\N{REPLACEMENT CHARACTER}")
+        if fresh.startswith(sent) and len(fresh) > len(sent):
+            yield fresh[len(sent) :]
+            sent = fresh
+
+
+async def _show(call: Call) -> Any:
+    name, kind, turn = _decode(call.path["response"])
+    reply = await _find_reply(call, name, turn)
+    message = {
+        "id": f"msg_{call.path['response'][5:]}",
+        "type": "message",
+        "role": "assistant",
+        "status": "completed",
+        "content": [write_text(reply["text"])],
+    }
+    return write_response(call.path["response"], f"{PREFIX}{kind}", 0, [message])
+
+
+async def _delete(call: Call) -> Any:
+    name, _, turn = _decode(call.path["response"])
+    reply = await _find_reply(call, name, turn)
+    await call.memories.forget(name, [reply["id"]])
+    return {"id": call.path["response"], "object": "response", "deleted": True}
+
+
+async def _find_reply(call: Call, name: str, turn: str) -> dict[str, Any]:
+    """The reply to a turn, as it is kept; NotServed where it is gone."""
+    held = await call.memories.export((await call.memories.find_conversation(name)).id)
+    for each in reversed(held["turns"]):
+        if each["id"].rstrip("+") == turn and each["id"] != turn:
+            found: dict[str, Any] = each
+            return found
+    raise _gone(call.path["response"])
+
+
+def _encode(name: str, kind: str, turn: str) -> str:
+    said = json.dumps([name, kind, turn], ensure_ascii=False).encode()
+    return f"resp_{base64.urlsafe_b64encode(said).decode().rstrip('=')}"
+
+
+def _decode(identity: str) -> tuple[str, str, str]:
+    """The conversation, its kind and the turn of a response; NotServed for another id."""
+    written = identity.removeprefix("resp_")
+    try:
+        said = base64.urlsafe_b64decode(written + "=" * (-len(written) % 4))
+        name, kind, turn = map(str, json.loads(said))
+    except (ValueError, TypeError) as error:
+        raise _gone(identity) from error
+    return name, kind, turn
+
+
+def _gone(identity: str) -> NotServed:
+    return NotServed(f"there is no response {identity!r}", hint="it was not stored, or is deleted")
+
+
+RESPONSES: Final = (
+    Endpoint(
+        "POST",
+        "/v1/responses",
+        _respond,
+        "Reply to a chat in the form of the Responses API.",
+        body=ResponseRequest,
+        headers=(CONVERSATION,),
+        events="own",
+        answer=Response,
+    ),
+    Endpoint("GET", "/v1/responses/{response}", _show, "Show a reply.", answer=Response),
+    Endpoint(
+        "DELETE", "/v1/responses/{response}", _delete, "Delete a reply.", answer=ResponseDeleted
+    ),
+)

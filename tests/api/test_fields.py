@@ -1,0 +1,148 @@
+"""What clients of OpenAI, Ollama and llama.cpp send, and expect of a reply, an id and a stream."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import openai
+import pytest
+
+from tests.api.conftest import MEMORY, Serve
+from tests.api.test_chat import DIARY, client, messages, say, stored
+
+BESIDES: dict[str, Any] = {
+    "top_k": 40,
+    "min_p": 0.05,
+    "repeat_penalty": 1.1,
+    "keep_alive": "5m",
+    "chat_template_kwargs": {"enable_thinking": False},
+    "reasoning_effort": "low",
+    "verbosity": "low",
+    "prediction": {"type": "content", "content": "x"},
+    "presence_penalty": 0.5,
+    "frequency_penalty": 0.5,
+}
+
+
+@pytest.mark.parametrize("name", ["diary", ""])
+async def test_fields_without_effect_are_noted(serve: Serve, name: str) -> None:
+    async with serve() as served, client(served) as api:
+        headers = {"X-MGL-Conversation": name}
+        sent = {**BESIDES, "max_tokens": -1, "seed": -1}
+        reply = await say(api, "It rains", extra_body=sent, extra_headers=headers)
+        assert reply.notes == [f"{each} has no effect here" for each in BESIDES]
+        stream = await api.chat.completions.create(
+            model=MEMORY, messages=messages("Hm"), stream=True, extra_body=sent
+        )
+        events = [event async for event in stream]
+        assert events[-1].choices[0].delta.notes == reply.notes  # type: ignore[attr-defined]
+        assert not hasattr(await say(api, "It snows", presence_penalty=0), "notes")
+
+
+@pytest.mark.parametrize("field", [{"n": 2}, {"logprobs": True}, {"functions": [{"name": "f"}]}])
+async def test_another_kind_of_reply_is_refused(serve: Serve, field: dict[str, Any]) -> None:
+    async with serve() as served, client(served) as api:
+        with pytest.raises(openai.BadRequestError, match="not served here"):
+            await say(api, "It rains", extra_body=field)
+
+
+async def test_sampling_is_as_it_is_asked_for(serve: Serve) -> None:
+    async with serve() as served, client(served) as api:
+        await say(api, "It rains", temperature=0, max_tokens=7, top_p=0.5, seed=3)
+        sampling = served.engine.requests[-1].sampling
+        assert (sampling.temperature, sampling.max_tokens) == (0, 7)
+        assert (sampling.top_p, sampling.seed) == (0.5, 3)
+        await say(api, "It snows", max_completion_tokens=9)
+        assert served.engine.requests[-1].sampling.max_tokens == 9
+        assert served.engine.requests[-1].sampling.temperature > 0
+
+
+async def test_a_reply_has_one_id_and_its_time(serve: Serve) -> None:
+    async with serve() as served, client(served) as api:
+        ids = set()
+        for name in ("one", "other"):
+            stream = await api.chat.completions.create(
+                model=MEMORY,
+                messages=messages("Hi"),
+                stream=True,
+                stream_options={"include_usage": True},
+                extra_headers={"X-MGL-Conversation": name},
+            )
+            events = [event async for event in stream]
+            (identity,) = {event.id for event in events}
+            (created,) = {event.created for event in events}
+            assert abs(created - time.time()) < 60
+            ids.add(identity)
+        whole = await api.chat.completions.create(model=MEMORY, messages=messages("Hi"))
+        assert abs(whole.created - time.time()) < 60
+        assert len(ids | {whole.id}) == 3
+
+
+async def test_texts_are_embedded(serve: Serve) -> None:
+    async with serve() as served, client(served) as api:
+        name = (await api.models.list()).data[-2].id
+        found = await api.embeddings.create(model=name, input=["a horse", "a horse", "rain"])
+        one, same, other = (each.embedding for each in found.data)
+        assert one == same != other
+        with pytest.raises(openai.NotFoundError, match="no embedder"):
+            await api.embeddings.create(model="none", input="a horse")
+
+
+async def test_responses_are_stored_and_go_on(serve: Serve) -> None:
+    async with serve() as served, client(served) as api:
+        first = await api.responses.create(
+            model=MEMORY,
+            instructions="Be brief.",
+            input="My horse is called Star",
+            extra_headers={"X-MGL-Conversation": ""},
+        )
+        assert first.status == "completed"
+        assert first.output_text
+        assert first.usage is not None
+        none = {"X-MGL-Conversation": ""}
+        parts: Any = [{"type": "input_image", "image_url": "x"}]
+        parts += [{"type": "input_text", "text": "What is my horse called?"}]
+        second = await api.responses.create(
+            model=MEMORY,
+            input=[{"role": "user", "content": parts}],
+            previous_response_id=first.id,
+            extra_headers=none,
+        )
+        assert first.conversation is not None
+        assert [text for _, text in await stored(served, first.conversation.id)] == [
+            "My horse is called Star",
+            first.output_text,
+            "[image]\nWhat is my horse called?",
+            second.output_text,
+        ]
+    async with serve() as served, client(served) as api:  # another process, the same home
+        assert (await api.responses.retrieve(second.id)).output_text == second.output_text
+        await api.responses.delete(second.id)
+        with pytest.raises(openai.NotFoundError):
+            await api.responses.retrieve(second.id)
+        with pytest.raises(openai.NotFoundError):
+            await api.responses.retrieve("resp_none")
+
+
+async def test_a_response_is_streamed(serve: Serve) -> None:
+    async with serve() as served, client(served) as api:
+        async with api.responses.stream(
+            model=MEMORY, input="It rains", extra_headers=DIARY
+        ) as stream:
+            kinds = [event.type async for event in stream]
+            whole = await stream.get_final_response()
+        assert kinds[:2] == ["response.created", "response.in_progress"]
+        assert kinds.count("response.output_text.delta") > 1
+        assert kinds[-1] == "response.completed"
+        assert (await stored(served))[-1] == ("assistant", whole.output_text)
+
+
+async def test_a_response_that_is_not_to_be_stored_is_not(serve: Serve) -> None:
+    async with serve() as served, client(served) as api:
+        none = {"X-MGL-Conversation": ""}
+        reply = await api.responses.create(
+            model=MEMORY, input="It rains", store=False, extra_headers=none
+        )
+        assert reply.output_text
+        assert (await served.open_tenant("")).memories.lab.memories() == []
