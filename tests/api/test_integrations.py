@@ -138,7 +138,39 @@ async def test_what_mem0_would_keep_is_kept_as_it_was_said(serve: Serve) -> None
         await asyncio.to_thread(use, served)
 
 
-@pytest.mark.parametrize("method", ["add", "search", "get_all", "delete", "delete_all"])
+async def test_a_memory_of_mem0_is_got_updated_and_filtered(serve: Serve) -> None:
+    def use(served: Served) -> None:
+        memory, ann = Memory(**connect(served)), {"user_id": "ann"}
+        (added,) = memory.add(
+            HORSE, user_id="ann", metadata={"about": "animals", "sure": True}, infer=False
+        )["results"]
+        memory.add("It rains.", user_id="ann")
+        found = memory.get(added["id"])
+        assert found is not None
+        assert (found["memory"], found["metadata"]) == (HORSE, {"about": "animals", "sure": True})
+        for text in ("My horse is called Moon", "My horse is called Sun"):
+            memory.update(added["id"], text)
+            (sole,) = memory.get_all(filters={**ann, "about": "animals"})["results"]
+            assert (sole["id"], sole["memory"]) == (added["id"], text)
+            assert memory.search("horse", filters={**ann, "about": "animals"})["results"] == [sole]
+        assert "Star" not in f"{memory.get_all(filters=ann)}"
+        events = [each["event"] for each in memory.history(added["id"])]
+        assert events == ["ADD", "UPDATE", "UPDATE"]
+        memory.delete(added["id"])
+        assert memory.get(added["id"]) is None
+        assert memory.history(added["id"]) == []
+        with pytest.raises(NotServed):
+            memory.update(added["id"], "x")
+        memory.delete_all(user_id="ann")
+        assert memory.get_all(filters=ann) == {"results": []}
+
+    async with serve() as served:
+        await asyncio.to_thread(use, served)
+
+
+@pytest.mark.parametrize(
+    "method", ["add", "get", "update", "history", "search", "get_all", "delete", "delete_all"]
+)
 def test_its_methods_are_called_as_mem0s(method: str) -> None:
     """What ours takes, mem0's takes by the same name."""
     mem0 = pytest.importorskip("mem0", reason="needs mem0ai, which is no dependency")
