@@ -461,7 +461,7 @@ ENDPOINTS: Final = (
         "POST",
         "/api/documents",
         _read_document,
-        "Read a document (txt, md, html, epub, pdf) into a memory, by a job.",
+        "Read a document (txt, md, html, epub, docx, pdf) into a memory, by a job.",
         query=DocumentQuery,
         body=bytes,
         status=202,

@@ -7,8 +7,8 @@
 The names are those of mem0 2. A user is a conversation. Where mem0 has a model reduce what was said
 to facts, here it is kept as it was said, so ``memory`` is a turn in its own words, each message
 is one, and ``infer`` changes nothing. There is no score: the best comes first. ``metadata`` is kept
-as the session of its turns, which is else the day, and can be filtered by. A memory that is updated keeps its id, and its
-old words are deleted for good.
+as the session of its turns, which is else the day, and can be filtered by. A memory that is updated
+keeps its id, and its old words are deleted for good.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def _guess(data: bytes, name: str) -> Decoded:
     if controls * 100 > len(data):
         raise InputError(
             f"{name} looks binary: {controls:,} control bytes in {len(data):,}",
-            hint="give a text, Markdown, HTML, EPUB or PDF file",
+            hint="give a text, Markdown, HTML, EPUB, Word or PDF file",
         )
     ranks = {
         encoding: (round(match.chaos, 2), -round(match.coherence, 2), rank)

@@ -3,7 +3,8 @@
 ``META-INF/container.xml`` names a package file, which lists the pages and their order; a table of
 contents (EPUB 3 ``nav`` or EPUB 2 ``ncx``) names chapters. Every character belongs to a chapter: a
 page without a heading takes its entry in the table of contents, else "page file N". A page that is
-listed again is read once, a name whose case differs is found, and a bare ``&`` stands for itself.
+listed again is read once. A name is found whose case or escapes differ, or that begins with ``/``;
+a bare ``&`` stands for itself. Each part that is not read has a note.
 
 Nothing is unpacked to disk, no entity is expanded, and protected books are refused. A book unpacks
 to at most ``MAX_UNPACKED_BYTES``, and to ``MAX_RATIO`` times its own size: pages of real books
@@ -19,7 +20,9 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator
+from html import unescape
 from typing import TYPE_CHECKING, Final
+from unicodedata import normalize
 from urllib.parse import unquote, urlsplit
 
 from mgl.errors import InputError
@@ -36,8 +39,14 @@ SMALL_BYTES: Final = 1024 * 1024
 """What any book may unpack to, however small it is."""
 _AGAIN = "it is damaged or truncated: download it again"
 _BARE_AMPERSAND = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9a-fA-F]{1,6});)")
-_PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml", "text/x-oeb1-document")
-_DAMAGES = (
+_NAMED = re.compile(rb"&([a-zA-Z][a-zA-Z0-9]{1,31});")
+_XML_NAMES = frozenset((b"amp", b"lt", b"gt", b"quot", b"apos"))
+_PAGES = (
+    "application/xhtml+xml", "text/html", "application/x-dtbook+xml", "text/x-oeb1-document",
+    "application/xml", "text/xml",
+)  # fmt: skip
+_TYPE = "{http://www.idpf.org/2007/ops}type"
+DAMAGES = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError,
     NotImplementedError,
 )  # fmt: skip
@@ -53,7 +62,7 @@ def read_epub(data: bytes, name: str) -> Document:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return _Book(archive, name, len(data)).document()
-    except _DAMAGES as error:
+    except DAMAGES as error:
         raise InputError(f"{name} is not a complete EPUB: {error}", hint=_AGAIN) from error
 
 
@@ -63,7 +72,7 @@ class _Book:
         self._name = name
         self._left = self._most = min(MAX_UNPACKED_BYTES, max(SMALL_BYTES, MAX_RATIO * size))
         self._names = frozenset(archive.namelist())
-        self._by_case = {name.casefold(): name for name in archive.namelist()}
+        self._by_form = {_fold(name): name for name in archive.namelist()}
         self._notes: list[str] = []
 
     def document(self) -> Document:
@@ -111,7 +120,7 @@ class _Book:
         """The paths of the pages in reading order, with the titles that some have."""
         container = self._parse_xml("META-INF/container.xml")
         rootfile = next(_find_elements(container, "rootfile"), None)
-        package = rootfile.get("full-path", "") if rootfile is not None else ""
+        package = self._find("", rootfile.get("full-path", "")) if rootfile is not None else ""
         if package not in self._names:
             raise InputError(f"{self._name} names no package file", hint=_AGAIN)
         tree = self._parse_xml(package)
@@ -120,11 +129,18 @@ class _Book:
         pages: dict[str, str | None] = {}
         again = 0
         for reference in _find_elements(tree, "itemref"):
-            item = items.get(reference.get("idref", ""))
-            if item is not None and item.get("media-type", _PAGES[0]) in _PAGES:
-                path = self._find(package, item.get("href", ""))
-                again += path in pages
-                pages[path] = titles.get(path)
+            identity = reference.get("idref", "")
+            item = items.get(identity)
+            if item is None:
+                self._notes.append(f"page not in the book's list: {identity}")
+                continue
+            path = self._find(package, item.get("href", ""))
+            kind = item.get("media-type", _PAGES[0]).partition(";")[0].strip().lower()
+            if kind not in _PAGES:
+                self._notes.append(f"page not read: {path} ({kind})")
+                continue
+            again += path in pages
+            pages[path] = titles.get(path)
         if not pages:
             raise InputError(f"{self._name} lists no pages to read", hint=_AGAIN)
         if again:
@@ -132,9 +148,18 @@ class _Book:
         return list(pages.items())
 
     def _find(self, base: str, href: str) -> str:
-        """Resolve a link to a member of the archive, whose name may differ in case."""
-        path = _resolve(base, href)
-        return path if path in self._names else self._by_case.get(path.casefold(), path)
+        """Resolve a link to a member of the archive: as it is written, else one whose name differs
+        in case or escapes; a path from the root is also looked for beside ``base``."""
+        given = urlsplit(href.replace("\\", "/")).path
+        places = [_resolve(base, given), _resolve(base, given.lstrip("/"))]
+        if given.startswith("/"):
+            places.insert(0, _resolve("", given.lstrip("/")))
+        for path in (each for place in places for each in (unquote(place), place)):
+            if path in self._names:
+                return path
+            if (other := self._by_form.get(_fold(path))) is not None:
+                return other
+        return unquote(places[0])
 
     def _read_titles(self, package: str, items: list[_Element]) -> dict[str, str]:
         """Read each page's title: its first entry in the table of contents."""
@@ -142,7 +167,7 @@ class _Book:
         for item in items:
             path = self._find(package, item.get("href", ""))
             is_nav = "nav" in item.get("properties", "").split()
-            is_ncx = item.get("media-type") == "application/x-dtbncx+xml"
+            is_ncx = item.get("media-type", "").lower() == "application/x-dtbncx+xml"
             if path not in self._names or not (is_nav or is_ncx):
                 continue
             try:
@@ -182,7 +207,8 @@ class _Book:
             return fromstring(data, parser)
         except XMLSyntaxError as error:
             try:
-                return fromstring(_BARE_AMPERSAND.sub(b"&amp;", data), parser)
+                mended = _BARE_AMPERSAND.sub(b"&amp;", _NAMED.sub(_expand_named, data))
+                return fromstring(mended, parser)
             except XMLSyntaxError:
                 raise InputError(
                     f"{path} in {self._name} is damaged: {error}", hint=_AGAIN
@@ -214,8 +240,13 @@ def _find_elements(tree: _Element, name: str) -> Iterator[_Element]:
 
 
 def _nav_entries(tree: _Element) -> Iterator[tuple[str, str]]:
-    for link in _find_elements(tree, "a"):
-        yield link.get("href", ""), _join_words(link)
+    """The entries of the table of contents, without those of lists of pages and landmarks."""
+    navs = [*_find_elements(tree, "nav")] or [tree]
+    chosen = [nav for nav in navs if "toc" in nav.get(_TYPE, "").split()]
+    chosen = chosen or [nav for nav in navs if nav.get(_TYPE) is None]
+    for nav in chosen:
+        for link in _find_elements(nav, "a"):
+            yield link.get("href", ""), _join_words(link)
 
 
 def _ncx_entries(tree: _Element) -> Iterator[tuple[str, str]]:
@@ -229,7 +260,18 @@ def _join_words(element: _Element) -> str:
     return " ".join("".join(element.itertext()).split())
 
 
-def _resolve(base: str, href: str) -> str:
-    """Resolve a link to a path inside the archive, without its fragment."""
-    path = unquote(urlsplit(href).path)
+def _resolve(base: str, path: str) -> str:
+    """Resolve a path of a link to one inside the archive."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(base), path)) if path else base
+
+
+def _fold(name: str) -> str:
+    """A name without what differs between one and the link to it: case, escapes, accents."""
+    return normalize("NFC", unquote(name).replace("\\", "/")).casefold().lstrip("/")
+
+
+def _expand_named(name: re.Match[bytes]) -> bytes:
+    """A character that HTML names, by its number; XML's own names stay."""
+    said = unescape(name[0].decode("ascii"))
+    is_known = name[1] not in _XML_NAMES and not said.startswith("&")
+    return b"".join(b"&#%d;" % ord(each) for each in said) if is_known else name[0]

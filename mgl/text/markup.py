@@ -15,6 +15,7 @@ from __future__ import annotations
 import codecs
 import re
 from contextlib import suppress
+from html import escape
 from typing import Final
 
 from mgl.errors import InputError
@@ -35,12 +36,18 @@ _APART = frozenset(_HEADINGS) | {
     "ul", "ol", "dl", "dt", "dd", "li", "table", "figure", "figcaption", "pre", "form",
     "fieldset", "address", "hr", "body",
 }  # fmt: skip
+_AFTER_RUBY = _OF_RUBY | _APART | {"tr", "td", "th"}
+"""The elements that end a gloss whose end tag is left out."""
 _WIDTHS = ("", " ", "\t", "\n", "\n\n")
 MAX_UNMATCHED: Final = 2_000_000_000
 """Open elements times end tags in a page, for each MB of it: each end tag is looked for in all."""
 _PIECE_BYTES = 1 << 14
 _OPEN_HEADINGS = 16  # at a time, one inside another; what was opened before them is no heading
 _SPACES = re.compile(r"[ \t\r\n\f]+")
+_CDATA: Final = "<![CDATA["
+_TYPE = re.compile("<!DOCTYPE", re.IGNORECASE)
+_SUBSET = re.compile(r"<!DOCTYPE[^>\[]{0,500}\[[^\]]*\]\s*>", re.IGNORECASE)
+"""A declaration with entities, whose end lxml takes for text."""
 _DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_.:-]+)""", re.IGNORECASE)
 
 
@@ -69,6 +76,7 @@ def extract(source: str) -> tuple[str, tuple[Heading, ...]]:
     """
     from lxml.etree import HTMLParser, XMLSyntaxError
 
+    source = _unwrap(source)
     page = _Page(source)
     parser = HTMLParser(target=page, encoding="utf-8", huge_tree=True)
     data = source.encode("utf-8", "replace")
@@ -77,6 +85,20 @@ def extract(source: str) -> tuple[str, tuple[Heading, ...]]:
             parser.feed(data[start : start + _PIECE_BYTES])
         parser.close()
     return "".join(page.parts), tuple(page.headings)
+
+
+def _unwrap(source: str) -> str:
+    """The source without what lxml takes for text or passes over: the entities that its type
+    declares, and the marks around CDATA, whose text is read."""
+    if (kind := _TYPE.search(source)) and (subset := _SUBSET.match(source, kind.start())):
+        source = source[: subset.start()] + source[subset.end() :]
+    parts, at = [], 0
+    while (start := source.find(_CDATA, at)) >= 0:
+        if (end := source.find("]]>", start)) < 0:
+            break
+        parts += [source[at:start], escape(source[start + len(_CDATA) : end])]
+        at = end + 3
+    return "".join([*parts, source[at:]])
 
 
 def decode_page(data: bytes, name: str, *, encoding: str | None = None) -> Decoded:
@@ -169,7 +191,7 @@ class _Page:
         """Whether an element implies the end of one that hides, and whose end tag is left out."""
         if self._hidden == ["head"]:
             return tag not in _OF_HEAD
-        return bool(self._hidden) and self._hidden[0] in ("rt", "rp") and tag in _OF_RUBY
+        return bool(self._hidden) and self._hidden[0] in ("rt", "rp") and tag in _AFTER_RUBY
 
     def _close_heading(self) -> None:
         level, first = self._open.pop()

@@ -1,8 +1,8 @@
 """PDF to text: the text layer, page by page.
 
 A page's label is its number in the file, from 1. Pages are joined by one newline, because sentences
-run on from page to page. The order of lines and columns is pypdf's reading. Pictures are not read:
-a scan without a text layer is refused.
+run on from page to page. What is filled in a form follows its page's text. The order of lines and
+columns is pypdf's reading. Pictures are not read: a scan without a text layer is refused.
 
 The reader counts the operators that are drawn, within forms too. It refuses a small file that shows
 one page a thousand times (``MAX_DRAWN``).
@@ -13,7 +13,7 @@ from __future__ import annotations
 import io
 import logging
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mgl.errors import InputError
 from mgl.types import Document, Section
@@ -25,6 +25,7 @@ MAX_DRAWN: Final = 300_000
 """Operators that any file may draw, and again for each MB of it: a few seconds of work."""
 MAX_CONTENT_BYTES: Final = 8_000_000
 """Unpacked bytes that a page's content may have."""
+_DEEPEST_FIELD = 8
 _PAGE_COST = 30  # operators that a page costs by itself
 _DECRYPT = "remove the password, for instance: qpdf --decrypt --password=… IN OUT"
 _MEND = "it is damaged or truncated: download it again, or repair it: qpdf IN OUT"
@@ -96,6 +97,8 @@ def _read_pages(reader: PdfReader, room: _Room) -> tuple[list[str], list[str]]:
             if _count_content(page) > MAX_CONTENT_BYTES:
                 raise ValueError(f"its content has more than {MAX_CONTENT_BYTES:,} bytes")
             text = page.extract_text(visitor_operand_before=room.draw)
+            filled = "\n".join(_list_filled(page, room))
+            text = "\n".join(filter(None, (text, filled)))
             room.take(0)  # pypdf passes over what is raised within a form
         except (DependencyError, InputError):
             raise
@@ -107,6 +110,31 @@ def _read_pages(reader: PdfReader, room: _Room) -> tuple[list[str], list[str]]:
     if blank:
         notes.append(f"pages without text: {', '.join(blank[:9])}{', …' * (len(blank) > 9)}")
     return pages, notes
+
+
+def _list_filled(page: PageObject, room: _Room) -> list[str]:
+    """What is filled in the fields of a page, each after its name."""
+    found: dict[str, None] = {}
+    for annotation in page.get("/Annots") or ():
+        room.take(_PAGE_COST)
+        field = annotation.get_object()
+        if field.get("/Subtype") != "/Widget":
+            continue
+        names: list[str] = []
+        value: Any = None
+        for _ in range(_DEEPEST_FIELD):
+            if value is None and (given := field.get("/V")) is not None:
+                value = given.get_object()
+            if label := field.get("/TU") or field.get("/T"):
+                names.insert(0, str(label))
+            if field.get("/TU") or (parent := field.get("/Parent")) is None:
+                break
+            field = parent.get_object()
+        values = value if isinstance(value, list) else [value]
+        said = ", ".join(str(each).removeprefix("/").strip() for each in values if each is not None)
+        if said and said != "Off":
+            found[f"{'.'.join(names)}: {said}" if names else said] = None
+    return [*found]
 
 
 def _count_content(page: PageObject) -> int:

@@ -1,4 +1,4 @@
-"""Read a file into a Document: text, Markdown, HTML, EPUB or PDF.
+"""Read a file into a Document: text, Markdown, HTML, EPUB, Word or PDF.
 
     >>> read_document(Path("story.epub")).section_at(12_000).label  # doctest: +SKIP
     'II. The Red-headed League'
@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mgl.errors import InputError, UsageError
-from mgl.text import epub, markup, pdf
+from mgl.text import docx, epub, markup, pdf
 from mgl.text.chapters import markdown_headings, sections, text_headings
 from mgl.text.encoding import decode
 from mgl.types import Document
@@ -120,6 +120,7 @@ _TEXT_READERS: dict[str, Callable[[bytes, str, str | None], Document]] = {
 _PACKED_READERS: dict[str, Callable[[bytes, str], Document]] = {
     "EPUB": epub.read_epub,
     "PDF": pdf.read_pdf,
+    "Word": docx.read_docx,
 }
 _SUFFIXES = {
     ".txt": "text", ".text": "text",
@@ -127,11 +128,12 @@ _SUFFIXES = {
     ".html": "HTML", ".htm": "HTML", ".xhtml": "HTML",
     ".epub": "EPUB",
     ".pdf": "PDF",
+    ".docx": "Word",
 }  # fmt: skip
 
 
 def read_document(path: Path, *, encoding: str | None = None) -> Document:
-    """Read a txt, md, html, epub or pdf file; its content decides over its name.
+    """Read a txt, md, html, epub, docx or pdf file; its content decides over its name.
 
     ``encoding`` overrides the detected encoding of a text, Markdown or HTML file, and
     ``Document.notes`` says what was decided on the way. Raises InputError, and UsageError for an
@@ -165,7 +167,7 @@ def _choose_reader(data: bytes, path: Path) -> tuple[str, tuple[str, ...]]:
         kind = named if named in _PACKED_READERS else "text"
         raise InputError(
             f"{path} is not {kind}, by its first bytes",
-            hint="give a text, Markdown, HTML, EPUB or PDF file, or convert it to one of these",
+            hint="give a text, Markdown, HTML, EPUB, Word or PDF file, or convert it",
         )
     if found in _PACKED_READERS:
         note = f"named {path.name}, but its content is {found}: read as {found}"
@@ -181,7 +183,9 @@ def _sniff(data: bytes, named: str | None) -> str | None:
     """Tell a file's format by its first bytes, where they say it."""
     head = data[:1024]
     if head.startswith(b"PK\x03\x04"):
-        return "EPUB" if named == "EPUB" or epub.is_epub(data) else "zip"
+        if named == "EPUB" or epub.is_epub(data):
+            return "EPUB"
+        return "Word" if named == "Word" or docx.is_docx(data) else "zip"
     if head.startswith(b"{\\rtf"):
         return "RTF"
     if head.startswith(b"%PDF-") or (named == "PDF" and b"%PDF-" in head):

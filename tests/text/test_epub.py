@@ -185,3 +185,63 @@ def test_obfuscated_fonts_do_no_harm(save, make_epub) -> None:
     rights = encryption("http://www.idpf.org/2008/embedding", "OEBPS/font.otf")
     extra = {"META-INF/encryption.xml": rights}
     assert "It rained." in read_document(save("a.epub", book(make_epub, extra=extra))).text
+
+
+RAIN = {"one.xhtml": "<p>It rained.</p>", "two b.xhtml": "<p>It stopped.</p>"}
+LINKS = '<a href="one.xhtml">Rain&nbsp;1</a><a href="two%20b.xhtml">Sun</a>'
+NAV = (
+    '<html xmlns="http://www.w3.org/1999/xhtml" xmlns:epub="http://www.idpf.org/2007/ops">'
+    '<nav epub:type="page-list"><a href="one.xhtml">7</a><a href="two%20b.xhtml">8</a></nav>'
+    f'<nav epub:type="toc">{LINKS}</nav></html>'
+)
+
+
+def package(*items: str) -> bytes:
+    listed = "".join(f'<item id="i{n}" {item}/>' for n, item in enumerate(items))
+    spine = "".join(f'<itemref idref="i{n}"/>' for n in range(len(items)))
+    spine += '<itemref idref="gone"/>'
+    return f"<package><manifest>{listed}</manifest><spine>{spine}</spine></package>".encode()
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        ('href="one.xhtml" media-type="application/xml"', 'href="two%20b.xhtml"'),
+        ('href="one.xhtml" media-type="Text/XML"', 'href="two b.xhtml"'),
+        ('href="/OEBPS/one.xhtml"', 'href="/two%20b.xhtml"'),
+        ('href="ONE.xhtml"', 'href="Two%20B.XHTML"'),
+        ('href=".\\one.xhtml"', 'href="../OEBPS/two%20b.xhtml"'),
+    ],
+    ids=["application/xml", "space", "absolute", "case", "backslash"],
+)
+@pytest.mark.parametrize("name", ["two b.xhtml", "two%20b.xhtml"])
+def test_links_as_they_are_found(save, make_epub, items: tuple[str, str], name: str) -> None:
+    pages = {"one.xhtml": RAIN["one.xhtml"], name: RAIN["two b.xhtml"]}
+    data = make_epub(pages, extra={"OEBPS/book.opf": package(*items, 'href="a" media-type="a/b"')})
+    document = read_document(save("a.epub", data))
+    assert document.text == "It rained.\n\nIt stopped."
+    assert document.notes == (
+        "page not read: OEBPS/a (a/b)",
+        "page not in the book's list: gone",
+    )
+
+
+@pytest.mark.parametrize("path", ["/OEBPS/book.opf", "oebps/Book.opf", "OEBPS%2Fbook.opf"])
+def test_a_package_by_another_path(save, make_epub, path: str) -> None:
+    container = f'<container><rootfiles><rootfile full-path="{path}"/></rootfiles></container>'
+    data = make_epub(RAIN, extra={"META-INF/container.xml": container.encode()})
+    assert "It stopped." in read_document(save("a.epub", data)).text
+
+
+def test_a_list_of_pages_is_no_table_of_contents(save, make_epub) -> None:
+    items = ('href="nav.xhtml" properties="nav"', 'href="one.xhtml"', 'href="two%20b.xhtml"')
+    opf = package(*items).replace(b'<itemref idref="i0"/>', b"")
+    data = make_epub(RAIN, extra={"OEBPS/book.opf": opf, "OEBPS/nav.xhtml": NAV.encode()})
+    document = read_document(save("a.epub", data))
+    assert [section.label for section in document.sections] == ["Rain 1", "Sun"]
+
+
+def test_a_page_of_cdata(save, make_epub) -> None:
+    page = b"<?xml version='1.0'?><html><body><p><![CDATA[It <rained>.]]></p></body></html>"
+    data = make_epub(RAIN, extra={"OEBPS/one.xhtml": page})
+    assert read_document(save("a.epub", data)).text.startswith("It <rained>.")

@@ -124,3 +124,18 @@ def test_a_wrong_declaration_is_passed_over(save, declared: str) -> None:
 def test_a_page_without_any_element_shows_no_text(source: str) -> None:
     with pytest.raises(InputError, match="no text"):
         read_html(source.encode(), "a.html", None)
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("<p>漢<ruby>字<rt>ji<p>Next.", "漢字\n\nNext."),
+        ("<p>a<![CDATA[ < b & c]]> d</p>", "a < b & c d"),
+        ("<p>a<![CDATA[b", "a"),
+        ('<!DOCTYPE html [<!ENTITY x "y">]><p>a&nbsp;b', "a\xa0b"),
+        ("<html><head><title>T<body><p>a", ""),
+        ("<html><head><title>T</title><p>a<ul><li>b<li>c", "a\n\nb\n\nc"),
+    ],
+)
+def test_pages_as_they_are_found(source: str, text: str) -> None:
+    assert extract(source)[0] == text

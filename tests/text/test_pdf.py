@@ -143,3 +143,34 @@ def test_a_page_that_unpacks_to_far_more_is_passed_over(save, make_pdf) -> None:
 def test_a_large_page_is_read(save, make_pdf) -> None:
     data = packed(make_pdf(["It rained.\n" * 20_000]))
     assert read_document(save("a.pdf", data)).text.count("It rained.") == 20_000
+
+
+def test_what_is_filled_in_a_form(save, make_pdf) -> None:
+    from pypdf import PdfReader, PdfWriter
+    from pypdf.generic import ArrayObject, DictionaryObject, NameObject, TextStringObject
+
+    def field(name: str, value: object, **more: str) -> DictionaryObject:
+        made = {"/Subtype": NameObject("/Widget"), "/T": TextStringObject(name), "/V": value}
+        made |= {f"/{key}": TextStringObject(text) for key, text in more.items()}
+        return DictionaryObject({NameObject(key): each for key, each in made.items()})
+
+    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(make_pdf(["Name of the boat", "Page two"]))))
+    boat = field("boat", TextStringObject("Ada"), TU="Name of the boat")
+    fields = [
+        boat,
+        boat,
+        field("sails", NameObject("/Yes")),
+        field("oars", NameObject("/Off")),
+        field("ports", ArrayObject([TextStringObject("Lisbon"), TextStringObject("Porto")])),
+    ]
+    writer.pages[0][NameObject("/Annots")] = ArrayObject(map(writer._add_object, fields))
+    out = io.BytesIO()
+    writer.write(out)
+    document = read_document(save("form.pdf", out.getvalue()))
+    assert document.text.splitlines() == [
+        "Name of the boat",
+        "Name of the boat: Ada",
+        "sails: Yes",
+        "ports: Lisbon, Porto",
+        "Page two",
+    ]
