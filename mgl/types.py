@@ -22,6 +22,7 @@ from datetime import datetime
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any, Final, Literal
+from unicodedata import normalize
 
 CONVERSATION: Final = "text/x-conversation"
 """The media type of a transcript."""
@@ -186,8 +187,9 @@ class Conversation:
 
     @classmethod
     def named(cls, name: str) -> Conversation:
-        """The conversation that is known by its name alone, before its first turn."""
-        name = replace_surrogates(name)
+        """The conversation that is known by its name alone, before its first turn; accents are the
+        same in either of their forms."""
+        name = normalize("NFC", replace_surrogates(name))
         return cls(_digest(f"name {name}"), name)
 
     @cached_property

@@ -21,6 +21,7 @@ from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import nullcontext
 from typing import Any, Final
+from urllib.parse import unquote
 
 from mgl import registry
 from mgl.api.history import Role, Said, find_news, list_spoken
@@ -264,14 +265,26 @@ def _find_name(chat: ChatRequest, headers: Mapping[str, str]) -> str | None:
     metadata: Mapping[str, Any] = chat.metadata or {}
     if metadata.get("temporary") in (True, "true", "1"):
         return None
-    given = [_find_id(chat), headers.get(CONVERSATION), metadata.get("conversation")]
-    chats = [headers.get(each) for each in CHAT_HEADERS] + [
-        metadata.get(each) for each in CHAT_KEYS
-    ]
+    header, *others = (_decode(headers.get(each)) for each in (CONVERSATION, *CHAT_HEADERS))
+    given = [_find_id(chat), header, metadata.get("conversation")]
+    chats = [*others, *map(metadata.get, CHAT_KEYS)]
     if any(f"{each}".startswith("local:") for each in chats):
         return None  # a temporary chat of Open WebUI
     names = (f"{each}" for each in (*given, *chats, chat.user) if each is not None)
     return next((name for name in names if name.strip()), None)
+
+
+def _decode(header: str | None) -> str | None:
+    """A header as text: UTF-8, which is read as Latin-1 else, or percent-encoded after ``UTF-8''``
+    (RFC 8187)."""
+    if header is None:
+        return None
+    if header[:7].upper() == "UTF-8''":
+        return unquote(header[7:])
+    try:
+        return header.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return header
 
 
 def _find_id(chat: ChatRequest) -> str | None:

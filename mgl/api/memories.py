@@ -195,12 +195,15 @@ class Memories:
 
         return await asyncio.to_thread(do)
 
-    async def find_conversation(self, name: str) -> MemoryRecord:
-        """Find the memory of the conversation of this exact name; NotServed if there is none."""
+    async def find_conversation(self, name: str, kind: str | None = None) -> MemoryRecord:
+        """Find the memory of the conversation of this exact name; NotServed if there is none.
+
+        WrongKind where several kinds have it, and ``kind`` names none of them.
+        """
         if is_memory_id(name):
             raise _no_memory(name)
         try:
-            return await asyncio.to_thread(self.lab.find, name)
+            return await asyncio.to_thread(self.lab.find, name, kind)
         except StoreError as error:
             raise _no_memory(name) from error
 

@@ -30,6 +30,13 @@ _TALK_NAME: Final = {
     "pattern": f"[^{BLANK}]",
     "not": {"pattern": f"^{MEMORY_ID}$"},
 }
+_KIND: Final = {
+    "name": "memory",
+    "in": "query",
+    "required": False,
+    "description": "The kind of memory, where several have a conversation of this name.",
+    "schema": {"enum": ["gam", "mnemis"]},
+}
 _WHY: Final = {
     "400": "The request cannot be read.",
     "401": "The key is not right, or a web page asks.",
@@ -100,6 +107,8 @@ def _describe(endpoint: Endpoint, schemas: dict[Any, Any]) -> dict[str, Any]:
     described["parameters"] += [
         {"name": name, "in": "header", "schema": {"type": "string"}} for name in endpoint.headers
     ]
+    if endpoint.takes_kind and "memory" not in (endpoint.query or BaseModel).model_fields:
+        described["parameters"].append(_KIND)
     if endpoint.query is not None:
         query = endpoint.query.model_json_schema()
         described["parameters"] += [

@@ -60,6 +60,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 MOST_TURNS: Final = 1000
+SLASH: Final = "\udc2f"
+"""Stands for a slash in a name, while a path is matched; no path holds it otherwise."""
 TalkKind = Literal["gam", "mnemis"]
 
 
@@ -204,9 +206,13 @@ class Tenant:
 
 @dataclass(frozen=True, slots=True)
 class Call(Tenant):
-    """A request that was admitted and read: its path's names, headers, query and body."""
+    """A request that was admitted and read: its path's names, headers, query and body.
+
+    ``kind`` is the kind of memory that is meant, where several have a conversation of the name.
+    """
 
     path: Mapping[str, str]
+    kind: str | None
     headers: Mapping[str, str]
     query: Any
     body: Any
@@ -232,11 +238,18 @@ class Endpoint:
     answer: Any = dict[str, Any]
     example: str | None = None
 
+    @property
+    def takes_kind(self) -> bool:
+        """Whether a conversation is named, which several kinds of memory may have."""
+        return "/conversations/{name}" in self.path
+
     def read(self, tenant: Tenant, request: Request, body: bytes) -> Call:
         """Read a request; Refused with what is wrong in it."""
         query = None
         if self.query is not None:
             given: dict[str, Any] = dict(request.query_params)
+            if self.takes_kind and "memory" not in self.query.model_fields:
+                given.pop("memory", None)
             for name, each in self.query.model_fields.items():
                 if each.annotation == list[str] and name in given:
                     given[name] = request.query_params.getlist(name)
@@ -251,7 +264,8 @@ class Endpoint:
             tenant.jobs,
             tenant.runs,
             tenant.chat,
-            request.path_params,
+            {name: text.replace(SLASH, "/") for name, text in request.path_params.items()},
+            request.query_params.get("memory") or None,
             request.headers,
             query,
             read,
@@ -261,7 +275,7 @@ class Endpoint:
 async def _find_memory(call: Call) -> str:
     """The memory that a path names: by its id or exact name, or as a conversation by its name."""
     if (name := call.path.get("name")) is not None:
-        return (await call.memories.find_conversation(name)).id
+        return (await call.memories.find_conversation(name, call.kind)).id
     return call.path["memory"]
 
 

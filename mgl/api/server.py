@@ -17,6 +17,7 @@ from contextlib import AsyncExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
+from urllib.parse import unquote
 
 from mgl.api.chat import Chat
 from mgl.api.completions import OPENAI
@@ -28,7 +29,7 @@ from mgl.api.limits import RATE, Bucket
 from mgl.api.memories import Memories
 from mgl.api.openapi import describe
 from mgl.api.responses import RESPONSES
-from mgl.api.rest import ENDPOINTS, Endpoint, Tenant, follow_work
+from mgl.api.rest import ENDPOINTS, SLASH, Endpoint, Tenant, follow_work
 from mgl.api.runs import Runs
 from mgl.errors import UsageError
 from mgl.lab import Lab
@@ -221,11 +222,21 @@ class _Door:
 
         if scope["type"] == "http":
             headers = Headers(scope=scope)
+            scope = {**scope, "path": _keep_slashes(scope)}
             if _is_open(scope["path"]):
                 self._server.check_sender(headers)
             else:
                 scope["mgl.tenant"] = await self._server.admit(headers)
         await self._app(scope, receive, send)
+
+
+def _keep_slashes(scope: Scope) -> str:
+    """The path of a request, with ``SLASH`` for each slash that is part of a name."""
+    path, raw = str(scope["path"]), bytes(scope.get("raw_path") or b"")
+    if b"%2f" not in raw.lower() or not path.startswith(("/api/", "/v1/")):
+        return path
+    parts = raw.decode("ascii", "replace").partition("?")[0].split("/")
+    return "/".join(unquote(part).replace("/", SLASH) for part in parts)
 
 
 def _is_open(path: str) -> bool:

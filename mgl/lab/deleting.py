@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
+from unicodedata import normalize
 
 from mgl import registry
 from mgl.errors import MglError, StoreError, WrongKind
@@ -95,7 +96,7 @@ def find_doomed(store: Store, source: str | Source, kind: str | None = None) -> 
         record = store.find_memory(source)
         found = [] if record is None else [record.document_id]
     else:
-        found = store.documents_called(source)
+        found = store.documents_called(source) or store.documents_called(normalize("NFC", source))
     if not found:
         raise StoreError(
             f"there is no document, conversation or memory {name!r}",

@@ -233,7 +233,7 @@ class Planner:
         if len(kinds) > 1:
             raise WrongKind(
                 f"{source!r} is remembered by {' and by '.join(kinds)}",
-                hint=f"choose one: --memory {kinds[0]}",
+                hint=f"choose one: --memory {kinds[0]}, or memory={kinds[0]} in the query of a URL",
             )
         return found[0]
 

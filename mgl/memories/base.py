@@ -73,6 +73,11 @@ def check_name(name: str) -> None:
     """UsageError for a name that no new conversation can have."""
     if not name.strip():
         raise UsageError("a conversation needs a name", hint="for example: mgl chat diary")
+    if name in (".", ".."):
+        raise UsageError(
+            f"{name!r} cannot be a conversation's name: no URL can hold it",
+            hint="give the conversation another name",
+        )
     if is_memory_id(name):
         raise UsageError(
             f"{name} is written as a memory's id is",

@@ -7,6 +7,7 @@ import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 from urllib.parse import quote
 
 import httpx
@@ -27,13 +28,33 @@ from tests.api.conftest import Serve, Served, TalkEngine, open_server
 
 SECRET = "The otter number 0 sleeps"
 
-Names = st.one_of(
-    st.sampled_from(
-        ["a", "ac", "A", "a ", " a", "mem_", "mem", "run a", "%", "_", "0", "Zoë", "Zoe\u0308"]
-    ),
-    st.text("0123456789abcdef", min_size=1, max_size=12),
-    st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8),
-).filter(str.strip)
+Names = (
+    st.one_of(
+        st.sampled_from(
+            [
+                "a",
+                "ac",
+                "A",
+                "a ",
+                " a",
+                "mem_",
+                "mem",
+                "run a",
+                "%",
+                "_",
+                "0",
+                "Zoë",
+                "Zoe",
+                "a/b",
+                "/",
+            ]
+        ),
+        st.text("0123456789abcdef", min_size=1, max_size=12),
+        st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8),
+    )
+    .map(lambda name: normalize("NFC", name))
+    .filter(lambda name: name.strip() and name.strip() not in (".", ".."))
+)
 Verbs = st.sampled_from(["append", "search", "export", "forget", "ask", "show", "nodes"])
 Steps = st.lists(
     st.tuples(Verbs, st.integers(0, 5), st.integers(0, 5), st.integers(0, 16)),
@@ -236,3 +257,92 @@ def test_python_takes_names_as_they_are() -> None:
             assert not lab.talk(name).memory.conversation.turns
         with pytest.raises(MglError, match="no memory"):
             lab.talk("mem_0123456789ab")
+
+
+# Whatever a chat may be called, REST can address
+
+
+NAMES = [
+    *(
+        "a/b",
+        "/",
+        "a/",
+        "/a",
+        "../x",
+        "a/turns",
+        "a%2Fb",
+        "50%",
+        "a?b#c",
+        "Zoë",
+        "Zoe\u0308",
+        "日本語",
+    ),
+    *("a b", " a", "a\nb", "😀", "\u200b", "..."),
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_name_is_the_same_in_chat_and_rest(serve: Serve, name: str) -> None:
+    headers: Any = {}
+    async with serve() as served, connect(served) as http:
+        sent = {"model": "mgl/gam", "messages": [{"role": "user", "content": SECRET}]}
+        chat = await http.post("/v1/chat/completions", json={**sent, "user": name})
+        assert chat.status_code == 200
+        path = f"/api/conversations/{quote(name, safe='')}"
+        said = await http.post(f"{path}/turns", json={"turns": [{"text": "It rains."}]})
+        assert said.status_code == 201
+        texts = [each["text"] for each in (await http.get(f"{path}/export")).json()["turns"]]
+        assert (texts[0], texts[-1]) == (SECRET, "It rains.")
+        written = [f"UTF-8''{quote(name, safe='')}".encode()]
+        if name.strip() == name and name.isprintable():
+            written.append(name.encode())
+        for header in written:
+            headers = [(b"X-MGL-Conversation", header)]
+            chat = await http.post("/v1/chat/completions", json=sent, headers=headers)
+            replied = chat.json()["choices"][0]["message"]["conversation"]
+            assert normalize("NFC", replied) == normalize("NFC", name)
+        assert len((await http.get("/api/memories")).json()["memories"]) == 1
+        assert (await http.delete(path)).status_code == 200
+        assert (await http.get("/api/memories")).json()["memories"] == []
+
+
+@pytest.mark.parametrize("name", [".", "..", "mem_0123456789ab", "a" * 201])
+async def test_a_name_that_no_path_can_hold_is_refused(serve: Serve, name: str) -> None:
+    async with serve() as served, connect(served) as http:
+        sent = {"model": "mgl/gam", "messages": [{"role": "user", "content": SECRET}]}
+        for more in ({"user": name}, {"metadata": {"conversation": name}}):
+            chat = await http.post("/v1/chat/completions", json={**sent, **more})
+            assert chat.status_code == 400
+            assert "name" in chat.json()["error"]["message"]
+        assert (await http.get("/api/memories")).json()["memories"] == []
+
+
+async def test_accents_are_the_same_in_either_form(serve: Serve) -> None:
+    async with serve() as served, connect(served) as http:
+        for name in ("Zoë", "Zoe\u0308"):
+            path = f"/api/conversations/{quote(name)}/turns"
+            assert (await http.post(path, json={"turns": [{"text": name}]})).status_code == 201
+        export = (await http.get(f"/api/conversations/{quote('Zoë')}/export")).json()
+        assert [turn["text"] for turn in export["turns"]] == ["Zoë", "Zoe\u0308"]
+
+
+async def test_two_kinds_of_one_name_are_told_apart(serve: Serve) -> None:
+    async with serve() as served, connect(served) as http:
+        for kind in ("gam", "mnemis"):
+            body = {"memory": kind, "turns": [{"text": "It rains."}]}
+            assert (await http.post("/api/conversations/a/turns", json=body)).status_code == 201
+        refused = await http.get("/api/conversations/a/export")
+        assert refused.status_code == 409
+        assert "memory=gam" in refused.json()["error"]["message"]
+        for kind in ("gam", "mnemis"):
+            for verb in ("", "/export", "/nodes", "/search"):
+                query = {"memory": kind, **({"q": "rain"} if verb == "/search" else {})}
+                shown = await http.get(f"/api/conversations/a{verb}", params=query)
+                assert shown.status_code == 200, shown.text
+            export = await http.get("/api/conversations/a/export", params={"memory": kind})
+            assert export.json()["kind"] == kind
+
+
+def connect(served: Served) -> httpx.AsyncClient:
+    headers = {"Authorization": f"Bearer {served.key}"}
+    return httpx.AsyncClient(base_url=served.root, headers=headers, timeout=60)
