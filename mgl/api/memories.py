@@ -188,9 +188,9 @@ class Memories:
             try:
                 return self.lab.find(source, kind)
             except StoreError as error:
-                for each in self.lab.memories():
-                    if each.document == source and kind in (None, each.record.kind):
-                        return each.record
+                for record in self.lab.find_called(source):
+                    if kind in (None, record.kind):
+                        return record
                 raise _no_memory(source) from error
 
         return await asyncio.to_thread(do)

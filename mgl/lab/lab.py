@@ -421,6 +421,11 @@ class Lab:
         """
         return self._planner.find(source, memory)
 
+    def find_called(self, name: str) -> list[MemoryRecord]:
+        """The memories of the document or conversation of this exact name, the newest first."""
+        called = self._store.documents_called(name)
+        return [each for each in self._store.memories() if each.document_id in called]
+
     def find_ids(self, beginning: str) -> list[str]:
         """The ids of the memories that begin so, the newest first."""
         return self._store.memory_ids(beginning)

@@ -40,8 +40,17 @@ class Store(Turns, CallTable, Caches):
     # Documents and memories
 
     def put_document(self, document: Document) -> None:
-        """Keep a document; the same text read again only renews its name and sections."""
+        """Keep a document; the same text read again only renews its name and sections.
+
+        It is found by the names that it had before, too, until another document has them.
+        """
         with self._write() as connection:
+            connection.execute("DELETE FROM names WHERE name = ?", (records.pack(document.name),))
+            connection.execute(
+                "INSERT OR IGNORE INTO names SELECT id, name FROM documents "
+                "WHERE id = ? AND name != ?",
+                (document.id, records.pack(document.name)),
+            )
             connection.execute(
                 f"""INSERT INTO documents ({records.DOCUMENT_COLUMNS})
                 VALUES ({records.placeholders(records.DOCUMENT_COLUMNS)})
@@ -274,13 +283,18 @@ class Store(Turns, CallTable, Caches):
             return connection.execute(select, (identity,)).fetchone() is not None
 
     def documents_called(self, name: str) -> list[str]:
-        """The ids of the documents and conversations with exactly this name, the oldest first."""
+        """The ids of the documents and conversations with exactly this name, the oldest first; of
+        those that had it before, where none has it now."""
+        before = "id IN (SELECT document_id FROM names WHERE name = ?)"
         with self._read() as connection:
-            found = connection.execute(
-                "SELECT id FROM documents WHERE name = ? ORDER BY created_at, id",
-                (records.pack(name),),
-            )
-            return [identity for (identity,) in found]
+            for has_name in ("name = ?", before):
+                found = connection.execute(
+                    f"SELECT id FROM documents WHERE {has_name} ORDER BY created_at, id",
+                    (records.pack(name),),
+                ).fetchall()
+                if found:
+                    return [identity for (identity,) in found]
+        return []
 
     # The edit log
 

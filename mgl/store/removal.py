@@ -86,6 +86,7 @@ def remove(connection: sqlite3.Connection, removal: Removal) -> None:
     if removal.takes_source:
         for table in ("turns", "deletions"):
             connection.execute(f"DELETE FROM {table} WHERE document_id = ?", (source,))
+        connection.execute("DELETE FROM names WHERE document_id = ?", (source,))
         connection.execute("DELETE FROM documents WHERE id = ?", (source,))
 
 

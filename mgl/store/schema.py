@@ -21,8 +21,16 @@ from typing import Final
 from mgl.errors import StoreError
 
 NAME: Final = "0012_owners"
-MIGRATIONS: Final = {"0013_follows": "ALTER TABLE turns ADD COLUMN follows INTEGER"}
-"""By name, in order. ``follows`` is the number of the turn before, in the history of a client."""
+MIGRATIONS: Final = {
+    "0013_follows": "ALTER TABLE turns ADD COLUMN follows INTEGER",
+    "0014_names": """CREATE TABLE names (
+        document_id TEXT NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+        name BLOB NOT NULL,
+        PRIMARY KEY (document_id, name)
+    ) WITHOUT ROWID""",
+}
+"""By name, in order. ``follows`` is the number of the turn before, in the history of a client;
+``names`` are those that a document had before."""
 
 LAST: Final = [*MIGRATIONS][-1]
 

@@ -343,6 +343,24 @@ async def test_two_kinds_of_one_name_are_told_apart(serve: Serve) -> None:
             assert export.json()["kind"] == kind
 
 
+async def test_a_text_that_came_under_two_names_is_found_by_both(serve: Serve) -> None:
+    async with serve() as served, connect(served) as http:
+        lab = (await served.open_tenant("")).memories.lab
+        for name in ("first.txt", "second.txt"):
+            await lab.abuild(Document.from_text(name, "P1 met P2. The badger slept."))
+        for name in ("first.txt", "second.txt"):
+            shown = await http.get(f"/api/memories/{name}")
+            assert shown.status_code == 200, name
+        await lab.abuild(Document.from_text("first.txt", "P3 met P4."))  # it is called so now
+        other = (await http.get("/api/memories/first.txt")).json()["memory_id"]
+        assert other != (await http.get("/api/memories/second.txt")).json()["memory_id"]
+        assert (await http.delete("/api/memories/first.txt")).status_code == 200
+        assert (await http.delete("/api/memories/first.txt")).status_code == 404
+        await lab.abuild(Document.from_text("third.txt", "P1 met P2. The badger slept."))
+        assert (await http.delete("/api/memories/second.txt")).status_code == 200
+        assert (await http.get("/api/memories/third.txt")).status_code == 404
+
+
 def connect(served: Served) -> httpx.AsyncClient:
     headers = {"Authorization": f"Bearer {served.key}"}
     return httpx.AsyncClient(base_url=served.root, headers=headers, timeout=60)
