@@ -24,7 +24,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from mgl import registry
-from mgl.api.history import Role, Said, find_news, list_spoken
+from mgl.api.history import BEGINS, Role, Said, find_news, list_spoken
 from mgl.api.memories import Memories, grows
 from mgl.api.tasks import TASK, is_task
 from mgl.lab.talk import Talk
@@ -80,7 +80,7 @@ class Chat:
             raise NotServed(
                 f"there is no model {chat.model!r} here", hint=f"use {self.models[0]!r}"
             )
-        name = _find_name(chat, headers)
+        name, is_whole = _find_name(chat, headers)
         notes = {"notes": [f"{each} has no effect here" for each in chat.ignored]}
         besides: dict[str, Any] = notes if chat.ignored else {}
         if name is None or chat.model == self._profile:
@@ -96,7 +96,8 @@ class Chat:
         wish, stop = Wish(budget, chat.temperature, chat.top_p, chat.seed), Stop()
 
         def do(talk: Talk) -> tuple[Answer, StageUsage, str]:
-            return _reply(talk, chat, seen, passed, wish, stop, is_retry=is_retry)
+            whose = {"is_retry": is_retry, "is_whole": is_whole}
+            return _reply(talk, chat, seen, passed, wish, stop, **whose)
 
         is_new = not _find_id(chat)
         answer, used, turn = await self._memories.work(name, kind, do, is_new=is_new, stop=stop)
@@ -173,6 +174,7 @@ def _reply(
     stop: Stop,
     *,
     is_retry: bool,
+    is_whole: bool,
 ) -> tuple[Answer, StageUsage, str]:
     """Take in what is new of a request, reply to its last message, and take that in.
 
@@ -183,7 +185,8 @@ def _reply(
     persona = "\n".join(each.content for each in messages if each.role == "system").strip()
     was_sent = messages[-1].role == "tool"  # the model saw it, and called for more
     spoken = _find_spoken(messages)
-    turn, deleted = _take_in(talk, spoken, was_sent=was_sent, is_retry=is_retry)
+    how = {"was_sent": was_sent, "is_retry": is_retry, "is_whole": is_whole}
+    turn, deleted = _take_in(talk, spoken, **how)
     if passed is not None:
         passed.leave_out(deleted)
     say = None if passed is None else passed.say
@@ -203,7 +206,12 @@ def _read_messages(chat: ChatRequest) -> Sequence[Message]:
 
 
 def _take_in(
-    talk: Talk, sent: list[tuple[int, Role, str]], *, was_sent: bool, is_retry: bool
+    talk: Talk,
+    sent: list[tuple[int, Role, str]],
+    *,
+    was_sent: bool,
+    is_retry: bool,
+    is_whole: bool,
 ) -> tuple[Turn, frozenset[int]]:
     """Take in what of the client's history is new.
 
@@ -214,12 +222,14 @@ def _take_in(
     deleted = {n: known.get(each, each) for n, each in digests.items()}
     numbers, stored = _list_stored(talk, deleted)
     said = [Said(role, text) for _, role, text in sent]
-    news = find_news(stored, said, is_retry=was_sent or is_retry)
+    news = find_news(stored, said, is_retry=was_sent or is_retry, is_whole=is_whole)
     if not is_retry:
         talk.take_back({numbers[place] for place in news.replaced})
     fresh = [Turn("", role, text) for _, role, text in (sent[each] for each in news.fresh)]
     added = talk.add(fresh)
-    before = None if news.after is None else numbers[news.after]
+    before = BEGINS if news.after == BEGINS else None
+    if news.after is not None and news.after != BEGINS:
+        before = numbers[news.after]
     talk.set_follows([turn.id for turn in added], news.fresh, before)
     turn = added[-1] if news.asked is None else talk.memory.conversation.turns[numbers[news.asked]]
     gone = {each.key for each in stored if each.is_deleted}
@@ -241,7 +251,7 @@ def _list_stored(talk: Talk, deleted: Mapping[int, str | bytes]) -> tuple[list[i
             "assistant" if turns[number].speaker in assistants else "user",
             deleted.get(number) or turns[number].text.strip(),
             number in forgotten,
-            places.get(follows.get(number, -1)),
+            BEGINS if follows.get(number) == BEGINS else places.get(follows.get(number, BEGINS)),
         )
         for number in numbers
     ]
@@ -260,18 +270,22 @@ def _find_spoken(messages: Sequence[Message]) -> list[tuple[int, Role, str]]:
     return spoken
 
 
-def _find_name(chat: ChatRequest, headers: Mapping[str, str]) -> str | None:
-    """The conversation's name; None for a chat that is not to be remembered."""
+def _find_name(chat: ChatRequest, headers: Mapping[str, str]) -> tuple[str | None, bool]:
+    """The conversation's name, None for a chat that is not to be remembered; and whether it is of
+    a client that names each of its chats, and sends the whole of it."""
     metadata: Mapping[str, Any] = chat.metadata or {}
     if metadata.get("temporary") in (True, "true", "1"):
-        return None
+        return None, False
     header, *others = (_decode(headers.get(each)) for each in (CONVERSATION, *CHAT_HEADERS))
     given = [_find_id(chat), header, metadata.get("conversation")]
     chats = [*others, *map(metadata.get, CHAT_KEYS)]
     if any(f"{each}".startswith("local:") for each in chats):
-        return None  # a temporary chat of Open WebUI
-    names = (f"{each}" for each in (*given, *chats, chat.user) if each is not None)
-    return next((name for name in names if name.strip()), None)
+        return None, False  # a temporary chat of Open WebUI
+    for names, is_whole in ((given, False), (chats, True), ([chat.user], False)):
+        for name in names:
+            if name is not None and f"{name}".strip():
+                return f"{name}", is_whole
+    return None, False
 
 
 def _decode(header: str | None) -> str | None:

@@ -13,7 +13,8 @@ messages, ending with the one to reply to. The history is aligned with the store
 What a client no longer shows is replaced: a reply by the one that is made again, and an edited
 message, with all that followed it, by the new one. Each turn keeps which turn it followed in the
 client's history, so that what others said meanwhile stays: other chats of the same name, and
-programs that append. Where that leaves a doubt, nothing is replaced.
+programs that append. Where that leaves a doubt, nothing is replaced. A message that is sent alone
+is new, and replaces the first only for a client that is known to send the whole of a chat.
 
 Messages match only if they are equal. A deleted turn is compared by the keyed hash of its text. It
 is not stored again, unless the user says it anew, at the end. If a conversation repeats itself word
@@ -26,7 +27,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Final, Literal
 
@@ -35,6 +36,9 @@ from mgl.llm.base import Message
 MOST_COMPARED: Final = 2000
 """The last stored turns, with which an edited history is compared."""
 
+BEGINS: Final = -1
+"""What the first message of a whole chat follows."""
+
 Role = Literal["user", "assistant"]
 
 
@@ -42,7 +46,8 @@ Role = Literal["user", "assistant"]
 class Said:
     """What is compared of a message: who said it, and its text or the hash of its text.
 
-    ``follows`` is the place of the stored turn before it in a client's history, where known.
+    ``follows`` is the place of the stored turn before it in a client's history, where known, or
+    ``BEGINS``.
     """
 
     role: Role
@@ -53,6 +58,9 @@ class Said:
     @property
     def key(self) -> tuple[Role, str | bytes]:
         return self.role, self.what
+
+
+_BEGINNING: Final = Said("assistant", b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +91,34 @@ def list_spoken(messages: Sequence[Message]) -> list[tuple[int, Role, str]]:
     ]
 
 
-def find_news(stored: Sequence[Said], sent: Sequence[Said], *, is_retry: bool = False) -> News:
+def find_news(
+    stored: Sequence[Said],
+    sent: Sequence[Said],
+    *,
+    is_retry: bool = False,
+    is_whole: bool = False,
+) -> News:
     """Find what is new; ``sent`` ends with the message of the user that is to be replied to.
 
-    ``is_retry``: the client says that it sent the same before.
+    ``is_retry``: the client says that it sent the same before. ``is_whole``: it sends all of a chat
+    that has the conversation's name alone.
     """
+    if not is_whole:
+        known = [replace(each, follows=None) if each.follows == BEGINS else each for each in stored]
+        return _find_news(known, sent, is_retry=is_retry)
+    known = [
+        each if each.follows is None else replace(each, follows=each.follows + 1) for each in stored
+    ]
+    found = _find_news([_BEGINNING, *known], [_BEGINNING, *sent], is_retry=is_retry)
+    return News(
+        tuple(place - 1 for place in found.fresh),
+        None if found.asked is None else found.asked - 1,
+        None if found.after is None else found.after - 1,
+        frozenset(place - 1 for place in found.replaced),
+    )
+
+
+def _find_news(stored: Sequence[Said], sent: Sequence[Said], *, is_retry: bool) -> News:
     before, last = sent[:-1], len(sent) - 1
     if stored and not stored[-1].is_deleted and _is_tail(stored, sent):
         return News((), len(stored) - 1)
@@ -175,6 +206,8 @@ def _find_asked(stored: Sequence[Said], sent: Sequence[Said], *, is_retry: bool)
     before, last = sent[:-1], sent[-1]
     first = max(0, len(stored) - MOST_COMPARED)
     same = (n for n in reversed(range(first, len(stored))) if stored[n].key == last.key)
+    if before and before[0] == _BEGINNING and (origins := _find_places(stored, before)):
+        same = (n for n in same if stored[n].follows in origins)
     asked = next(same, None)
     if asked is None or stored[asked].is_deleted:
         return None

@@ -241,3 +241,25 @@ def test_what_a_client_no_longer_shows_is_replaced(
         for place, each in enumerate(talk("a", "b", "c", "d"))
     ]
     assert find_news(stored, sent).replaced == frozenset(replaced)
+
+
+@pytest.mark.parametrize(
+    ("sent", "found"),
+    [
+        (talk("new"), News((0,), after=-1, replaced=frozenset({0, 1, 2, 3}))),
+        (talk("a"), News((), 0, replaced=frozenset({1, 2, 3}))),
+        (talk("a", "b", "c"), News((), 2, replaced=frozenset({3}))),
+        (talk("a", "b", "c", "d", "a"), News((4,), after=3)),
+        (talk("a", "b", "a"), News((2,), after=1, replaced=frozenset({2, 3}))),
+    ],
+)
+def test_a_client_that_sends_whole_chats_edits_the_first_message(
+    sent: list[Said], found: News
+) -> None:
+    """What a program appended, at the end, stays."""
+    stored = [replace(each, follows=n - 1) for n, each in enumerate(talk("a", "b", "c", "d"))]
+    stored.append(Said("user", "a"))
+    if sent[-1].what == "a" and len(sent) == 5:
+        stored.pop()
+    assert find_news(stored, sent, is_whole=True) == found
+    assert not find_news(stored, sent[-1:]).replaced

@@ -222,6 +222,21 @@ async def test_an_edited_message_replaces_what_followed_it(serve: Serve) -> None
         assert await client.texts() == kept
 
 
+async def test_the_first_message_of_a_named_chat_is_edited(serve: Serve) -> None:
+    chat = {"X-OpenWebUI-Chat-Id": "diary"}
+    async with serve() as served, connect(served) as client:
+        await count_replies(served)
+        first = await client.chat(user("It rains."), headers=chat)
+        shown = [user("It rains."), assistant(first["content"]), user("It snows.")]
+        await client.chat(*shown, headers=chat)
+        await client.append({"text": "I come from elsewhere."})
+        again = await client.chat(user("It rains."), headers=chat)
+        kept = ["It rains.", "I come from elsewhere.", again["content"]]
+        assert await client.texts() == kept
+        reply = await client.chat(user("It hails."), headers=chat)
+        assert await client.texts() == [kept[1], "It hails.", reply["content"]]
+
+
 async def count_replies(served: Served) -> None:
     """Have the engine number its replies."""
     numbers = itertools.count(1)
