@@ -32,8 +32,7 @@ __all__ = ["OPENAI"]
 
 
 async def _list_models(call: Call) -> Any:
-    *kinds, plain = call.chat.models
-    return write_models([*kinds, call.memories.lab.embedder, plain])
+    return write_models(call.chat.models)  # without the embedder, which clients offer for chats
 
 
 async def _show_model(call: Call) -> Any:
