@@ -4,8 +4,8 @@
     ├── UsageError            an option or argument that cannot work          exit 2
     │   └── WrongKind           a memory of a kind that cannot do this
     ├── InputError            a document or question that cannot be used      exit 3
-    │   ├── NotThere            a turn, a topic or an entity that is not there
-    │   └── Conflict            what is there does not allow it
+    │   ├── NotThere            a turn, topic or entity that does not exist
+    │   └── Conflict            the stored state does not allow it
     ├── EngineError           a model engine or server that did not deliver   exit 4
     │   ├── EngineUnavailable   not reachable, or died            (retryable)
     │   │   └── EngineLost        it answered before, and may be back (retryable)

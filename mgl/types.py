@@ -54,7 +54,7 @@ class Span:
 
     @classmethod
     def at(cls, document_id: str, place: str) -> Span:
-        """The span of a document that is at a ``place``; ValueError where that is none."""
+        """The span of a document at a ``place``; ValueError if ``place`` is not a range."""
         start, _, end = place.partition("-")
         return cls(document_id, int(start), int(end))
 
@@ -379,11 +379,11 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a memory answered, the passages it stands on, and how it came to it.
+    """A memory's answer, the passages it rests on, and the steps that led to it.
 
     ``confidence`` is what the model says of its answer, None where it is not asked.
     ``trace`` is one line per step taken; ``marks`` names departures from the ordinary course
-    (for instance ``graph_exceeds_context``), and is empty where there were none.
+    (for instance ``graph_exceeds_context``).
     ``compaction_ratio`` is first-call input tokens / tokens of the source (MindGraph §4.2).
     ``paths`` are ways down a hierarchy to what was read: ids of nodes, from the top to the last.
     ``retrieved`` are the turns (by their ids) or the passages of a document (``Span.place``) that

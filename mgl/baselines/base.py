@@ -232,13 +232,13 @@ class Baseline(SourceMemory[Any]):
         return tuple(sorted(touched - self._gone))
 
     async def _chunks(self, max_tokens: int) -> list[Chunk]:
-        """The source in chunks that share nothing: of a conversation, groups of its turns."""
+        """Split the source into chunks without overlap; a conversation, into groups of turns."""
         if isinstance(self._masked, Conversation):
             return await self._groups(self._masked, max_tokens, 0)
         return await chunk_document(self._masked, max_tokens, self._tools.llm.count_tokens)
 
     async def _windows(self, max_tokens: int, overlap_tokens: int) -> list[Chunk]:
-        """The source in chunks of which adjacent ones share some tokens."""
+        """Split the source into overlapping chunks."""
         if isinstance(self._masked, Conversation):
             return await self._groups(self._masked, max_tokens, overlap_tokens)
         count = self._tools.llm.count_tokens

@@ -1,17 +1,18 @@
 """EMem and EMem-G: statements that each stand alone, and a graph of what takes part in them.
 
-Source: the paper of EMem (arXiv 2511.17208), with the numbers of its released code. One call a
-session writes it as statements that can be understood alone, each with its turns. For a question
-the 30 statements most like it are found, one call keeps those that could matter, and the first 10
-are read, each with the day and the speakers of its session.
+Source: the paper of EMem (arXiv 2511.17208), with the numbers of its released code. One call per
+session writes it as self-contained statements, each with its turns. For a question, search finds
+the 30 most similar statements, one call keeps the relevant ones, and the first 10 are read, each
+with the day and the speakers of its session.
 
-With ``graph`` (EMem-G) one more call a statement names its event and its arguments. Edges join
-statements with arguments (the number of times), sessions with statements (1), and arguments of a
-cosine from 0.9. One call names what the question speaks of, of which the 10 arguments most like
-each are found, and another keeps those that could matter. An argument weighs the cosines by which
-it was found and the scores of the kept statements that it is in, over the number of its sessions;
-the best 30 count. From these and the kept statements, by their scores, personalised PageRank ranks
-all statements, and the first 10 are read. The prompts are ours.
+With ``graph`` (EMem-G) one more call per statement names its event and its arguments. Edges join
+statements to arguments (weighted by the number of times), sessions to statements (weight 1), and
+arguments to each other from a cosine of 0.9. One call lists what the question mentions, search
+finds the 10 arguments most like each, and another call keeps the relevant ones. An argument's
+weight adds the cosines that found it to the scores of the kept statements that contain it, and
+divides by the number of its sessions; the best 30 count. Personalised PageRank starts from these
+and the kept statements, by their scores, and ranks all statements; the first 10 are read. The
+prompts are ours.
 
 Unlike the released code: calls that keep give numbers, not copies; assistants' turns are written as
 statements like all others; a statement is of one session, so that its own score is divided by

@@ -1,4 +1,4 @@
-"""GraphRAG: reports on communities of a graph, of which those nearest to a question are read.
+"""GraphRAG: answers from the community reports of a graph that are nearest to the question.
 
 Source: Edge et al. 2024 (arXiv 2404.16130), §3, with the defaults of its released code (chunks of
 1,200 tokens that share 100, reports from 8,000 tokens) and MindGraph's settings (§5.1): one

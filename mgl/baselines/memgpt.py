@@ -2,8 +2,8 @@
 
 Source: Packer et al. 2023 (arXiv 2310.08560), §2, with the numbers of its released code. Core
 memory is two blocks of 2,000 characters, recall storage all messages, archival storage passages
-that are searched by their vectors. For a question the model calls functions, each of which may ask
-for a heartbeat, that is for another turn; it sees five results a page. The prompts are ours.
+that are searched by their vectors. For a question the model calls functions. A call may request a
+heartbeat, that is, another turn; results come five a page. The prompts are ours.
 
 Neither A-Mem nor GAM, whose tables have its rows, says how a conversation was given to it. This is
 our reading:
@@ -12,7 +12,7 @@ our reading:
 - Core memory is edited a session at a time, in one call. Its blocks are about the first speaker and
   about the others, since a conversation that is read has no persona and no user.
 - A question begins with an empty queue of messages and sees core memory. At most ten functions are
-  called, none of which writes. The queue holds their results, and is cut where it does not fit.
+  called, and none writes. The queue holds their results and is cut to fit.
 - A call is {thoughts, function, arguments, heartbeat} under a schema. ``send_message``, or a
   function without a heartbeat, ends the search; core memory and all messages that were found are
   then answered from.

@@ -1,9 +1,9 @@
 """NaiveRAG: the chunks most like the question by their vectors, and one call.
 
-Source: HGMem §4.2 and Appendix (NaiveRAG): chunks of 200 tokens of which adjacent ones share 50. A
-comparison is fair where ``k`` is the average number of chunks that the other method reads. Of a
-conversation, chunks are groups of whole turns of that size. They are read in the order of the
-source. Chunks and vectors are made once for a source.
+Source: HGMem §4.2 and Appendix (NaiveRAG): chunks of 200 tokens; adjacent ones share 50. For a fair
+comparison, set ``k`` to the average number of chunks that the other method reads. A conversation is
+split into groups of whole turns of that size. Chunks are read in the order of the source. Chunks
+and vectors are made once per source.
 """
 
 from __future__ import annotations

@@ -187,7 +187,7 @@ class PreMem(Baseline):
         return state
 
     async def _extract(self, step: int, session: Sequence[int]) -> list[EditRecord]:
-        """The fragments of a session, a row each."""
+        """Extract a session's fragments, one row per fragment."""
         llm, talk = self._tools.llm, self.conversation
         lines = [format_turn(talk.turns[at]) for at in session]
         shown = await fit_texts(llm, lines, reserve=2 * FRAGMENT_TOKENS)
@@ -355,8 +355,8 @@ def _k_means(vectors: NDArray[np.float32], k: int) -> NDArray[np.intp]:
 
 
 def _silhouette(vectors: NDArray[np.float32], labels: NDArray[np.intp]) -> float:
-    """The mean of (b - a) / max(a, b): a is the mean distance to the others of its cluster, b to
-    those of the nearest other cluster; 0 for one that is alone. -1 where there is one cluster."""
+    """The mean of (b - a) / max(a, b): a is the mean distance to the rest of the item's cluster, b
+    to the nearest other cluster. A lone item scores 0; a single cluster, -1."""
     names = np.unique(labels)
     if len(names) < LEAST_K:
         return -1.0

@@ -261,9 +261,9 @@ class _Several(StrictReply):
 
 
 class _LookUp:
-    """The pages that are read again for one question; ``read`` holds their numbers, from 1.
+    """The pages to read again for one question; ``read`` holds their numbers, from 1.
 
-    ``input_tokens`` is what the first call read that chose pages, None where there was none.
+    ``input_tokens`` counts the input of the first call that chose pages; None without such a call.
     """
 
     def __init__(self, llm: LLM, question: Question, pages: Sequence[_Page]) -> None:

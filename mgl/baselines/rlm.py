@@ -286,7 +286,7 @@ class _Session:
         return ran.final
 
     async def _say(self, messages: Sequence[Message]) -> str | None:
-        """A reply, or None, with a line of the trace, where there is none that can be used."""
+        """Ask for a reply; if none can be used, trace the error and return None."""
         sampling = Sampling(max_tokens=ROOT_TOKENS)
         try:
             reply = await self._llm.complete(_join(messages), sampling=sampling, stage="rlm.root")
@@ -297,7 +297,7 @@ class _Session:
 
 
 def _join(messages: Sequence[Message]) -> list[Message]:
-    """Messages of which no two in a row have the same role, as chat templates want them."""
+    """Join consecutive messages of the same role, as chat templates require."""
     joined = []
     for _, group in groupby(messages, key=lambda message: message.role):
         first, *rest = group

@@ -259,12 +259,12 @@ def _find_stack() -> int:
 
 
 def _filter(stack: int) -> None:
-    """Have the kernel refuse all system calls that code does not need; OSError where it cannot.
+    """Have the kernel refuse all system calls that code does not need; OSError if it cannot.
 
-    No limit of a process bounds what it takes of the kernel's own memory: semaphores, queues, files
-    that descriptors alone name, locks, and tables of pages, of which each page that lies far from
-    others needs one. So memory comes from ``brk``, in one piece. Python maps more for deep calls,
-    in pieces so small that the kernel puts them where others were; the stack stays where it is.
+    Process limits do not bound the kernel's own memory: semaphores, queues, files that only
+    descriptors name, locks, and page tables, since each page far from the others needs its own
+    table. So memory comes from ``brk``, in one piece. Python maps more for deep calls, in pieces so
+    small that the kernel puts them where others were; the stack stays where it is.
     """
     if not stack:
         raise OSError("the system does not say where the stack is")

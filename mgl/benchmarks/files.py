@@ -187,7 +187,7 @@ def refuse_duplicates(path: Path, ids: Iterable[str]) -> None:
         if id in seen:
             raise InputError(
                 f"{path}: items {seen[id]} and {number} have the same id {id!r}",
-                hint="take one of them out: their records could not be told apart",
+                hint="remove one of them: each item needs its own id",
             )
         seen[id] = number
 

@@ -91,7 +91,7 @@ def _read(path: Path) -> Dataset:
 
 
 def _books(folder: Path, names: Sequence[str]) -> dict[str, Path]:
-    """The file of each book that is there, whatever its format."""
+    """Find the books' files by name, in any format."""
     held = {path.stem: path for path in sorted(folder.iterdir())} if folder.is_dir() else {}
     found = {name: held[name] for name in names if name in held}
     if not found:

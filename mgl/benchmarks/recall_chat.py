@@ -3,7 +3,7 @@
 Source: ours, ``eval/recall-chat/dialogues.yaml``, which ships with mgl. Each question is about what
 the person said: told once (beside something like it), changed since (the latest holds), or never
 said (the answer is that it was not). The assistant's replies are fixed, so that every method reads
-the same talk; some are wrong on purpose, since what an assistant guesses is no fact about a person.
+the same talk; some are wrong on purpose, since an assistant's guess is not a fact about a person.
 
 Turns have ids like a chat's: ``3`` and its reply ``3+``. An item's passage is what holds its
 answer, each turn with its day; it has neither gold nor passage where nothing was said. A dialogue

@@ -235,7 +235,7 @@ def probe(base_url: BaseUrl = None, model: Model = None, as_json: AsJson = False
         base_url, model = own.base_url, model or own.served_name
     if base_url is None:
         raise EngineUnavailable(
-            "there is no server to probe",
+            "no server to probe",
             hint="start one with `mgl serve start PROFILE`, or name one with --base-url",
         )
     key = os.environ.get("MGL_API_KEY") or (own.api_key if own is not None else None)

@@ -6,11 +6,11 @@
     >>> compare_pairs([1, 1, 1, 1, 1, 0], [0, 0, 0, 0, 0, 0]).p
     0.0625
 
-Questions about one conversation or book hang together, so where there are four sources or more
-they are the clusters: intervals and tests are cluster-robust, by the t distribution with one degree
-of freedom less than there are sources (Liang and Zeger, Biometrika 1986), and resampling draws
-whole sources. With fewer sources, or one question each, items count as independent: the figures
-then speak of these sources alone.
+Questions about one conversation or book are correlated, so with four sources or more, each source
+is a cluster: intervals and tests are cluster-robust, by the t distribution with one degree of
+freedom fewer than sources (Liang and Zeger, Biometrika 1986), and resampling draws whole sources.
+With fewer sources, or one question each, items count as independent: the figures then describe
+these sources alone.
 
 The numbers are scipy's and statsmodels' (extra ``evaluation``).
 """

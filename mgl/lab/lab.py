@@ -88,12 +88,12 @@ class Lab:
         """Open the store in the home folder; the model is opened when it is first needed.
 
         ``model`` is a profile's name (the default runs on a CPU) or a ``ModelChoice``. ``engine``,
-        ``embedder`` and ``reranker`` are objects of your own in place of its models; their
-        ``model_id`` is what their calls and vectors are kept under. ``home`` is the folder of
-        weights and memories, MGL_HOME by default; ``memories`` is that of the memories alone, where
-        they are kept apart. ``approve`` is told what a large build (``mgl.lab.estimates``) would
-        take before it begins, and raises to refuse it; without it every build begins. Raises
-        ResourceError if the folder cannot be written to, and StoreError.
+        ``embedder`` and ``reranker`` are your own objects and replace its models; their calls and
+        vectors are kept under their ``model_id``. ``home`` is the folder of weights and memories,
+        MGL_HOME by default; ``memories`` is that of the memories alone, where they are kept apart.
+        ``approve`` is told what a large build (``mgl.lab.estimates``) would take before it begins,
+        and raises to refuse it; without it every build begins. Raises ResourceError if the folder
+        cannot be written to, and StoreError.
         """
         choice = model if isinstance(model, ModelChoice) else ModelChoice(model)
         folder = shipped.home(home)
@@ -158,7 +158,7 @@ class Lab:
         log.attach(opened.id)
         start = time.monotonic()
         with owned_by(self._own(plan, opened)), new_attempt():
-            if plan.record is None:  # a file is read whole, one that is there is asked as it is
+            if plan.record is None:  # build files first; a stored memory answers as it stands
                 self._build(plan, opened, opened.build)
             keep = AnswerKeeper(self._store, plan.source.id)
             with self._place.alone(content_hash([opened.id, asked.text])), keep.watch():
@@ -293,7 +293,7 @@ class Lab:
             self._place.run(build if stop is None else lambda: stop.guard(build))
 
     async def forward(self, work: Callable[[LLM], Coroutine[Any, Any, ResultT]]) -> ResultT:
-        """Await what ``work`` asks of the model, of which nothing is kept; cancelled, it stops."""
+        """Run ``work``'s model calls without logging them; cancelling stops them."""
 
         async def start() -> ResultT:
             return await work(self._place.client().beside(MemoryCallLog()))
@@ -365,7 +365,7 @@ class Lab:
         return self._planner.read_all(path, name)
 
     def keep(self, document: Document) -> None:
-        """Store a document of which nothing is built yet."""
+        """Store a document without building anything from it."""
         self._store.put_document(document)
 
     def load(self, document_id: str) -> Document:

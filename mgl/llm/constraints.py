@@ -57,10 +57,10 @@ def max_chars(most: int) -> WithJsonSchema:
 def part_of(text: str, most: int, sentences: Sequence[tuple[int, int]] = ()) -> Any:
     """A quote of consecutive words of a text, at most ``most`` characters.
 
-    Only a grammar that knows substrings (llguidance) can hold decoding to it. Others are held to
-    one of its ``sentences``, ranges of it, or where there are none to ``most`` characters. A quote
-    from an engine that decodes freely may be a little off: whoever cites it locates it in the text
-    or rejects it.
+    Only a grammar with substrings (llguidance) can enforce this. Other engines are held to one of
+    the ``sentences`` (ranges of the text) or, without any, to ``most`` characters. An engine that
+    decodes freely may quote a little wrong: the caller locates the quote in the text or rejects
+    it.
     """
     described = {"type": "string", "minLength": 1, "maxLength": most, "substring": text}
     if sentences:

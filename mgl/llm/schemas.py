@@ -115,7 +115,7 @@ def _check_size(schema: Schema) -> None:
             begun += len(fields) ** 2 // 2
         if begun > _MOST_BEGUN:
             raise UsageError(
-                "the schema has too many fields in objects of which none is required",
+                "the schema has too many fields in objects without a required field",
                 hint="list a field of each large object under `required`",
             )
         inner = [*fields.values(), part.get("items"), part.get("additionalProperties")]

@@ -143,17 +143,17 @@ class Tools:
     detectors: Callable[[str], ShiftDetector] | None = None
 
     def open_detector(self, name: str) -> ShiftDetector:
-        """Open a detector of topics by its adapter's name; UsageError where there are none."""
+        """Open a topic detector by its adapter's name; UsageError without detectors."""
         return _require(self.detectors, "a detector of topics")(name)
 
     @property
     def required_embedder(self) -> Embedder:
-        """The embedder; UsageError where there is none."""
+        """The embedder; UsageError without one."""
         return _require(self.embedder, "an embedding model")
 
     @property
     def required_reranker(self) -> Reranker:
-        """The reranker; UsageError where there is none."""
+        """The reranker; UsageError without one."""
         return _require(self.reranker, "a reranker")
 
 

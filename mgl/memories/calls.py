@@ -230,7 +230,7 @@ JSON_TOKENS = 16
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """``text`` is the fallback where there is a ``problem``: why no reply could be used."""
+    """``problem`` says why no reply could be used; ``text`` is then the fallback."""
 
     text: str
     call_key: str | None = None

@@ -88,8 +88,8 @@ async def propose(
 
 
 async def recover(call: Awaitable[Proposal[ReplyT]], stage: str) -> Proposal[ReplyT]:
-    """Await a proposal that takes several calls, one of which may give no reply that can be used.
-    Raises as ``propose``."""
+    """Await a proposal of several calls; an unusable reply to any becomes its ``problem``. Raises
+    as ``propose``."""
     try:
         return await call
     except ReplyInvalid as error:

@@ -1,4 +1,4 @@
-"""Collections for states that grow by thousands of edits, each of which leaves the last whole."""
+"""Collections for states that grow by thousands of edits; an edit keeps earlier states intact."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class GraphView:
 
     @property
     def top(self) -> int:
-        """The highest layer; 0 where there is no hierarchy."""
+        """The highest layer; 0 without a hierarchy."""
         return max((node.layer for node in self.nodes), default=0)
 
     @property

@@ -2,7 +2,7 @@
 
     make_private_folder(home / "jobs")
     with open_private(path, "ab") as log: ...
-    restrict(path)                       # one that is there already
+    restrict(path)                       # an existing file
 
 What other users could use is restricted, and a warning says so (on stderr, where a program sets no
 other place). Where that is impossible (file systems without permissions, files of somebody else),
@@ -31,9 +31,9 @@ _log = logging.getLogger(__name__)
 
 
 def make_private_folder(path: Path) -> None:
-    """Make a folder, and its parents that are missing, for their owner alone.
+    """Make a folder and its missing parents, for their owner alone.
 
-    One that is there stays as it is. OSError if it cannot be made.
+    Existing folders stay as they are. OSError if it cannot be made.
     """
     missing = takewhile(lambda folder: not folder.exists(), (path, *path.parents))
     for folder in reversed([*missing]):
@@ -43,7 +43,7 @@ def make_private_folder(path: Path) -> None:
 
 
 def create_private(path: Path) -> None:
-    """Make an empty file for its owner alone, or restrict the one that is there; OSError."""
+    """Make an empty file for its owner alone, or restrict an existing one; OSError."""
     try:
         os.close(_open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
     except FileExistsError:
@@ -51,13 +51,13 @@ def create_private(path: Path) -> None:
 
 
 def open_private(path: Path, mode: str, **options: Any) -> IO[Any]:
-    """Open a file to write; if it is new, for its owner alone. One that is there is restricted."""
+    """Open a file to write, for its owner alone; an existing file is restricted."""
     restrict(path)
     return open_new_private(path, mode, **options)
 
 
 def open_new_private(path: Path, mode: str, **options: Any) -> IO[Any]:
-    """Open a file to write; if it is new, for its owner alone. One that is there stays as it is:
+    """Open a file to write; a new one is for its owner alone. An existing file keeps its mode:
     whoever named it may have shared it."""
     return open(path, mode, opener=lambda name, flags: _open(name, flags), **options)
 

@@ -204,9 +204,9 @@ def _parse(path: Path, kind: Shipped[_P]) -> _P:
 
 @cache
 def _loader() -> Any:
-    """PyYAML's safe loader, but that a key that is there twice is an error.
+    """PyYAML's safe loader, except that duplicate keys are errors.
 
-    In C where PyYAML was built with libyaml, as its wheels are: ten times as fast.
+    Runs in C if PyYAML was built with libyaml, as its wheels are: ten times as fast.
     """
     import yaml
 

@@ -1,11 +1,11 @@
-"""Faults of mgl's own, as servers tell them: to a client an id, and to the log what has that id.
+"""Report mgl's own faults from servers: the client gets an id, and the log what it stands for.
 
     except Exception as error:
         log_fault(error, identity)
         status, body = write_fault(identity)
 
-The log says where an error was raised, and of which type. What an error says is left out, as it may
-hold words or keys of a user: ``KeyError('my diary')``.
+The log says where an error was raised, and its type. It omits the error's message, which may hold
+a user's words or keys: ``KeyError('my diary')``.
 """
 
 from __future__ import annotations

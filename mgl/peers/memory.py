@@ -211,9 +211,9 @@ class PeerMemory(Baseline):
 
     @asynccontextmanager
     async def _working(self, stage: str) -> AsyncIterator[PeerProcess]:
-        """Serve the peer's calls within, as those of a stage; one at a time.
+        """Serve the peer's calls within the block as one stage; one block at a time.
 
-        What kept the proxy from the model goes before what the peer makes of that.
+        If the proxy could not use the model, raises the proxy's error, not the peer's.
         """
         async with self._busy:
             proxy = self._proxy

@@ -47,7 +47,7 @@ FITTED: Final[Mapping[str, tuple[float, float]]] = {
 }
 """Slope and offset of the sigmoid that makes a cosine a probability, by embedder profile. Fitted by
 logistic regression on the five development conversations of LoCoMo: 760 questions of categories 1
-to 4, each with the 30 turns of highest cosine, of which 3% are evidence. Fitted on four
+to 4, each with its 30 turns of highest cosine; 3% of these are evidence. Fitted on four
 conversations, the log loss on the fifth is within 0.01 of a fit on the fifth itself. Other texts
 have another share of relevant ones, and so another offset."""
 

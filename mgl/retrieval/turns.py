@@ -118,9 +118,9 @@ def find_speakers(question: Question, speakers: Collection[str]) -> frozenset[st
 
 
 def remove_names(question: str, speakers: Collection[str]) -> str:
-    """A question without the names of speakers: "When did Ann paint?" asks "When did paint?".
+    """Remove speakers' names from a question: "When did Ann paint?" becomes "When did paint?".
 
-    One of which nothing would be left stays as it is.
+    A question of nothing but names stays as it is.
     """
     names = {name for speaker in speakers for name in (speaker, *speaker.split()[:1])}
     left = question

@@ -72,7 +72,7 @@ class Caches(Owners):
     # Search indexes
 
     def index_version(self, name: str) -> int:
-        """The number of changes made to an index, 0 where there is no index of this name."""
+        """The number of changes made to an index; 0 if it does not exist."""
         select = "SELECT version FROM indexes WHERE name = ?"
         with self._read() as connection:
             row = connection.execute(select, (name,)).fetchone()

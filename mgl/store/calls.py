@@ -203,7 +203,7 @@ class CallTable(Owners):
             return [call_from_row(row) for row in connection.execute(query, (value,))]
 
     def pace(self, model_id: str, stage: str) -> Pace | None:
-        """The pace of a model's calls of one stage on this machine; None where there are none.
+        """The pace of a model's calls of one stage on this machine; None without calls.
 
         A call is written when it ends. What it adds to the wall time is the time since the call
         before it ended, and at most its own.

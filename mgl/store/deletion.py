@@ -44,7 +44,7 @@ _NUMBER: Final = re.compile(r"\d{1,3}")
 
 @dataclass(frozen=True, slots=True)
 class Redaction:
-    """Turns by their number: those that go, and those of which some characters do."""
+    """Turns to delete, and the ranges to mask in others, by turn number."""
 
     forgotten: frozenset[int] = frozenset()
     masked: Mapping[int, Ranges] = field(default_factory=dict)

@@ -39,9 +39,9 @@ class Turns(Owners):
     """The conversations of a file."""
 
     def put_conversation(self, conversation: Conversation) -> None:
-        """Keep a conversation; one that is there already takes the turns that it lacks.
+        """Keep a conversation; if it exists already, add the turns it lacks.
 
-        StoreError, and nothing written, where a turn that is there differs.
+        StoreError if an existing turn differs; nothing is written then.
         """
         identity, name = conversation.id, conversation.name
         document = Document(identity, name, "", (), CONVERSATION, conversation.notes)
@@ -79,7 +79,7 @@ class Turns(Owners):
             return Conversation(identity, name, tuple(self.turns(identity)), notes)
 
     def turns(self, conversation_id: str, *, since: int = 0) -> list[Turn]:
-        """The turns of a conversation, from the number ``since`` on; none where there is none."""
+        """The turns of a conversation from number ``since`` on; empty if it does not exist."""
         with self._read() as connection:
             found = connection.execute(
                 f"SELECT {_COLUMNS} FROM turns WHERE document_id = ? AND number >= ? "
@@ -89,7 +89,7 @@ class Turns(Owners):
             return [_turn(row) for row in found]
 
     def count_turns(self, document_id: str) -> int | None:
-        """How many turns a conversation has; None where there is no conversation of this id."""
+        """How many turns a conversation has; None if no conversation has this id."""
         with self._read() as connection:
             found = connection.execute(
                 """SELECT
@@ -197,9 +197,9 @@ def insert_turn(
     turn: Turn,
     sources: ReplySources | None = None,
 ) -> None:
-    """Add one turn to a conversation that is there.
+    """Add one turn to an existing conversation.
 
-    StoreConflict where its number or id is taken, or numbers would be left out.
+    StoreConflict if its number or id is taken, or a number would be skipped.
     """
     made_of = None if sources is None else encode_turns(sources.made_of)
     shown = None if sources is None else encode_turns(sources.shown)

@@ -103,7 +103,7 @@ def best_threshold(chances: Sequence[float], labels: Sequence[bool]) -> tuple[fl
     right = np.cumsum(np.asarray(labels, dtype=int)[order])
     scores = 2 * right / (np.arange(1, len(order) + 1) + sum(labels))
     ranked = np.asarray(chances)[order]
-    scores[:-1][ranked[:-1] == ranked[1:]] = 0  # equal chances are not told apart
+    scores[:-1][ranked[:-1] == ranked[1:]] = 0  # no threshold separates equal chances
     place = int(np.argmax(scores))
     lower = chances[order[min(place + 1, len(order) - 1)]]
     return (chances[order[place]] + lower) / 2, float(scores[place])

@@ -27,8 +27,8 @@ _RESAMPLES: Final = 2000
 
 
 def judge_change(compared: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
-    """Say in a line whether a change is for the better: ``better`` if some method gains and nothing
-    gets worse, by the 95% intervals of paired differences; else ``worse`` or ``not told apart``."""
+    """Say in a line whether a change helps: ``better`` if some method gains and nothing gets worse,
+    by the 95% intervals of paired differences; else ``worse`` or ``no clear difference``."""
     every = [
         (f"{method}, {part}", found)
         for method, parts in compared.items()
@@ -38,7 +38,7 @@ def judge_change(compared: Mapping[str, Mapping[str, Mapping[str, float]]]) -> s
     gains = [name for name, found in every if found["low"] > 0 and name.endswith(", all")]
     if worse:
         return f"worse: {'; '.join(worse)}"
-    return f"better: {'; '.join(gains)}" if gains else "not told apart"
+    return f"better: {'; '.join(gains)}" if gains else "no clear difference"
 
 
 def compare_boundaries(

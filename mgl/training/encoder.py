@@ -61,7 +61,7 @@ class LoraEncoder:
         return average(states, mask)
 
     def encode_tokens(self, texts: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
-        """The last hidden states, shape (n, tokens, dims), and 1 where there is a token."""
+        """The last hidden states, shape (n, tokens, dims), and a mask that is 1 on tokens."""
         batch = self._tokenizer(
             to_utf8(texts),
             padding=True,

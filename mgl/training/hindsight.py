@@ -116,7 +116,7 @@ def _make_nodes(block: Block, evidence: Sequence[Evidence], graph: Graph) -> lis
 
 
 def _is_said(evidence: Evidence, start: int, end: int) -> bool:
-    """Whether most of a range, or of the evidence, lies within the other."""
+    """Whether a range and the evidence overlap by more than half of the shorter one."""
     shared = min(evidence.end, end) - max(evidence.start, start)
     return 2 * shared > min(evidence.end - evidence.start, end - start)
 

@@ -65,9 +65,9 @@ class Recipe:
 class Plan:
     """What a training will do and take, estimated from the rows' characters; nothing is loaded.
 
-    ``memory_gb`` is of the weights, and of the LoRA with its gradient and moments; activations,
-    which are computed again where there is a GPU, come on top. ``hours`` are on one core, or on one
-    GPU such as an A100 at 40% of its peak, which is assumed.
+    ``memory_gb`` covers the weights, and the LoRA with its gradient and moments. Activations, which
+    a GPU recomputes, come on top. ``hours`` assume one core, or one GPU such as an A100 at 40% of
+    its peak.
     """
 
     base: str

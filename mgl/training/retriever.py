@@ -1,9 +1,9 @@
-"""Trains an encoder to find evidence: a question is to be near the texts that help to answer it.
+"""Trains an encoder to find evidence: it moves a question near the texts that help to answer it.
 
-Each question's positive is told from the positives of the others in its batch and from one hard
-negative, if it has any (in-batch negatives: Henderson et al., 2017; the loss is cross entropy over
-cosines times 20). A batch is of one conversation where that has questions enough, else of one
-corpus, so that what is told apart is alike.
+The encoder learns to pick each question's positive from the positives of the others in its batch
+and one hard negative, if it has any (in-batch negatives: Henderson et al., 2017; the loss is cross
+entropy over cosines times 20). A batch comes from one conversation if that has enough questions,
+else from one corpus, so that its texts are alike.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def train_retriever(
 
     ``kind`` is what it learns, a ``RetrieverTask`` or one made of it. The metric is the mean
     reciprocal rank of the development rows' positives, each among all texts of its corpus.
-    InputError where there are too few rows.
+    InputError if there are too few rows.
     """
     if len(rows) < FEWEST or not development:
         raise InputError(

@@ -80,7 +80,7 @@ class Look:
 
 
 def choose_looks(kinds: Iterable[str]) -> tuple[Look, ...]:
-    """Choose a shape and a colour for each kind, never the colour alone: 64 can be told apart.
+    """Choose a shape and a colour for each kind, never a colour alone: 64 looks are distinct.
 
     Usual kinds look the same on every page; the others follow by name.
     """

@@ -21,7 +21,7 @@ def run(tmp_path: Path) -> Path:
 def test_tables_go_to_stdout(mgl: Mgl, run: Path) -> None:
     done = mgl("report", run)
     assert done.exit_code == 0
-    assert done.stdout.startswith("locomo: In exact match no two methods are told apart")
+    assert done.stdout.startswith("locomo: In exact match no two methods differ")
     assert "33.3 [6.1, 79.2] · n 3 · 1 failed" in done.stdout
 
 

@@ -361,7 +361,7 @@ def test_several_servers_need_a_port(mgl: Mgl, mgl_home: Path) -> None:
 def test_a_probe_needs_a_server_and_prints_what_it_found(mgl: Mgl) -> None:
     nothing = mgl("serve", "probe")
     assert nothing.exit_code == 4
-    assert "there is no server to probe" in nothing.stderr
+    assert "no server to probe" in nothing.stderr
     with serving(VLLM, *[chat("Paris.")] * 40) as server:
         printed = mgl("serve", "probe", "--base-url", server.url)
         told = json.loads(mgl("serve", "probe", "--base-url", server.url, "--json").stdout)

@@ -61,11 +61,11 @@ class Run(Strict):
 
     ``name`` distinguishes the runs of an entry. ``parameters`` are of a generated benchmark,
     ``labels`` those that an item must have, ``asks`` single items by their ids or the text of their
-    questions. ``judges`` and ``scorers`` are the paper's metrics, of which the first is the
-    headline. ``answering`` are settings that all its methods have: how the call that answers is
-    sampled. ``measured`` is the label of a method that runs first: the others read as many chunks
-    as it does on average. ``embedder`` and ``reranker`` are profiles, the defaults if None; an
-    embedder's vectors may be cut (``NAME:DIMS``).
+    questions. ``judges`` and ``scorers`` are the paper's metrics; the first, judges before
+    scorers, is the headline. ``answering`` holds the sampling settings of the answering call, the
+    same for all methods. ``measured`` is the label of a method that runs first: the others read as
+    many chunks as it does on average. ``embedder`` and ``reranker`` are profiles, the defaults if
+    None; an embedder's vectors may be cut (``NAME:DIMS``).
     """
 
     name: str = Field("", pattern=f"{_LABEL}|^$")
@@ -97,13 +97,13 @@ class Run(Strict):
         return (*self.judges, *self.scorers)[0]
 
     def judged_by(self, name: str) -> Run:
-        """Return the run with one other judge in place of its own; UsageError for an unknown."""
+        """Return the run with this judge as its only one; UsageError if unknown."""
         if name not in JUDGES:
             raise UsageError(f"there is no judge {name!r}", hint=f"take one of {', '.join(JUDGES)}")
         return self.model_copy(update={"judges": (name,)})
 
     def reading(self, reads: Reads) -> Run:
-        """Return the run with methods that read so many chunks, where they read any."""
+        """Return the run with this number of chunks for the methods that read chunks."""
         methods = tuple(method.reading(reads) for method in self.methods)
         return self.model_copy(update={"methods": methods})
 

@@ -226,9 +226,9 @@ def _row(what: str, who: str, found: Interval, beside: str, *, signed: bool = Fa
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """``share`` is of the compared verdicts that are the same. ``kappa`` is None if it says
-    nothing: where there are other verdicts than 0 and 1, or both sides say the same of all.
-    ``one_higher`` is the share of those that differ in which the first is the higher."""
+    """``share`` is the share of compared verdicts that agree. ``kappa`` is None if it says nothing:
+    some verdict is neither 0 nor 1, or all verdicts of both sides are equal. Among the verdicts
+    that differ, ``one_higher`` is the share in which the first is higher."""
 
     share: Interval
     kappa: Interval | None
@@ -254,7 +254,7 @@ def agreement(one: Scores, other: Scores, *, tolerance: float = 0.0) -> Agreemen
 
 
 def _pair_readable(one: Scores, other: Scores) -> list[tuple[float, float]]:
-    """Return the verdicts on the same things of which both could be read."""
+    """Return the pairs of verdicts that could both be read."""
     return [(a, b) for a, b in zip(one, other, strict=True) if a is not None and b is not None]
 
 

@@ -88,7 +88,7 @@ def _draw_forest(frame: Frame, shown: Sequence[Comparison], name: str) -> Iterat
 
     if shown:
         across = f"difference in {frame.headline.shown}, points"
-        about = "95% intervals; filled where the two are told apart after correction."
+        about = "95% intervals; filled if the difference is significant after correction."
         svg = _draw(name, paint, across, "", height=1.0 + 0.34 * len(shown))
         yield Plot(name, "Differences between methods", about, svg)
 

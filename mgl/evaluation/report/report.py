@@ -46,8 +46,8 @@ from mgl.web.escape import asset, html_text
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """What one benchmark's runs show: the ``headline`` sentence, notes, plots and tables, and the
-    questions one by one, of which so many are ``left_out``."""
+    """What one benchmark's runs show: the ``headline`` sentence, notes, plots, tables, and the
+    questions one by one. ``left_out`` counts the questions that are not shown."""
 
     title: str
     headline: str
@@ -131,12 +131,14 @@ def _write_headline(frame: Frame, comparisons: Sequence[Comparison]) -> str:
             found = replace(found, mean=-found.mean, low=-found.high, high=-found.low)
         ahead.setdefault(first, []).append(f"of {second} by {_show(found)}")
     if not ahead:
-        return f"In {metric.shown} no two methods are told apart by these items."
+        return f"In {metric.shown} no two methods differ significantly on these items."
     first = max(ahead, key=lambda label: len(ahead[label]))
     own = ahead[first]
     told = " and ".join(filter(None, (", ".join(own[:-1]), own[-1])))
     more = sum(map(len, ahead.values())) - len(own)
-    rest = f"{more} more pairs are told apart" if more else "nothing else is told apart"
+    rest = (
+        f"{more} more pairs differ significantly" if more else "no other pair differs significantly"
+    )
     is_all = len(comparisons) == len(own)
     return f"In {metric.shown}, points: {first} is ahead {told}{'' if is_all else f'; {rest}'}."
 

@@ -109,7 +109,7 @@ def difference_table(frame: Frame, comparisons: Sequence[Comparison]) -> Iterato
             Cell("< 0.001" if one < 0.001 else f"{one:.3f}")
             for one in (each.found.p, each.corrected)
         )
-        told = f"{each.ahead[0]} is ahead" if each.differs else "not told apart"
+        told = f"{each.ahead[0]} is ahead" if each.differs else "no significant difference"
         rows.append((Cell(f"{each.one} − {each.other}"), shown, *ps, Cell(told)))
     tests = "; ".join(dict.fromkeys(each.found.test for each in comparisons))
     if rows:

@@ -1,9 +1,9 @@
 """The runner: every item is put to every method, whatever happens in between, then judged.
 
-Models run one after the other, the units of one model concurrently. Each result is in the folder
-before the next unit starts, and what is there is not done again, so that running again resumes a
-run that was ended at any moment. Calls are replayed from the home's log, so that what was in flight
-is not paid twice.
+Models run one after the other, the units of one model concurrently. Each result is written to the
+folder before the next unit starts, and finished units are skipped, so running again resumes a run
+that was stopped at any moment. Calls are replayed from the home's log, so calls in flight are not
+paid twice.
 
 A memory that does not depend on the question is built once per source, in a store of its own, and
 asked there or in a copy. Where items are asked after different turns of a source, one that takes in

@@ -157,7 +157,7 @@ class Executor(Protocol):
     ) -> VerdictRecord: ...
 
     def release(self, base: Path) -> None:
-        """Close the store of a build, of which nothing more is asked."""
+        """Close the store of a build that no question needs any more."""
         ...
 
 

@@ -89,7 +89,7 @@ def _meteor(prediction: str, gold: str, load: Callable[[], object]) -> float:
 
 
 def _sentences(text: str) -> list[list[str]]:
-    """The words between full stops; one empty word where there is only white space."""
+    """Split at full stops, then into words; a part of white space gives one empty word."""
     return [part.split() or [""] for part in text.split(".") if part]
 
 

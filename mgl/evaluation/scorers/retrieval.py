@@ -6,8 +6,8 @@
 LoCoMo counts the share of the evidence among the first k. LongMemEval's ``eval_utils.py`` asks
 whether any of it and whether all of it is there, and takes NDCG with gains of 1, the first two
 ranks undiscounted. Its corpus is the user's turns alone, and it leaves out questions without a
-marked one; ours are all turns. Questions of which the history says nothing have no evidence, and no
-recall.
+marked one; ours are all turns. Questions that the history does not answer have no evidence, and so
+no recall.
 
 By session is ours: a session ranks where the first of its turns does, whichever turn that is, and
 counts once. LongMemEval's ``evaluate_retrieval_turn2session`` goes by the ranks of the user's

@@ -214,7 +214,7 @@ class OpenAIEngine:
         return _estimate_tokens(written)
 
     async def _open_tokenizer(self) -> None:
-        """Look for the tokenizer, once; where there is one, all its control tokens are known."""
+        """Look for the tokenizer once; if found, collect all its control tokens."""
         async with self._looking:
             if not self._has_looked:
                 self._tokenizer = await self._find_tokenizer()

@@ -64,8 +64,8 @@ class Relate(StrictReply):
 class Described:
     """What a topic is about: ``summary`` and ``keywords`` (c_sum of Eq. 7).
 
-    Both are empty where there is a ``problem``, which says why no reply could be used. ``repaired``
-    says why they are not the model's own words, where they are not.
+    ``problem`` says why no reply could be used; both are then empty. ``repaired`` says why they are
+    not the model's own words, if they are not.
     """
 
     summary: str = ""

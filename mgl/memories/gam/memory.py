@@ -63,7 +63,7 @@ LABEL_CHARACTERS = 40
 
 
 def find_private_parts(turns: Mapping[int, Turn]) -> Redaction:
-    """What to mask of turns (``mgl.text.private``); one of which nothing is left is forgotten."""
+    """Find what to mask in turns (``mgl.text.private``), and turns to delete as left empty."""
     from mgl.text.private import find_private
 
     forgotten: set[int] = set()

@@ -50,9 +50,9 @@ class Event:
 class Reading:
     """What was found for a question: the best events first, and how they were reached.
 
-    ``anchors`` are the topics like the question, ``expanded`` their neighbours, ``candidates`` how
-    many events they hold and ``fired`` for how many of them each indicator holds. ``topics`` are
-    read instead of events where there are none below them, the best first.
+    ``anchors`` are the topics like the question and ``expanded`` their neighbours. ``candidates``
+    counts their events; ``fired`` counts, per indicator, the events it holds for. Without the event
+    graph, ``topics`` are read instead of events, the best first.
     """
 
     events: tuple[Event, ...]
@@ -228,15 +228,15 @@ class Reader:
 
 
 def find_judge(tools: Tools) -> Reranker:
-    """What gives P_sem of a question and a text.
+    """Return the reranker that gives P_sem of a question and a text.
 
-    UsageError where that is to be a reranker and the one that is given only likens vectors: §3.4
-    asks for a cross-encoder, and a scale fitted to other texts does not stand for it unasked.
+    UsageError if the given reranker only compares vectors: §3.4 asks for a cross-encoder, and a
+    scale fitted to other texts does not replace one unless asked to.
     """
     reranker = tools.required_reranker
     if isinstance(reranker, SimilarityReranker | IdentityReranker):
         raise UsageError(
-            "GAM ranks events with a cross-encoder, and there is none",
+            "GAM needs a cross-encoder to rank events",
             hint="add --reranker all-minilm-l6-v2 or a cross-encoder, or choose the other preset",
         )
     return reranker

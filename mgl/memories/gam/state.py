@@ -26,8 +26,8 @@ TriggerReason = Literal["session_end", "pause", "overflow", "flush"]
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What is known of an event for Eq. 11: whether it speaks of time (and of which), and whether
-    it passed the self-consistency check when it was encoded."""
+    """What Eq. 11 uses of an event: whether it mentions time, which ``times``, and whether it
+    passed the self-consistency check when it was encoded."""
 
     temporal: bool = False
     consistent: bool = False

@@ -210,7 +210,7 @@ class GraphBuilder:
 
 NAME: Final = "name"
 NOUN: Final = "noun"
-"""The types of entities of which no more is known."""
+"""Entity types when no model classified the entity."""
 
 Terms = Sequence[tuple[int, str, str]]
 """Where each term of a text begins, its name and its type, in the order of the text."""

@@ -169,9 +169,9 @@ class DocumentGraph(SourceMemory[GraphConfig]):
 
 
 def find_graph_before(store: Store, identity: str, config: GraphConfig) -> str | None:
-    """Find the graph that a stored memory was built with: of those of its document, its model and
-    this configuration, whatever prompts they were built with, the newest that was begun before it.
-    None where there is none. The pace, and options of an earlier version, make no difference."""
+    """Find the graph that a stored memory was built with: the newest one begun before it that has
+    the same document, model and configuration, whatever its prompts; None if nothing matches. The
+    pace, and options of an earlier version, make no difference."""
     records = store.memories()
     place = next(place for place, record in enumerate(records) if record.id == identity)
     own, wanted = records[place], GraphConfig.of(config).model_dump(mode="json")

@@ -72,7 +72,7 @@ class Concern(StrictReply):
 
 
 class Concerns(StrictReply):
-    """Fig. 6: the case, and the concerns, of which case 1 has none."""
+    """Fig. 6: the case and its concerns; case 1 has no concerns."""
 
     judgement: Case
     concerns: list[Concern] = Field(default=[])

@@ -7,7 +7,7 @@ share. A merge takes its parents out of the memory; the log keeps them.
 
 A step of the log is a step of the method: its rows are the judgement, each subquery with its case,
 what each retrieved, the edits that evolved the memory, an answer where one was given, and why the
-loop ended. Only the edits change the memory; the other rows say how it came to them.
+loop ended. Only the edits change the memory; the other rows explain them.
 """
 
 from __future__ import annotations
@@ -217,8 +217,8 @@ class Judge:
 
 @dataclass(frozen=True, slots=True)
 class Subquery:
-    """Fig. 7: a subquery and the concern that it serves; ``point`` is the one that is investigated
-    (case 2.1). The first step asks the query itself, which serves none."""
+    """Fig. 7: a subquery and the concern it serves; ``point`` is the point to investigate (case
+    2.1). The first step asks the query itself, which serves no concern."""
 
     text: str
     case: Case | None = None

@@ -74,8 +74,8 @@ def build_prompt(
     *,
     since: int = 0,
 ) -> str:
-    """The prompt for one of ``total`` blocks, or a part of one, once the earlier ones have made
-    ``graph``, of which the first ``since`` elements are left out."""
+    """Render the prompt for one of ``total`` blocks, or a part of one. ``graph`` is what the
+    earlier blocks built; its first ``since`` elements are left out."""
     return _PROMPTS[config.cite].render(
         question=question_text(questions),
         graph_state=serialise(graph, since=since),

@@ -106,8 +106,8 @@ def cost_of_part(block_tokens: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """The sentences of a block that tell most of a claim, and P(Yes) that they say it: 0 where they
-    lack too many of its words, since the 1.5B then says Yes to what they do not say."""
+    """The sentences of a block that best cover a claim, and P(Yes) that they support it: 0 if they
+    lack too many of its words, since the 1.5B then says Yes to unsupported claims."""
 
     block: int
     span: Span

@@ -29,7 +29,7 @@ from mgl.memories.table import Table
 from mgl.types import Span
 
 FAILED: Final[Literal["failed"]] = "failed"
-"""Why a hierarchy stopped of which all replies failed."""
+"""Stop reason when every reply for a hierarchy failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +328,7 @@ def _add_mention(mentions: tuple[Mention, ...], mention: Mention) -> tuple[Menti
     """Add a mention in the order of the source; an episode may be read late."""
     place = _find_place(mentions, mention)
     if place == len(mentions):
-        return mentions + (mention,)  # noqa: RUF005  (much faster, where there are thousands)
+        return mentions + (mention,)  # noqa: RUF005  (much faster with thousands)
     if mentions[place] == mention:
         return mentions
     return (*mentions[:place], mention, *mentions[place:])

@@ -10,8 +10,8 @@ graph at the end of a build and of a session, and with the first turn of another
 many entities are outside it. What no question reads waits for one that does: the hierarchy with
 ``routes`` system1, the whole graph where ``kinds`` is rag besides.
 
-An episode of which a reply could not be used is read again by the next builds, and so is a
-hierarchy of which no reply could be, ``MOST_FAILURES`` times; ``retry_failed`` tries once more.
+The next builds retry an episode if one of its replies was unusable, and a hierarchy if all of its
+replies were, ``MOST_FAILURES`` times; ``retry_failed`` tries once more.
 """
 
 from __future__ import annotations
@@ -370,7 +370,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
     async def answer(self, question: Question) -> Answer:
         """Answer from what is remembered, citing turns, or passages of a document.
 
-        A source of which nothing was taken in yet is built first.
+        Builds the source first if it has no episodes yet.
         """
         check_question(question)
         if not self.state.episodes:

@@ -240,7 +240,7 @@ class Reading:
         return [mention for item in (*episodes, *by_id.values()) for mention in item.mentions]
 
     def trace(self, state: State) -> tuple[str, ...]:
-        """Return how it came about: counts, layers of the selection, paths to its entities."""
+        """Return lines of trace: counts, layers of the selection, paths to its entities."""
         lines = [
             f"similar: {', '.join(f'{len(ids)} {kind}' for kind, ids in self.similar.items())}",
             f"selected: {', '.join(f'{len(ids)} {kind}' for kind, ids in self.selected.items())}",

@@ -23,7 +23,7 @@ from mgl.text.names import WORD, GrowingNames, GrowingNouns
 from mgl.types import Document, Source, Span
 
 NAME, NOUN, SPEAKER = "name", "noun", "speaker"
-"""Tags of entities of which no more is known."""
+"""Tags of entities that no model classified."""
 
 LEAST: Final = 2
 """Times that a noun is said before it is a term."""
@@ -136,7 +136,7 @@ class _Reading:
             self._add_fact(AddFact("", one, other, text, mention, begin))
 
     def describe(self) -> None:
-        """Describe the entities of the episode of which fewer sentences were known."""
+        """Update each summary that the episode's sentences change."""
         entities = self._draft.state.entities
         for identity, kind in self._kinds.items():
             entity = entities[identity]

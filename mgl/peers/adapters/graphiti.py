@@ -39,7 +39,7 @@ class NoRanking(CrossEncoderClient):
 
 
 class Bounded(OpenAIGenericClient):
-    """Graphiti's client, of which no reply is longer than its ``max_tokens``."""
+    """Graphiti's client, with each reply capped at its ``max_tokens``."""
 
     async def generate_response(
         self,

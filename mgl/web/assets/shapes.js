@@ -1,4 +1,4 @@
-// Kinds are told apart by shape as well as by colour.
+// Kinds differ by shape as well as by colour.
 
 import { draw } from "./dom.js";
 

@@ -60,7 +60,7 @@ def tables(chapter: Chapter) -> dict[str, Table]:
 
 def test_a_sentence_says_what_the_runs_show(chapter: Chapter, tmp_path: Path) -> None:
     assert chapter.headline.startswith("In f1 set amem, points: gam is ahead of turns by 59.")
-    assert chapter.headline.endswith("; nothing else is told apart.")
+    assert chapter.headline.endswith("; no other pair differs significantly.")
     assert not any("spoken of" in note for note in chapter.notes)
     (few,) = made(run(tmp_path / "few", clusters=3))
     assert any("only these are spoken of" in note for note in few.notes)
