@@ -175,14 +175,18 @@ class Open(BaseHTTPRequestHandler):
         pass
 
 
-def test_another_server_on_the_port_is_not_the_one_that_starts(mgl_home: Path, port: int) -> None:
+def test_another_server_on_the_port_is_not_the_one_that_starts(
+    mgl_home: Path, port: int, tmp_path: Path
+) -> None:
     """It came after the port was checked, and before ours listens."""
-    with Supervised(mgl_home, plan_of(port, "--load-s", 3)) as supervised:
-        starting = supervised.until(lambda one: bool(records.find_processes(one.token)))
+    loaded = tmp_path / "loaded"
+    with Supervised(mgl_home, plan_of(port, "--load-until", loaded)) as supervised:
+        starting = supervised.until(lambda one: one.progress == "loading weights 50%")
         with HTTPServer(("127.0.0.1", port), Open) as other:
             thread = Thread(target=other.serve_forever, daemon=True)
             thread.start()
             looked = [is_ready(starting) for _ in range(3)]
+            loaded.touch()
             failed = supervised.until(lambda one: one.state != "starting")
             other.shutdown()
             thread.join()
