@@ -27,8 +27,7 @@ def add(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="A chat log: JSON lines, Name: text, or an export of ChatGPT, Claude, Telegram, "
-            "Slack or WhatsApp.",
+            help="A chat log: JSON lines, Name: text, or an export (ChatGPT, WhatsApp, others).",
         ),
     ],
     conversation: ConversationName = None,
