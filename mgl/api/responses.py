@@ -14,9 +14,9 @@ import secrets
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.api.answers import Response, ResponseDeleted
 from mgl.api.chat import CONVERSATION, PREFIX
@@ -47,7 +47,7 @@ class ResponseRequest(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True)
 
     model: str
-    input: str | list[dict[str, Any]]
+    input: str | Annotated[list[dict[str, Any]], Field(min_length=1)]
     instructions: str | None = None
     previous_response_id: str | None = None
     conversation: str | dict[str, Any] | None = None

@@ -29,7 +29,8 @@ class Said:
     ``reply`` likewise.
 
     ``most`` is how often it may be stored: a message that is sent alone, and again because no
-    answer came, cannot be told from one that is said twice.
+    answer came, cannot be told from one that is said twice. A message that its client edited is
+    replaced: it may be there or not.
     """
 
     word: str
@@ -39,6 +40,7 @@ class Said:
     reply: str | None = None
     most: int = 1
     is_forgotten: bool = False
+    is_replaced: bool = False
 
 
 @dataclass
@@ -83,7 +85,7 @@ class Book:
     def _check_order(self, own: list[Said], stored: _Stored) -> Iterator[Problem]:
         last = -1
         for said in own:
-            if said.is_forgotten:
+            if said.is_forgotten or said.is_replaced:
                 continue
             places = stored.places[said.word]
             if said.id and not places:
@@ -107,8 +109,12 @@ class Book:
                 yield from self._check_reply(said, stored)
 
     def _check_reply(self, said: Said, stored: _Stored) -> Iterator[Problem]:
-        """A deletion may take replies with it, or have them made again."""
-        kept = stored.texts.get(f"{said.id}+")
+        """A deletion may take replies with it, or have them made again; so may a client, whose new
+        reply has an id of its own."""
+        own = f"{said.id}+"
+        while own in stored.forgotten:
+            own += "+"
+        kept = stored.texts.get(own)
         if kept is None and f"{said.id}+" not in stored.forgotten:
             yield "lost", f"{said.how}: the reply to turn {said.id}, {said.reply!r}"
         elif kept != said.reply and not self.forgotten:

@@ -188,7 +188,10 @@ class Client:
         shown = self._shown[book.name]
         starts = [place for place, (each, _) in enumerate(shown) if each["role"] == "user"]
         if starts:
-            del shown[self._draw.choice(starts[-4:]) :]
+            start = self._draw.choice(starts[-4:])
+            for _, said in shown[start:]:
+                said.is_replaced = True
+            del shown[start:]
         await self._chat(book, "edit")
 
     async def _do_again(self, book: Book) -> None:
