@@ -26,7 +26,7 @@ from mgl.llm.base import Reply
 from mgl.llm.progress import Listener
 from mgl.peers.completing import Said
 from mgl.peers.listening import follow
-from mgl.peers.wire import ChatRequest, NotServed, Refused, read_shape, write_error
+from mgl.peers.wire import Budget, ChatRequest, NotServed, Refused, read_shape, write_error
 
 __all__ = ["RESPONSES"]
 
@@ -51,9 +51,9 @@ class ResponseRequest(BaseModel):
     instructions: str | None = None
     previous_response_id: str | None = None
     conversation: str | dict[str, Any] | None = None
-    max_output_tokens: int | None = None
-    temperature: float | None = None
-    top_p: float | None = None
+    max_output_tokens: Budget = None
+    temperature: float | None = Field(None, ge=0, le=2)
+    top_p: float | None = Field(None, gt=0, le=1)
     stream: bool | None = None
     store: bool | None = None
     user: str | None = None

@@ -48,12 +48,20 @@ async def play(home: Path, sent: list[Any]) -> None:
         for method, path, body, options in sent:
             if path == "/v1/chat/completions":
                 body = complete_chat(body)
-            if path == "/v1/responses":  # no schema says that it has a model and says something
-                body = {**body, "model": MEMORY, "user": "diary", "input": "Hello"}
+            if path == "/v1/responses":
+                body = complete_response(body)
             is_file = isinstance(body, bytes)  # of which no schema says what is in it
             content = body if is_file else json.dumps(body)  # with half characters, too
             answer = await http.request(method, path, content=content, **options)
             assert answer.status_code in (TAKEN | {400} if is_file else TAKEN), answer.text
+
+
+def complete_response(body: dict[str, Any]) -> dict[str, Any]:
+    """Add what no schema says: there is such a model, and something is said. What is made of other
+    responses, and how a reply is formed, is left out."""
+    left_out = {"text", "tools", "previous_response_id", "conversation"}
+    kept = {name: value for name, value in body.items() if name not in left_out}
+    return {**kept, "model": MEMORY, "user": "diary", "input": "Hello"}
 
 
 def complete_chat(body: dict[str, Any]) -> dict[str, Any]:
