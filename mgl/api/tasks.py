@@ -24,7 +24,7 @@ _FORMS: Final = (
     r"You have been provided with a set of responses from various models to the latest user query\b"
     r".*",
     # LibreChat
-    r"Analyze this conversation and provide:.*detected language.*title.*",
+    r"Analyze this conversation and provide:(?>.*?detected language).*title.*",
     r"(Provide|Please generate|Write) a concise,? 5-word-or-less title for the conversation\b.*",
     r"Please generate a concise title \(max 40 characters\) for a conversation that starts\b.*",
     # Continue

@@ -7,7 +7,10 @@ from typing import Any
 import httpx
 import pytest
 
+from mgl.api.tasks import is_task
+from mgl.llm.base import Message
 from tests.api.conftest import MEMORY, Serve
+from tests.effort import within_cpu_seconds
 
 HISTORY = "USER: My horse is called Star\nASSISTANT: A fine name."
 
@@ -169,3 +172,10 @@ async def test_what_names_a_chat_is_preferred(
         assert reply["conversation"] == "chat-1"
         temporary = await send(http, body, **{"X-OpenWebUI-Chat-Id": "local:abc"})
         assert "conversation" not in temporary
+
+
+def test_a_message_that_nearly_has_a_form_takes_no_longer_than_others() -> None:
+    text = "Analyze this conversation and provide:" + "detected language " * 20_000
+    with within_cpu_seconds(2):
+        assert not is_task([Message("user", text)], None, None)
+        assert is_task([Message("user", f"{text} and a title")], None, None)
