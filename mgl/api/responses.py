@@ -24,7 +24,7 @@ from mgl.api.rest import Call, Endpoint
 from mgl.errors import MglError
 from mgl.llm.base import Reply
 from mgl.llm.progress import Listener
-from mgl.peers.completing import Said
+from mgl.peers.completing import Said, read_deltas
 from mgl.peers.listening import follow
 from mgl.peers.wire import Budget, ChatRequest, NotServed, Refused, read_shape, write_error
 
@@ -80,8 +80,9 @@ def _as_chat(asked: ResponseRequest) -> ChatRequest:
     if asked.tools:
         raise Refused("tools are not served here", hint="use /v1/chat/completions", param="tools")
     given = {name: value for name in _SAMPLING if (value := getattr(asked, name, None)) is not None}
-    items = [{"role": "user", "content": asked.input}] if isinstance(asked.input, str) else None
-    messages = [_as_message(each) for each in items or asked.input if isinstance(each, dict)]
+    said = asked.input
+    items = [{"role": "user", "content": said}] if isinstance(said, str) else said
+    messages = [_as_message(each) for each in items]
     if asked.instructions:
         messages.insert(0, {"role": "system", "content": asked.instructions})
     wanted = (asked.text or {}).get("format")
@@ -93,8 +94,7 @@ def _as_chat(asked: ResponseRequest) -> ChatRequest:
         given["response_format"] = wanted
     if (name := _find_conversation(asked)) is not None:
         given["metadata"] = {**(asked.metadata or {}), "conversation": name}
-    rest = {name: value for name, value in (asked.model_extra or {}).items() if name in _SAMPLING}
-    chat = {**given, **rest, "messages": messages, "max_tokens": asked.max_output_tokens}
+    chat = {**given, "messages": messages, "max_tokens": asked.max_output_tokens}
     read: ChatRequest = read_shape(ChatRequest, json.dumps(chat).encode(), "the body")
     return read
 
@@ -149,7 +149,9 @@ class _Shown:
         if "turn" in besides:
             kind = self._asked.model.removeprefix(PREFIX)
             self.identity = _encode(besides["conversation"], kind, besides["turn"])
-        shown = self._show("incomplete" if is_cut else "completed", [self.write(reply.text)])
+        shown = self._show(
+            "incomplete" if is_cut else "completed", [write_message(self.message, reply.text)]
+        )
         used = reply.usage
         usage = {
             "input_tokens": used.input_tokens,
@@ -161,16 +163,6 @@ class _Shown:
         why = {"reason": "max_output_tokens"} if is_cut else None
         named = {"conversation": {"id": besides["conversation"]}} if "turn" in besides else {}
         return {**shown, "usage": usage, "incomplete_details": why, **besides, **named}
-
-    def write(self, text: str, status: str = "completed") -> dict[str, Any]:
-        content = [write_text(text)] if status == "completed" else []
-        return {
-            "id": self.message,
-            "type": "message",
-            "role": "assistant",
-            "status": status,
-            "content": content,
-        }
 
     def _show(self, status: str, output: list[dict[str, Any]]) -> dict[str, Any]:
         asked = self._asked
@@ -190,6 +182,18 @@ class _Shown:
 
 def write_text(text: str) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": []}
+
+
+def write_message(identity: str, text: str = "", status: str = "completed") -> dict[str, Any]:
+    """A message of the assistant; it has no text before it is completed."""
+    content = [write_text(text)] if status == "completed" else []
+    return {
+        "id": identity,
+        "type": "message",
+        "role": "assistant",
+        "status": status,
+        "content": content,
+    }
 
 
 def write_response(
@@ -223,13 +227,13 @@ async def _stream(work: Any, shown: _Shown) -> AsyncGenerator[dict[str, Any]]:
         return {"type": f"response.{kind}", "sequence_number": number, **more}
 
     place = {"item_id": shown.message, "output_index": 0, "content_index": 0}
-    async with follow(work) as (texts, task), aclosing(_read_deltas(texts)) as deltas:
+    async with follow(work) as (texts, task), aclosing(read_deltas(texts)) as deltas:
         first = await anext(deltas, None)
         if first is None:
             task.result()
         yield event("created", response=shown.begin())
         yield event("in_progress", response=shown.begin())
-        item = shown.write("", "in_progress")
+        item = write_message(shown.message, status="in_progress")
         yield event("output_item.added", output_index=0, item=item)
         yield event("content_part.added", **place, part=write_text(""))
         sent = ""
@@ -246,31 +250,17 @@ async def _stream(work: Any, shown: _Shown) -> AsyncGenerator[dict[str, Any]]:
             yield event("output_text.delta", **place, delta=rest, logprobs=[])
         yield event("output_text.done", **place, text=reply.text, logprobs=[])
         yield event("content_part.done", **place, part=write_text(reply.text))
-        yield event("output_item.done", output_index=0, item=shown.write(reply.text))
+        yield event(
+            "output_item.done", output_index=0, item=write_message(shown.message, reply.text)
+        )
         done = shown.complete(reply, besides)
         yield event(str(done["status"]), response=done)
-
-
-async def _read_deltas(texts: Any) -> AsyncGenerator[str]:
-    """What each text adds to those before it."""
-    sent = ""
-    async for text in texts:
-        fresh = text.rstrip("\N{REPLACEMENT CHARACTER}")
-        if fresh.startswith(sent) and len(fresh) > len(sent):
-            yield fresh[len(sent) :]
-            sent = fresh
 
 
 async def _show(call: Call) -> Any:
     name, kind, turn = _decode(call.path["response"])
     reply = await _find_reply(call, name, turn)
-    message = {
-        "id": f"msg_{call.path['response'][5:]}",
-        "type": "message",
-        "role": "assistant",
-        "status": "completed",
-        "content": [write_text(reply["text"])],
-    }
+    message = write_message(f"msg_{call.path['response'][5:]}", reply["text"])
     return write_response(call.path["response"], f"{PREFIX}{kind}", 0, [message])
 
 

@@ -8,7 +8,8 @@ async for event in stream_reply(lambda hear: ..., "tiny"): ...
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Final
 
@@ -81,6 +82,16 @@ class Completer:
         return reply if text == reply.text else replace(reply, text=text, finish_reason="stop")
 
 
+async def read_deltas(texts: AsyncIterator[str]) -> AsyncGenerator[str]:
+    """What each text adds to those before it, without the half of a character at its end."""
+    sent = ""
+    async for text in texts:
+        fresh = text.rstrip("\N{REPLACEMENT CHARACTER}")
+        if fresh.startswith(sent) and len(fresh) > len(sent):
+            yield fresh[len(sent) :]
+            sent = fresh
+
+
 async def stream_reply(
     work: Callable[[Listener], Coroutine[Any, Any, Said]],
     model: str,
@@ -94,17 +105,15 @@ async def stream_reply(
     the last one, and are added to ``failures``.
     """
     sent = ""
-    async with follow(work) as (texts, task):
-        text = await anext(texts, None)
-        if text is None:
+    async with follow(work) as (texts, task), aclosing(read_deltas(texts)) as deltas:
+        delta = await anext(deltas, None)
+        if delta is None:
             task.result()
         yield write_event({"role": "assistant", "content": ""}, model, None)
-        while text is not None:
-            fresh = text.rstrip("\N{REPLACEMENT CHARACTER}")  # half a character
-            if fresh.startswith(sent) and len(fresh) > len(sent):
-                yield write_event({"content": fresh[len(sent) :]}, model, None)
-                sent = fresh
-            text = await anext(texts, None)
+        while delta is not None:
+            yield write_event({"content": delta}, model, None)
+            sent += delta
+            delta = await anext(deltas, None)
         try:
             reply, besides = await task
         except MglError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import get_args
@@ -38,6 +39,18 @@ def add_models(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE")
 
 
+def choose_model(arguments: argparse.Namespace) -> ModelChoice:
+    """The models that the arguments of ``add_models`` name; a server's key is MGL_API_KEY."""
+    return ModelChoice(
+        arguments.model,
+        engine=arguments.engine,
+        base_url=arguments.base_url,
+        api_key=os.environ.get("MGL_API_KEY"),
+        embedder=arguments.embedder,
+        reranker=arguments.reranker,
+    )
+
+
 def add_locomo(parser: argparse.ArgumentParser) -> None:
     """Add LoCoMo's file and the part of it to take."""
     parser.add_argument("--data", type=Path, required=True, help="locomo10.json")
@@ -50,13 +63,7 @@ def run_command(parser: argparse.ArgumentParser, commands: Mapping[str, Command]
     arguments = parser.parse_args()
     try:
         with Lab.open(
-            ModelChoice(
-                arguments.model,
-                engine=arguments.engine,
-                base_url=arguments.base_url,
-                embedder=arguments.embedder,
-                reranker=arguments.reranker,
-            ),
+            choose_model(arguments),
             observer=LineObserver(),
         ) as lab:
             commands[arguments.command](lab, arguments)

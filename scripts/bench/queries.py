@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import sys
 from collections.abc import Sequence
@@ -26,7 +25,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from commands import add_models
+from commands import add_models, choose_model
 from longreason import Axis, AxisLabel, as_document, cut, frame_tokens, is_stable, label_axis
 from pydantic import BaseModel, ConfigDict, Field
 from queries_prompts import KINDS, QueryReply
@@ -37,7 +36,6 @@ from mgl.benchmarks.files import LABELS
 from mgl.cli.output import print_table
 from mgl.cli.progress import open_observer
 from mgl.errors import MglError
-from mgl.lab.model import ModelChoice
 from mgl.lab.workplace import DATABASE, Workplace
 from mgl.llm.base import LLM
 from mgl.models import shipped
@@ -120,12 +118,7 @@ def main(words: Sequence[str] | None = None) -> None:
     config = read_config(QueriesConfig, arguments.set)
     datasets = find_datasets(BENCHMARKS, arguments.data, arguments.places)
     home = shipped.home()
-    choice = ModelChoice(
-        profile=arguments.model,
-        engine=arguments.engine,
-        base_url=arguments.base_url,
-        api_key=os.environ.get("MGL_API_KEY"),
-    )
+    choice = choose_model(arguments)
     rows = []
     with (
         open_observer() as observer,

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -27,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from commands import add_models
+from commands import add_models, choose_model
 from longreason import LongReasonConfig, MadeSet, build_longreason
 from pydantic import BaseModel, ValidationError
 from sensemaking import SenseMakingConfig, build_sensemaking
@@ -39,7 +38,6 @@ from mgl.benchmarks.made import write_made
 from mgl.cli.output import print_table, say
 from mgl.cli.progress import open_observer
 from mgl.errors import MglError, ResourceError, UsageError
-from mgl.lab.model import ModelChoice
 from mgl.lab.workplace import DATABASE, Workplace
 from mgl.llm.base import LLM
 from mgl.memories.options import read_settings
@@ -196,12 +194,7 @@ def _build(
     datasets: Mapping[str, Dataset],
 ) -> MadeSet:
     home = shipped.home()
-    choice = ModelChoice(
-        profile=arguments.model,
-        engine=arguments.engine,
-        base_url=arguments.base_url,
-        api_key=os.environ.get("MGL_API_KEY"),
-    )
+    choice = choose_model(arguments)
     with (
         open_observer() as watching,
         closing(Store.open(home / DATABASE)) as store,
