@@ -223,7 +223,7 @@ class MemoryCommand(TyperCommand):
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         from mgl import registry
-        from mgl.memories.options import describe_options
+        from mgl.memories.options import describe_options, load_kind
 
         kinds = {name: registry.load("memory", name) for name in registry.names("memory")}
         if isinstance(self, TalkCommand):
@@ -232,12 +232,15 @@ class MemoryCommand(TyperCommand):
             formatter.write_dl(
                 [(name, f"{(kind.__doc__ or '').split('.')[0]}.") for name, kind in kinds.items()]
             )
-        chosen = ctx.params.get("memory")
+        chosen, preset = ctx.params.get("memory"), ctx.params.get("preset")
         for name in (chosen,) if chosen in kinds else self.usual:
             with formatter.section(f"Options of {name} (--set NAME=VALUE)"):
-                formatter.write_dl(describe_options(kinds[name]))
+                formatter.write_dl(describe_options(load_kind(name, preset)))
         if chosen not in kinds:
-            formatter.write("\n`--memory KIND --help` lists the options of another.\n")
+            formatter.write(
+                "\n`--memory KIND --help` lists the options of another, and `--preset small --help`"
+                " those for small models.\n"
+            )
 
 
 class TalkCommand(MemoryCommand):

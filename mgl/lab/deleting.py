@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, Final
 from unicodedata import normalize
 
-from mgl import registry
 from mgl.errors import MglError, StoreError, WrongKind
 from mgl.memories.base import is_memory_id
+from mgl.memories.options import load_kind
 from mgl.models.adapters import Adapter, list_trained_on, remove_adapter
 from mgl.models.files import hold_lock
 from mgl.store import MemoryRecord, Store
@@ -235,9 +235,10 @@ def _with_dependents(
     ids = set(chosen)
     for record in known:
         try:
-            find_base = getattr(registry.load("memory", record.kind), "find_base", None)
+            kind = load_kind(record.kind, record.config.get("preset"))
         except MglError:
             continue  # of a kind that is not installed here
+        find_base = getattr(kind, "find_base", None)
         if find_base is not None and find_base(store, record) in ids:
             ids.add(record.id)
     return frozenset(ids)

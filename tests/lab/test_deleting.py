@@ -251,6 +251,14 @@ def test_a_graph_takes_along_what_is_read_from_it(mgl_home: Path) -> None:
         assert not gone.takes_source
 
 
+def test_a_graph_takes_along_what_a_small_model_reads_from_it(mgl_home: Path) -> None:
+    with open_lab(mgl_home) as lab:
+        options = {**KINDS["hgmem"], "preset": "small"}
+        read = lab.build(make_document(), ["Who has it?"], memory="hgmem", **options).memory_id
+        (graph,) = (each.id for each in lab.memories() if each.record.kind == "graph")
+        assert {memory.memory_id for memory in lab.delete(graph).memories} == {graph, read}
+
+
 def train(home: Path, name: str, *sources: str, meanwhile: Any = None) -> None:
     def work(folder: Path) -> Trained:
         (folder / "checkpoint").write_text("weights of quaxby")

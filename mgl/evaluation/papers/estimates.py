@@ -22,13 +22,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mgl import registry
 from mgl.errors import InputError, MglError
 from mgl.evaluation.papers.references import Strict
 from mgl.evaluation.records import Spent
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import MANIFEST, Manifest, Method
 from mgl.memories.graph.config import GraphConfig
+from mgl.memories.options import load_kind
 from mgl.models import shipped
 from mgl.store.calls import Pace
 
@@ -266,7 +266,7 @@ class Estimator:
 
 def _identify_build(method: Method) -> tuple[Any, ...]:
     """Identify what a method builds: its memory, its model and the settings that decide it."""
-    config = registry.load("memory", method.memory).Config
+    config = load_kind(method.memory, method.config.get("preset")).Config
     deciding = set(config.model_fields) - getattr(config, "READING", frozenset())
     if issubclass(config, GraphConfig):  # HGMem's offline graph (§3.1)
         deciding = set(GraphConfig.model_fields)

@@ -33,7 +33,7 @@ from mgl.evaluation.scorers.bertscore import bertscore_names
 from mgl.evaluation.scorers.registry import find_scorers
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.base import MemoryKind
-from mgl.memories.options import choose_kind, configure, read_settings
+from mgl.memories.options import configure, load_kind, read_settings
 from mgl.models.adapters import Adapter, find_adapter, hash_question, list_adapters
 from mgl.models.shipped import home
 
@@ -255,21 +255,24 @@ def list_methods(
         names[label] = name or label
     if not names:
         raise UsageError("there is no memory to evaluate", hint="for instance: --memory gam,turns")
-    kinds: dict[str, MemoryKind] = {
-        label: registry.load("memory", name) for label, name in names.items()
-    }
-    given = _assign_settings(kinds, settings, of_benchmark)
     methods = []
     for model, preset in presets.items():
+        kinds = {
+            label: load_kind(name, _find_preset(settings, label) or preset)
+            for label, name in names.items()
+        }
+        given = _assign_settings(kinds, settings, of_benchmark)
         for label, kind in kinds.items():
-            chosen = {"preset": preset} if "preset" in kind.Config.model_fields else {}
-            _, config = choose_kind(
-                names[label], {**chosen, **given[label]}, lambda: "paper", label=label
-            )
+            config = configure(label, kind, given[label])
             shown = label if len(presets) == 1 else f"{label}@{model}"
             values = config.model_dump(mode="json")
             methods.append(Method(shown, names[label], model, given[label], values))
     return methods
+
+
+def _find_preset(settings: Mapping[str, Any], label: str) -> object:
+    """The preset that is set for a label, or for all."""
+    return settings.get(f"{label}.preset") or settings.get("preset")
 
 
 def _assign_settings(
