@@ -17,6 +17,7 @@ import os
 import secrets
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -193,13 +194,28 @@ def _connect(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
     )
     try:
         connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA journal_mode = WAL")
+        _enter_wal(connection, busy_timeout_s)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA secure_delete = ON")
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _enter_wal(connection: sqlite3.Connection, busy_timeout_s: float) -> None:
+    """Begin to write ahead. SQLite itself does not wait while another process recovers the log, or
+    closes the database as its last."""
+    until = time.monotonic() + busy_timeout_s
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 def _code(error: sqlite3.Error) -> int:

@@ -8,8 +8,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
@@ -150,3 +152,30 @@ def test_a_place_where_no_file_can_be_is_a_resource_error(tmp_path: Path, path: 
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ResourceError):
         Store.open(tmp_path / path)
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_an_open_waits_for_a_process_that_recovers_the_log(
+    path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """SQLite gives up at once then, whatever the timeout."""
+    left = times
+
+    class Recovered(sqlite3.Connection):
+        def execute(self, sql: str, *given: Any) -> sqlite3.Cursor:
+            nonlocal left
+            if "journal_mode" in sql and left:
+                left -= 1
+                error = sqlite3.OperationalError("database is locked")
+                error.sqlite_errorcode = sqlite3.SQLITE_BUSY_RECOVERY
+                raise error
+            return super().execute(sql, *given)
+
+    connect = partial(sqlite3.connect, factory=Recovered)
+    monkeypatch.setattr("mgl.store.file.sqlite3.connect", connect)
+    with Store.open(path) as store:
+        assert store.memories() == []
+    assert left == 0
+    left = 10**6
+    with pytest.raises(StoreError, match="locked by another process"):
+        Store.open(path, busy_timeout_s=0.05)
