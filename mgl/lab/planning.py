@@ -171,7 +171,7 @@ class Planner:
         if not given:
             config = kind.Config.model_validate(stored)
         else:
-            kept = _keep_options(kind, stored, given)
+            kept = _keep_options(record.kind, kind, stored, given)
             kind, config = self._configure(record.kind, {**kept, **given})
         if isinstance(source, Conversation) or not given:
             return Plan(record.kind, kind, config, source, record, is_stored=True, owner=owner)
@@ -239,13 +239,20 @@ class Planner:
 
 
 def _keep_options(
-    kind: MemoryKind, config: Mapping[str, Any], given: Mapping[str, Any]
+    name: str, kind: MemoryKind, config: Mapping[str, Any], given: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Keep a stored configuration; if the preset changes, without what the old preset set."""
-    if given.get("preset", config.get("preset")) == config.get("preset"):
+    """Keep a stored configuration; if the preset changes, without what the old preset set, and
+    without what the kind of the new one has not."""
+    preset = given.get("preset", config.get("preset"))
+    if preset == config.get("preset"):
         return config
     defaults = kind.Config().model_dump(mode="json")
-    return {name: value for name, value in config.items() if value != defaults[name]}
+    known = load_kind(name, preset).Config.model_fields
+    return {
+        option: value
+        for option, value in config.items()
+        if value != defaults[option] and option in known
+    }
 
 
 def _is_chat_log(path: Path) -> bool:

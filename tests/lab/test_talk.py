@@ -172,6 +172,12 @@ def test_another_preset_keeps_the_options_that_were_chosen(lab: Lab) -> None:
     assert (config.preset, config.indicators, config.k) == ("paper", "prompt", 7)
 
 
+def test_another_preset_leaves_out_options_that_its_kind_lacks(lab: Lab) -> None:
+    lab.talk("diary", k=7, preset="small", summaries="prompt").append(turns(FIRST)[0])
+    config = gam(lab.talk("diary", preset="paper"))._config
+    assert (config.preset, config.k) == ("paper", 7)
+
+
 def test_a_reply_is_remembered_and_uses_what_was_said_before(lab: Lab, server: Server) -> None:
     diary = lab.talk("diary", preset="small")
     first = diary.reply(Turn("1", "Ann", "My horse is called Star", MORNING), name="Eve")
