@@ -10,11 +10,11 @@ messages, ending with the one to reply to. The history is aligned with the store
 4. Otherwise the client edited its history, or its history begins elsewhere. User messages that are
    not stored are new, and so is everything after the last message that is.
 
-What a client no longer shows is replaced: a reply by the one that is made again, and an edited
-message, with all that followed it, by the new one. Each turn keeps which turn it followed in the
-client's history, so that what others said meanwhile stays: other chats of the same name, and
-programs that append. Where that leaves a doubt, nothing is replaced. A message that is sent alone
-is new, and replaces the first only for a client that is known to send the whole of a chat.
+If a client no longer shows a turn, that turn is replaced. A regenerated reply replaces the old one.
+An edited message replaces the old one and all that followed it. Each turn records which turn it
+followed in the client's history, so turns from other chats of the same name, and from programs that
+append, stay. In doubt nothing is replaced. A message sent alone is new; it replaces the first one
+only for a client that is known to send whole chats.
 
 Messages match only if they are equal. A deleted turn is compared by the keyed hash of its text. It
 is not stored again, unless the user says it anew, at the end. If a conversation repeats itself word
@@ -136,8 +136,8 @@ def _find_news(stored: Sequence[Said], sent: Sequence[Said], *, is_retry: bool) 
 
 
 def _find_replies(stored: Sequence[Said], before: Sequence[Said], asked: int) -> frozenset[int]:
-    """What goes when the reply to a turn is made again: all that followed it, and the messages in
-    place of which it was said."""
+    """Find what a regenerated reply to a turn replaces: all that followed the turn, and the
+    messages that the turn itself replaced."""
     gone = _find_branch(stored, asked)
     if before and _find_places(stored, before) == [origin := stored[asked].follows]:
         assert origin is not None
@@ -146,8 +146,10 @@ def _find_replies(stored: Sequence[Said], before: Sequence[Said], asked: int) ->
 
 
 def _find_replaced(stored: Sequence[Said], before: Sequence[Said]) -> tuple[int, frozenset[int]]:
-    """What goes when a new message comes after ``before``: how much of that is stored, and what
-    followed there."""
+    """Find what a new message after ``before`` replaces.
+
+    Returns how many messages of ``before`` are stored, and the places of what followed them.
+    """
     for shown in range(len(before), 0, -1):
         if found := _find_places(stored, before[:shown]):
             break
@@ -166,8 +168,10 @@ def _find_replaced(stored: Sequence[Said], before: Sequence[Said]) -> tuple[int,
 
 
 def _find_places(stored: Sequence[Said], shown: Sequence[Said]) -> list[int]:
-    """The places of stored turns up to which a client's history says just this, the last first;
-    those of deleted turns only where there are no others."""
+    """Find the stored turns at which a client's history ends with exactly these messages.
+
+    Returns their places, the last first. A deleted turn counts only if no other turn matches.
+    """
     found = []
     for place in reversed(range(max(0, len(stored) - MOST_COMPARED), len(stored))):
         at: int | None = place
@@ -184,8 +188,10 @@ def _find_places(stored: Sequence[Said], shown: Sequence[Said]) -> list[int]:
 def _find_branch(
     stored: Sequence[Said], root: int, *, but: int | None = None, of: Role | None = None
 ) -> frozenset[int]:
-    """The places of the turns that followed one, by whomever or ``of`` one role, and of all that
-    followed those; not of ``but`` and what followed it, nor of what was deleted."""
+    """Find the turns that followed ``root``, of any role or ``of`` one, and what followed those.
+
+    Returns their places, without ``but`` and what followed it, and without deleted turns.
+    """
     branch = {
         place
         for place, each in enumerate(stored)

@@ -240,7 +240,7 @@ def _keep_slashes(scope: Scope) -> str:
 
 
 def _is_open(path: str) -> bool:
-    """Whether what is there is the same for all."""
+    """Whether everybody gets the same answer."""
     return path in ("/", "/health") or path.startswith(FOLDER)
 
 

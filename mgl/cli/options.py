@@ -302,7 +302,7 @@ def open_lab(choice: ModelChoice | None = None, *, yes: bool = True) -> Iterator
 
 
 def approve_large(plan: str) -> None:
-    """Ask whether to begin something large; UsageError where there is nobody to ask."""
+    """Ask whether to begin something large; UsageError if nobody is at the terminal."""
     from mgl.cli.output import confirm
 
     if not sys.stdin.isatty():

@@ -306,7 +306,7 @@ class Lab:
         return self._place.embedder.model_id.partition("@")[0]
 
     def embed(self, texts: Callable[[int], list[str]]) -> NDArray[np.float32]:
-        """Embed what ``texts`` gives for the dimensions of the embedder, a row each."""
+        """Embed what ``texts`` returns for the embedder's dimensions, one row per text."""
         embedder = self._place.embedder
         return embedder.embed(texts(embedder.dims))
 
