@@ -62,7 +62,8 @@ def describe_estimate(cost: Estimate) -> str:
     if not cost.calls:
         return "to do: no model call"
     chunks = f"{cost.chunks - cost.done:,} of {cost.chunks:,} chunks: " if cost.chunks else ""
-    said = f"to do: {chunks}{cost.calls:,} model calls, {cost.input_tokens:,} input tokens"
+    most = "at most " if cost.is_bound else ""
+    said = f"to do: {chunks}{most}{cost.calls:,} model calls, {cost.input_tokens:,} input tokens"
     if cost.seconds is None:
         return f"{said}; time unknown: this model has built none on this machine yet"
     time = _describe_time(cost.seconds)

@@ -282,7 +282,7 @@ class Lab:
         self, plan: Plan, opened: Any, build: Callable[[], Any], stop: Stop | None = None
     ) -> None:
         """Build alone, and say before what it takes."""
-        if self._store.steps(opened.id) == 0:
+        if self._store.steps(opened.id) == 0 or hasattr(plan.kind, "estimate"):
             cost = self._estimate(plan, opened)
             if cost is not None and cost.calls:
                 self._observer.note(describe_estimate(cost))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 
 from mgl.llm.base import Completion, Request, TokenUsage
+from mgl.llm.calls import new_attempt
 from mgl.llm.fakes import SchemaEngine, ScriptedEngine
 from mgl.memories.mindgraph import SmallMindGraph, SmallMindGraphConfig
 from mgl.memories.mindgraph.claims import BlockFinder, split_question
@@ -79,8 +81,10 @@ async def test_a_claim_that_no_sentence_bears_out_is_rejected_and_its_answer_cit
     answer = await memory.answer(RING)
     assert (answer.text, answer.citations) == ("It was sea.", ())
     assert answer.marks == ("unconfirmed",)
+    assert answer.hedged == "Not found in the text; the model's guess: It was sea."
     assert memory.state.nodes == ()
-    assert [row.reason for row in tools.store.edits(memory.id)] == ["not_supported"]
+    rows = [(row.op, row.reason) for row in tools.store.edits(memory.id)]
+    assert rows == [("reading", None), ("add_node", "not_supported")]
 
 
 async def test_a_source_that_lacks_most_words_of_a_claim_is_not_asked_about(
@@ -182,7 +186,75 @@ async def test_what_a_question_costs_is_known_before_and_nothing_is_left_after(
     after = await memory.estimate()
     assert after is not None
     assert after.calls == 0
-    assert await SmallMindGraph(make_tools(Reader()), tale, [], CONFIG).estimate() is None
+
+
+async def test_what_reading_every_block_costs_is_known_to_the_call(
+    make_tools: MakeTools, tale: Document
+) -> None:
+    engine = ScriptedEngine(
+        [lambda request: yes(0.9) if request.choices else "They met."] * 6, concurrency=1
+    )
+    memory = SmallMindGraph(make_tools(engine), tale, [], CONFIG)
+    before = await memory.estimate()
+    assert (before.calls, before.is_bound) == (6, False)
+    await memory.build()
+    assert len(engine.requests) == 6
+    assert (await memory.estimate()).calls == 0
+
+
+async def test_questions_of_a_document_share_a_memory_that_keeps_what_each_found(
+    make_tools: MakeTools, tale: Document
+) -> None:
+    forgave = Question("Who forgave Ann?")
+    first = SmallMindGraph(make_tools(Reader()), tale, [RING], CONFIG)
+    said = await first.answer(RING)
+    second = SmallMindGraph(make_tools(Reader()), tale, [forgave], CONFIG)
+    await second.answer(forgave)
+    assert first.id == second.id == SmallMindGraph(make_tools(Reader()), tale, [], CONFIG).id
+    claims = [node.content for node in second.state.nodes if node.type == "claim"]
+    assert claims == ["It was sea.", "It was forgave."]
+    view = second.view()
+    assert (view.steps, view.questions) == (2, (RING.text, forgave.text))
+    silent = ScriptedEngine([])
+    assert (await SmallMindGraph(make_tools(silent), tale, [RING], CONFIG).answer(RING)) == said
+    assert (await second.estimate()).calls == 0
+
+
+async def test_a_reading_without_a_usable_reply_is_made_again_by_the_next_build(
+    make_tools: MakeTools, tale: Document
+) -> None:
+    empty = SmallMindGraph(make_tools(ScriptedEngine([""], concurrency=1)), tale, [RING], CONFIG)
+    await empty.build()
+    assert not empty.is_built()
+    with new_attempt():
+        memory = SmallMindGraph(make_tools(Reader()), tale, [RING], CONFIG)
+        await memory.build()
+    assert memory.is_built()
+    assert (await memory.answer(RING)).text == "It was sea."
+
+
+async def test_entities_are_labelled_as_the_text_names_them(make_tools: MakeTools) -> None:
+    text = "At last Mrs. Woods lost the ring at sea. Then Mrs. Woods wept, and Mrs. Woods slept."
+    memory = SmallMindGraph(
+        make_tools(Reader()), Document.from_text("woods.txt", text), [RING], CONFIG
+    )
+    await memory.build()
+    labels = {node.id: node.label for node in memory.view().nodes if node.kind == "entity"}
+    assert labels == {"mrs_woods": "Mrs. Woods"}
+
+
+async def test_a_question_that_counts_is_shown_its_hits_in_the_whole_text(
+    make_tools: MakeTools,
+) -> None:
+    filler = "Rain fell on the quiet harbour and nobody came to see the ships. " * 4
+    text = "".join(f"{filler}Captain {name} bought a parrot. " for name in "ABCDEFGH")
+    document = Document.from_text("parrots.txt", text)
+    replies = ["Eight captains bought a parrot.", yes(0.9), yes(0.9)]
+    engine = ScriptedEngine(replies, concurrency=1)
+    memory = SmallMindGraph(make_tools(engine), document, [], SmallMindGraphConfig(chunk_tokens=60))
+    await memory.answer(Question("How many captains bought a parrot?"))
+    shown = engine.requests[0].messages[-1].content
+    assert [name for name in "ABCDEFGH" if f"Captain {name} bought" in shown] == [*"ABCDEFGH"]
 
 
 async def test_without_a_question_every_block_makes_a_claim(
@@ -233,14 +305,21 @@ BLOCKS = (
 )
 
 
-def find(question: str, k: int) -> list[int]:
+def find(question: str, k: int, claims: Mapping[int, Sequence[str]] | None = None) -> list[int]:
     document = Document.from_text("t", "".join(BLOCKS))
     starts = [sum(map(len, BLOCKS[:number])) for number in range(len(BLOCKS))]
     blocks = [
         Chunk(number, document.span(start, start + len(part)), part, 12)
         for number, (start, part) in enumerate(zip(starts, BLOCKS, strict=True))
     ]
-    return BlockFinder(WordEmbedder(512), blocks, find_names(document.text)).find(question, k)
+    names = find_names(document.text)
+    return BlockFinder(WordEmbedder(512), blocks, names, claims or {}).find(question, k)
+
+
+def test_a_block_is_found_by_the_claims_that_it_bears_out() -> None:
+    question = "Which birds live with the singer?"
+    assert find(question, 1) != [3]
+    assert find(question, 1, {3: ["Birds live with the singer."]}) == [3]
 
 
 def test_the_block_that_shares_words_with_the_question_comes_first() -> None:
