@@ -43,13 +43,15 @@ def find_hits(document: Document, question: str, chars: int) -> Hits:
     scores = [sum(weights[stem] for stem in bag & asked) for bag in bags]
     floor = NEAR * max(scores, default=0.0)
     hits = [place for place, score in enumerate(scores) if score > 0 and score >= floor]
-    taken, room, shown = set[int](), chars, 0
-    for place in sorted(hits, key=lambda each: -scores[each]):
-        near = set(range(max(0, place - 1), min(len(sentences), place + 2))) - taken
-        size = sum(sentences[each][1] - sentences[each][0] for each in near)
-        if size > room:
-            break
-        taken, room, shown = taken | near, room - size, shown + 1
+    hits.sort(key=lambda place: -scores[place])
+    around = [near for place in hits for near in (place - 1, place + 1)]
+    taken, room = set[int](), chars
+    for place in (*hits, *around):  # the hits first, then what stands beside them
+        if 0 <= place < len(sentences) and place not in taken:
+            size = sentences[place][1] - sentences[place][0]
+            if size <= room:
+                taken, room = taken | {place}, room - size
+    shown = sum(place in taken for place in hits)
     return Hits(tuple(_join(document, sentences, sorted(taken))), shown, len(hits))
 
 
