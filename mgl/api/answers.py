@@ -143,6 +143,7 @@ class Answered(_Answer):
     trace: list[str]
     paths: list[list[str]]
     retrieved: list[str]
+    guesses: list[str]
     memory_id: str
     usage: Cost
 

@@ -562,6 +562,7 @@ class Lab:
             self._store.document_name(record.document_id),
             min(done, record.chunks) if record.chunks else done,
             self._store.count_turns(record.document_id),
+            tuple(self._store.questions_answered(record.id)),
         )
 
 

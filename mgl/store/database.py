@@ -440,6 +440,14 @@ class Store(Turns, CallTable, Caches):
             )
             return [json.loads(payload) for (payload,) in found]
 
+    def questions_answered(self, memory_id: str) -> list[str]:
+        """The questions that a memory has answered, in the order in which they were first asked."""
+        with self._read() as connection:
+            found = connection.execute(
+                "SELECT question FROM answers WHERE memory_id = ? ORDER BY number", (memory_id,)
+            )
+            return [str(json.loads(question)) for (question,) in found]
+
     # Inside
 
     _last_text: tuple[str, str] = ("", "")

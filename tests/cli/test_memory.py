@@ -136,7 +136,7 @@ def test_files_of_conversations_are_listed_beside_named_ones(
         ("gam", "log", 5),
     }
     assert "append (applied)" in mgl("log", diary).stdout
-    assert "no graph: 5 turns" in mgl("build", log, "--memory", "turns", *options).stdout
+    assert "5 turns indexed" in mgl("build", log, "--memory", "turns", *options).stdout
     turns = json.loads(mgl("ask", log, "Who?", "--memory", "turns", "--json", *options).stdout)
     for command in (("forget", "--turn", "L1"), ("edit", "t1", "--freeze"), ("export",)):
         assert mgl(command[0], turns["memory_id"], *command[1:]).exit_code == 2, command
