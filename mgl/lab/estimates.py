@@ -37,12 +37,12 @@ def estimate_from_past(
     seconds = 0.0
     for record in islice(past, PAST):
         characters += len(store.document(record.document_id).text)
+        seconds += store.building_seconds(record.id)
         for call in store.calls(record.id):
             if call.completion is not None and call.stage != "answer":
                 calls += 1
                 read += call.completion.usage.input_tokens
                 written += call.completion.usage.output_tokens
-                seconds += call.seconds
     if not characters or not calls:
         return None
     rate = text_characters / characters
