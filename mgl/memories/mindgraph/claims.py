@@ -7,6 +7,10 @@ model says of each that has most of the claim's words whether it says so. The su
 claim's source; a claim that neither bears out is logged as rejected. A document that is read for no
 question has a claim for each block.
 
+A question that wants Yes or No is answered by the model's P(Yes) over the same passages, since a
+1.5B that writes a sentence nearly always affirms. Its source is a sentence over which the model
+says the same.
+
 A reading (``Reading``) is a step of the log: one part of a question, or one block. Blocks are found
 by the claims that they bear out, too, so that one question finds what another has read.
 
@@ -35,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgl.errors import ReplyInvalid
-from mgl.llm.prompting import SYSTEM
+from mgl.llm.prompting import SYSTEM, reader_messages
 from mgl.memories.base import Tools
 from mgl.memories.calls import (
     CLAIM_WITHOUT_QUESTION,
@@ -45,10 +49,12 @@ from mgl.memories.calls import (
     answer_from_passages,
     extract_claim,
     find_support,
+    number_passages,
 )
 from mgl.memories.log import Draft
 from mgl.memories.mindgraph.state import AddEdge, AddNode, Edit, Graph, make_vocabulary
 from mgl.memories.mindgraph.tools import passage_around
+from mgl.prompt import Prompt
 from mgl.retrieval.base import Embedder
 from mgl.retrieval.evidence import find_evidence
 from mgl.retrieval.hits import find_hits
@@ -67,6 +73,7 @@ GROUND_CHARS = 600  # of the original around such a sentence
 SUPPORT_FLOOR = 0.75  # P(Yes) below which a claim is rejected
 TOLD_FLOOR = 0.6  # share of a claim's words below which its source is not asked about
 ALSO = " (also "  # between a name and its other forms
+YES, NO = "Yes.", "No."
 NOT_FOUND = "The text could not be read for this question."
 
 _AND = re.compile(
@@ -79,7 +86,24 @@ LISTING = re.compile(
 )
 """English; a question of another language is read for in its best blocks, as all others are."""
 
-PROMPTS = (SYSTEM, PASSAGE_ANSWER, CLAIM_WITHOUT_QUESTION, SUPPORTED)
+YES_OR_NO = re.compile(
+    r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)(?:n['’]t)?\b"
+    r"(?!.*\bor\b)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""How a question begins that wants Yes or No, and offers no other choice; English."""
+
+YES_OR_NO_ANSWER = Prompt(
+    "mindgraph.yes_or_no",
+    source="ours: the preset small's",
+    text=(
+        "{passages}\n\nQuestion: {question}\n"
+        "Answer the question, using only the text above. Reply Yes or No."
+    ),
+    variables=("passages", "question"),
+)
+
+PROMPTS = (SYSTEM, PASSAGE_ANSWER, YES_OR_NO_ANSWER, CLAIM_WITHOUT_QUESTION, SUPPORTED)
 """The prompts that decide what stands in a graph, whatever was asked."""
 
 
@@ -165,6 +189,11 @@ class FoundClaim:
     def name(self) -> str:
         """The id of its node, or what a citation names where it has none."""
         return self.node or f"block{self.ground.block + 1}"
+
+    @property
+    def statement(self) -> str:
+        """The claim as the graph has it: Yes or No with its question."""
+        return f"{self.question} {self.text}" if self.text in (YES, NO) else self.text
 
     @property
     def is_supported(self) -> bool:
@@ -255,6 +284,9 @@ class ClaimReader:
         spans = await asyncio.to_thread(self._find, question.text)
         read = tuple(sorted(spans))
         shown = [self._show(span) for span in read]
+        if YES_OR_NO.match(question.text) and not question.options and question.form == "short":
+            said, ground = await self._judge(spans, shown, question.text)
+            return FoundClaim(question.text, said, ground, read, None)
         try:
             reply = await answer_from_passages(self._tools.llm, shown, question, stage="read")
         except ReplyInvalid:
@@ -263,6 +295,26 @@ class ClaimReader:
         return FoundClaim(
             question.text, reply.text, ground, read, reply.call_key, reply.input_tokens
         )
+
+    async def _judge(
+        self, spans: Sequence[Span], shown: Sequence[str], question: str
+    ) -> tuple[str, Ground]:
+        """Answer by Yes or No, and find the sentences that say the same most surely."""
+        is_yes = await self._ask_yes_or_no(shown, question) >= 0.5
+        found = [find_evidence(self._document, span, question, "") for span in spans]
+        found.sort(key=lambda each: -each[1])
+
+        async def check(span: Span) -> Ground:
+            passage = self._show(passage_around(self._document, span, GROUND_CHARS))
+            yes = await self._ask_yes_or_no([passage], question)
+            return Ground(self._find_block(span), span, yes if is_yes else 1.0 - yes)
+
+        grounds = await asyncio.gather(*(check(span) for span, _ in found[:GROUNDS]))
+        return YES if is_yes else NO, max(grounds, key=lambda ground: ground.support)
+
+    async def _ask_yes_or_no(self, passages: Sequence[str], question: str) -> float:
+        asked = YES_OR_NO_ANSWER.render(passages=number_passages(passages), question=question)
+        return await self._tools.llm.probability_of_yes(reader_messages(asked), stage="check")
 
     async def _find_ground(self, spans: Sequence[Span], claim: str, question: str) -> Ground:
         """Check a claim against the sentences of the passages that tell most of it."""
@@ -291,7 +343,7 @@ class ClaimReader:
         )
         return FoundClaim(
             reading.question,
-            str(row.payload["content"]),
+            str(row.payload["content"]).removeprefix(f"{reading.question} "),
             Ground(self._find_block(row.span), row.span, row.score),
             tuple(self._document.span(start, end) for start, end in reading.spans),
             row.call_key,
@@ -339,7 +391,7 @@ class ClaimWriter:
         draft.mark(Reading(found.question, shown), call_key=key)
         quote = self._document.quote(ground.span)
         claim = f"claim{step + 1}"
-        node = AddNode(claim, "claim", found.text, ground.span, quote, step)
+        node = AddNode(claim, "claim", found.statement, ground.span, quote, step)
         rejected = None if found.is_supported else "not_supported"
         if not draft.put(node, rejected=rejected, score=ground.support, call_key=key):
             return
