@@ -63,7 +63,7 @@ from mgl.store import EditRecord
 from mgl.text import sentence_spans
 from mgl.text.groups import show_span
 from mgl.text.names import Name, find_mentioned, find_names
-from mgl.text.support import share_told
+from mgl.text.support import find_telling, share_told
 from mgl.types import Answer, Chunk, Citation, Document, Question, Span
 
 BLOCKS_READ = 4
@@ -71,6 +71,9 @@ GROUNDS = 2  # sentences that a claim is checked against
 PROMPT_TOKENS, TOKEN_CHARS = 80, 4  # of a call beside what it reads; of a token, about
 GROUND_CHARS = 600  # of the original around such a sentence
 SUPPORT_FLOOR = 0.75  # P(Yes) below which a claim is rejected
+YES_FLOOR = (
+    0.6  # P(Yes) from which the answer is Yes, as the 1.5B leans to it; docs/measurements.md
+)
 TOLD_FLOOR = 0.6  # share of a claim's words below which its source is not asked about
 ALSO = " (also "  # between a name and its other forms
 YES, NO = "Yes.", "No."
@@ -300,8 +303,9 @@ class ClaimReader:
         self, spans: Sequence[Span], shown: Sequence[str], question: str
     ) -> tuple[str, Ground]:
         """Answer by Yes or No, and find the sentences that say the same most surely."""
-        is_yes = await self._ask_yes_or_no(shown, question) >= 0.5
-        found = [find_evidence(self._document, span, question, "") for span in spans]
+        is_yes = await self._ask_yes_or_no(shown, question) >= YES_FLOOR
+        asked = " ".join(sorted(find_telling(question)))
+        found = [find_evidence(self._document, span, asked, "") for span in spans]
         found.sort(key=lambda each: -each[1])
 
         async def check(span: Span) -> Ground:
