@@ -29,7 +29,7 @@ import unicodedata
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from threading import Lock
 from types import MappingProxyType
@@ -71,9 +71,7 @@ GROUNDS = 2  # sentences that a claim is checked against
 PROMPT_TOKENS, TOKEN_CHARS = 80, 4  # of a call beside what it reads; of a token, about
 GROUND_CHARS = 600  # of the original around such a sentence
 SUPPORT_FLOOR = 0.75  # P(Yes) below which a claim is rejected
-YES_FLOOR = (
-    0.6  # P(Yes) from which the answer is Yes, as the 1.5B leans to it; docs/measurements.md
-)
+YES_FLOOR = 0.6  # P(Yes) from which an answer is Yes: the 1.5B leans to it
 TOLD_FLOOR = 0.6  # share of a claim's words below which its source is not asked about
 ALSO = " (also "  # between a name and its other forms
 YES, NO = "Yes.", "No."
@@ -251,8 +249,9 @@ class ClaimReader:
         return [each for each in read if each is not None]
 
     def _find(self, question: str) -> list[Span]:
-        """The passages to read for a question, the best first: blocks; for one that counts or
-        lists, its best block and the hits of the whole text."""
+        """The passages to read for a question: its best blocks, the best first; for one that
+        counts or lists, its best block, the hits of the whole text, and blocks while there is room,
+        in the order of the text."""
         with self._finding:  # questions that are asked at once wait for the first one's index
             if self._finder is None:
                 embedder, claims = self._tools.required_embedder, self._list_claims()
@@ -261,13 +260,15 @@ class ClaimReader:
         spans = [self._blocks[place].span for place in places]
         if not LISTING.search(question) or not spans:
             return spans
-        room = sum(span.end - span.start for span in spans[1:])
+        best, *others = spans
+        room = sum(span.end - span.start for span in others)
         hits = find_hits(self._document, question, room)
-        first = spans[0]
-        return [
-            first,
-            *(hit for hit in hits.spans if hit.end <= first.start or hit.start >= first.end),
-        ]
+        chosen = _join([best, *hits.spans])
+        for block in others:  # as many as there is still room for
+            wider = _join([*chosen, block])
+            if _length(wider) <= _length([best]) + room:
+                chosen = wider
+        return chosen
 
     def _list_claims(self) -> dict[int, list[str]]:
         """The claims that each block bears out."""
@@ -369,6 +370,22 @@ class ClaimReader:
 
     def _show(self, span: Span) -> str:
         return show_span(self._document, span)
+
+
+def _join(spans: Iterable[Span]) -> list[Span]:
+    """The same characters in the order of the text, without overlap."""
+    joined: list[Span] = []
+    for span in sorted(spans):
+        if joined and span.start < joined[-1].end:
+            end = max(joined[-1].end, span.end)
+            joined[-1] = replace(joined[-1], end=end)
+        else:
+            joined.append(span)
+    return joined
+
+
+def _length(spans: Iterable[Span]) -> int:
+    return sum(span.end - span.start for span in spans)
 
 
 def describe_claim(claim: FoundClaim) -> str:
