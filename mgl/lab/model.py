@@ -191,6 +191,7 @@ def defer(
 
     engine = choice.engine_for(profile)
     served, identity = _identify_adapter(choice, engine, home)
+    own = model_id(profile, engine, identity)
 
     async def start() -> Engine:
         weights = endpoint = lora = None
@@ -216,7 +217,8 @@ def defer(
                 else:
                     await asyncio.to_thread(check_base, adapter, profile.name, weights)
                     adapter.file(LORA)
-            observer.note(f"starting {profile.name} ({engine})")
+            is_loaded = engine == "openvino" and await asyncio.to_thread(_is_loaded, home, own)
+            observer.note(f"{'using' if is_loaded else 'starting'} {profile.name} ({engine})")
         elif choice.base_url is not None:
             from mgl.serving.probe import probe_once
 
@@ -250,11 +252,18 @@ def defer(
     return DeferredEngine(
         start,
         store,
-        model_id=model_id(profile, engine, identity),
+        model_id=own,
         context_tokens=context_tokens,
         native_tools=profile.native_tools and engine == "openai",
         concurrency=CONCURRENCY[engine],
     )
+
+
+def _is_loaded(home: Path, model: str) -> bool:
+    """Whether a host of this home holds the model already."""
+    from mgl.llm.engines.shared import list_hosts
+
+    return any(host.model_id == model and host.state != "loading" for host in list_hosts(home))
 
 
 def _identify_adapter(

@@ -73,6 +73,7 @@ GROUND_CHARS = 600  # of the original around such a sentence
 SUPPORT_FLOOR = 0.75  # P(Yes) below which a claim is rejected
 YES_FLOOR = 0.6  # P(Yes) from which an answer is Yes: the 1.5B leans to it
 TOLD_FLOOR = 0.6  # share of a claim's words below which its source is not asked about
+ASKED_FLOOR = 0.75  # share of a question's words below which a passage is no source of Yes or No
 ALSO = " (also "  # between a name and its other forms
 YES, NO = "Yes.", "No."
 NOT_FOUND = "The text could not be read for this question."
@@ -86,6 +87,8 @@ LISTING = re.compile(
     r"\bhow (?:many|often)\b|\b(?:list|name) (?:all|every|each|the)\b", re.IGNORECASE
 )
 """English; a question of another language is read for in its best blocks, as all others are."""
+
+_CHOICE = re.compile(r"\bor\b", re.IGNORECASE)
 
 YES_OR_NO = re.compile(
     r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)(?:n['’]t)?\b"
@@ -311,6 +314,8 @@ class ClaimReader:
 
         async def check(span: Span) -> Ground:
             passage = self._show(passage_around(self._document, span, GROUND_CHARS))
+            if share_told(question, passage) < ASKED_FLOOR:
+                return Ground(self._find_block(span), span, 0.0)
             yes = await self._ask_yes_or_no([passage], question)
             return Ground(self._find_block(span), span, yes if is_yes else 1.0 - yes)
 
@@ -322,14 +327,20 @@ class ClaimReader:
         return await self._tools.llm.probability_of_yes(reader_messages(asked), stage="check")
 
     async def _find_ground(self, spans: Sequence[Span], claim: str, question: str) -> Ground:
-        """Check a claim against the sentences of the passages that tell most of it."""
+        """Check a claim against the sentences of the passages that tell most of it.
+
+        One that only repeats its question ("They were married.") answers nothing: nothing bears it
+        out.
+        """
         found = [find_evidence(self._document, span, claim, question) for span in spans]
         found.sort(key=lambda each: -each[1])
+
+        says_more = bool(_CHOICE.search(question) or find_telling(claim) - find_telling(question))
 
         async def check(span: Span) -> Ground:
             passage = self._show(passage_around(self._document, span, GROUND_CHARS))
             place = self._find_block(span)
-            if share_told(claim, passage) < TOLD_FLOOR:
+            if not says_more or share_told(claim, passage) < TOLD_FLOOR:
                 return Ground(place, span, 0.0)
             support = await find_support(self._tools.llm, passage, question, claim)
             return Ground(place, span, support)
