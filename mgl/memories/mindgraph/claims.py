@@ -11,8 +11,8 @@ A question that wants Yes or No is answered by the model's P(Yes) over the same 
 1.5B that writes a sentence nearly always affirms. Its source is a sentence over which the model
 says the same.
 
-A reading (``Reading``) is a step of the log: one part of a question, or one block. Blocks are found
-by the claims that they bear out, too, so that one question finds what another has read.
+A reading (``Reading``) is a step of the log: one part of a question, or one block. What is read for
+a question has the source of the claim most like it, too, so that one finds what another has read.
 
 Answering takes the claim that was made for a question; a question that the graph was not built for
 is read for in the same way, and nothing is written. An answer that no sentence bears out is a
@@ -32,7 +32,6 @@ from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from threading import Lock
-from types import MappingProxyType
 from typing import cast
 
 import numpy as np
@@ -241,7 +240,8 @@ class ClaimReader:
     async def _gather(self, wanted: Sequence[Awaitable[FoundClaim | None]]) -> list[FoundClaim]:
         done, total = count(1), len(wanted)
         progress = self._tools.observer.progress
-        progress("read", 0, total)
+        if wanted:
+            progress("read", 0, total)
 
         async def report(read: Awaitable[FoundClaim | None]) -> FoundClaim | None:
             found = await read
@@ -252,15 +252,16 @@ class ClaimReader:
         return [each for each in read if each is not None]
 
     def _find(self, question: str) -> list[Span]:
-        """The passages to read for a question: its best blocks, the best first; for one that
-        counts or lists, its best block, the hits of the whole text, and blocks while there is room,
-        in the order of the text."""
+        """The passages to read for a question: its best blocks, the best first, and the source of
+        the claim most like it. For one that counts or lists its best block, the hits of the whole
+        text, and others of these while there is room, in the order of the text."""
         with self._finding:  # questions that are asked at once wait for the first one's index
             if self._finder is None:
-                embedder, claims = self._tools.required_embedder, self._list_claims()
-                self._finder = BlockFinder(embedder, self._blocks, self._names, claims)
+                embedder = self._tools.required_embedder
+                self._finder = BlockFinder(embedder, self._blocks, self._names)
             places = self._finder.find(question, BLOCKS_READ)
         spans = [self._blocks[place].span for place in places]
+        spans += [each for each in self._find_known(question) if _is_apart(each, spans)]
         if not LISTING.search(question) or not spans:
             return spans
         best, *others = spans
@@ -273,13 +274,18 @@ class ClaimReader:
                 chosen = wider
         return chosen
 
-    def _list_claims(self) -> dict[int, list[str]]:
-        """The claims that each block bears out."""
-        claims: defaultdict[int, list[str]] = defaultdict(list)
-        for each in self._made:
-            if each.row.outcome == "applied" and each.row.span is not None:
-                claims[self._find_block(each.row.span)].append(str(each.row.payload["content"]))
-        return claims
+    def _find_known(self, question: str) -> list[Span]:
+        """The source of the claim made before that is most like a question, if there is any, with
+        what stands around it."""
+        made = [each.row for each in self._made if each.row.outcome == "applied"]
+        known = [(str(row.payload["content"]), row.span) for row in made if row.span is not None]
+        if not known:
+            return []
+        embedder = self._tools.required_embedder
+        vectors = embedder.embed([text for text, _ in known])
+        likeness = vectors @ embedder.embed([question], task="query")[0]
+        _, source = known[int(np.argmax(likeness))]
+        return [passage_around(self._document, source, GROUND_CHARS)]
 
     def _find_block(self, span: Span) -> int:
         """The block that a span begins in."""
@@ -381,6 +387,10 @@ class ClaimReader:
 
     def _show(self, span: Span) -> str:
         return show_span(self._document, span)
+
+
+def _is_apart(span: Span, others: Iterable[Span]) -> bool:
+    return all(span.end <= each.start or each.end <= span.start for each in others)
 
 
 def _join(spans: Iterable[Span]) -> list[Span]:
@@ -518,19 +528,12 @@ class BlockFinder:
     First come the blocks that are most like the question. Then a second hop: the names in the best
     of them that the question does not have lead to other blocks, a name by 1/n where n blocks have
     it. So a question that needs two places of a text finds the second, which may share no word with
-    it. The weight was chosen on HotpotQA, MuSiQue and two novels (``docs/measurements.md``). The
-    ``claims`` that a block bears out are found with it. Making it embeds all blocks, and blocks.
+    it. The weight was chosen on HotpotQA, MuSiQue and two novels (``docs/measurements.md``). Making
+    it embeds all blocks, and blocks.
     """
 
-    def __init__(
-        self,
-        embedder: Embedder,
-        blocks: Sequence[Chunk],
-        names: Sequence[Name],
-        claims: Mapping[int, Sequence[str]] = MappingProxyType({}),
-    ) -> None:
-        texts = ["\n".join([block.text, *claims.get(block.index, ())]) for block in blocks]
-        self._index = PassageIndex(embedder, texts)
+    def __init__(self, embedder: Embedder, blocks: Sequence[Chunk], names: Sequence[Name]) -> None:
+        self._index = PassageIndex(embedder, [block.text for block in blocks])
         self._size = len(blocks)
         self._names = names
         self._blocks_of: list[list[int]] = []

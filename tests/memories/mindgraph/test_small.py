@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -280,6 +279,22 @@ async def test_questions_of_a_document_share_a_memory_that_keeps_what_each_found
     assert (await second.estimate()).calls == 0
 
 
+async def test_the_source_of_the_likest_claim_is_read_for_the_next_question(
+    make_tools: MakeTools,
+) -> None:
+    rain = "Rain fell on the quiet harbour and nobody came to see the ships. " * 4
+    text = f"{rain}{rain}{rain}{rain}Old Tam sold the mill to a miller of Wick. {rain}{rain}{rain}"
+    document = Document.from_text("harbour.txt", text)
+    config = SmallMindGraphConfig(chunk_tokens=60)
+    first = Question("Who sold the mill?")
+    engine = ScriptedEngine(["Tam of Wick sold the mill to a miller.", yes(0.9), yes(0.9)])
+    await SmallMindGraph(make_tools(engine), document, [first], config).build()
+    later = Question("Did rain fall on the harbour while nobody came to see the sold ships?")
+    judge = ScriptedEngine([yes(0.9)] * 3)
+    await SmallMindGraph(make_tools(judge), document, [later], config).build()
+    assert any("Old Tam sold" in each.messages[-1].content for each in judge.requests)
+
+
 async def test_a_reading_without_a_usable_reply_is_made_again_by_the_next_build(
     make_tools: MakeTools, tale: Document
 ) -> None:
@@ -365,21 +380,14 @@ BLOCKS = (
 )
 
 
-def find(question: str, k: int, claims: Mapping[int, Sequence[str]] | None = None) -> list[int]:
+def find(question: str, k: int) -> list[int]:
     document = Document.from_text("t", "".join(BLOCKS))
     starts = [sum(map(len, BLOCKS[:number])) for number in range(len(BLOCKS))]
     blocks = [
         Chunk(number, document.span(start, start + len(part)), part, 12)
         for number, (start, part) in enumerate(zip(starts, BLOCKS, strict=True))
     ]
-    names = find_names(document.text)
-    return BlockFinder(WordEmbedder(512), blocks, names, claims or {}).find(question, k)
-
-
-def test_a_block_is_found_by_the_claims_that_it_bears_out() -> None:
-    question = "Which birds live with the singer?"
-    assert find(question, 1) != [3]
-    assert find(question, 1, {3: ["Birds live with the singer."]}) == [3]
+    return BlockFinder(WordEmbedder(512), blocks, find_names(document.text)).find(question, k)
 
 
 def test_the_block_that_shares_words_with_the_question_comes_first() -> None:
