@@ -261,7 +261,9 @@ class ClaimReader:
                 self._finder = BlockFinder(embedder, self._blocks, self._names)
             places = self._finder.find(question, BLOCKS_READ)
         spans = [self._blocks[place].span for place in places]
-        spans += [each for each in self._find_known(question) if _is_apart(each, spans)]
+        if (known := self._find_known(question)) is not None:
+            around = passage_around(self._document, known, GROUND_CHARS)
+            spans += [each for each in (around, known) if _is_apart(each, spans)][:1]
         if not LISTING.search(question) or not spans:
             return spans
         best, *others = spans
@@ -274,18 +276,16 @@ class ClaimReader:
                 chosen = wider
         return chosen
 
-    def _find_known(self, question: str) -> list[Span]:
-        """The source of the claim made before that is most like a question, if there is any, with
-        what stands around it."""
+    def _find_known(self, question: str) -> Span | None:
+        """The source of the claim made before that is most like a question, if there is any."""
         made = [each.row for each in self._made if each.row.outcome == "applied"]
         known = [(str(row.payload["content"]), row.span) for row in made if row.span is not None]
         if not known:
-            return []
+            return None
         embedder = self._tools.required_embedder
         vectors = embedder.embed([text for text, _ in known])
         likeness = vectors @ embedder.embed([question], task="query")[0]
-        _, source = known[int(np.argmax(likeness))]
-        return [passage_around(self._document, source, GROUND_CHARS)]
+        return known[int(np.argmax(likeness))][1]
 
     def _find_block(self, span: Span) -> int:
         """The block that a span begins in."""
