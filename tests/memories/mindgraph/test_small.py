@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.calls import new_attempt
 from mgl.llm.fakes import SchemaEngine, ScriptedEngine
-from mgl.memories.mindgraph import SmallMindGraph, SmallMindGraphConfig
+from mgl.memories.mindgraph import SmallMindGraph, SmallMindGraphConfig, claims
 from mgl.memories.mindgraph.claims import YES_OR_NO, BlockFinder, split_question
 from mgl.retrieval.fakes import WordEmbedder
-from mgl.store import Store
 from mgl.text.names import find_names
 from mgl.types import Chunk, Document, Question
 
@@ -282,27 +280,18 @@ async def test_questions_of_a_document_share_a_memory_that_keeps_what_each_found
 
 
 async def test_the_source_of_the_likest_claim_is_read_for_the_next_question(
-    make_tools: MakeTools, tmp_path: Path
+    make_tools: MakeTools, tale: Document, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rain = "Rain fell on the quiet harbour and nobody came to see the ships. " * 4
-    mill = (
-        "Old Tam sold the mill to a miller of Wick. " + "The wheel turned and the flour ran. " * 7
-    )
-    text = f"{rain * 4}{mill}{rain * 4}"
-    document = Document.from_text("harbour.txt", text)
-    config = SmallMindGraphConfig(chunk_tokens=60)
-    first = Question("Who sold the mill?")
-    engine = ScriptedEngine(["Tam of Wick sold the mill to a miller.", yes(0.9), yes(0.9)])
-    await SmallMindGraph(make_tools(engine), document, [first], config).build()
-    later = Question("Did rain fall on the harbour while nobody came to see the ships?")
+    monkeypatch.setattr(claims, "BLOCKS_READ", 1)
+    (source,) = (
+        await SmallMindGraph(make_tools(Reader()), tale, [RING], CONFIG).answer(RING)
+    ).citations
+    later = Question("Did Bo find a letter in winter?")
     judge = ScriptedEngine([yes(0.9)] * 3)
-    await SmallMindGraph(make_tools(judge), document, [later], config).build()
-    assert "Old Tam sold" in judge.requests[0].messages[-1].content
-    alone = ScriptedEngine([yes(0.9)] * 3)
-    with Store.open(tmp_path / "other.sqlite") as store:
-        tools = replace(make_tools(alone), store=store)
-        await SmallMindGraph(tools, document, [later], config).build()
-    assert "Old Tam sold" not in alone.requests[0].messages[-1].content
+    await SmallMindGraph(make_tools(judge), tale, [later], CONFIG).build()
+    shown = judge.requests[0].messages[-1].content
+    assert "In winter Bo found a letter" in shown
+    assert source.quote in shown
 
 
 async def test_a_reading_without_a_usable_reply_is_made_again_by_the_next_build(
