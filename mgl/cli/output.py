@@ -146,10 +146,11 @@ def print_stats(stats: Stats, unit: str, turns: int | None = None) -> None:
     ``unit``), and how many of its edits were applied."""
     read = stats.chunks if turns is None else turns
     source = count(read, unit.removesuffix("s"))
-    indexed = source if turns is not None else count(read, "passage")
+    indexed = source if turns is not None else count(read or stats.edits_applied, "passage")
     refused = ", ".join(f"{reason} {n}" for reason, n in stats.edits_rejected.items())
-    if not (stats.nodes or stats.edits_applied or refused):
-        typer.echo(f"{indexed} indexed" if read else "the text is read as it is")
+    if not (stats.nodes or refused):
+        has_index = read or stats.edits_applied
+        typer.echo(f"{indexed} indexed" if has_index else "the text is read as it is")
         return
     typer.echo(
         f"graph: {count(stats.nodes, 'node')}, {count(stats.edges, 'edge')} from {source}; "
