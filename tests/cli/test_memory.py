@@ -202,6 +202,8 @@ def test_topics_and_turns_are_shown_without_a_model(mgl: Mgl, diary: str, server
     whole = mgl("show", diary).stdout
     assert "conversation: diary, 5 turns" in whole
     assert "job: Ann: I have got the job" in whole
+    assert "\nturns:\n" in whole
+    assert "[session 1, turn L3, 08 May 2023 09:02] Ann: “My horse is ill”" in whole
     topic = mgl("show", diary, "t2").stdout.splitlines()
     assert "  [session 1, turn L3, 08 May 2023 09:02] Ann: “My horse is ill”" in topic
     assert sum(line.startswith("links: ") for line in topic) == 2
