@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
 
-from mgl.text.quotes import plain_text
+from mgl.prompt import plain_text
 
 _BLANK_LINE = r"(?>\r\n|[\n\r\x85\u2028])[^\S\r\n]*(?>\r\n|[\n\r\x85\u2028])"
 _VISIBLE = re.compile(r"\S")
