@@ -213,7 +213,7 @@ def _check_all_weights(
     own = _check_weights(profile, home)
     missing = own is None and not served and profile.engine != "openai"
     try:
-        weights = 2 * (profile.weights.bytes or 0) if missing else 0
+        weights = 2 * (profile.weights.total_bytes or 0) if missing else 0
         shipped.require_space(home, _ROOM_FOR_MEMORIES + weights)
     except ResourceError as error:
         yield _from_error("disk", error)
@@ -241,13 +241,15 @@ def _check_weights(profile: ModelProfile, home: Path) -> Check | None:
         return _from_error(name, error)
     if path is None:
         return None
-    sha256 = profile.weights.sha256
-    if sha256 is None:
+    pins = [*profile.weights.pins(path)]
+    if not pins:
         return Check(name, True, f"{path} (the profile pins no hash)")
-    if not has_sha256(profile.weights.pinned_file(path), sha256):
-        hint = f"delete it, then `{profile.fetch_command}`"
-        return Check(name, False, f"{path} has the wrong sha256", hint)
-    return Check(name, True, f"{path}, sha256 {sha256[:12]}… correct")
+    for file, sha256 in pins:
+        if not has_sha256(file, sha256):
+            hint = f"delete it, then `{profile.fetch_command}`"
+            return Check(name, False, f"{file} has the wrong sha256", hint)
+    hashes = ", ".join(f"{sha256[:12]}…" for _, sha256 in pins)
+    return Check(name, True, f"{path}, sha256 {hashes} correct")
 
 
 def _check_loaded(profile: ModelProfile, home: Path) -> Check | None:
@@ -259,8 +261,8 @@ def _check_loaded(profile: ModelProfile, home: Path) -> Check | None:
 
 
 def _check_memory(profile: ModelProfile) -> Check:
-    """Check free memory: twice the weights, which are repacked on loading, and 1 GB."""
-    needed = 2 * (profile.weights.bytes or 0) + 1_000_000_000
+    """Check that there is the free memory which the model needs."""
+    needed = profile.memory_bytes
     free = read_free_memory()
     if free is None:
         return Check("memory", True, "this system does not report free memory")
