@@ -23,6 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mgl.errors import MglError, ResourceError, install_hint
+from mgl.lab.default import read_default
+from mgl.lab.model import ModelChoice
+from mgl.lab.suggestions import suggest_model
 from mgl.llm.engines import model_id
 from mgl.llm.engines.server import Http, find_model, list_models
 from mgl.llm.engines.shared import list_hosts
@@ -62,11 +65,14 @@ def examine(
     """Yield every check in order (hashing weights may take seconds).
 
     ``model`` is the profile that has to work, ``base_url`` the server that has to answer
-    (MGL_BASE_URL, or a server of `mgl serve` for this model, if it is None); with a server no
-    weights are needed here. Its key comes from MGL_API_KEY, or from `mgl serve`.
+    (MGL_BASE_URL, or what `mgl use` set, or a server of `mgl serve` for this model, if it is None);
+    with a server no weights are needed here. Its key comes from MGL_API_KEY, or from `mgl serve`.
     """
     base_url = base_url or os.environ.get("MGL_BASE_URL")
     key = os.environ.get("MGL_API_KEY")
+    default = yield from _check_default(model, base_url)
+    if default is not None:
+        model, base_url = default.profile, default.base_url
     yield _check_python()
     yield _check_packages()
     own = yield from _check_servers(model, base_url)
@@ -101,7 +107,7 @@ def examine(
     yield Check("profile", True, detail)
     own_engine: EngineName = "openai" if base_url or profile is None else profile.engine
     yield _check_engine(own_engine)
-    loaded = None
+    loaded = folder = None
     try:
         folder = shipped.home()
     except ResourceError as error:
@@ -116,6 +122,28 @@ def examine(
         if profile.engine == "openai":
             hint = "start one (`mgl serve`), or set MGL_BASE_URL, e.g. to http://127.0.0.1:8000/v1"
             yield Check("server", False, "this profile needs a model server, none is named", hint)
+    if folder is not None and model is None and base_url is None:
+        better = asyncio.run(suggest_model(folder, models))
+        yield Check("better model", True, better or "none is at hand")
+
+
+def _check_default(
+    model: str | None, base_url: str | None
+) -> Generator[Check, None, ModelChoice | None]:
+    """Check the model that `mgl use` set, and return it where no other is named."""
+    try:
+        home = shipped.home()
+    except ResourceError:
+        return None  # reported by the check of the home folder
+    try:
+        choice = ModelChoice(model, base_url=base_url).with_default(home)
+        chosen = choice.with_adapter(home)
+    except MglError as error:
+        yield _from_error("default", error)
+        return None
+    if (chosen.profile, chosen.base_url) != (model, base_url):
+        yield Check("default", True, f"{read_default(home)}, set by `mgl use`")
+    return chosen
 
 
 async def _list_served(base_url: str, key: str | None) -> Mapping[str, Any]:
