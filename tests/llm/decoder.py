@@ -28,7 +28,7 @@ HIDDEN, HEADS, KV_HEADS, FEED, LAYERS = 256, 4, 2, 512, 2
 HEAD: Mapping[Architecture, int] = {"qwen2": HIDDEN // HEADS, "qwen3": 128}
 ROPE_BASE, EPSILON = 1e6, 1e-6
 MOSTLY_Q4_K_M = 15
-CONTROL = 3  # a type of tokens
+USER_DEFINED = 4  # a type of tokens: added, as Qwen3 has <think>
 
 TEMPLATE = """\
 {%- for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}\
@@ -134,7 +134,7 @@ def read_vocabulary(source: Path, control: Mapping[int, str]) -> Vocabulary:
         if merge.replace(" ", "") in known
     ]
     for number, token in control.items():
-        tokens[number], types[number] = token, CONTROL
+        tokens[number], types[number] = token, USER_DEFINED
     return Vocabulary(fields["tokenizer.ggml.pre"].contents(), tokens, types, merges)
 
 
