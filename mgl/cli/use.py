@@ -39,7 +39,7 @@ def use(
 ) -> None:
     """Choose the model that every command uses, or show it.
 
-    Options (--model, --base-url, --adapter) and MGL_BASE_URL go before it. The key of a server is
+    Options (--model, --base-url, --adapter) and MGL_BASE_URL override it. The key of a server is
     MGL_API_KEY, and is not kept.
     """
     from mgl.lab.default import remove_default, write_default
@@ -118,6 +118,6 @@ def _show(home: Path, *, as_json: bool) -> None:
         return
     typer.echo(str(found) if found else f"{DEFAULT_PROFILE}, which ships as default")
     if url is not None:
-        say(f"note: MGL_BASE_URL goes before it: {url}")
+        say(f"note: MGL_BASE_URL overrides it: {url}")
     elif found is None and (better := asyncio.run(suggest_model(home))):
         say(f"note: {better}")

@@ -75,7 +75,7 @@ class RegistrySource(_Strict):
         return self
 
 
-class Part(_Strict):
+class WeightsPart(_Strict):
     """A further file of a split GGUF model."""
 
     bytes: int = Field(gt=0)
@@ -92,7 +92,7 @@ class Weights(_Strict):
     format: Literal["gguf", "safetensors", "pytorch"]
     bytes: int | None = Field(default=None, gt=0)
     sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
-    more: tuple[Part, ...] = ()
+    more: tuple[WeightsPart, ...] = ()
     hub: HubSource
     registry: RegistrySource | None = None
 

@@ -1,4 +1,4 @@
-"""Model servers that other programs already run on this machine, and the best model of theirs.
+"""Model servers that other programs already run on this machine, and the best of their models.
 
     for server in asyncio.run(find_nearby(home)):
         print(server.label, server.base_url, server.models[0].name)
@@ -41,7 +41,7 @@ class _Details(BaseModel):
     parameter_size: str = ""
 
 
-class _Told(BaseModel):
+class _ModelInfo(BaseModel):
     """What servers say of a model: vLLM, llama.cpp, Ollama and LM Studio, in this order."""
 
     max_model_len: int | None = None
@@ -103,9 +103,9 @@ async def describe_server(base_url: str, api_key: str | None) -> NearbyServer:
             listed = (await get_optional(http, "/api/v0/models")).get("data")
         else:
             listed = served.values()
-    told = _read_told(listed or ())
+    info = _read_info(listed or ())
     models = [
-        _describe_model(name, told.get(name, _Told()))
+        _describe_model(name, info.get(name, _ModelInfo()))
         for name, entry in served.items()
         if writes_text(name, entry)
     ]
@@ -114,22 +114,24 @@ async def describe_server(base_url: str, api_key: str | None) -> NearbyServer:
     return NearbyServer(server.label, base_url, tuple(fitting))
 
 
-def _read_told(listed: Iterable[Mapping[str, Any]]) -> dict[str, _Told]:
+def _read_info(listed: Iterable[Any]) -> dict[str, _ModelInfo]:
     """Read the entries of a list by their name; those of another form say nothing."""
-    told: dict[str, _Told] = {}
+    info: dict[str, _ModelInfo] = {}
     for entry in listed:
+        if not isinstance(entry, Mapping):
+            continue
         with suppress(ValidationError):
-            told[str(entry.get("id") or entry.get("name"))] = _Told.model_validate(entry)
-    return told
+            info[str(entry.get("id") or entry.get("name"))] = _ModelInfo.model_validate(entry)
+    return info
 
 
-def _describe_model(name: str, told: _Told) -> ServedModel | None:
+def _describe_model(name: str, info: _ModelInfo) -> ServedModel | None:
     """Describe a model; None if it embeds, or runs on another machine."""
-    if told.remote_host or told.type == "embeddings":
+    if info.remote_host or info.type == "embeddings":
         return None
-    size = told.details.parameter_size if told.details else ""
-    counted = told.meta.n_params / 1e9 if told.meta else 0.0
+    size = info.details.parameter_size if info.details else ""
+    counted = info.meta.n_params / 1e9 if info.meta else 0.0
     billions = counted or guess_billions(size) or guess_billions(name) or 0.0
-    is_loaded = bool(told.max_model_len or told.meta) or told.state == "loaded"
-    needed = told.size or billions * _BILLION_BYTES
+    is_loaded = bool(info.max_model_len or info.meta) or info.state == "loaded"
+    needed = info.size or billions * _BILLION_BYTES
     return ServedModel(name, billions, is_loaded or needed <= psutil.virtual_memory().total)

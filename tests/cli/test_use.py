@@ -92,7 +92,7 @@ def test_options_and_environment_go_before_the_default(
     assert f"{SERVED} needs a model server" in refused.stderr
     monkeypatch.setenv("MGL_BASE_URL", server.url)
     assert json.loads(mgl(*question).stdout)["answer"] == "20 met."
-    assert f"MGL_BASE_URL goes before it: {server.url}" in mgl("use").stderr
+    assert f"MGL_BASE_URL overrides it: {server.url}" in mgl("use").stderr
 
 
 @pytest.mark.parametrize(
