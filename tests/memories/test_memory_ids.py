@@ -75,7 +75,7 @@ SELDOM = {
 }
 """Prompts that a memory writes with where something calls for it, which these builds do not."""
 
-SHARED = {"claiming.claim_without_question", "reading.answer"}
+SHARED = {"claiming.claim_without_question", "mindgraph.yes_or_no", "reading.answer"}
 """Prompts that the small mindgraph writes with for a question, or for none: all share a memory."""
 
 QUESTIONS = [QUESTION, *(Question(f"Who went to town {n}?") for n in (3, 4))]
