@@ -103,12 +103,13 @@ class SmallMindGraph(MindGraph):
 
     async def estimate(self) -> Estimate:
         """What is still to be read, at most: for the questions, or without one for all blocks."""
-        blocks, made = await self._cut(), self._find_made()
         size = self._config.chunk_tokens
         if self._questions:
-            wanted, (calls, tokens) = len(set(self._parts) - set(made)), cost_of_part(size)
+            wanted = len(set(self._parts) - self._find_made().keys())
+            calls, tokens = cost_of_part(size)
         else:
-            wanted, (calls, tokens) = len(self._find_unread(blocks)), cost_of_block(size)
+            wanted = len(self._find_unread(await self._cut()))
+            calls, tokens = cost_of_block(size)
         reads, checks = (
             self._tools.store.pace(self._tools.llm.model_id, stage) for stage in ("read", "check")
         )
