@@ -282,12 +282,13 @@ class Lab:
         self, plan: Plan, opened: Any, build: Callable[[], Any], stop: Stop | None = None
     ) -> None:
         """Build alone, and say before what it takes."""
-        if self._store.steps(opened.id) == 0 or hasattr(plan.kind, "estimate"):
+        is_new = self._store.steps(opened.id) == 0
+        if is_new or hasattr(plan.kind, "estimate"):
             cost = self._estimate(plan, opened)
             if cost is not None and cost.calls:
                 self._observer.note(describe_estimate(cost))
             large = describe_large(cost, _count_characters(plan.source))
-            if large is not None and self._approve is not None:
+            if is_new and large is not None and self._approve is not None:
                 self._approve(large)
         with self._place.alone(opened.id):
             self._place.run(build if stop is None else lambda: stop.guard(build))
