@@ -14,7 +14,7 @@ on the machine and the moment is in ``took`` alone, so that a replay gives the s
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -53,6 +53,16 @@ class Spent:
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+
+
+def sum_spent(usages: Iterable[Mapping[str, Spent]]) -> Spent:
+    """Add up what all stages spent."""
+    every = [spent for usage in usages for spent in usage.values()]
+    return Spent(
+        sum(one.calls for one in every),
+        sum(one.input_tokens for one in every),
+        sum(one.output_tokens for one in every),
+    )
 
 
 @dataclass(frozen=True, slots=True)
