@@ -90,8 +90,9 @@ def make_rows(items: int) -> Iterator[dict[str, Any]]:
                 continue
             scores = {name: min(1.0, by.random() + skill / 50) for name in SCORES}
             usage = {"answer": {"calls": 1, "input_tokens": by.randrange(4000), "output_tokens": 9}}
+            took = {"own_s": 1.0, "replayed": 0, "at": 1767226800.0, "keys": [f"{method} {one}"]}
             yield {"kind": "answer", **key, "answer": "Quiet.", "scores": scores, "usage": usage,
-                   "took": {"own_s": 1.0, "replayed": 0, "at": 1767226800.0, "keys": [f"{method} {one}"]}}  # fmt: skip
+                   "took": took}  # fmt: skip
             verdict = None if by.random() < 0.01 else float(by.random() < 0.5 + skill / 50)
             yield {"kind": "verdict", **key, "judge": "locomo", "score": verdict, "reply": "{}"}
 
