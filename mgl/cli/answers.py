@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +16,7 @@ from mgl.cli.output import clean, count, one_line, print_json, print_pairs
 from mgl.errors import InputError
 
 if TYPE_CHECKING:
-    from mgl.evaluation.audit import Audit, Call, Passage
+    from mgl.evaluation.audit import Audit, LoggedCall, ShownPassage
     from mgl.evaluation.records import Record, RunLog
     from mgl.evaluation.runs.manifest import Manifest
     from mgl.store import Store
@@ -46,7 +47,7 @@ def show(
         auditor = Auditor(manifest, log, store)
         audits = [auditor.audit(record) for record in records]
     if as_json:
-        print_json([audit.to_json() for audit in audits])
+        print_json([asdict(audit) for audit in audits])
         return
     about = audits[0].record.item
     print_pairs(
@@ -135,7 +136,7 @@ def _print_answer(audit: Audit, *, in_full: bool) -> None:
         typer.echo("note: the run was made before answers kept the keys of their calls")
 
 
-def _print_passages(title: str, passages: Iterable[Passage]) -> None:
+def _print_passages(title: str, passages: Iterable[ShownPassage]) -> None:
     for number, one in enumerate(passages):
         if not number:
             typer.echo(f"{title} (* is evidence):")
@@ -143,7 +144,7 @@ def _print_passages(title: str, passages: Iterable[Passage]) -> None:
         typer.echo(f"  {sign} {one_line(one.id)}  {one_line(one.text) or '(text not at hand)'}")
 
 
-def _print_calls(title: str, calls: tuple[Call, ...], *, in_full: bool = True) -> None:
+def _print_calls(title: str, calls: tuple[LoggedCall, ...], *, in_full: bool = True) -> None:
     if calls and not in_full:
         typer.echo(f"\n{title}: {count(len(calls), 'call')}")
     for number, call in enumerate(calls, 1):

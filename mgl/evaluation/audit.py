@@ -15,9 +15,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from mgl import registry
 from mgl.benchmarks.base import Dataset
@@ -25,7 +25,7 @@ from mgl.benchmarks.files import find_data
 from mgl.errors import MglError
 from mgl.evaluation.records import BuildRecord, Record, RunLog
 from mgl.evaluation.runs.manifest import Manifest
-from mgl.llm.calls import CallRecord, RecordedRun, request_json
+from mgl.llm.calls import CallRecord, RecordedRun
 from mgl.text.groups import format_turn
 from mgl.types import Conversation, Source, Span
 
@@ -39,7 +39,7 @@ Verdict = Literal["right", "wrong", "unsure", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class ShownPassage:
     """A passage or a turn by its id, with its text as a model reads it (a turn with its day), empty
     if it is not at hand; ``is_evidence`` says whether the benchmark names it."""
 
@@ -49,7 +49,7 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class LoggedCall:
     """A call by its key; ``record`` is None if the store has no such call. ``edits`` are what
     became of the edits that it proposed."""
 
@@ -105,22 +105,6 @@ class Call:
                   ] * bool(self.edits)  # fmt: skip
         return " · ".join(parts)
 
-    def to_json(self) -> dict[str, Any]:
-        call = self.record
-        if call is None:
-            return {"key": self.key, "edits": self.edits}
-        return {
-            "key": self.key,
-            "stage": call.stage,
-            "model": call.model_id,
-            "outcome": call.outcome,
-            "error": call.error,
-            "seconds": call.seconds,
-            "request": request_json(call.request),
-            "completion": None if call.completion is None else asdict(call.completion),
-            "edits": self.edits,
-        }
-
 
 @dataclass(frozen=True)
 class Audit:
@@ -133,24 +117,12 @@ class Audit:
 
     record: Record
     verdict: Verdict
-    evidence: tuple[Passage, ...]
-    retrieved: tuple[Passage, ...]
-    calls: tuple[Call, ...]
-    judging: Mapping[str, tuple[Call, ...]]
+    evidence: tuple[ShownPassage, ...]
+    retrieved: tuple[ShownPassage, ...]
+    calls: tuple[LoggedCall, ...]
+    judging: Mapping[str, tuple[LoggedCall, ...]]
     build: BuildRecord | None
-    building: tuple[Call, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "verdict": self.verdict,
-            "record": asdict(self.record),
-            "evidence": [asdict(one) for one in self.evidence],
-            "retrieved": [asdict(one) for one in self.retrieved],
-            "calls": [one.to_json() for one in self.calls],
-            "judging": {key: [one.to_json() for one in own] for key, own in self.judging.items()},
-            "build": None if self.build is None else asdict(self.build),
-            "building": [one.to_json() for one in self.building],
-        }
+    building: tuple[LoggedCall, ...]
 
 
 def judge_answer(record: Record, headline: str) -> Verdict:
@@ -181,7 +153,7 @@ class Auditor:
             judge_answer(record, self._manifest.headline),
             tuple(_quote(source, record.item["evidence"], gold)),
             tuple(_quote(source, record.retrieved, gold)),
-            tuple(self._find(key) for key in own if key not in built),
+            tuple(self._find(key) for key in own if build is not None or key not in built),
             {
                 judge: tuple(map(self._find, verdict.took.get("keys", ())))
                 for judge, verdict in record.verdicts.items()
@@ -190,11 +162,11 @@ class Auditor:
             tuple(self._find(key, edits.get(key, ())) for key in built),
         )
 
-    def _find(self, key: str, edits: tuple[str, ...] = ()) -> Call:
+    def _find(self, key: str, edits: tuple[str, ...] = ()) -> LoggedCall:
         found = None
         if self._store is not None:
             found = self._store.find_call(key) or self._store.find_failure(key)
-        return Call(key, found, edits)
+        return LoggedCall(key, found, edits)
 
     def _read_source(self, name: str) -> Source | None:
         try:
@@ -218,7 +190,9 @@ class Auditor:
         return dataset if is_same else None
 
 
-def _quote(source: Source | None, ids: Iterable[str], gold: Collection[str]) -> Iterable[Passage]:
+def _quote(
+    source: Source | None, ids: Iterable[str], gold: Collection[str]
+) -> Iterable[ShownPassage]:
     """Each id with its text; a turn is evidence, too, where its session is named."""
     lines = {}
     if isinstance(source, Conversation):
@@ -230,4 +204,4 @@ def _quote(source: Source | None, ids: Iterable[str], gold: Collection[str]) -> 
                 text = source.quote(Span.at(source.id, id))
             except (ValueError, MglError):
                 text = ""
-        yield Passage(id, text[:LENGTH], id in gold or id.partition(":")[0] in gold)
+        yield ShownPassage(id, text[:LENGTH], id in gold or id.partition(":")[0] in gold)

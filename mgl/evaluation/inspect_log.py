@@ -22,7 +22,7 @@ from typing import Any, Final
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from mgl.errors import UsageError
-from mgl.evaluation.audit import Audit, Auditor, Call
+from mgl.evaluation.audit import Audit, Auditor, LoggedCall
 from mgl.evaluation.records import Record, Spent, scratch_path
 from mgl.evaluation.runs.folder import RunFolder, list_counted, tally
 from mgl.evaluation.runs.manifest import Manifest, Method
@@ -199,7 +199,7 @@ def _list_events(audit: Audit, started: str) -> Iterator[dict[str, Any]]:
             yield {**_make_event(call, call.record, role), **base}
 
 
-def _make_event(call: Call, known: CallRecord, role: str | None) -> dict[str, Any]:
+def _make_event(call: LoggedCall, known: CallRecord, role: str | None) -> dict[str, Any]:
     request, done, sampling = known.request, known.completion, known.request.sampling
     output: dict[str, Any] = {"model": known.model_id, "choices": [], "time": known.seconds}
     if done is not None:

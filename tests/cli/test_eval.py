@@ -80,8 +80,8 @@ def test_an_item_is_shown_with_the_prompt_and_the_reply_behind_its_answer(
     assert "The capital of Thule is Thulepolis." in prompt.partition("[reply]")[0]
     (found,) = json.loads(mgl("eval", "show", out, "north/Asgard", "--json").stdout)
     (call,) = found["calls"]
-    assert (call["key"], call["outcome"]) == (record["took"]["keys"][0], "ok")
-    assert call["completion"]["text"] == record["answer"]
+    assert (call["key"], call["record"]["outcome"]) == (record["took"]["keys"][0], "ok")
+    assert call["record"]["completion"]["text"] == record["answer"]
     near = mgl("eval", "show", out, "north/Asgar")
     assert (near.exit_code, "north/Asgard" in near.stderr) == (3, True)
     other = mgl("eval", "show", out, "north/Asgard", "--method", "gam")
