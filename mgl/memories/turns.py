@@ -218,6 +218,13 @@ def ask_lines(question: Question) -> dict[str, str]:
     return {"question": asked, "form": find_form(question).said}
 
 
+def find_assistants(turns: Sequence[Turn]) -> frozenset[str]:
+    """Return the speakers that reply as a chat's assistant does, by the ids of their turns or by
+    name."""
+    replied = {turn.speaker for turn in turns if turn.id.endswith("+")}
+    return frozenset(replied | {turn.speaker for turn in turns if turn.speaker == "assistant"})
+
+
 def format_statement(turn: Turn, who: str) -> str:
     """Write a turn as a statement with its day: ``Ann said on 3 May 2023: I moved.``"""
     day = f" on {turn.time.day} {turn.time:%B %Y}" if turn.time else ""
