@@ -13,7 +13,10 @@ import pytest
 from mgl.errors import InputError
 from mgl.evaluation.inspect_log import write_inspect_logs
 from mgl.evaluation.runs.folder import RunFolder
+from mgl.llm.base import Completion, Message, Request, TokenUsage, Tool, ToolCall
+from mgl.llm.calls import CallRecord
 from mgl.store import Store
+from tests.evaluation.report.folders import Said, item, method, write_run
 from tests.evaluation.trial import MODEL, Trial, write_data
 
 
@@ -99,3 +102,39 @@ def test_a_log_without_the_calls_has_questions_and_answers(trial: Trial, tmp_pat
             sample["input"],
             sample["output"]["completion"],
         )
+
+
+def test_calls_of_tools_are_written_as_inspects_own(tmp_path: Path) -> None:
+    said = {"a": [Said({"exact_match": 1.0}, more={"took": {"keys": ["k"]}})]}
+    run = write_run(tmp_path / "run", [method("a")], [item("q")], said)
+    asked = ToolCall("1", "look_up", '{"id": "n1"}')
+    request = Request(
+        (
+            Message("user", "Who?"),
+            Message("assistant", "", (asked,)),
+            Message("tool", "Ann.", tool_call_id="1"),
+        ),
+        tools=(Tool("look_up", "Reads a node.", {"properties": {"id": {"type": "string"}}}),),
+    )
+    broken = ToolCall("2", "look_up", "{")
+    done = Completion("", "tool_calls", TokenUsage(9, 2, 4), (broken,))
+    with Store.open(tmp_path / "calls.sqlite") as store:
+        store.add_call(CallRecord("k", "answer", "m", request, done, "ok", None, 1.0), None)
+        (path,) = write_inspect_logs(run, tmp_path / "logs", store)
+    (sample,) = read_log(path)["samples"]
+    (event,) = sample["events"]
+    call = {"id": "1", "function": "look_up", "arguments": {"id": "n1"}, "type": "function"}
+    assert event["input"][1]["tool_calls"] == [call]
+    assert event["input"][2] == {"role": "tool", "content": "Ann.", "tool_call_id": "1"}
+    assert event["tools"][0]["parameters"] == {
+        "type": "object",
+        "properties": {"id": {"type": "string"}},
+    }
+    (choice,) = event["output"]["choices"]
+    assert choice["message"]["tool_calls"][0]["arguments"] == {"unreadable": "{"}
+    assert event["output"]["usage"] == {
+        "input_tokens": 5,
+        "output_tokens": 2,
+        "total_tokens": 11,
+        "input_tokens_cache_read": 4,
+    }
