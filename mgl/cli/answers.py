@@ -33,7 +33,9 @@ def show(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show an item of a run with what was retrieved, each call's prompt and reply, and scores.
+    """Show an item with the prompts and replies behind its answers.
+
+    Each answer comes with what was retrieved, each call, scores and verdicts.
 
     Prompts are in the log of calls of MGL_HOME, or in the folder of a packed run.
     """
