@@ -50,4 +50,6 @@ def test_answers_and_prices_are_given_by_options(mgl: Mgl, run: Path) -> None:
 def test_what_is_no_run_and_what_cannot_be_written_is_refused(mgl: Mgl, run: Path) -> None:
     assert mgl("report", run, "--out", run.parent / "r.txt").exit_code == 2
     assert mgl("report", run.parent).exit_code == 3
-    assert mgl("report", run, "--out", run.parent / "nowhere" / "r.csv").exit_code == 5
+    for name in ("r.csv", "r.html"):
+        assert mgl("report", run, "--out", run.parent / "nowhere" / name).exit_code == 5
+    assert not (run.parent / "nowhere").exists()

@@ -51,6 +51,7 @@ def write_report(
     folder = path.with_name(f"{path.stem}-items")
     environment = _open_templates()
     try:
+        _write(path, render_page(chapters, folder.name))
         make_private_folder(folder)
         for old in folder.iterdir():
             if _PAGE.fullmatch(old.name):
@@ -58,7 +59,6 @@ def write_report(
         _write(folder / _STYLE, _read_style())
         for place, chapter in enumerate(chapters):
             _write_questions(environment, chapter, place, folder, path.name, stores)
-        _write(path, render_page(chapters, folder.name))
     except OSError as error:
         raise ResourceError(
             f"cannot write {error.filename or path} ({error.strerror})",
