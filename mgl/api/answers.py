@@ -266,7 +266,8 @@ class PageShown(_Answer):
     edges: list[Object]
     holds: list[list[int | None]]
     text: list[Any]
-    turns: list[list[str | int]] | None = None
+    turns: list[Object] | None
+    grows: bool
 
 
 class EditListed(_Answer):

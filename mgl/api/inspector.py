@@ -25,6 +25,7 @@ from mgl.api.answers import (
     TopicChanged,
     TrainingsListed,
 )
+from mgl.api.memories import grows
 from mgl.api.rest import Call, Endpoint, Words
 from mgl.memories.results import call_json, edit_json
 from mgl.peers.wire import NotServed
@@ -87,12 +88,10 @@ async def _page(call: Call) -> Any:
     lab = call.memories.lab
 
     def do() -> dict[str, Any]:
-        page = page_data(lab.view(record.id), lab.place(record.id))
-        if call.memories.is_talk(record):
-            talk = lab.transcript(record.id)
-            spans = [(turn.id, talk.line_span(number)) for number, turn in enumerate(talk.turns)]
-            page["turns"] = [[turn, span.start, span.end] for turn, span in spans]
-        return page
+        is_told = lab.memory(record.id).turns is not None
+        talk = lab.transcript(record.id) if is_told else None
+        page = page_data(lab.view(record.id), lab.place(record.id), talk)
+        return {**page, "grows": is_told and grows(record.kind)}
 
     return make_visible(await asyncio.to_thread(do))
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from urllib.parse import quote
 
@@ -11,7 +13,7 @@ from tab import Tab
 
 from mgl.memories.view import GraphView, ViewNode
 from mgl.store.records import EditRecord
-from mgl.types import Answer, Document
+from mgl.types import Answer, Conversation, Document, Turn
 from mgl.web.escape import visible
 from mgl.web.export import to_html
 from tests.web.browser import driven, dumped
@@ -210,3 +212,81 @@ def test_the_log_says_what_became_of_each_edit(tab: Tab, tmp_path: Path, view: G
     assert "Rejected: quote_missing" in text
     assert "The call is not in this file." in text
     assert said["found"] == "1 edit"
+
+
+def test_a_page_opens_at_what_the_answer_in_sight_cites(
+    tab: Tab, tmp_path: Path, view: GraphView
+) -> None:
+    """Far down in the text; another answer that is opened shows its own passage."""
+    text = view.document.text + "Then it rained.\n\n" * 400 + "At last the sun rose.\n"
+    document = Document.from_text("story.txt", text)
+    sun, rain = text.index("the sun"), text.index("Then")
+    answers = tuple(
+        Answer(asked, "So.", None, (document.cite("x", document.span(start, start + 7)),))
+        for asked, start in (("When did it rain?", rain), ("What rose?", sun))
+    )
+    said = driven(
+        tab,
+        tmp_path,
+        to_html(replace(view, document=document, nodes=(), edges=(), answers=answers)),
+        """
+        const cited = () => [...CSS.highlights.get("passage")][0];
+        await rest(200);
+        const said = { opened: [String(cited()), inSight(cited())] };
+        one(".asked:not([open]) summary").click();
+        await rest(200);
+        said.other = [String(cited()), inSight(cited())];
+        return said;
+        """,
+    )
+    assert said == {"opened": ["the sun", True], "other": ["Then it", True]}
+
+
+def test_where_the_graph_says_little_the_contents_are_shown(
+    tab: Tab, tmp_path: Path, view: GraphView
+) -> None:
+    few = replace(view, nodes=view.nodes[:1], edges=())
+    said = driven(
+        tab,
+        tmp_path,
+        to_html(few),
+        """
+        const rows = all("#timeline > ol > li").map((each) => each.innerText.replace(/\\s+/g, " "));
+        const view = one("#views [value=timeline]").textContent;
+        const said = { rows, view, stage: one("#stage").hidden };
+        one("#timeline a").click();
+        said.node = [title(), one("#detail").hidden];
+        one("#views [value=graph]").click();
+        await rest(100);
+        said.graph = one("#graph").width > 0;
+        return said;
+        """,
+    )
+    assert said["rows"] == [
+        "One 1 node Bo “CHAPTER” cited for “Who found the key?”",
+        "Two “Ann found the key & gave it back. They married in May.” "
+        "cited for “Who found the key?”",
+    ]
+    assert (said["stage"], said["view"]) == (True, "Contents")
+    assert said["node"] == ["Bo", False]
+    assert said["graph"]
+
+
+def test_each_turn_has_its_time_beside_it(tab: Tab, tmp_path: Path) -> None:
+    at = datetime.fromisoformat("2024-05-06T09:05+05:00")
+    turns = [Turn("1", "Ann", "Hi.\nI moved.", at, "s"), Turn("2", "Bo", "Where?", None, "s")]
+    talk = Conversation.from_turns("talk", turns)
+    document = talk.transcript
+    cited = document.cite("2", document.span(document.text.index("Where"), len(document.text) - 1))
+    answer = Answer("What did Bo ask?", "Where.", None, (cited,))
+    view = GraphView("m", "gam", "tiny", document, (), 2, (), (), (answer,))
+    said = driven(
+        tab,
+        tmp_path,
+        to_html(view, talk=talk),
+        """
+        const times = all("#text time").map((each) => [each.textContent, each.title]);
+        return [times, String([...CSS.highlights.get("passage")][0]), one(".by-hand") === null];
+        """,
+    )
+    assert said == [[["09:05", "Monday, 6 May 2024 at 09:05"]], "Where?", True]

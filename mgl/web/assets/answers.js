@@ -1,6 +1,6 @@
 // What was asked and answered, and the box to ask more, or to say something that is remembered.
 
-import { byId, button, make, many, number } from "./dom.js";
+import { byId, button, calm, make, many, number } from "./dom.js";
 import { api, follow, live } from "./source.js";
 import { change, data, findNode, isHeld, select } from "./state.js";
 import { showRange } from "./text.js";
@@ -25,7 +25,7 @@ export function buildAnswers() {
   }
   if (!asked.childElementCount && !live) asked.append(make("p", { class: "note" }, "No question was asked of this memory."));
   byId("ask").hidden = !live;
-  for (const id of ["say", "say-note"]) byId(id).hidden = !data.turns;
+  for (const id of ["say", "say-note"]) byId(id).hidden = !data.grows;
   if (said) showSaid(said);
 }
 
@@ -33,7 +33,8 @@ export function buildAnswers() {
 function showSaid(said) {
   sessionStorage.removeItem(SAID);
   asked.prepend(panel(said, true));
-  showRange(...data.turns.at(-1).slice(1));
+  const { start, end } = data.turns.at(-1);
+  showRange(start, end);
   byId("said").textContent = said.answer;
   byId("question").focus();
 }
@@ -49,7 +50,10 @@ function panel(answer, open) {
     said,
     ground,
   );
-  made.addEventListener("toggle", () => change(answered()));
+  made.addEventListener("toggle", () => {
+    change(answered());
+    if (made.open) showFirst(made.answer);
+  });
   made.write = (words) => said.replaceChildren(words);
   made.finish = (whole) => {
     made.answer = whole;
@@ -78,7 +82,7 @@ function basis({ confidence, citations, compaction_ratio: ratio, marks, trace, u
 
 function chip(citation, index) {
   const node = findNode(citation.node_id);
-  const where = citation.session ?? citation.chapter ?? (citation.page && `page ${citation.page}`);
+  const where = data.sections.find(({ start, end }) => start <= citation.start && citation.start < end)?.label;
   const name = node?.label ?? (citation.speaker ? `${citation.speaker}: ${citation.quote.slice(0, 60)}` : citation.node_id);
   const inner = [
     make("b", {}, String(index + 1)),
@@ -87,7 +91,7 @@ function chip(citation, index) {
     " ",
     make("small", {}, [where, `${number.format(citation.start)}–${number.format(citation.end)}`].filter(Boolean).join(", ")),
   ];
-  const made = button("", () => open(citation), { class: "chip", title: citation.quote.slice(0, QUOTE) });
+  const made = button("", () => (open(citation), bringSource()), { class: "chip", title: citation.quote.slice(0, QUOTE) });
   made.append(...inner);
   return make("li", {}, made);
 }
@@ -97,6 +101,20 @@ function open(citation) {
   const node = findNode(citation.node_id);
   if (node) select(node);
   showRange(citation.start, citation.end);
+}
+
+/** Bring the first passage that an answer cites into sight. */
+function showFirst(answer) {
+  if (answer?.citations.length) showRange(answer.citations[0].start, answer.citations[0].end);
+}
+
+/** Open the text at what the answer in sight cites. */
+export const openCited = () => showFirst(asked.querySelector(".asked[open]")?.answer);
+
+/** On a narrow screen the text is below. */
+function bringSource() {
+  const { top } = byId("source").getBoundingClientRect();
+  if (top > innerHeight / 2) byId("source").scrollIntoView({ behavior: calm ? "auto" : "smooth" });
 }
 
 /** The nodes that the answer in sight cites, of all answers when none is open; and its paths. */

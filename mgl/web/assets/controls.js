@@ -58,9 +58,8 @@ const FRAMES = 80; // of a replay, however long the log is
 export function buildPlaces() {
   const places = byId("places");
   places.hidden = data.sections.length < 2;
-  const names = data.sections.map((each) => each.day || each.label);
   places.append(make("option", { value: "" }, "everywhere"));
-  places.append(...names.map((name, index) => make("option", { value: index }, name)));
+  places.append(...data.sections.map(({ label }, index) => make("option", { value: index }, label)));
   places.addEventListener("change", () => filter({ section: data.sections[places.value] ?? null }));
   onChange(() => (places.value = state.section ? String(data.sections.indexOf(state.section)) : ""));
 }

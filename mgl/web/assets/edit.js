@@ -8,11 +8,11 @@ const post = (what, body) => fetchJson(api("memories", data.memory_id, what), bo
 
 /** What can be done with an element, if anything. */
 export function handEdits(element) {
-  if (!data.turns || element.layer) return [];
+  if (!data.grows || element.layer) return [];
   const place = make("div", { class: "by-hand" });
   const isTopic = data.memory === "gam" && element.look?.name === "topic";
-  const under = data.turns.filter(([, start, end]) => start < element.end && element.start < end);
-  const what = isTopic ? { topics: [element.id] } : { turns: under.map(([id]) => id) };
+  const under = data.turns.filter(({ start, end }) => start < element.end && element.start < end);
+  const what = isTopic ? { topics: [element.id] } : { turns: under.map(({ id }) => id) };
   const name = isTopic ? "Forget…" : `Forget ${under.length > 1 ? "these turns" : "this turn"}…`;
   if (isTopic) place.append(button("Edit…", () => act(place, () => editTopic(place, element))));
   if (data.memory === "mnemis" && element.node && listOthers(element).length) place.append(button("Merge…", () => mergeEntity(place, element)));

@@ -1,6 +1,6 @@
 // The page of one memory. The address says what is open; what is opened is written to the address.
 
-import { answered, buildAnswers } from "./answers.js";
+import { answered, buildAnswers, openCited } from "./answers.js";
 import { camera, fit, stage } from "./camera.js";
 import { buildKinds, buildPlaces, buildReplay, goTo } from "./controls.js";
 import { deleteButton } from "./delete.js";
@@ -11,7 +11,7 @@ import { openLog } from "./log.js";
 import { live } from "./source.js";
 import { categories, change, data, elements, hyperedges, onChange, plain, select, state, there } from "./state.js";
 import { buildText } from "./text.js";
-import { hasTimes } from "./timeline.js";
+import { hasTimes, isSparse } from "./timeline.js";
 import "./tree.js";
 
 const addresses = new Map();
@@ -45,7 +45,10 @@ function count() {
 
 const VIEWS = { graph: ["stage", "foot", "detail"], timeline: ["timeline", "detail"], log: ["log"] };
 
-function show(view) {
+let view = "graph";
+
+function show(wanted) {
+  view = wanted;
   for (const id of new Set(Object.values(VIEWS).flat())) byId(id).hidden = !VIEWS[view].includes(id);
   for (const each of byId("views").children) each.setAttribute("aria-pressed", String(each.value === view));
   byId("filters").hidden = view === "log";
@@ -54,7 +57,8 @@ function show(view) {
 }
 
 function buildViews() {
-  byId("view-timeline").hidden = !hasTimes;
+  byId("view-timeline").textContent = hasTimes ? "Timeline" : "Contents";
+  onChange(() => (byId("detail").hidden = view === "log" || (view === "timeline" && !state.selected)));
   byId("views").addEventListener("click", (event) => {
     if (event.target.value) show(event.target.value);
   });
@@ -76,7 +80,9 @@ new ResizeObserver(() => {
   if (camera.fitted) fit();
   paint();
 }).observe(stage);
+if (isSparse) show("timeline");
 fit();
 change(answered(), "start");
+openCited();
 readAddress();
 document.documentElement.dataset.ready = "true";

@@ -1,6 +1,6 @@
 // The text: every passage that the graph stands on, and the way to it.
 
-import { byId, make } from "./dom.js";
+import { byId, make, moment } from "./dom.js";
 import { byReading, data, drawable, elements, onChange, plain, select, shown, state } from "./state.js";
 
 const text = byId("text");
@@ -8,6 +8,7 @@ const strip = byId("strip");
 const passages = new Map([...elements.keys()].map((ref) => [ref, []]));
 const covering = new Map();
 const ticks = new Map();
+const turns = new Map((data.turns ?? []).map((turn) => [turn.start, turn]));
 
 export function buildText() {
   text.append(...data.text.map(block));
@@ -26,12 +27,22 @@ function block({ start, size, parts }) {
       made.append(make("h3", { class: "section", "data-start": part.start }, part.head));
       continue;
     }
+    if (part.heading) {
+      made.append(make("h3", { class: "heading", dir: "auto", "data-start": part.start }, ...part.heading.map(piece)), ...part.tail.map(piece));
+      continue;
+    }
     const names = [part.flow && "flow", part.follows && "follows"].filter(Boolean).join(" ");
     const attributes = { dir: "auto", class: names || null };
+    if (turns.has(part.start)) made.append(aside(turns.get(part.start)));
     if (part.pieces.length) made.append(make("p", attributes, ...part.pieces.map(piece)));
     made.append(...part.tail.map(piece));
   }
   return made;
+}
+
+/** When a turn was said, beside it; it is no part of the text. */
+function aside(turn) {
+  return make("div", { class: "aside" }, turn.time ? moment(turn.time) : "");
 }
 
 function piece(given) {
@@ -95,7 +106,7 @@ function findRange(start, end) {
     const walker = document.createTreeWalker(each, NodeFilter.SHOW_TEXT);
     while (walker.nextNode()) {
       const node = walker.currentNode;
-      if (node.parentElement.matches(".section")) continue;
+      if (node.parentElement.closest(".section, .aside")) continue;
       const signs = [...node.data];
       const unit = (offset) => signs.slice(0, offset).join("").length;
       if (!begun && start < at + signs.length) {
