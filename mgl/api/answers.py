@@ -202,6 +202,13 @@ class TurnsDeleted(_Answer):
     adapters: list[str]
 
 
+class TurnCorrected(_Answer):
+    """The id of the turn that says it now, and what was deleted with the old one."""
+
+    turn: str
+    deleted: TurnsDeleted
+
+
 class MemoryDeleted(_Answer):
     memory_id: str
     memory: str

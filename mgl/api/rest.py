@@ -35,6 +35,7 @@ from mgl.api.answers import (
     NodesListed,
     SourceDeleted,
     TalkExported,
+    TurnCorrected,
     TurnsAdded,
     TurnsDeleted,
 )
@@ -122,6 +123,12 @@ class TurnsIn(_Shape):
 
     turns: list[TurnIn] = Field(max_length=MOST_TURNS)
     memory: TalkKind | None = None
+
+
+class CorrectionIn(_Shape):
+    """What a turn is to say."""
+
+    text: Words
 
 
 class QuestionIn(_Shape):
@@ -331,6 +338,11 @@ async def _forget(call: Call) -> Any:
     )
 
 
+async def _correct(call: Call) -> Any:
+    source = await _find_memory(call)
+    return await call.memories.correct(source, call.path["turn"], call.body.text)
+
+
 async def _delete(call: Call) -> Any:
     what: DeleteQuery = call.query
     name = call.path.get("name")
@@ -442,6 +454,14 @@ ENDPOINTS: Final = (
         "Delete turns for good, with what was made of them.",
         body=ForgetIn,
         answer=TurnsDeleted,
+    ),
+    *_for_both(
+        "POST",
+        "/turns/{turn}",
+        _correct,
+        "Replace what a turn of a conversation says.",
+        body=CorrectionIn,
+        answer=TurnCorrected,
     ),
     *_for_both(
         "DELETE",

@@ -107,7 +107,8 @@ def page_data(
 ) -> dict[str, Any]:
     """Gather what the page shows of a memory, as JSON values; ``place`` says where nodes are.
 
-    ``turns`` are those of the ``talk``, null without one.
+    ``turns`` are those of the ``talk``, null without one: each line's start and end, and where its
+    words begin (``said``).
     """
     view = drop_unseen(arrange(view))
     kinds = choose_looks(node.kind for node in view.nodes)
@@ -166,17 +167,19 @@ def page_data(
 
 
 def _turns(talk: Conversation) -> list[dict[str, Any]]:
-    spans = map(talk.line_span, range(len(talk.turns)))
+    numbers = range(len(talk.turns))
+    lines, words = map(talk.line_span, numbers), map(talk.span, numbers)
     return [
         {
             "id": turn.id,
-            "start": span.start,
-            "end": span.end,
+            "start": line.start,
+            "said": said.start,
+            "end": line.end,
             "speaker": turn.speaker,
             "time": turn.time and turn.time.isoformat(),
             "forgotten": not turn.text.strip(MASK),
         }
-        for turn, span in zip(talk.turns, spans, strict=True)
+        for turn, line, said in zip(talk.turns, lines, words, strict=True)
     ]
 
 

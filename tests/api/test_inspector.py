@@ -15,6 +15,7 @@ from tests.api.conftest import Serve, Served
 from tests.api.test_rest import HORSE, client, finish
 from tests.cli.server import story
 from tests.web.browser import led
+from tests.web.test_axe import FIND
 
 NAME = "<img src=x onerror=\"document.title='taken'\">"
 ATTACK = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
@@ -122,6 +123,50 @@ def _enter(tab: Tab, root: str, key: str) -> None:
     assert tab.wait("document.querySelector('tbody a')?.textContent") == "diary"
     assert key not in tab.run("location.href")
     assert "4 turns" in tab.run("document.querySelector('tbody').textContent")
+
+
+@pytest.mark.browser
+async def test_a_reader_corrects_and_forgets_turns_of_the_transcript(
+    serve: Serve, tab: Tab, axe: str
+) -> None:
+    """By the keyboard alone."""
+    async with serve() as served:
+        await tell(served)
+        await asyncio.to_thread(_change_turns, tab, served.root, served.key, axe)
+        async with client(served) as http:
+            exported = (await http.get("/api/memories/diary/export")).json()
+        assert exported["forgotten"] == ["L1", "L4"]
+        said = [(turn["text"], turn["time"][:10]) for turn in exported["turns"]]
+        assert (f"{HORSE[:-4]}Moon", "2024-05-01") in said
+        assert HORSE not in json.dumps(exported)
+
+
+def _change_turns(tab: Tab, root: str, key: str, axe: str) -> None:
+    tab.unlock(root, key)
+    tab.show(f"{root}/inspect/memory?id=diary", size=(390, 844), dark=True)
+    tab.run(f"{axe}; 0")
+    tools = "document.querySelectorAll('.aside > button')"
+    times = [each[:5] for each in tab.run(f"[...{tools}].map((e) => e.parentElement.innerText)")]
+    assert times == ["10:00"] * 4
+    tab.run(f"{tools}[0].focus()")
+    for open_ in (True, False, True):
+        tab.press(*(("Enter", 13) if open_ else ("Escape", 27)))
+        assert tab.run("document.querySelector('.tools').hidden") is not open_
+    tab.press("Tab", 9)
+    tab.press("Enter", 13)
+    assert tab.wait("document.querySelector('#words')?.value") == HORSE
+    assert tab.run(FIND) == []
+    tab.run("document.activeElement.setRangeText('Moon', 19, 23)")
+    tab.press("Tab", 9)
+    led(tab, "0, document.activeElement.click()")
+    assert tab.run(f"{tools}.length") == 4
+    assert tab.run("document.querySelector('#text').textContent").count("Moon") == 1
+    tab.run(f"{tools}[2].click()")
+    tab.run("document.querySelectorAll('.tools:not([hidden]) button')[1].click()")
+    said = tab.wait("document.querySelector('.tools:not([hidden]) p')?.textContent")
+    assert said == "1 turn and what was made of it are deleted for good."
+    led(tab, "document.activeElement.click()")
+    assert tab.run("document.querySelector('#text').innerText").count("forgotten") == 2
 
 
 def _say(tab: Tab, words: str) -> None:

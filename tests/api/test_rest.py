@@ -88,6 +88,36 @@ async def test_a_conversation_is_appended_to_searched_asked_and_forgotten(serve:
         assert shown["stats"]["chunks"] == 6
 
 
+@pytest.mark.parametrize("memory", ["gam", "mnemis"])
+async def test_what_a_turn_says_is_corrected(serve: Serve, memory: str) -> None:
+    """Its words are gone with all that was made of them; who said them, and when, stays."""
+    said = {"speaker": "Ann", "text": HORSE, "time": "2024-05-01T10:00:00+00:00", "session": "1"}
+    later = {**said, "id": "later", "text": "It rains", "time": "2024-05-09T10:00:00+00:00"}
+    path = "/api/conversations/diary"
+    async with serve() as served, client(served) as http:
+        turns = {"turns": [{**said, "id": "a/b"}, later], "memory": memory}
+        await http.post(f"{path}/turns", json=turns)
+        await http.post(f"{path}/ask", json={"question": "What is the horse called?"})
+        new = {"text": " My horse is called Moon "}
+        answer = await http.post(f"{path}/turns/a%2Fb", json=new)
+        assert answer.status_code == 200, answer.text
+        corrected = answer.json()["turn"]
+        assert answer.json()["deleted"]["turns"] == ["a/b"]
+        exported = (await http.get(f"{path}/export")).text
+        page = (await http.get("/api/memories/diary/page")).text
+        log = (await http.get("/api/memories/diary/log")).text
+        assert "Star" not in exported + page + log
+        (turn,) = (each for each in json.loads(exported)["turns"] if each["id"] == corrected)
+        assert turn == {**said, "id": corrected, "text": "My horse is called Moon"}
+        found = await http.get(f"{path}/search", params={"q": "What is the horse called?"})
+        assert found.json()["results"][0]["node_id"] == corrected
+        for turn, text in (("a/b", "x"), ("none", "x"), ("later", "It rains")):
+            where = f"{path}/turns/{turn.replace('/', '%2F')}"
+            refused = await http.post(where, json={"text": text})
+            assert refused.status_code == (400 if turn == "later" else 404), refused.text
+        assert len((await http.get(f"{path}/export")).json()["turns"]) == 2
+
+
 async def test_a_conversation_may_begin_empty(serve: Serve) -> None:
     async with serve() as served, client(served) as http:
         for _ in range(2):

@@ -1,6 +1,7 @@
 // The text: every passage that the graph stands on, and the way to it.
 
-import { byId, make, moment } from "./dom.js";
+import { button, byId, make, moment } from "./dom.js";
+import { turnTools } from "./edit.js";
 import { byReading, data, drawable, elements, onChange, plain, select, shown, state } from "./state.js";
 
 const text = byId("text");
@@ -33,16 +34,37 @@ function block({ start, size, parts }) {
     }
     const names = [part.flow && "flow", part.follows && "follows"].filter(Boolean).join(" ");
     const attributes = { dir: "auto", class: names || null };
-    if (turns.has(part.start)) made.append(aside(turns.get(part.start)));
+    const turn = turns.get(part.start);
+    const [beside, below] = turn ? aside(turn) : ["", ""];
+    made.append(beside);
+    if (turn?.forgotten) attributes.class = "forgotten";
     if (part.pieces.length) made.append(make("p", attributes, ...part.pieces.map(piece)));
-    made.append(...part.tail.map(piece));
+    made.append(...part.tail.map(piece), below);
   }
   return made;
 }
 
-/** When a turn was said, beside it; it is no part of the text. */
+/** When a turn was said, beside it, and below what can be done with it; neither is part of the text. */
 function aside(turn) {
-  return make("div", { class: "aside" }, turn.time ? moment(turn.time) : "");
+  const made = make("div", { class: "aside" }, turn.forgotten ? "forgotten" : "", turn.time ? moment(turn.time) : "");
+  if (!data.grows || turn.forgotten) return [made, ""];
+  const place = make("div", { class: "aside tools", hidden: true });
+  const label = `Correct or forget turn ${turn.id}, ${turn.speaker}`;
+  const toggle = (open) => {
+    place.hidden = !open;
+    more.setAttribute("aria-expanded", String(open));
+    if (open) place.replaceChildren(turnTools(turn, String(findRange(turn.said, turn.end))));
+  };
+  const more = button("⋯", () => toggle(place.hidden), { "aria-label": label, title: label, "aria-expanded": "false" });
+  const close = (event) => {
+    if (event.key !== "Escape" || place.hidden) return;
+    event.stopPropagation();
+    toggle(false);
+    more.focus();
+  };
+  for (const each of [more, place]) each.addEventListener("keydown", close);
+  made.append(more);
+  return [made, place];
 }
 
 function piece(given) {
