@@ -329,6 +329,10 @@ class TopicChanged(_Answer):
     topic: str
 
 
+class Renamed(_Answer):
+    name: str
+
+
 class RunsListed(_Answer):
     runs: list[Object]
 

@@ -20,12 +20,13 @@ from mgl.api.answers import (
     CallsListed,
     LogListed,
     PageShown,
+    Renamed,
     RunsListed,
     RunsReported,
     TopicChanged,
     TrainingsListed,
 )
-from mgl.api.memories import grows
+from mgl.api.memories import LONGEST_NAME, grows
 from mgl.api.rest import Call, Endpoint, Words
 from mgl.memories.results import call_json, edit_json
 from mgl.peers.wire import NotServed
@@ -73,6 +74,14 @@ class TopicIn(BaseModel):
     frozen: bool | None = None
     unlink: list[str] = []
     merge: str | None = None
+
+
+class NameIn(BaseModel):
+    """Another name."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: Words = Field(max_length=LONGEST_NAME)
 
 
 class RunsQuery(BaseModel):
@@ -142,6 +151,11 @@ async def _edit(call: Call) -> Any:
     return {"topic": what.topic}
 
 
+async def _rename(call: Call) -> Any:
+    await call.memories.rename(call.path["memory"], call.body.name)
+    return {"name": call.body.name}
+
+
 async def _runs(call: Call) -> Any:
     return make_visible({"runs": await asyncio.to_thread(call.runs.list_all)})
 
@@ -191,6 +205,14 @@ INSPECTOR: Final = (
         "Correct, merge, freeze or unlink a topic of a conversation.",
         body=TopicIn,
         answer=TopicChanged,
+    ),
+    Endpoint(
+        "POST",
+        "/api/memories/{memory}/rename",
+        _rename,
+        "Give the document of a memory another name.",
+        body=NameIn,
+        answer=Renamed,
     ),
     Endpoint(
         "GET", "/api/runs", _runs, "List the evaluations, the newest first.", answer=RunsListed

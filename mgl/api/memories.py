@@ -309,6 +309,11 @@ class Memories:
 
         return await self.work(record.id, None, do)
 
+    async def rename(self, source: str, name: str) -> None:
+        """Give the document of a memory another name (``Lab.rename``)."""
+        record = await self.find(source)
+        await asyncio.to_thread(self.lab.rename, record.id, name)
+
     async def delete(
         self, source: str | Source, kind: str | None = None, *, dry_run: bool = False
     ) -> dict[str, Any]:

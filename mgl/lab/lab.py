@@ -368,6 +368,20 @@ class Lab:
         """Store a document without building anything from it."""
         self._store.put_document(document)
 
+    def rename(self, source: str, name: str) -> None:
+        """Give the document of a memory another name; it is found by those that it had, too.
+
+        UsageError for a conversation, or a name that looks like a memory's id.
+        """
+        check_name(name)
+        document_id = self.find(source).document_id
+        if self._store.count_turns(document_id) is not None:
+            raise WrongKind(
+                f"{source!r} is a conversation, which is known by its name alone",
+                hint="export its turns and add them to one of another name",
+            )
+        self._store.rename_document(document_id, name)
+
     def load(self, document_id: str) -> Document:
         """Load a stored document by its own id; StoreError if there is none."""
         return self._store.document(document_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 
 import httpx
 import pytest
@@ -18,6 +19,7 @@ from tests.web.browser import led
 from tests.web.test_axe import FIND
 
 NAME = "<img src=x onerror=\"document.title='taken'\">"
+NO_SERVER = "The server does not answer. Is `mgl up` still running?"
 ATTACK = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
 
 
@@ -167,6 +169,89 @@ def _change_turns(tab: Tab, root: str, key: str, axe: str) -> None:
     assert said == "1 turn and what was made of it are deleted for good."
     led(tab, "document.activeElement.click()")
     assert tab.run("document.querySelector('#text').innerText").count("forgotten") == 2
+
+
+@pytest.mark.browser
+async def test_a_reader_adds_files_cancels_a_job_and_renames_a_document(
+    serve: Serve, tab: Tab, axe: str, tmp_path: Path
+) -> None:
+    book, chat = tmp_path / "b ü.txt", tmp_path / "talk.jsonl"
+    book.write_text(story(8), encoding="utf-8")
+    chat.write_text(json.dumps({"speaker": "Ann", "text": HORSE}))
+    async with serve(preset="paper") as served, client(served) as http:
+        await asyncio.to_thread(_add, tab, served.root, served.key, axe, [book, chat])
+        listed = (await http.get("/api/memories")).json()["memories"]
+        assert {each["document"] for each in listed} == {"talk", "My book"}
+        jobs = (await served.open_tenant(OWNER)).jobs
+        await jobs._turn.acquire()  # so that the next one waits
+        (tmp_path / "c.md").write_text("P1 met P2.")
+        await asyncio.to_thread(_cancel, tab, served.root, tmp_path / "c.md")
+        assert jobs.list_all()[0].state == "cancelled"
+        jobs._turn.release()
+
+
+def _choose_files(tab: Tab, paths: list[Path]) -> None:
+    found = tab.call("Runtime.evaluate", expression="document.querySelector('#files')")
+    files = [str(path) for path in paths]
+    tab.call("DOM.setFileInputFiles", files=files, objectId=found["result"]["objectId"])
+    tab.run("document.querySelector('#files').form.requestSubmit()")
+
+
+def _add(tab: Tab, root: str, key: str, axe: str, paths: list[Path]) -> None:
+    """Add both, read the document once more after it was refused, and give it another name."""
+    tab.unlock(root, key)
+    tab.run(f"{axe}; 0")
+    _choose_files(tab, paths)
+    rows = "document.querySelector('tbody')?.innerText ?? ''"
+    tab.wait(f"({rows}).includes('talk') && ({rows}).includes('b ü.txt')")
+    tab.wait("document.querySelectorAll('#jobs a').length == 2")
+    assert "1 turn" in tab.run("document.querySelector('#jobs').innerText")
+    assert tab.run(FIND) == []
+    book = "[...document.querySelectorAll('#jobs a')].find((e) => e.innerText == 'b ü.txt')"
+    tab.show(tab.run(f"{book}.href"))
+    buttons = "[...document.querySelectorAll('header button')]"
+    tab.run(f"{buttons}.find((e) => e.innerText == 'Rename…').click()")
+    assert tab.run("document.activeElement.id") == "rename"
+    tab.run(f"{axe}; 0")
+    assert tab.run(FIND) == []
+    tab.run("document.activeElement.value = ' My book '")
+    led(tab, "document.activeElement.form.requestSubmit()")
+    assert tab.run("document.querySelector('h1').textContent") == "My book"
+
+
+def _cancel(tab: Tab, root: str, path: Path) -> None:
+    tab.show(f"{root}/inspect/")
+    _choose_files(tab, [path])
+    tab.wait("document.querySelector('#jobs').innerText.includes('waits for its turn')")
+    tab.show(f"{root}/inspect/", size=(390, 844), dark=True)
+    tab.run("document.querySelector('#jobs button').click()")
+    tab.wait("document.querySelector('#jobs').innerText.includes('is cancelled')")
+
+
+@pytest.mark.browser
+async def test_a_page_that_cannot_be_had_says_why_and_is_tried_again(
+    serve: Serve, tab: Tab, axe: str
+) -> None:
+    async with serve() as served:
+        await asyncio.to_thread(_fail, tab, served, axe)
+        await tell(served)
+        await asyncio.to_thread(tab.run, "document.querySelector('dialog button').click()")
+        await asyncio.to_thread(tab.wait, "document.title == 'diary · mgl'")
+    lost = "document.querySelector('.failed .answer')?.textContent"
+    await asyncio.to_thread(tab.run, "document.querySelector('#question').value = 'What?'")
+    await asyncio.to_thread(tab.run, "document.querySelector('#send').click()")
+    assert await asyncio.to_thread(tab.wait, lost) == NO_SERVER
+    assert await asyncio.to_thread(tab.run, "document.querySelector('#question').value") == "What?"
+
+
+def _fail(tab: Tab, served: Served, axe: str) -> None:
+    """A memory that is not there, and a list that is not given."""
+    tab.unlock(served.root, served.key)
+    tab.call("Page.navigate", url=f"{served.root}/inspect/memory?id=diary")
+    said = tab.wait("document.querySelector('dialog .wrong')?.textContent")
+    assert "there is no memory 'diary'" in said
+    tab.run(f"{axe}; 0")
+    assert tab.run(FIND) == []
 
 
 def _say(tab: Tab, words: str) -> None:

@@ -156,6 +156,7 @@ async function askMemory(question, made) {
     else if (progress) byId("said").textContent = progress.note ?? `${progress.stage}: ${progress.done} of ${progress.total}`;
     if (result) made.finish(result);
   });
+  if (!made.answer) throw new Error("The answer was cut off. Ask again.");
   change(answered());
   if (made.answer?.citations.length) open(made.answer.citations[0]);
   byId("said").textContent = made.answer?.answer ?? "";

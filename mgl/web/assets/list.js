@@ -1,5 +1,6 @@
 // All memories of the key's owner, the newest first.
 
+import { addingForm, jobRows } from "./adding.js";
 import { deleteButton } from "./delete.js";
 import { make, many, number } from "./dom.js";
 import { age, openPage, searchTable } from "./plain.js";
@@ -40,4 +41,12 @@ function beginForm() {
   return form;
 }
 
-await openPage("./", "Memories", "/api/memories", ({ memories }) => [beginForm(), ...searchTable(memories, "memory", COLUMNS, row, NONE)]);
+await openPage("./", "Memories", "/api/memories", async ({ memories }) => {
+  const found = make("div", {});
+  const show = (all) => found.replaceChildren(...searchTable(all, "memory", COLUMNS, row, NONE));
+  const renew = async () => show((await fetchJson("/api/memories")).memories);
+  const rows = make("ul", { id: "jobs", "aria-label": "Files that are read" });
+  rows.append(...jobRows((await fetchJson("/api/jobs")).jobs, renew));
+  show(memories);
+  return [make("div", { class: "line adding" }, beginForm(), addingForm(rows, renew)), rows, found];
+});

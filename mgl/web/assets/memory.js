@@ -3,7 +3,7 @@
 import { answered, buildAnswers, openCited } from "./answers.js";
 import { camera, fit, stage } from "./camera.js";
 import { buildKinds, buildPlaces, buildReplay, goTo } from "./controls.js";
-import { deleteButton } from "./delete.js";
+import { deleteButton, renameButton } from "./delete.js";
 import { hash } from "./detail.js";
 import { byId, many } from "./dom.js";
 import { buildGraph, paint } from "./graph.js";
@@ -66,7 +66,10 @@ function buildViews() {
 
 document.title = `${data.name} · mgl`;
 byId("back").hidden = !live;
-if (live) byId("about").after(deleteButton(data.memory_id, data.name, () => location.assign("./")));
+if (live) {
+  byId("about").after(deleteButton(data.memory_id, data.name, () => location.assign("./")));
+  if (!data.turns) byId("about").after(renameButton(data.memory_id, data.name, () => location.reload()));
+}
 byId("title").textContent = data.name;
 byId("about").textContent = [data.memory, data.model, count(), `memory ${data.memory_id}`].join(" · ");
 buildGraph();

@@ -1,6 +1,6 @@
 // What the pages beside a memory's have in common: the ways between them, tables, the search.
 
-import { byId, draw, make, many, number } from "./dom.js";
+import { button, byId, draw, make, many, number } from "./dom.js";
 import { fetchJson } from "./source.js";
 
 const PLACES = [["./", "Memories"], ["runs", "Evaluations"], ["trainings", "Trainings"]];
@@ -11,12 +11,16 @@ export async function openPage(here, title, path, show) {
   byId("ways").append(...PLACES.map(way));
   byId("title").textContent = title;
   document.title = `${title} · mgl`;
-  byId("list").replaceChildren(make("p", { class: "note" }, "Loading…"));
-  try {
-    byId("list").replaceChildren(...show(await fetchJson(path)));
-  } catch (error) {
-    byId("list").replaceChildren(make("p", { class: "wrong", role: "alert" }, error.message));
-  }
+  const list = byId("list");
+  const attempt = async () => {
+    list.replaceChildren(make("p", { class: "note" }, "Loading…"));
+    try {
+      list.replaceChildren(...(await show(await fetchJson(path))));
+    } catch (error) {
+      list.replaceChildren(make("p", { class: "wrong", role: "alert" }, error.message), button("Try again", attempt));
+    }
+  };
+  await attempt();
   document.documentElement.dataset.ready = "true";
 }
 

@@ -1,8 +1,8 @@
 // What the page knows of a memory, and one place where what is shown of it changes.
 
-import { load } from "./source.js";
+import { loadPage } from "./source.js";
 
-export const data = await load("page");
+export const data = await loadPage();
 
 /** Every node and edge under its short name: n0, n1, … and e0, e1, … */
 export const elements = new Map();
