@@ -119,6 +119,19 @@ class Found(_Answer):
     results: list[Cited | NodeFound]
 
 
+class CitedIn(Cited):
+    """A passage with the newest memory of what it is of."""
+
+    memory_id: str
+    memory: str
+
+
+class FoundAnywhere(_Answer):
+    """Passages of all memories that hold the words."""
+
+    results: list[CitedIn]
+
+
 class StageCost(_Answer):
     calls: int
     input_tokens: int

@@ -240,6 +240,14 @@ class Memories:
 
         return await asyncio.to_thread(rank)
 
+    async def search_all(self, words: str, limit: int) -> list[dict[str, Any]]:
+        """Find passages that hold some words, in all memories (``Lab.find_passages``)."""
+        found = await asyncio.to_thread(self.lab.find_passages, words, limit)
+        return [
+            {"memory_id": record.id, "memory": record.kind, **citation_json(cited)}
+            for record, cited in found
+        ]
+
     async def list_all(self) -> list[dict[str, Any]]:
         """List every memory, the newest first, with its age and what it has cost."""
 

@@ -28,6 +28,7 @@ from mgl.api.answers import (
     Answered,
     FileTaken,
     Found,
+    FoundAnywhere,
     GraphExported,
     JobsListed,
     MemoriesListed,
@@ -321,6 +322,10 @@ async def _search(call: Call) -> Any:
     return {"results": found}
 
 
+async def _search_all(call: Call) -> Any:
+    return {"results": await call.memories.search_all(call.query.q, call.query.limit)}
+
+
 async def _ask(call: Call) -> Any:
     asked: QuestionIn = call.body
     question = Question(asked.question, asked.asked_at, asked.asker)
@@ -420,6 +425,14 @@ ENDPOINTS: Final = (
         _list,
         "List all memories, the newest first.",
         answer=MemoriesListed,
+    ),
+    Endpoint(
+        "GET",
+        "/api/search",
+        _search_all,
+        "Find turns and passages of all memories that hold the words.",
+        query=SearchQuery,
+        answer=FoundAnywhere,
     ),
     *_for_both("GET", "", _show, "Show what a memory is, and how large.", answer=MemoryShown),
     *_for_both("GET", "/nodes", _nodes, "List its nodes with their passages.", answer=NodesListed),

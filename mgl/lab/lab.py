@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 from mgl.errors import UsageError, WrongKind
 from mgl.lab.deleting import Deleted, Doomed, delete, find_doomed
 from mgl.lab.estimates import describe_estimate, describe_large, estimate_from_past
+from mgl.lab.finding import find_passages
 from mgl.lab.model import ModelChoice, NoModel
 from mgl.lab.planning import REMEMBERS, Plan, Planner
 from mgl.lab.talk import UNKEPT, AnswerKeeper, Talk, as_question
@@ -37,7 +38,7 @@ from mgl.models import shipped
 from mgl.observer import SILENT, Observer
 from mgl.store import EditRecord, MemoryCost, MemoryRecord, Store
 from mgl.store.owners import Owner, owned_by
-from mgl.types import Answer, Conversation, Document, Question, Source, Turn, Usage
+from mgl.types import Answer, Citation, Conversation, Document, Question, Source, Turn, Usage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -439,6 +440,22 @@ class Lab:
         """The memories of the document or conversation of this exact name, the newest first."""
         called = self._store.documents_called(name)
         return [each for each in self._store.memories() if each.document_id in called]
+
+    def find_passages(self, words: str, limit: int) -> list[tuple[MemoryRecord, Citation]]:
+        """Find passages that hold some words, in all that is remembered, each with the newest
+        memory of its source; those that hold the words as they are given come first, then those of
+        newer memories."""
+        sources: dict[str, MemoryRecord] = {}
+        for each in self._store.memories():
+            sources.setdefault(each.document_id, each)
+        phrases: list[tuple[MemoryRecord, Citation]] = []
+        others: list[tuple[MemoryRecord, Citation]] = []
+        for record in sources.values():
+            for found in find_passages(self._planner.load(record.document_id), words):
+                (phrases if found.is_phrase else others).append((record, found.citation))
+                if len(phrases) == limit:
+                    return phrases
+        return [*phrases, *others][:limit]
 
     def find_ids(self, beginning: str) -> list[str]:
         """The ids of the memories that begin so, the newest first."""

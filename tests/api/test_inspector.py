@@ -254,6 +254,34 @@ def _fail(tab: Tab, served: Served, axe: str) -> None:
     assert tab.run(FIND) == []
 
 
+@pytest.mark.browser
+async def test_a_reader_searches_all_that_was_said(serve: Serve, tab: Tab, axe: str) -> None:
+    async with serve() as served:
+        await tell(served)
+        await tell(served, name="other")
+        await asyncio.to_thread(_search, tab, served.root, served.key, axe)
+
+
+def _search(tab: Tab, root: str, key: str, axe: str) -> None:
+    tab.unlock(root, key)
+    tab.run("document.querySelector('#words').focus()")
+    for sign in "horse":
+        tab.press(sign)
+    tab.press("Enter", 13)
+    tab.wait("document.querySelectorAll('.hits li').length == 2")
+    assert tab.run("document.querySelector('.hits li').innerText.split(/\\n+/)") == [
+        "other gam · 1 May 2024, 10:00",
+        f"Ann: {HORSE}",
+    ]
+    tab.run(f"{axe}; 0")
+    assert tab.run(FIND) == []
+    tab.run("location.reload()")
+    tab.wait("document.querySelectorAll('.hits li').length == 2")
+    tab.run("document.querySelector('.hits a').click()")
+    tab.wait("location.pathname.endsWith('memory') && document.documentElement.dataset.ready")
+    assert tab.run("[...CSS.highlights.get('passage')].join()") == HORSE
+
+
 def _say(tab: Tab, words: str) -> None:
     """Say something, and see it and the reply above, and in the text."""
     tab.run(f"document.querySelector('#question').value = {words!r}")

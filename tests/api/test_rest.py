@@ -88,6 +88,32 @@ async def test_a_conversation_is_appended_to_searched_asked_and_forgotten(serve:
         assert shown["stats"]["chunks"] == 6
 
 
+async def test_words_are_found_in_all_memories(serve: Serve) -> None:
+    """Each passage once, those with the words as they were given first; nothing forgotten."""
+    async with serve() as served, client(served) as http:
+        text = b"Star is a horse.\n\nAnn met Bo.\n\nThe horse saw a Star."
+        given = await http.post("/api/documents", params={"name": "b.txt"}, content=text)
+        await finish(http, given.json()["id"])
+        for memory in ("gam", "mnemis"):
+            sent = {"turns": [{"id": "1", "text": HORSE}], "memory": memory}
+            await http.post("/api/conversations/diary/turns", json=sent)
+        for words, quotes in (
+            ("star", [HORSE, "Star is a horse.", "The horse saw a Star."]),
+            ("horse saw", ["The horse saw a Star."]),
+            ("horse star", [HORSE, "Star is a horse.", "The horse saw a Star."]),
+            ("a horse", ["Star is a horse.", HORSE, "The horse saw a Star."]),
+            ("cow", []),
+        ):
+            found = (await http.get("/api/search", params={"q": words})).json()["results"]
+            assert [each["quote"] for each in found] == quotes, words
+        one = {"q": "star", "limit": 1}
+        (first,) = (await http.get("/api/search", params=one)).json()["results"]
+        assert (first["document"], first["memory"], first["node_id"]) == ("diary", "mnemis", "1")
+        forgotten = {"turns": ["1"]}
+        await http.post(f"/api/memories/{first['memory_id']}/forget", json=forgotten)
+        assert HORSE not in (await http.get("/api/search", params={"q": "star"})).text
+
+
 @pytest.mark.parametrize("memory", ["gam", "mnemis"])
 async def test_what_a_turn_says_is_corrected(serve: Serve, memory: str) -> None:
     """Its words are gone with all that was made of them; who said them, and when, stays."""

@@ -120,7 +120,7 @@ def test_clicks_keys_and_controls(tab: Tab, tmp_path: Path, view: GraphView) -> 
     assert said["steps"] == ["2", True, "4"]
     assert said["kinds"] == [3, "2"]
     assert said["places"] == [["everywhere", "One", "Two"], "2"]
-    assert said["found"] == ["1 of 4", 1]
+    assert said["found"] == ["1 of 4 nodes, 2 in the text", 1]
     assert said["jumped"] == "The key is found"
 
 
@@ -290,3 +290,36 @@ def test_each_turn_has_its_time_beside_it(tab: Tab, tmp_path: Path) -> None:
         """,
     )
     assert said == [[["09:05", "Monday, 6 May 2024 at 09:05"]], "Where?", True]
+
+
+def test_the_text_is_searched(tab: Tab, tmp_path: Path, view: GraphView) -> None:
+    """Across the edges of marks; hits are listed, and shown one after the other."""
+    said = driven(
+        tab,
+        tmp_path,
+        to_html(view),
+        """
+        const look = (words) => {
+          one("#search").value = words;
+          one("#search").dispatchEvent(new Event("input"));
+          return one("#found").textContent;
+        };
+        const passage = () => String([...CSS.highlights.get("passage")][0]);
+        const said = { found: look(" BO "), hits: all(".hit").map((each) => each.textContent) };
+        said.marked = [...CSS.highlights.get("hits")].map(String);
+        all(".hit")[2].click();
+        said.clicked = passage();
+        look("harbour. bo");
+        key(one("#search"), "Enter");
+        said.entered = passage();
+        look("");
+        said.left = [CSS.highlights.has("hits"), all(".hit").length];
+        return said;
+        """,
+    )
+    assert said["found"] == "1 of 4 nodes, 3 in the text"
+    assert "…CHAPTER ONE\n\nAnn met Bo at the harbour." in said["hits"][0]
+    assert said["marked"] == ["Bo", "bo", "Bo"]
+    assert said["clicked"] == "Bo"
+    assert said["entered"] == "harbour. Bo"
+    assert said["left"] == [False, 0]

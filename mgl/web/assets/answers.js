@@ -1,9 +1,9 @@
 // What was asked and answered, and the box to ask more, or to say something that is remembered.
 
-import { byId, button, calm, make, many, number } from "./dom.js";
+import { byId, button, make, many, number } from "./dom.js";
 import { api, follow, live } from "./source.js";
 import { change, data, findNode, isHeld, select } from "./state.js";
-import { showRange } from "./text.js";
+import { bringSource, showRange } from "./text.js";
 
 const asked = byId("asked");
 const QUOTE = 400;
@@ -110,12 +110,6 @@ function showFirst(answer) {
 
 /** Open the text at what the answer in sight cites. */
 export const openCited = () => showFirst(asked.querySelector(".asked[open]")?.answer);
-
-/** On a narrow screen the text is below. */
-function bringSource() {
-  const { top } = byId("source").getBoundingClientRect();
-  if (top > innerHeight / 2) byId("source").scrollIntoView({ behavior: calm ? "auto" : "smooth" });
-}
 
 /** The nodes that the answer in sight cites, of all answers when none is open; and its paths. */
 export function answered() {

@@ -5,7 +5,7 @@ import { handEdits } from "./edit.js";
 import { describe } from "./pointer.js";
 import { sign } from "./shapes.js";
 import { byReading, data, drawable, elements, matches, onChange, plain, select, shown, state, ties } from "./state.js";
-import { besides, bringElement } from "./text.js";
+import { besides, bringElement, bringRange, bringSource } from "./text.js";
 
 const detail = byId("detail");
 export const hash = (element) => `#${element.node ? "node" : "edge"}=${encodeURIComponent(element.id)}`;
@@ -89,7 +89,21 @@ function sharing(element) {
   return section("On the same passage", besides(element), row, { class: "row" });
 }
 
+function textHits() {
+  const row = ({ range, before, words, after }) => {
+    const made = button("", () => (bringRange(range), bringSource()), { class: "hit", dir: "auto" });
+    made.append("…", before, make("b", {}, words), after, "…");
+    return make("li", {}, made);
+  };
+  return section("In the text", state.hits, row);
+}
+
 function overview() {
+  if (state.query) return [...textHits(), ...nodeList()];
+  return nodeList();
+}
+
+function nodeList() {
   if (!data.nodes.length) return [make("p", { class: "note" }, "There is no node to show.")];
   const nodes = (state.query ? data.nodes : drawable).filter(shown).filter(matches);
   const links = new Map(nodes.map((node) => [node, 0]));

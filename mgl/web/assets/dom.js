@@ -39,11 +39,12 @@ export function pairList(pairs) {
 const CLOCK = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
 const zoneless = (time) => new Date(time.replace(/(Z|[+-]\d\d:?\d\d)$/, ""));
 
-/** A time of day as the clock showed it where it was noted, with the day as its title. */
-export function moment(time) {
+/** A time of day, or the day with it, as the clock showed it where it was noted. */
+export function moment(time, withDay = false) {
   const at = zoneless(time);
   const title = at.toLocaleString("en-GB", { dateStyle: "full", timeStyle: "short" });
-  return make("time", { datetime: time, title }, at.toLocaleTimeString("en-GB", CLOCK));
+  const day = withDay ? `${at.toLocaleDateString("en-GB", { dateStyle: "medium" })}, ` : "";
+  return make("time", { datetime: time, title }, `${day}${at.toLocaleTimeString("en-GB", CLOCK)}`);
 }
 
 export const number = new Intl.NumberFormat("en");

@@ -2,7 +2,7 @@
 
 import { addingForm, jobRows } from "./adding.js";
 import { deleteButton } from "./delete.js";
-import { make, many, number } from "./dom.js";
+import { make, many, moment, number, shorten } from "./dom.js";
 import { age, openPage, searchTable } from "./plain.js";
 import { api, fetchJson } from "./source.js";
 
@@ -14,6 +14,7 @@ function size({ turns, chunks, chunks_done: done, tokens, edits }) {
 const cost = ({ calls, input_tokens: read, output_tokens: written, seconds }) =>
   calls ? `${many(calls, "call")}, ${many(read + written, "token")}, ${number.format(Math.round(seconds))} s` : "no call";
 
+const MOST_FOUND = 50;
 const COLUMNS = ["Memory", "Kind", "Size", "Begun", "Cost", "Model", "Delete"];
 
 function row(each) {
@@ -41,6 +42,42 @@ function beginForm() {
   return form;
 }
 
+/** A passage of any memory, which its page opens with. */
+function hitRow({ memory_id: id, document: name, memory, start, end, quote, speaker, time, session, chapter, page }) {
+  const where = time ? moment(time, true) : (chapter ?? (page && `page ${page}`) ?? session ?? "");
+  const link = make("a", { href: `memory?id=${id}#at=${start}-${end}`, dir: "auto" }, name);
+  return make("li", {}, link, " ", make("small", {}, memory, " · ", where), make("p", { dir: "auto" }, speaker ? make("b", {}, `${speaker}: `) : "", shorten(quote, 300)));
+}
+
+/** A box that searches all that was said or read; the address keeps the words. */
+function searchForm() {
+  const input = make("input", { id: "words", type: "search", required: true, "aria-label": "Search what was said", placeholder: "Search what was said", autocomplete: "off" });
+  const hits = make("ol", { class: "hits", "aria-label": "Passages found" });
+  const said = make("p", { class: "note", role: "status" });
+  const form = make("form", { class: "line searching", role: "search" }, input, make("button", {}, "Search all"));
+  const look = async () => {
+    const words = input.value.trim();
+    history.replaceState(null, "", words ? `?${new URLSearchParams({ q: words })}` : "./");
+    hits.replaceChildren();
+    said.textContent = words ? "Searching…" : "";
+    if (!words) return;
+    try {
+      const { results } = await fetchJson(`/api/search?${new URLSearchParams({ q: words, limit: MOST_FOUND })}`);
+      said.textContent = results.length < MOST_FOUND ? many(results.length, "passage") : `the first ${MOST_FOUND} passages`;
+      hits.append(...results.map(hitRow));
+    } catch (error) {
+      said.textContent = error.message;
+    }
+  };
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    look();
+  });
+  input.value = new URLSearchParams(location.search).get("q") ?? "";
+  if (input.value) look();
+  return [form, said, hits];
+}
+
 await openPage("./", "Memories", "/api/memories", async ({ memories }) => {
   const found = make("div", {});
   const show = (all) => found.replaceChildren(...searchTable(all, "memory", COLUMNS, row, NONE));
@@ -48,5 +85,5 @@ await openPage("./", "Memories", "/api/memories", async ({ memories }) => {
   const rows = make("ul", { id: "jobs", "aria-label": "Files that are read" });
   rows.append(...jobRows((await fetchJson("/api/jobs")).jobs, renew));
   show(memories);
-  return [make("div", { class: "line adding" }, beginForm(), addingForm(rows, renew)), rows, found];
+  return [...searchForm(), make("div", { class: "line adding" }, beginForm(), addingForm(rows, renew)), rows, found];
 });

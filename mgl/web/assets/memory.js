@@ -10,7 +10,7 @@ import { buildGraph, paint } from "./graph.js";
 import { openLog } from "./log.js";
 import { live } from "./source.js";
 import { categories, change, data, elements, hyperedges, onChange, plain, select, state, there } from "./state.js";
-import { buildText } from "./text.js";
+import { bringSource, buildText, showRange } from "./text.js";
 import { hasTimes, isSparse } from "./timeline.js";
 import "./tree.js";
 
@@ -21,6 +21,11 @@ function readAddress() {
   const wanted = new URLSearchParams(location.hash.slice(1));
   const step = Number.parseInt(wanted.get("step"), 10);
   if (Number.isFinite(step)) goTo(step - 1);
+  const [start, end] = (wanted.get("at") ?? "").split("-").map(Number);
+  if (end > start) {
+    showRange(start, end);
+    bringSource();
+  }
   for (const kind of ["node", "edge"]) {
     if (wanted.has(kind)) select(addresses.get(`${kind}=${wanted.get(kind)}`) || null, "address");
   }
@@ -58,7 +63,7 @@ function show(wanted) {
 
 function buildViews() {
   byId("view-timeline").textContent = hasTimes ? "Timeline" : "Contents";
-  onChange(() => (byId("detail").hidden = view === "log" || (view === "timeline" && !state.selected)));
+  onChange(() => (byId("detail").hidden = view === "log" || (view === "timeline" && !state.selected && !state.query)));
   byId("views").addEventListener("click", (event) => {
     if (event.target.value) show(event.target.value);
   });
@@ -86,6 +91,6 @@ new ResizeObserver(() => {
 if (isSparse) show("timeline");
 fit();
 change(answered(), "start");
-openCited();
+if (location.hash.length < 2) openCited();
 readAddress();
 document.documentElement.dataset.ready = "true";

@@ -66,6 +66,7 @@ export const state = {
   hidden: new Set(),
   section: null,
   query: "",
+  hits: [],
   cited: new Set(),
   paths: [],
 };

@@ -1,6 +1,6 @@
 // The text: every passage that the graph stands on, and the way to it.
 
-import { button, byId, make, moment } from "./dom.js";
+import { button, byId, calm, make, moment } from "./dom.js";
 import { turnTools } from "./edit.js";
 import { byReading, data, drawable, elements, onChange, plain, select, shown, state } from "./state.js";
 
@@ -113,7 +113,61 @@ function bringStart(start) {
 /** Mark a range of characters that need not be an element's, and bring it into sight. */
 export function showRange(start, end) {
   const range = findRange(start, end);
-  if (!range) return;
+  if (range) bringRange(range);
+}
+
+/** On a narrow screen the text is below. */
+export function bringSource() {
+  const { top } = byId("source").getBoundingClientRect();
+  if (top > innerHeight / 2) byId("source").scrollIntoView({ behavior: calm ? "auto" : "smooth" });
+}
+
+const MOST_HITS = 1000;
+let whole = null;
+
+/** The text as one string, with the text nodes that it is made of and where each begins in it. */
+function readWhole() {
+  const walker = document.createTreeWalker(text, NodeFilter.SHOW_TEXT);
+  const [nodes, starts] = [[], []];
+  let words = "";
+  while (walker.nextNode()) {
+    const node = walker.currentNode;
+    if (node.parentElement.closest(".section, .aside")) continue;
+    nodes.push(node);
+    starts.push(words.length);
+    words += node.data;
+  }
+  const lower = words.toLowerCase();
+  return { words, nodes, starts, lower: lower.length === words.length ? lower : words };
+}
+
+/** A range of the text between two places of its string. */
+function rangeOf(start, end) {
+  const { nodes, starts } = whole;
+  const range = document.createRange();
+  const place = (at) => starts.findLastIndex((each) => each <= at);
+  const [first, last] = [place(start), place(end - 1)];
+  range.setStart(nodes[first], start - starts[first]);
+  range.setEnd(nodes[last], end - starts[last]);
+  return range;
+}
+
+/** Where the text has what is searched for, marked there; each with some words around it. */
+export function findInText(query) {
+  CSS.highlights?.delete("hits");
+  if (query.length < 2) return [];
+  whole ??= readWhole();
+  const hits = [];
+  for (let at = whole.lower.indexOf(query); at >= 0 && hits.length < MOST_HITS; at = whole.lower.indexOf(query, at + query.length)) {
+    const end = at + query.length;
+    hits.push({ range: rangeOf(at, end), before: whole.words.slice(Math.max(0, at - 40), at), words: whole.words.slice(at, end), after: whole.words.slice(end, end + 60) });
+  }
+  CSS.highlights?.set("hits", new Highlight(...hits.map(({ range }) => range)));
+  return hits;
+}
+
+/** Bring a range of the text into sight, marked as a passage. */
+export function bringRange(range) {
   CSS.highlights?.set("passage", new Highlight(range));
   bring({ getBoundingClientRect: () => range.getBoundingClientRect() });
 }
