@@ -338,6 +338,13 @@ class CallShown(CallListed):
     reply: str | None
 
 
+class TraceShown(_Answer):
+    """What was retrieved for an answer or a reply, and the calls that made it."""
+
+    retrieved: list[Cited]
+    calls: list[CallShown]
+
+
 class TopicChanged(_Answer):
     topic: str
 

@@ -13,7 +13,7 @@ from importlib import resources
 from string import Template
 from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from mgl.api.answers import (
     CallShown,
@@ -24,11 +24,13 @@ from mgl.api.answers import (
     RunsListed,
     RunsReported,
     TopicChanged,
+    TraceShown,
     TrainingsListed,
 )
 from mgl.api.memories import LONGEST_NAME, grows
 from mgl.api.rest import Call, Endpoint, Words
-from mgl.memories.results import call_json, edit_json
+from mgl.lab.tracing import Trace, trace_answer, trace_reply
+from mgl.memories.results import call_json, citation_json, edit_json
 from mgl.peers.wire import NotServed
 from mgl.web.escape import asset, make_visible
 from mgl.web.page import page_data
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import Route
+
+    from mgl.llm.calls import CallRecord
 
 __all__ = ["FOLDER", "INSPECTOR", "list_routes"]
 
@@ -74,6 +78,24 @@ class TopicIn(BaseModel):
     frozen: bool | None = None
     unlink: list[str] = []
     merge: str | None = None
+
+
+class TraceQuery(BaseModel):
+    """The question of a stored answer, or the id of a turn that is a reply."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"oneOf": [{"required": ["question"]}, {"required": ["turn"]}]},
+    )
+
+    question: str | None = None
+    turn: str | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> TraceQuery:
+        if (self.question is None) == (self.turn is None):
+            raise ValueError("name a question or a turn")
+        return self
 
 
 class NameIn(BaseModel):
@@ -128,9 +150,33 @@ async def _call(call: Call) -> Any:
     found = await asyncio.to_thread(call.memories.lab.call, key)
     if found is None:
         raise NotServed(f"there is no call {key!r}", hint="list the calls for their keys")
-    messages = [{"role": each.role, "content": each.content} for each in found.request.messages]
-    reply = None if found.completion is None else found.completion.text
-    return make_visible({**call_json(found), "messages": messages, "reply": reply})
+    return make_visible(_show_call(found))
+
+
+def _show_call(call: CallRecord) -> dict[str, Any]:
+    messages = [{"role": each.role, "content": each.content} for each in call.request.messages]
+    reply = None if call.completion is None else call.completion.text
+    return {**call_json(call), "messages": messages, "reply": reply}
+
+
+async def _trace(call: Call) -> Any:
+    wanted: TraceQuery = call.query
+    record = await call.memories.find(call.path["memory"])
+    lab = call.memories.lab
+
+    def do() -> Trace:
+        if wanted.turn is not None:
+            return trace_reply(lab, record.id, wanted.turn)
+        assert wanted.question is not None
+        return trace_answer(lab, record.id, wanted.question)
+
+    found = await asyncio.to_thread(do)
+    return make_visible(
+        {
+            "retrieved": [citation_json(each) for each in found.retrieved],
+            "calls": [_show_call(each) for each in found.calls],
+        }
+    )
 
 
 async def _edit(call: Call) -> Any:
@@ -197,6 +243,14 @@ INSPECTOR: Final = (
         _call,
         "Show a call with its words.",
         answer=CallShown,
+    ),
+    Endpoint(
+        "GET",
+        "/api/memories/{memory}/trace",
+        _trace,
+        "Show what was retrieved for an answer or a reply, and the calls that made it.",
+        query=TraceQuery,
+        answer=TraceShown,
     ),
     Endpoint(
         "POST",

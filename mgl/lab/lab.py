@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -38,6 +38,7 @@ from mgl.models import shipped
 from mgl.observer import SILENT, Observer
 from mgl.store import EditRecord, MemoryCost, MemoryRecord, Store
 from mgl.store.owners import Owner, owned_by
+from mgl.store.turns import ReplySources
 from mgl.types import Answer, Citation, Conversation, Document, Question, Source, Turn, Usage
 
 if TYPE_CHECKING:
@@ -527,6 +528,10 @@ class Lab:
     def calls(self, source: str) -> list[CallRecord]:
         """Load the model calls issued for a memory, in order."""
         return self._store.calls(self.find(source).id)
+
+    def replies(self, source: str) -> Mapping[int, ReplySources]:
+        """Load what each reply of a conversation was made of and shown, by its number."""
+        return self._store.find_replies(self.find(source).document_id)
 
     def call(self, key: str) -> CallRecord | None:
         """Load the model call under a key, the last that failed where none succeeded."""

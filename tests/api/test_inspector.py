@@ -71,6 +71,49 @@ async def test_an_edit_leads_to_the_call_that_proposed_it(serve: Serve) -> None:
         assert (memory["calls"], memory["edits"]) == (len(calls), len(edits))
 
 
+async def test_a_trace_says_what_an_answer_and_a_reply_were_made_of(serve: Serve) -> None:
+    async with serve() as served, client(served) as http:
+        await tell(served)
+        trace = "/api/memories/diary/trace"
+        asked = {"question": "What is the horse called?"}
+        answer = (await http.post("/api/memories/diary/ask", json=asked)).json()
+        await http.post("/api/memories/diary/ask", json={"question": "Why did it rain?"})
+        traced = (await http.get(trace, params=asked)).json()
+        assert [each["node_id"] for each in traced["retrieved"]] == answer["retrieved"]
+        assert len(traced["calls"]) == answer["usage"]["calls"]
+        assert HORSE in traced["calls"][0]["reply"]
+        sent = {"model": "mgl/gam", "metadata": {"conversation": "diary"}}
+        said = [{"role": "user", "content": "I sold the cart"}]
+        reply = (await http.post("/v1/chat/completions", json={**sent, "messages": said})).json()
+        turn = reply["choices"][0]["message"]["turn"]
+        traced = (await http.get(trace, params={"turn": f"{turn}+"})).json()
+        assert {turn, "L1"} <= {each["node_id"] for each in traced["retrieved"]}
+        text = reply["choices"][0]["message"]["content"]
+        assert text in [each["reply"] for each in traced["calls"]]
+        assert "I sold the cart" in traced["calls"][-1]["messages"][-1]["content"]
+        for wanted, status in (
+            ({"turn": turn}, 404),
+            ({"question": "Who?"}, 404),
+            ({}, 400),
+            ({"turn": turn, "question": "Who?"}, 400),
+        ):
+            refused = await http.get(trace, params=wanted)
+            assert refused.status_code == status, refused.text
+
+
+async def test_a_trace_of_a_document_has_its_passages(serve: Serve) -> None:
+    async with serve() as served, client(served) as http:
+        given = await http.post("/api/documents", params={"name": "b.txt"}, content=story(8))
+        source = f"/api/memories/{(await finish(http, given.json()['id']))['memory_id']}"
+        asked = {"question": "Who met P2?"}
+        answer = (await http.post(f"{source}/ask", json=asked)).json()
+        source = f"/api/memories/{answer['memory_id']}"
+        traced = (await http.get(f"{source}/trace", params=asked)).json()
+        places = [f"{each['start']}-{each['end']}" for each in traced["retrieved"]]
+        assert places == answer["retrieved"] != []
+        assert traced["calls"]
+
+
 async def tell(served: Served, name: str = "diary", memory: str = "gam") -> None:
     """Tell three sessions, so that the first two are topics, and wait for them."""
     said = (
@@ -111,9 +154,26 @@ def _read(tab: Tab, root: str, key: str) -> None:
     assert tab.wait("document.querySelector('.chip')?.title") == HORSE
     assert tab.run("document.querySelector('.answer').textContent") == HORSE
     assert tab.run("[...CSS.highlights.get('passage')].join()") == HORSE
+    _trace(tab)
     _correct(tab)
     _say(tab, "I sold the cart")
     _begin(tab, f"{root}/inspect/")
+
+
+def _trace(tab: Tab) -> None:
+    """Open what the answer was made of, and one of its calls."""
+    tab.run("[...document.querySelectorAll('.asked[open] .trace summary')].at(-1).click()")
+    tab.wait("!!document.querySelector('.asked[open] .retrieved li')")
+    call = "[...document.querySelectorAll('.asked[open] .trace details')].at(0)"
+    assert "talker@1+fake · 10 tokens read, 5 written" in tab.run(f"{call}.innerText")
+    tab.run(f"{call}.firstChild.click()")
+    assert HORSE in tab.wait(f"{call}.querySelector('.reply')?.textContent")
+    assert tab.run("document.documentElement.scrollHeight == innerHeight")
+    phone = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    tab.call("Emulation.setDeviceMetricsOverride", **phone)
+    assert tab.run("document.documentElement.scrollWidth") == 390
+    tab.run("document.querySelector('.asked[open] .retrieved button').click()")
+    assert tab.run("[...CSS.highlights.get('passage')].length") == 1
 
 
 def _enter(tab: Tab, root: str, key: str) -> None:

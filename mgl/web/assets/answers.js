@@ -1,5 +1,6 @@
 // What was asked and answered, and the box to ask more, or to say something that is remembered.
 
+import { opening, showTrace } from "./calls.js";
 import { byId, button, make, many, number } from "./dom.js";
 import { api, follow, live } from "./source.js";
 import { change, data, findNode, isHeld, select } from "./state.js";
@@ -64,7 +65,7 @@ function panel(answer, open) {
   return made;
 }
 
-function basis({ confidence, citations, compaction_ratio: ratio, marks, trace, usage }) {
+function basis({ question, reply, confidence, citations, compaction_ratio: ratio, marks, trace, usage }) {
   const notes = [...marks];
   if (ratio !== null) notes.unshift(`prompt ${(100 * ratio).toFixed(1)}% as long as the text`);
   if (usage) notes.push(`${many(usage.calls, "call")}, ${number.format(usage.input_tokens + usage.output_tokens)} tokens, ${usage.seconds.toFixed(1)} s`);
@@ -77,7 +78,19 @@ function basis({ confidence, citations, compaction_ratio: ratio, marks, trace, u
     citations.length ? make("ol", { class: "chips", "aria-label": "Cited passages" }, ...citations.map(chip)) : "",
     ...notes.map((note) => make("span", { class: "note" }, note)),
     trace.length ? steps : "",
+    live ? traceRow(reply ? { turn: reply } : { question }) : "",
   ];
+}
+
+/** What was found for an answer, and the calls that made it: prompt, model, time and tokens. */
+function traceRow(wanted) {
+  const place = make("div", {});
+  const made = opening(["Retrieved and calls"], () => {
+    showTrace(place, wanted, showRange);
+    return [place];
+  });
+  made.className = "trace";
+  return made;
 }
 
 function chip(citation, index) {
@@ -164,7 +177,7 @@ async function tellMemory(words, made) {
   await follow("/v1/chat/completions", request, ({ choices: [{ delta }] }) => {
     said.answer += delta.content ?? "";
     made.write(said.answer || "…");
-    if (delta.turn) Object.assign(said, { citations: delta.citations, marks: [`remembered as turn ${delta.turn}`] });
+    if (delta.turn) Object.assign(said, { citations: delta.citations, marks: [`remembered as turn ${delta.turn}`], reply: `${delta.turn}+` });
   });
   sessionStorage.setItem(SAID, JSON.stringify(said));
   location.hash = "";

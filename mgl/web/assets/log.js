@@ -1,5 +1,6 @@
 // The log as a feed: each edit, the call that proposed it, and what became of both.
 
+import { callPanel, opening, outcome, spent } from "./calls.js";
 import { byId, button, fill, make, many, number, pairList, shorten } from "./dom.js";
 import { api, fetchJson, live, load } from "./source.js";
 import { data, findNode, onChange, select, state } from "./state.js";
@@ -37,16 +38,6 @@ function drawLog() {
   fill(rows, found, which.value === "calls" ? callRow : editRow, 100);
 }
 
-/** A row that says more when it is opened. */
-function opening(head, more) {
-  const made = make("details", {}, make("summary", {}, ...head));
-  made.addEventListener("toggle", () => {
-    if (made.open && made.childElementCount === 1) made.append(...more());
-  });
-  return make("li", {}, made);
-}
-
-const outcome = (name) => make("span", { class: `outcome ${name}` }, name);
 const say = (value) => (typeof value === "string" ? value : JSON.stringify(value));
 const given = (payload) => Object.entries(payload).filter(([, value]) => value !== null && value !== "");
 
@@ -61,12 +52,13 @@ function editRow(edit) {
     " ",
     make("span", { class: "words", dir: "auto" }, shorten(words, 160)),
   ];
-  return opening(head, () => [
+  const more = () => [
     edit.reason ? make("p", { class: "reason" }, `${edit.outcome === "rejected" ? "Rejected" : "Repaired"}: ${edit.reason}`) : "",
     pairList(given(edit.payload).map(([name, value]) => [name, say(value)])),
     edit.quote ? make("blockquote", { dir: "auto", tabindex: 0 }, edit.quote) : "",
     make("div", { class: "acts" }, ...acts(edit)),
-  ]);
+  ];
+  return make("li", {}, opening(head, more));
 }
 
 function acts({ start, end, payload, call_key: key }) {
@@ -87,15 +79,13 @@ function callRow(call) {
     " ",
     make("small", {}, spent(call)),
   ];
-  return opening(head, () => {
+  const more = () => {
     const place = make("div", {}, "…");
     showCall(call.key, place);
     return [place];
-  });
+  };
+  return make("li", {}, opening(head, more));
 }
-
-const spent = ({ input_tokens: read, output_tokens: written, seconds }) =>
-  `${number.format(read ?? 0)} tokens read, ${number.format(written ?? 0)} written, ${seconds.toFixed(1)} s`;
 
 async function showCall(key, place) {
   try {
@@ -104,19 +94,6 @@ async function showCall(key, place) {
   } catch (error) {
     place.replaceWith(make("p", { class: "wrong" }, error.message));
   }
-}
-
-function callPanel(call) {
-  const facts = [["stage", call.stage], ["outcome", call.outcome], ["model", call.model], ["spent", spent(call)], ["stopped", call.finish_reason], ["constraint", call.way], ["error", call.error]];
-  const message = ({ role, content }) => [make("h4", {}, role), make("pre", { dir: "auto" }, content)];
-  return make(
-    "div",
-    { class: "call" },
-    pairList(facts.filter(([, value]) => value)),
-    ...call.messages.flatMap(message),
-    make("h4", {}, "reply"),
-    make("pre", { class: "reply", dir: "auto" }, call.reply ?? "None came back."),
-  );
 }
 
 onChange((before, origin) => {

@@ -1,5 +1,6 @@
 // The text: every passage that the graph stands on, and the way to it.
 
+import { showTrace } from "./calls.js";
 import { button, byId, calm, make, moment } from "./dom.js";
 import { turnTools } from "./edit.js";
 import { byReading, data, drawable, elements, onChange, plain, select, shown, state } from "./state.js";
@@ -53,7 +54,10 @@ function aside(turn) {
   const toggle = (open) => {
     place.hidden = !open;
     more.setAttribute("aria-expanded", String(open));
-    if (open) place.replaceChildren(turnTools(turn, String(findRange(turn.said, turn.end))));
+    if (!open) return;
+    const tools = turnTools(turn, String(findRange(turn.said, turn.end)));
+    if (turn.id.endsWith("+")) tools.append(button("Trace", () => showTrace(place, { turn: turn.id }, showRange)));
+    place.replaceChildren(tools);
   };
   const more = button("⋯", () => toggle(place.hidden), { "aria-label": label, title: label, "aria-expanded": "false" });
   const close = (event) => {
