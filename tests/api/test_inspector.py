@@ -168,10 +168,11 @@ def _trace(tab: Tab) -> None:
     assert "talker@1+fake · 10 tokens read, 5 written" in tab.run(f"{call}.innerText")
     tab.run(f"{call}.firstChild.click()")
     assert HORSE in tab.wait(f"{call}.querySelector('.reply')?.textContent")
-    assert tab.run("document.documentElement.scrollHeight == innerHeight")
-    phone = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
-    tab.call("Emulation.setDeviceMetricsOverride", **phone)
-    assert tab.run("document.documentElement.scrollWidth") == 390
+    for width, height in ((1440, 900), (390, 844)):
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+        tab.call("Emulation.setDeviceMetricsOverride", **size)
+        side, length = ("Width", width) if width < 500 else ("Height", height)
+        assert tab.run(f"document.documentElement.scroll{side}") == length
     tab.run("document.querySelector('.asked[open] .retrieved button').click()")
     assert tab.run("[...CSS.highlights.get('passage')].length") == 1
 
