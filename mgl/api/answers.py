@@ -288,6 +288,11 @@ class PageShown(_Answer):
     text: list[Any]
     turns: list[Object] | None
     grows: bool
+    version: str
+
+
+class VersionShown(_Answer):
+    version: str
 
 
 class EditListed(_Answer):

@@ -26,6 +26,7 @@ from mgl.api.answers import (
     TopicChanged,
     TraceShown,
     TrainingsListed,
+    VersionShown,
 )
 from mgl.api.memories import LONGEST_NAME, grows
 from mgl.api.rest import Call, Endpoint, Words
@@ -119,12 +120,18 @@ async def _page(call: Call) -> Any:
     lab = call.memories.lab
 
     def do() -> dict[str, Any]:
+        version = lab.version(record.id)
         is_told = lab.memory(record.id).turns is not None
         talk = lab.transcript(record.id) if is_told else None
         page = page_data(lab.view(record.id), lab.place(record.id), talk)
-        return {**page, "grows": is_told and grows(record.kind)}
+        return {**page, "grows": is_told and grows(record.kind), "version": version}
 
     return make_visible(await asyncio.to_thread(do))
+
+
+async def _version(call: Call) -> Any:
+    record = await call.memories.find(call.path["memory"])
+    return {"version": await asyncio.to_thread(call.memories.lab.version, record.id)}
 
 
 async def _log(call: Call) -> Any:
@@ -226,6 +233,13 @@ INSPECTOR: Final = (
         _page,
         "Show all that its page shows.",
         answer=PageShown,
+    ),
+    Endpoint(
+        "GET",
+        "/api/memories/{memory}/version",
+        _version,
+        "Say which state it is in: another after each turn, edit or deletion.",
+        answer=VersionShown,
     ),
     Endpoint(
         "GET", "/api/memories/{memory}/log", _log, "List its edits, in order.", answer=LogListed

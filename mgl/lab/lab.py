@@ -525,6 +525,10 @@ class Lab:
         """Load a memory's log of edits, in order."""
         return self._store.edits(self.find(source).id)
 
+    def version(self, source: str) -> str:
+        """What is another after each turn, edit or deletion of a memory; answers change nothing."""
+        return self._store.version(self.find(source).id)
+
     def calls(self, source: str) -> list[CallRecord]:
         """Load the model calls issued for a memory, in order."""
         return self._store.calls(self.find(source).id)

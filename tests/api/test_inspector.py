@@ -20,6 +20,7 @@ from tests.web.test_axe import FIND
 
 NAME = "<img src=x onerror=\"document.title='taken'\">"
 NO_SERVER = "The server does not answer. Is `mgl up` still running?"
+COME = "document.dispatchEvent(new Event('visibilitychange'))"
 ATTACK = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
 
 
@@ -341,6 +342,76 @@ def _search(tab: Tab, root: str, key: str, axe: str) -> None:
     tab.run("document.querySelector('.hits a').click()")
     tab.wait("location.pathname.endsWith('memory') && document.documentElement.dataset.ready")
     assert tab.run("[...CSS.highlights.get('passage')].join()") == HORSE
+
+
+@pytest.mark.browser
+async def test_a_page_in_sight_says_what_is_new(serve: Serve, tab: Tab, axe: str) -> None:
+    """Of its memory, and of the list."""
+    async with serve() as served, client(served) as http:
+        await tell(served)
+        await asyncio.to_thread(tab.unlock, served.root, served.key)
+        address = f"{served.root}/inspect/memory?id=diary"
+        await asyncio.to_thread(tab.show, address)
+        before = (await http.get("/api/memories/diary/version")).json()["version"]
+        await http.post("/api/memories/diary/ask", json={"question": "What is the horse called?"})
+        assert (await http.get("/api/memories/diary/version")).json()["version"] == before
+        sent = {"turns": [{"text": "Hail"}]}
+        await http.post("/api/conversations/diary/turns", json=sent)
+        assert (await http.get("/api/memories/diary/version")).json()["version"] != before
+        await asyncio.to_thread(tab.run, COME)
+        await asyncio.to_thread(tab.wait, "!!document.querySelector('#changed button')")
+        await asyncio.to_thread(tab.run, f"{axe}; 0")
+        assert await asyncio.to_thread(tab.run, FIND) == []
+        show = "document.querySelector('#changed button').click()"
+        await asyncio.to_thread(led, tab, show)
+        text = await asyncio.to_thread(tab.run, "document.querySelector('#text').innerText")
+        assert "Hail" in text
+        await asyncio.to_thread(tab.show, f"{served.root}/inspect/")
+        await http.post("/api/conversations/other/turns", json=sent)
+        await asyncio.to_thread(tab.run, COME)
+        rows = "document.querySelector('tbody').innerText.includes('other')"
+        await asyncio.to_thread(tab.wait, rows)
+
+
+@pytest.mark.browser
+async def test_the_list_is_sorted_filtered_and_shown_by_pages(
+    serve: Serve, tab: Tab, axe: str
+) -> None:
+    async with serve() as served, client(served) as http:
+        for number in range(52):
+            sent = {"turns": [], "memory": "mnemis" if number == 7 else "gam"}
+            await http.post(f"/api/conversations/talk {number}/turns", json=sent)
+        await asyncio.to_thread(_list, tab, served.root, served.key, axe)
+
+
+def _list(tab: Tab, root: str, key: str, axe: str) -> None:
+    names = "[...document.querySelectorAll('tbody th')].map((each) => each.innerText)"
+    total = "document.querySelector('output').textContent"
+    tab.unlock(root, key)
+    tab.show(f"{root}/inspect/", size=(1440, 900))
+    assert tab.run(total) == "1–50 of 52 memories"
+    assert tab.run(names)[::49] == ["talk 51", "talk 2"]
+    tab.run("document.querySelector('.pages button:not(:disabled)').focus()")
+    tab.press("Enter", 13)
+    assert tab.run(names) == ["talk 1", "talk 0"]
+    tab.run("document.querySelector('.sort').focus()")
+    for first, way in (("talk 0", "ascending"), ("talk 51", "descending")):
+        tab.press("Enter", 13)
+        assert tab.run(names)[0] == first
+        assert tab.run("document.querySelector('[aria-sort]').ariaSort") == way
+    tab.run(f"{axe}; 0")
+    assert tab.run(FIND) == []
+    kind = "document.querySelector('[aria-label=\"Kind of memory\"]')"
+    tab.run(f"{kind}.value = 'mnemis'; {kind}.dispatchEvent(new Event('change'))")
+    assert tab.run(names) == ["talk 7"]
+    assert tab.run(total) == "1 of 52"
+    tab.show(f"{root}/inspect/", size=(390, 844), dark=True)
+    by = "document.querySelector('[aria-label=\"Sort by\"]')"
+    tab.run(f"{by}.value = '0 1'; {by}.dispatchEvent(new Event('change'))")
+    assert tab.run(names)[:3] == ["talk 0", "talk 1", "talk 2"]
+    assert tab.run("document.documentElement.scrollWidth") == 390
+    tab.run(f"{axe}; 0")
+    assert tab.run(FIND) == []
 
 
 def _say(tab: Tab, words: str) -> None:

@@ -3,8 +3,8 @@
 import { addingForm, jobRows } from "./adding.js";
 import { deleteButton } from "./delete.js";
 import { make, many, moment, number, shorten } from "./dom.js";
-import { age, openPage, searchTable } from "./plain.js";
-import { api, fetchJson } from "./source.js";
+import { age, listTable, openPage } from "./plain.js";
+import { api, fetchJson, whileSeen } from "./source.js";
 
 function size({ turns, chunks, chunks_done: done, tokens, edits }) {
   const read = turns !== null ? many(turns, "turn") : chunks ? `${number.format(done)} of ${many(chunks, "chunk")}` : many(done, "step");
@@ -16,6 +16,16 @@ const cost = ({ calls, input_tokens: read, output_tokens: written, seconds }) =>
 
 const MOST_FOUND = 50;
 const COLUMNS = ["Memory", "Kind", "Size", "Begun", "Cost", "Model", "Delete"];
+
+const KEYS = [
+  ({ document }) => document,
+  ({ memory }) => memory,
+  ({ edits }) => edits,
+  ({ created_at: begun }) => begun,
+  ({ input_tokens: read, output_tokens: written }) => read + written,
+  ({ model }) => model,
+];
+const RENEWED = 10000; // milliseconds
 
 function row(each) {
   const name = make("a", { href: `memory?id=${encodeURIComponent(each.memory_id)}` }, each.document);
@@ -79,11 +89,18 @@ function searchForm() {
 }
 
 await openPage("./", "Memories", "/api/memories", async ({ memories }) => {
-  const found = make("div", {});
-  const show = (all) => found.replaceChildren(...searchTable(all, "memory", COLUMNS, row, NONE));
-  const renew = async () => show((await fetchJson("/api/memories")).memories);
+  const kinds = { name: "Kind of memory", all: "all kinds", of: ({ memory }) => memory };
+  const { parts, update } = listTable(memories, { noun: "memory", heads: COLUMNS, row, empty: NONE, keys: KEYS, kinds });
+  let known = JSON.stringify(memories);
+  const renew = async () => {
+    const { memories: now } = await fetchJson("/api/memories");
+    if (JSON.stringify(now) === known) return;
+    known = JSON.stringify(now);
+    update(now);
+  };
+  const stale = make("p", { class: "wrong", role: "status" });
+  whileSeen(RENEWED, renew, (message) => (stale.textContent = message));
   const rows = make("ul", { id: "jobs", "aria-label": "Files that are read" });
   rows.append(...jobRows((await fetchJson("/api/jobs")).jobs, renew));
-  show(memories);
-  return [...searchForm(), make("div", { class: "line adding" }, beginForm(), addingForm(rows, renew)), rows, found];
+  return [...searchForm(), make("div", { class: "line adding" }, beginForm(), addingForm(rows, renew)), stale, rows, ...parts];
 });

@@ -5,10 +5,10 @@ import { camera, fit, stage } from "./camera.js";
 import { buildKinds, buildPlaces, buildReplay, goTo } from "./controls.js";
 import { deleteButton, renameButton } from "./delete.js";
 import { hash } from "./detail.js";
-import { byId, many } from "./dom.js";
+import { button, byId, many } from "./dom.js";
 import { buildGraph, paint } from "./graph.js";
 import { openLog } from "./log.js";
-import { live } from "./source.js";
+import { api, fetchJson, live, whileSeen } from "./source.js";
 import { categories, change, data, elements, hyperedges, onChange, plain, select, state, there } from "./state.js";
 import { bringSource, buildText, showRange } from "./text.js";
 import { hasTimes, isSparse } from "./timeline.js";
@@ -69,6 +69,31 @@ function buildViews() {
   });
 }
 
+const PLACE = "mgl-place";
+const WATCHED = 4000; // milliseconds
+
+/** Say that there is news, and show it when that is wanted, at the same place of the text. */
+async function lookForNews() {
+  const { version } = await fetchJson(api("memories", data.memory_id, "version"));
+  if (version === data.version || byId("changed").querySelector("button")) return;
+  const show = button("Show what is new", () => {
+    sessionStorage.setItem(PLACE, byId("text").scrollTop);
+    location.reload();
+  });
+  byId("changed").replaceChildren("This memory has changed. ", show);
+}
+
+const tell = (message) => {
+  if (!byId("changed").querySelector("button")) byId("changed").textContent = message;
+};
+
+function returnToPlace() {
+  const place = sessionStorage.getItem(PLACE);
+  sessionStorage.removeItem(PLACE);
+  if (place !== null) byId("text").scrollTop = Number(place);
+  return place !== null;
+}
+
 document.title = `${data.name} · mgl`;
 byId("back").hidden = !live;
 if (live) {
@@ -91,6 +116,7 @@ new ResizeObserver(() => {
 if (isSparse) show("timeline");
 fit();
 change(answered(), "start");
-if (location.hash.length < 2) openCited();
+if (!returnToPlace() && location.hash.length < 2) openCited();
+if (live) whileSeen(WATCHED, lookForNews, tell);
 readAddress();
 document.documentElement.dataset.ready = "true";

@@ -28,6 +28,22 @@ export async function loadPage() {
   }
 }
 
+/** Do something every so many milliseconds while the page is in sight, and when it comes into sight;
+    tell of a failure, or of none. It is tried again. */
+export function whileSeen(period, act, tell) {
+  const attempt = async () => {
+    if (document.visibilityState !== "visible") return;
+    try {
+      await act();
+      tell("");
+    } catch (error) {
+      tell(error.message);
+    }
+  };
+  setInterval(attempt, period);
+  document.addEventListener("visibilitychange", attempt);
+}
+
 /** Say what failed, until somebody wants to try again. */
 function showFault(title, message) {
   return new Promise((done) => {
