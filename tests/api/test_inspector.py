@@ -210,7 +210,7 @@ def _change_turns(tab: Tab, root: str, key: str, axe: str) -> None:
     tab.show(f"{root}/inspect/memory?id=diary", size=(390, 844), dark=True)
     tab.run(f"{axe}; 0")
     tools = "document.querySelectorAll('.aside > button')"
-    times = [each[:5] for each in tab.run(f"[...{tools}].map((e) => e.parentElement.innerText)")]
+    times = [each[:5] for each in tab.run(f"[...{tools}].map((e) => e.parentElement.textContent)")]
     assert times == ["10:00"] * 4
     tab.run(f"{tools}[0].focus()")
     for open_ in (True, False, True):
@@ -230,7 +230,7 @@ def _change_turns(tab: Tab, root: str, key: str, axe: str) -> None:
     said = tab.wait("document.querySelector('.tools:not([hidden]) p')?.textContent")
     assert said == "1 turn and what was made of it are deleted for good."
     led(tab, "document.activeElement.click()")
-    assert tab.run("document.querySelector('#text').innerText").count("forgotten") == 2
+    assert tab.run("document.querySelector('#text').textContent").count("forgotten") == 2
 
 
 @pytest.mark.browser
@@ -337,7 +337,7 @@ def _search(tab: Tab, root: str, key: str, axe: str) -> None:
     ]
     tab.run(f"{axe}; 0")
     assert tab.run(FIND) == []
-    tab.run("location.reload()")
+    led(tab, "location.reload()")
     tab.wait("document.querySelectorAll('.hits li').length == 2")
     tab.run("document.querySelector('.hits a').click()")
     tab.wait("location.pathname.endsWith('memory') && document.documentElement.dataset.ready")
@@ -364,7 +364,7 @@ async def test_a_page_in_sight_says_what_is_new(serve: Serve, tab: Tab, axe: str
         assert await asyncio.to_thread(tab.run, FIND) == []
         show = "document.querySelector('#changed button').click()"
         await asyncio.to_thread(led, tab, show)
-        text = await asyncio.to_thread(tab.run, "document.querySelector('#text').innerText")
+        text = await asyncio.to_thread(tab.run, "document.querySelector('#text').textContent")
         assert "Hail" in text
         await asyncio.to_thread(tab.show, f"{served.root}/inspect/")
         await http.post("/api/conversations/other/turns", json=sent)

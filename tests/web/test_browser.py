@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 from tab import Tab
 
-from mgl.memories.view import GraphView, ViewNode
+from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.store.records import EditRecord
 from mgl.types import Answer, Conversation, Document, Turn
 from mgl.web.escape import visible
@@ -323,3 +323,54 @@ def test_the_text_is_searched(tab: Tab, tmp_path: Path, view: GraphView) -> None
     assert said["clicked"] == "Bo"
     assert said["entered"] == "harbour. Bo"
     assert said["left"] == [False, 0]
+
+
+def test_a_crowded_graph_is_thinned(tab: Tab, tmp_path: Path, view: GraphView) -> None:
+    """Without its hub; only a node with its neighbours, and theirs; what was found is fitted."""
+    whole = view.document.span(0, 4)
+    nodes = tuple(ViewNode(f"n{n}", "entity", f"N{n}", "", whole, 0) for n in range(40))
+    spokes = tuple(ViewEdge(f"s{n}", "n0", f"n{n}", "near", whole, 0) for n in range(1, 40))
+    chain = tuple(ViewEdge(f"c{n}", f"n{n}", f"n{n + 1}", "next", whole, 0) for n in range(1, 9))
+    many = tuple(ViewEdge(f"m{n}", "n30", "n31", f"is {n}", whole, 0) for n in range(6))
+    said = driven(
+        tab,
+        tmp_path,
+        to_html(replace(view, nodes=nodes, edges=(*spokes, *chain, *many))),
+        """
+        const count = async () => (await rest(60), Number(one("#stage").dataset.shown));
+        const said = { felt: [...feel().keys()] };
+        said.hub = [one("#hubs").textContent, one("#hubs").hidden];
+        one("#hubs").click();
+        said.without = await count();
+        one("#hubs").click();
+        location.hash = "#node=n3";
+        await rest(60);
+        one(".near").click();
+        said.only = [await count(), one("#show-all").hidden];
+        location.hash = "#node=n2";
+        await rest(60);
+        one(".near").click();
+        said.more = await count();
+        one("#show-all").click();
+        said.all = await count();
+        one("#search").value = "N39";
+        one("#search").dispatchEvent(new Event("input"));
+        one("#zoom-fit").click();
+        await rest(60);
+        said.fitted = [...feel().entries()].find(([name]) => name === "N39")[1][0];
+        location.hash = "#edge=m2";
+        await rest(60);
+        said.beside = all("#detail .row li").map((each) => each.textContent).slice(0, 5);
+        return said;
+        """,
+        size=(1440, 900),
+    )
+    assert "N30 — 6 relations → N31" in said["felt"]
+    assert not [name for name in said["felt"] if " — is " in name]
+    assert said["hub"] == ["hide 1 hub", False]
+    assert said["without"] == 39
+    assert said["only"] == [4, False]
+    assert said["more"] == 5
+    assert said["all"] == 40
+    assert abs(said["fitted"]["clientX"] - 410) < 60
+    assert said["beside"] == ["is 0", "is 1", "is 3", "is 4", "is 5"]

@@ -4,7 +4,7 @@ import { byId, button, calm, fill, make, number, pairList, shorten } from "./dom
 import { handEdits } from "./edit.js";
 import { describe } from "./pointer.js";
 import { sign } from "./shapes.js";
-import { byReading, data, drawable, elements, matches, onChange, plain, select, shown, state, ties } from "./state.js";
+import { around, byReading, change, data, drawable, elements, matches, onChange, plain, select, shown, state, ties } from "./state.js";
 import { besides, bringElement, bringRange, bringSource } from "./text.js";
 
 const detail = byId("detail");
@@ -59,6 +59,7 @@ function nodePanel(node) {
       ...(content ? [make("p", { class: "content", dir: "auto" }, node.content)] : []),
       quotation(node),
       facts(node),
+      neighbours(node),
       ...handEdits(node),
     ),
     make(
@@ -76,10 +77,29 @@ function nodePanel(node) {
   ];
 }
 
+/** Show only a node with its neighbours, or these besides what is shown alone. */
+function neighbours(node) {
+  if (node.layer || !node.degree) return "";
+  const near = [...around(node)].filter((each) => each.node && !each.layer);
+  const isNew = near.some((each) => !state.only?.has(each));
+  const show = () => change({ only: new Set([...(state.only ?? []), ...near]), noHubs: false });
+  return button(state.only ? "Show its neighbours, too" : "Show only its neighbours", show, { class: "near", disabled: !isNew });
+}
+
 function edgePanel(edge) {
+  const others = edge.group.filter((each) => each !== edge);
   return [
     make("div", {}, quotation(edge), facts(edge), ...handEdits(edge)),
-    make("div", {}, make("h3", {}, "From"), link(edge.from), make("h3", {}, "To"), link(edge.to), ...sharing(edge)),
+    make(
+      "div",
+      {},
+      make("h3", {}, "From"),
+      link(edge.from),
+      make("h3", {}, "To"),
+      link(edge.to),
+      ...section("Between the same nodes", others, (each) => make("li", {}, link(each)), { class: "row" }),
+      ...sharing(edge),
+    ),
   ];
 }
 

@@ -8,6 +8,7 @@ import { hash } from "./detail.js";
 import { button, byId, many } from "./dom.js";
 import { buildGraph, paint } from "./graph.js";
 import { openLog } from "./log.js";
+import { buildFilters } from "./pointer.js";
 import { api, fetchJson, live, whileSeen } from "./source.js";
 import { categories, change, data, elements, hyperedges, onChange, plain, select, state, there } from "./state.js";
 import { bringSource, buildText, showRange } from "./text.js";
@@ -108,6 +109,7 @@ buildAnswers();
 buildKinds();
 buildPlaces();
 buildReplay();
+buildFilters();
 buildViews();
 new ResizeObserver(() => {
   if (camera.fitted) fit();

@@ -263,7 +263,7 @@ onChange((before, origin) => {
   mark(state.selected, "on", true);
   for (const each of text.querySelectorAll("[aria-current]")) each.removeAttribute("aria-current");
   if (state.selected) passages.get(state.selected.ref)[0]?.setAttribute("aria-current", "true");
-  const names = ["step", "hidden", "section", "cited"];
+  const names = ["step", "hidden", "section", "noHubs", "only", "cited"];
   if (origin === "start" || names.some((name) => before[name] !== state[name])) {
     for (const [each, here] of covering) {
       each.classList.toggle("off", !here.some(shown));
