@@ -21,6 +21,7 @@ from tests.web.test_axe import FIND
 NAME = "<img src=x onerror=\"document.title='taken'\">"
 NO_SERVER = "The server does not answer. Is `mgl up` still running?"
 COME = "document.dispatchEvent(new Event('visibilitychange'))"
+DETAIL = "document.querySelector('#detail').textContent"
 ATTACK = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
 
 
@@ -455,6 +456,7 @@ def _correct(tab: Tab) -> None:
     log = tab.run("document.querySelector('#log-rows').textContent")
     assert "Star is a horse." in log
     assert "freeze" in log
+    _undo(tab)
     tab.run("document.querySelector('.by-hand button').click()")
     tab.wait("!!document.querySelector('#merge')")
     assert tab.run("document.querySelector('#merge').options.length") == 2
@@ -464,6 +466,24 @@ def _correct(tab: Tab) -> None:
     assert "Star is a horse. " in tab.run("document.querySelector('#detail').textContent")
     tab.run("document.querySelector('#views [value=timeline]').click()")
     assert tab.run("document.querySelectorAll('#timeline a').length") == 1
+
+
+def _undo(tab: Tab) -> None:
+    """Take back a correction from the log, and that again; the topic is released for it."""
+    rows = "[...document.querySelectorAll('#log-rows > li')]"
+    for op, is_corrected in (
+        ("freeze", True),
+        ("rewrite", False),
+        ("rewrite", True),
+        ("freeze", True),
+    ):
+        row = f"{rows}.findLast((e) => e.querySelector('b').textContent == {op!r})"
+        tab.run(f"{row}.querySelector('summary').click()")
+        tab.wait(f"!!{row}.querySelector('.acts')")
+        led(tab, f"[...{row}.querySelectorAll('.acts button')].at(-1).click()")
+        assert ("Star is a horse." in tab.run(DETAIL)) is is_corrected
+        tab.run("document.querySelector('#views [value=log]').click()")
+        tab.wait(f"{rows}.length > 3")
 
 
 @pytest.mark.browser

@@ -374,3 +374,42 @@ def test_a_crowded_graph_is_thinned(tab: Tab, tmp_path: Path, view: GraphView) -
     assert said["all"] == 40
     assert abs(said["fitted"]["clientX"] - 410) < 60
     assert said["beside"] == ["is 0", "is 1", "is 3", "is 4", "is 5"]
+
+
+def test_the_log_folds_turns_and_shows_what_changed(
+    tab: Tab, tmp_path: Path, view: GraphView
+) -> None:
+    old, new = "Ann has a brown horse.", "Ann has a white horse now."
+    edits = [
+        *(EditRecord(n, "append", {"turn": n}, "applied") for n in range(5)),
+        EditRecord(5, "consolidate", {"topic": {"id": "t1", "summary": old}}, "applied"),
+        EditRecord(6, "append", {"turn": 5}, "applied"),
+        EditRecord(7, "rewrite", {"topic": "t1", "summary": "Bo."}, "rejected"),
+        EditRecord(8, "rewrite", {"topic": "t1", "summary": new}, "applied"),
+    ]
+    said = driven(
+        tab,
+        tmp_path,
+        to_html(view, edits),
+        """
+        one("#views [value=log]").click();
+        await rest(60);
+        const rows = () => all("#log-rows > li");
+        const said = { rows: rows().map((each) => each.querySelector("summary").textContent) };
+        const open = async (row) => (row.querySelector("summary").click(), await rest(60));
+        await open(rows()[0]);
+        said.run = all(".run > li").length;
+        await open(rows().at(-1));
+        const words = (name) => all(`#log-rows ${name}`).map((each) => each.textContent);
+        said.diff = [one(".diff").textContent, words("del"), words("ins")];
+        said.undo = all(".acts button").some((each) => each.textContent === "Undo");
+        return said;
+        """,
+    )
+    assert len(said["rows"]) == 5
+    assert said["rows"][0] == "steps 1 to 5 append 5 edits"
+    assert said["run"] == 5
+    text, gone, come = said["diff"]
+    assert text == "summary: Ann has a brown horse. white horse now. "
+    assert (gone, come) == (["brown horse."], ["white horse now."])
+    assert not said["undo"]
