@@ -4,8 +4,9 @@
         trace = trace_answer(lab, "diary", "What is the horse called?")
         print([call.seconds for call in trace.calls])
 
-A call records no question: those are taken whose prompt holds the question, or whose reply holds
-the words of the turn. A call that was replayed belongs to the memory that it was first made for.
+A call records no question: those are taken whose prompt holds the question, or the turn before,
+and whose reply then holds the words of this turn. A call that was replayed belongs to the memory
+that it was first made for.
 """
 
 from __future__ import annotations
@@ -52,11 +53,13 @@ def trace_reply(lab: Lab, source: str, turn: str) -> Trace:
     sources = lab.replies(source).get(numbers.get(turn, -1))
     if sources is None:
         raise NotThere(f"turn {turn!r} is no reply", hint="those have ids that end in +")
-    text = talk.turns[numbers[turn]].text
+    replied_to = max(sources.made_of)  # what it cites was said before that
+    text, heard = talk.turns[numbers[turn]].text, talk.turns[replied_to].text
     forms = {text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
     calls = tuple(
         call
         for call in lab.calls(source)
+        if any(heard in message.content for message in call.request.messages)
         if call.completion and any(form in call.completion.text for form in forms)
     )
     shown = [*sorted(sources.made_of), *sorted(sources.shown - sources.made_of)]

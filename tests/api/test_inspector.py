@@ -91,8 +91,9 @@ async def test_a_trace_says_what_an_answer_and_a_reply_were_made_of(serve: Serve
         traced = (await http.get(trace, params={"turn": f"{turn}+"})).json()
         assert {turn, "L1"} <= {each["node_id"] for each in traced["retrieved"]}
         text = reply["choices"][0]["message"]["content"]
-        assert text in [each["reply"] for each in traced["calls"]]
-        assert "I sold the cart" in traced["calls"][-1]["messages"][-1]["content"]
+        (called,) = traced["calls"]
+        assert text in called["reply"]
+        assert "I sold the cart" in called["messages"][-1]["content"]
         for wanted, status in (
             ({"turn": turn}, 404),
             ({"question": "Who?"}, 404),

@@ -110,8 +110,14 @@ function undo(edit) {
   });
 }
 
-const say = (value) => (typeof value === "string" ? value : JSON.stringify(value));
-const given = (payload) => Object.entries(payload).filter(([, value]) => value !== null && value !== "");
+const isText = (value) => typeof value === "string";
+const say = (value) => (isText(value) ? value : Array.isArray(value) && value.every(isText) ? value.join(", ") : JSON.stringify(value));
+
+/** What an edit says, with the fields of a topic among the others. */
+function given({ topic, ...rest }) {
+  const fields = isText(topic) || !topic ? { topic, ...rest } : { ...topic, ...rest };
+  return Object.entries(fields).filter(([, value]) => value !== null && value !== undefined && value !== "");
+}
 
 function editRow(edit) {
   const words = given(edit.payload).map(([name, value]) => `${name} ${say(value)}`).join(" · ");

@@ -38,7 +38,7 @@ function nodeRow(node) {
     { class: [matches(node) ? "" : "dim", state.cited.has(node) ? "cited" : "", node === state.selected ? "on" : ""].join(" ").trim() || null },
     link(node),
     until ? make("small", {}, until) : "",
-    node.content && node.content !== node.label ? make("p", { dir: "auto" }, node.content) : "",
+    node.content && !node.content.endsWith(node.label) ? make("p", { dir: "auto" }, node.content) : "",
   );
 }
 
