@@ -392,6 +392,8 @@ def _list(tab: Tab, root: str, key: str, axe: str) -> None:
     tab.unlock(root, key)
     tab.show(f"{root}/inspect/", size=(1440, 900))
     assert tab.run(total) == "1–50 of 52 memories"
+    age = "import('./plain.js').then(({ age }) => age('2020-05-01T12:00Z').textContent)"
+    assert tab.run(age).endswith("years ago1 May 2020")
     assert tab.run(names)[::49] == ["talk 51", "talk 2"]
     tab.run("document.querySelector('.pages button:not(:disabled)').focus()")
     tab.press("Enter", 13)

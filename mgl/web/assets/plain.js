@@ -128,12 +128,15 @@ export function listTable(all, { noun, heads, row, empty, keys = [], kinds = nul
 }
 
 const UNITS = [["year", 31556952], ["month", 2629746], ["week", 604800], ["day", 86400], ["hour", 3600], ["minute", 60]];
+const A_DAY = 86400;
 const ago = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 
+/** How long ago a time is, and from a day on the date. */
 export function age(time) {
   const seconds = (Date.parse(time) - Date.now()) / 1000;
   const [unit, length] = UNITS.find(([, each]) => Math.abs(seconds) >= each) ?? ["minute", 60];
-  return make("time", { datetime: time, title: new Date(time).toLocaleString() }, ago.format(Math.round(seconds / length), unit));
+  const day = length >= A_DAY ? make("small", {}, new Date(time).toLocaleDateString("en-GB", { dateStyle: "medium" })) : "";
+  return make("time", { datetime: time, title: new Date(time).toLocaleString() }, ago.format(Math.round(seconds / length), unit), day);
 }
 
 export const percent = (value) => (value === null ? "–" : (100 * value).toFixed(1));
