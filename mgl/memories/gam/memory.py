@@ -438,7 +438,7 @@ def _title(topic: Topic, talk: Conversation) -> str:
     """The first sentence of a topic's summary, without who said it, or its keywords."""
     summary = topic.summary
     for speaker in {talk.turns[number].speaker for number in topic.turns} - {""}:
-        summary = summary.removeprefix(f"{speaker}: ")
+        summary = summary.removeprefix(f"{speaker}: ").partition(f" {speaker}: ")[0]
     for start, end in sentence_spans(summary):
         return summary[start:end]
     return ", ".join(topic.keywords)

@@ -88,6 +88,9 @@ async def test_a_topic_is_called_by_what_it_says(memory_of: Open) -> None:
     await memory.edit("t1", Change(summary=words, keywords=["horse", "Star"]))
     label = {node.id: node.label for node in memory.view().nodes}["t1"]
     assert label == "They talk of the horse."
+    await memory.edit("t1", Change(summary=f"{speaker}: a horse. {speaker}: it rains."))
+    label = {node.id: node.label for node in memory.view().nodes}["t1"]
+    assert label == "a horse."
     await memory.edit("t1", Change(summary="word " * 30))
     label = {node.id: node.label for node in memory.view().nodes}["t1"]
     assert label.endswith("word…")
