@@ -430,6 +430,21 @@ class Talk:
         names = dict.fromkeys([*(adapter.name for adapter in trained), *unfinished])
         return replace(found, adapters=tuple(names))
 
+    def correct(self, turn: str, text: str) -> tuple[Turn, Forgotten]:
+        """Replace what a turn says, and return the turn that says it now, and what was deleted.
+
+        The new words are a turn of their own, the last one, with the speaker, time and session of
+        the old one, which is deleted as by ``forget``. InputError for a turn that is not there, was
+        forgotten, or says just this.
+        """
+        self.forget([turn], dry_run=True)
+        old = self.memory.find_turn(turn)
+        assert old is not None
+        if old.text == text.strip():
+            raise InputError(f"turn {turn!r} says just this", hint="change its words, or leave it")
+        (new,) = self.add([replace(old, id="", text=text.strip())])
+        return new, self.forget([turn])
+
     def edit(
         self,
         topic: str,

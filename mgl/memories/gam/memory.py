@@ -45,6 +45,7 @@ from mgl.memories.gam.state import (
     Miss,
     Rewrite,
     State,
+    Topic,
     raw_text,
 )
 from mgl.memories.log import Log
@@ -54,9 +55,10 @@ from mgl.prompt import Prompt
 from mgl.retrieval.shifts import ShiftDetector
 from mgl.retrieval.turns import remove_names
 from mgl.store.deletion import MASK, Gone, Redaction, mask_text
+from mgl.text.sentences import sentence_spans
 from mgl.types import Answer, Conversation, Question, Source, Turn
 
-LABEL_CHARACTERS = 40
+LABEL_CHARACTERS = 60
 
 
 # Forgetting
@@ -385,7 +387,7 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
             ViewNode(
                 name,
                 "topic",
-                shorten(", ".join(topic.keywords) or name, LABEL_CHARACTERS, placeholder="…"),
+                shorten(_title(topic, talk) or name, LABEL_CHARACTERS, placeholder="…"),
                 topic.summary,
                 spans[name],
                 topic.turns[-1],
@@ -430,3 +432,13 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
 
     def _count_renewals(self, state: State) -> tuple[int, bool]:
         return len(state.waiting) if self._asks_summaries else 0, False
+
+
+def _title(topic: Topic, talk: Conversation) -> str:
+    """The first sentence of a topic's summary, without who said it, or its keywords."""
+    summary = topic.summary
+    for speaker in {talk.turns[number].speaker for number in topic.turns} - {""}:
+        summary = summary.removeprefix(f"{speaker}: ").partition(f" {speaker}: ")[0]
+    for start, end in sentence_spans(summary):
+        return summary[start:end]
+    return ", ".join(topic.keywords)
