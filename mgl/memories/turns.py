@@ -309,8 +309,9 @@ def order_for_reply(
     turns: Sequence[Turn], memories: Sequence[Shown], heard: Turn, voice: Voice
 ) -> list[Shown]:
     """Turn memories into statements: first what the speaker of ``heard`` said, then what others
-    did and what stands for several turns, then what the voice itself said; each with its day."""
-    groups: tuple[list[Shown], ...] = ([], [], [])
+    did and what stands for several turns, then what the speaker only asked, then what the voice
+    itself said; each with its day."""
+    groups: tuple[list[Shown], ...] = ([], [], [], [])
     for numbers, text in memories:
         turn = turns[numbers[0]] if numbers else None
         if turn is None or text != format_turn(turn):
@@ -318,8 +319,8 @@ def order_for_reply(
             continue
         is_own, is_voice = turn.speaker == heard.speaker, turn.speaker == voice.name
         who = "You" if is_voice else turn.speaker or "Somebody"
-        group = groups[0 if is_own else 2 if is_voice else 1]
-        group.append((numbers, format_statement(turn, who)))
+        group = 3 if is_voice else 1 if not is_own else 2 if only_asks(turn.text) else 0
+        groups[group].append((numbers, format_statement(turn, who)))
     return [shown for group in groups for shown in group]
 
 
