@@ -37,12 +37,12 @@ from mgl.memories.mnemis.state import (
     words_text,
 )
 from mgl.prompt import one_line
-from mgl.retrieval.base import Embedder, Hit
+from mgl.retrieval.base import Embedder, Hit, Reranker
 from mgl.retrieval.ranking import fuse_hits
-from mgl.retrieval.turns import TurnIndex
+from mgl.retrieval.turns import TurnIndex, rank_turns
 from mgl.retrieval.vectors import HybridIndex
 from mgl.store import Store
-from mgl.types import Conversation, Source
+from mgl.types import Conversation, Question, Source, Turn
 
 Kind = Literal["episodes", "entities", "facts"]
 KINDS: Final[Mapping[str, tuple[Kind, ...]]] = {
@@ -63,9 +63,9 @@ Found = Mapping[Kind, Sequence[str]]
 class Index:
     """The nodes of a state by words and by meaning, for each kind; it grows with the state.
 
-    With ``in_context`` episodes are ranked by what stands around them, too. Episodes and facts,
-    whose texts never change, are indexed in the store under the memory's ``name``; a deletion
-    empties these indexes.
+    With ``in_context`` episodes, which must be turns, are ranked by what stands around them, too.
+    Episodes and facts, whose texts never change, are indexed in the store under the memory's
+    ``name``; a deletion empties these indexes.
     """
 
     def __init__(
@@ -77,16 +77,17 @@ class Index:
         in_context: bool = False,
     ) -> None:
         self.state = EMPTY
+        self.in_context = in_context
         self._embedder = embedder
         facts = HybridIndex(embedder, store, f"{name}/facts")
         self._nodes = {"e": HybridIndex(embedder), "f": facts}
         self._episodes = (
-            TurnIndex(embedder, store, f"{name}/context")
+            TurnIndex(embedder, store, f"{name}/said")
             if in_context
             else HybridIndex(embedder, store, f"{name}/episodes")
         )
         self._numbers: list[int] = []
-        self._spoken: defaultdict[str, list[int]] = defaultdict(list)
+        self._turns: list[Turn] = []
 
     def update(self, state: State, source: Source) -> None:
         """Index the nodes of a later state that are new or changed; embeds, and blocks.
@@ -122,30 +123,30 @@ class Index:
         hits = self._nodes[letter].search(query, count, vector=vector)
         return [f"{letter}{hit.id}" for hit in hits]
 
-    async def rank_in_context(self, query: str) -> list[str]:
+    async def rank_in_context(self, question: Question, reranker: Reranker | None) -> list[str]:
         """Return the ids of all episodes, the best first, by what stands around them, too."""
         assert isinstance(self._episodes, TurnIndex)
         if not self._numbers:
             return []
-        places = await asyncio.to_thread(self._episodes.rank, query, self._spoken)
-        return [str(self._numbers[place]) for place in places]
+        turns = self._turns  # it may grow meanwhile
+        scores = await rank_turns(question, turns, self._episodes, reranker=reranker)
+        return [str(self._numbers[place]) for place in np.argsort(-scores, kind="stable")]
 
     def _add_episodes(self, state: State, source: Source, numbers: Sequence[int]) -> None:
-        first = len(self._numbers)
-        lines: dict[int, str] = {}
-        for place, number in enumerate(numbers, first):
-            if place not in self._episodes:
-                lines[place] = render_episode(source, state.episodes[number])
-            turns = state.episodes[number].turns  # of a conversation one, of a document none
-            speaker = source.turns[turns[0]].speaker if isinstance(source, Conversation) else ""
-            self._spoken[speaker].append(place)
+        missing = [
+            (place, state.episodes[number])
+            for place, number in enumerate(numbers, len(self._numbers))
+            if place not in self._episodes
+        ]
         self._numbers += numbers
         if not isinstance(self._episodes, TurnIndex):
-            self._episodes.extend(lines)
-        elif lines:
-            before = self._numbers[max(0, min(lines) - 1)]
-            previous = render_episode(source, state.episodes[before]) if min(lines) else None
-            self._episodes.extend(lines, previous=previous)
+            self._episodes.extend({at: render_episode(source, each) for at, each in missing})
+            return
+        assert isinstance(source, Conversation)
+        spoken = [source.turns[state.episodes[number].turns[0]] for number in numbers]
+        turns = [*self._turns, *spoken]
+        self._episodes.extend(turns, [place for place, _ in missing])
+        self._turns = turns
 
 
 # What is found
@@ -261,21 +262,21 @@ async def find(
     tools: Tools,
     index: Index,
     source: Source,
-    query: str,
+    question: Question,
     config: MnemisConfig,
     ask: Ask = ask_printed,
 ) -> Reading:
-    """Find what the configured routes give for a query. Raises the EngineError family.
+    """Find what the configured routes give for a question. Raises the EngineError family.
 
     ``source`` is as it was when the index was updated.
     """
-    state, kinds = index.state, KINDS[config.kinds]
+    state, query, kinds = index.state, question.text, KINDS[config.kinds]
     counts = {kind: config.k if kind == "episodes" else 2 * config.k for kind in kinds}
     similar: dict[Kind, list[str]] = {kind: [] for kind in kinds}
     selected: dict[Kind, list[str]] = {kind: [] for kind in kinds}
     selection = None
-    by_context = config.ranking == "context" and "episodes" in kinds
-    in_context = await index.rank_in_context(query) if by_context else []
+    by_context = index.in_context and "episodes" in kinds
+    in_context = await index.rank_in_context(question, tools.reranker) if by_context else []
     in_context = [each for each in in_context if int(each) in state.episodes]
     if config.routes != "system2":
         vector = await index.embed(query)
