@@ -1,13 +1,13 @@
 """Turns of a conversation, ranked by what stands around them as well as by themselves. Ours; no
 language model is called.
 
-A turn says little alone and is found by what is said around it. ``weigh_in_context`` adds BM25 of
-a turn with two on either side and the cosine of the turn alone, neither with the speakers' names in
-the question (who is meant is weighed apart), both standardised over the candidates; a softmax of
-the sum over ``TEMPERATURE`` is P(meant), in whose scale a weight of 1.4 is worth 3.4 standard
-deviations of one score. A reranker by late interaction, if one is given, adds its log-odds as a
-third score to the ``JUDGED`` turns that are best without it, each read with one on either side; the
-others are left out.
+A short turn says little alone and is found by what is said around it; a long one stands alone.
+``weigh_in_context`` adds BM25 of a turn with two on either side and the cosine of the turn alone,
+neither with the speakers' names in the question (who is meant is weighed apart), both standardised
+over the candidates; a softmax of the sum over ``TEMPERATURE`` is P(meant), in whose scale a weight
+of 1.4 is worth 3.4 standard deviations of one score. A reranker by late interaction, if one is
+given, adds its log-odds as a third score to the ``JUDGED`` turns that are best without it, each
+read with one on either side; the others are left out.
 
 ``rank_turns`` multiplies it with what is known of each turn (``mgl.retrieval.cues``): 1.4 where the
 question means its speaker, 1.4 where it speaks of a time that the question asks for, and, among
@@ -15,7 +15,7 @@ persons, 1.2 where it states something. What a person asks an assistant tells as
 state. The weights are those of GAM's indicators (§4.1), and hold for every memory alike.
 
     index = TurnIndex(embedder, store, f"{memory_id}/turns")
-    index.extend(dict(enumerate(turns)))
+    index.extend(turns, range(len(turns)))
     scores = await rank_turns(Question("When did Ann paint?"), turns, index)
 """
 
@@ -52,6 +52,11 @@ SPEAKER_WEIGHT: Final = 1.4
 TIME_WEIGHT: Final = 1.4
 STATED_WEIGHT: Final = 1.2
 TEMPERATURE: Final = 10.0
+LONG_CHARS: Final = 600
+"""Longer turns stand alone: they hold words of everything, and what is said around them is not what
+they say. In LongMemEval more evidence is found so, in LoCoMo, whose turns are short, the same
+(docs/measurements.md)."""
+
 JUDGED: Final = 100
 """Turns that a reranker reads. Of others it need not be known, either, what they say of time: with
 it for all turns the same evidence is found (docs/measurements.md)."""
@@ -129,16 +134,22 @@ def add_words(
     numbers: Sequence[int],
     gone: Collection[int] = (),
 ) -> None:
-    """Index what some turns say, by their numbers, without their speakers, and where their sessions
-    begin. Turns that are ``gone`` say nothing."""
+    """Index what some turns say, by their numbers, without their speakers, and where turns begin
+    that are no neighbours of those before. Turns that are ``gone`` say nothing."""
     index.extend(
         {number: "" if number in gone else turns[number].text for number in numbers},
         starts=[
             number
             for number in numbers
-            if number and turns[number].session != turns[number - 1].session
+            if number and not _are_neighbours(turns[number - 1], turns[number])
         ],
     )
+
+
+def _are_neighbours(turn: Turn, following: Turn) -> bool:
+    """Whether two turns that follow each other are read together."""
+    is_short = max(len(turn.text), len(following.text)) <= LONG_CHARS
+    return is_short and turn.session == following.session
 
 
 class TurnIndex:

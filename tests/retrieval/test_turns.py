@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mgl.retrieval.fakes import WordEmbedder
-from mgl.retrieval.turns import JUDGED, TurnIndex, rank_turns
+from mgl.retrieval.turns import JUDGED, LONG_CHARS, TurnIndex, rank_turns
 from mgl.store import Store
 from mgl.types import Question, Turn
 
@@ -51,6 +51,15 @@ async def test_a_turn_is_found_by_those_around_it() -> None:
     ranked = await rank(turns, "the museum")
     assert ranked[0] == 0
     assert ranked.index(1) < ranked.index(4)
+
+
+@pytest.mark.parametrize(("length", "reaches"), [(LONG_CHARS, True), (LONG_CHARS + 1, False)])
+async def test_a_long_turn_stands_alone(length: int, reaches: bool) -> None:
+    said = ("Yes.", "Fine.", "A museum in Oslo. ".ljust(length, "."), "Fine.", "Yes.")
+    turns = talk(*[("Ann", text) for text in said])
+    words, _ = index_of(turns).scores("the museum", range(5))
+    assert words[2] > 0
+    assert bool(words[1] > 0) is bool(words[3] > 0) is reaches
 
 
 async def test_the_speaker_who_is_named_is_meant() -> None:
