@@ -27,7 +27,7 @@ import asyncio
 import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,7 @@ from mgl.evaluation.scorers.retrieval import evidence_recall
 from mgl.lab import Lab
 from mgl.llm.concurrency import for_each
 from mgl.memories.mnemis import MnemisConfig
-from mgl.memories.mnemis.retrieval import Reading, rank_episodes
+from mgl.memories.mnemis.retrieval import Reading
 from mgl.memories.mnemis.state import State
 from mgl.memories.options import read_settings
 from mgl.models.shipped import home
@@ -243,9 +243,18 @@ def selection(lab: Lab, arguments: Arguments) -> None:
 # Evidence
 
 
+def rank_episodes(reading: Reading, state: State) -> list[int]:
+    """Return the episodes that found facts and entities stand on, rank by rank, facts first."""
+    ranks = zip_longest(reading.found.get("facts", ()), reading.found.get("entities", ()))
+    nodes = (
+        state.facts.get(each) or state.entities.get(each) for rank in ranks for each in rank if each
+    )
+    return list(dict.fromkeys(number for node in nodes if node for number in node.episodes))
+
+
 def episodes_of(setting: str, reading: Reading, state: State) -> Sequence[int]:
     """The numbers of the episodes that a setting returns, best first."""
-    return rank_episodes(reading.found, state) if setting == "S1 graph" else reading.episodes
+    return rank_episodes(reading, state) if setting == "S1 graph" else reading.episodes
 
 
 def evidence(lab: Lab, arguments: Arguments) -> None:

@@ -25,8 +25,7 @@ class MnemisConfig(TalkConfig):
     ``reranked`` says whether a re-ranker orders what System-1 alone has found; the union of both
     routes is always re-ranked (§2.3).
     ``ranking`` is what orders episodes: the ``rerank``er, or (``context``, ours) of a conversation
-    what stands around them (``mgl.retrieval.turns``), fused with what was found and selected in
-    them.
+    what stands around them, as for plain turns (``mgl.retrieval.turns``).
     """
 
     READING: ClassVar[frozenset[str]] = frozenset(

@@ -5,17 +5,16 @@ summaries, facts) and BM25 (content; name and summary; fact), fused by their ran
 (``selection``) gives entities, with their facts, their episodes and what the facts link them to,
 and the categories that were selected on the way (Appendix B: their summaries enrich the context).
 The union of each kind is ordered by the re-ranker and cut: k episodes, 2k entities (with
-categories), 2k facts. With ``ranking`` context (ours) three orders of episodes are fused: what
-stands around them, the facts and entities that were found in them, and what was selected in them.
+categories), 2k facts. With ``ranking`` context (ours) episodes are ranked as plain turns are
+(``mgl.retrieval.turns``), and System-2 alone says which of them may be read: what facts, entities
+and selections say of episodes takes better ones' places (docs/measurements.md).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
 from typing import Final, Literal
 
 import numpy as np
@@ -37,8 +36,7 @@ from mgl.memories.mnemis.state import (
     words_text,
 )
 from mgl.prompt import one_line
-from mgl.retrieval.base import Embedder, Hit, Reranker
-from mgl.retrieval.ranking import fuse_hits
+from mgl.retrieval.base import Embedder, Reranker
 from mgl.retrieval.turns import TurnIndex, rank_turns
 from mgl.retrieval.vectors import HybridIndex
 from mgl.store import Store
@@ -303,25 +301,8 @@ async def find(
         found[kind] = union[:count]
     if by_context:
         within = set(selected["episodes"] if config.routes == "system2" else in_context)
-        orders = [
-            [int(number) for number in in_context if number in within],
-            rank_episodes(found, state),
-            _rank_by_selection(selection, state),
-        ]
-        found["episodes"] = _fuse(orders, config.k)
+        found["episodes"] = [number for number in in_context if number in within][: config.k]
     return Reading(found, similar, selected, selection)
-
-
-def rank_episodes(found: Found, state: State) -> list[int]:
-    """Return the episodes that found facts and entities stand on, rank by rank, facts first.
-
-    Ours: in Table 4 the graph's items alone are read, and nothing is said of their episodes.
-    """
-    ranks = zip_longest(found.get("facts", ()), found.get("entities", ()))
-    nodes = (
-        state.facts.get(each) or state.entities.get(each) for rank in ranks for each in rank if each
-    )
-    return list(dict.fromkeys(number for node in nodes if node for number in node.episodes))
 
 
 def _cite(mentions: tuple[Mention, ...]) -> tuple[Mention, ...]:
@@ -365,22 +346,3 @@ def _text(state: State, source: Source, kind: Kind, identity: str) -> str:
     if kind == "entities":
         return node_text(state.node(identity))
     return render_episode(source, state.episodes[int(identity)])
-
-
-def _rank_by_selection(selection: Selection | None, state: State) -> list[int]:
-    """Rank episodes by the selected entities in them; an entity of few episodes counts more."""
-    held: defaultdict[int, float] = defaultdict(float)
-    for entity in selection.entities if selection else ():
-        own = state.entities[entity].episodes
-        for number in own:
-            held[number] += 1 / len(own)
-    return sorted(held, key=lambda number: -held[number])
-
-
-def _fuse(orders: Sequence[Sequence[int]], k: int) -> list[str]:
-    """Fuse the k best episodes of each order by reciprocal rank.
-
-    A speaker stands on half of all episodes, so whole orders would fuse to nothing new.
-    """
-    fused = fuse_hits([[Hit(number, 0.0) for number in order[:k]] for order in orders])
-    return [str(hit.id) for hit in fused[:k]]
