@@ -15,6 +15,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from mgl.text.quotes import plain_text
+
 _WORD: Final = re.compile(r"\w+")
 
 
@@ -56,7 +58,7 @@ def hashes(prompts: Iterable[Prompt]) -> dict[str, str]:
 def one_line(text: str, most: int | None = None) -> str:
     """The text on one line, cut to ``most`` characters with an ellipsis: line breaks of a printed
     page tell a model nothing."""
-    line = " ".join(text.split())
+    line = " ".join(plain_text(text).split())
     return line if most is None or len(line) <= most else f"{line[: most - 1].rstrip()}…"
 
 

@@ -13,9 +13,10 @@ import mgl
 
 PACKAGE = Path(mgl.__file__).parent
 LAYERS = (
-    {"types", "errors", "prompt", "observer"},
+    {"types", "errors", "observer"},
     {"registry"},
     {"text", "models"},
+    {"prompt"},
     {"llm"},
     {"store"},
     {"retrieval", "serving"},

@@ -17,6 +17,8 @@ import re
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
 
+from mgl.text.quotes import plain_text
+
 _BLANK_LINE = r"(?>\r\n|[\n\r\x85\u2028])[^\S\r\n]*(?>\r\n|[\n\r\x85\u2028])"
 _VISIBLE = re.compile(r"\S")
 _PARAGRAPH = re.compile(rf"{_BLANK_LINE}|[\f\u2029]")
@@ -84,7 +86,8 @@ def numbered_sentences(
     *,
     marks: Sequence[tuple[int, str]] = (),
 ) -> str:
-    """Number the sentences of ``text[start:end]``: ``[n]``, from 1, before each.
+    """Number the sentences of ``text[start:end]``, as a model reads it: ``[n]``, from 1, before
+    each.
 
     ``marks`` are put in besides, each before the sentence that begins at its place.
     """
@@ -94,7 +97,7 @@ def numbered_sentences(
         parts.append(f"{text[position:begins]}{mark}")
         position = begins
     parts.append(text[position:end])
-    return "".join(parts)
+    return plain_text("".join(parts))
 
 
 def paragraph_starts(text: str) -> list[int]:
