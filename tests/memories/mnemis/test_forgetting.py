@@ -319,6 +319,23 @@ async def test_a_node_goes_as_it_was_grouped(memory_of: Open, store: Store) -> N
     check(memory, store)
 
 
+async def test_a_turn_goes_as_it_was_searched_and_asked(memory_of: Open, store: Store) -> None:
+    memory = memory_of(
+        talk("I paint.", "Did Ann paint Zanzibar?"), preset="small", routes="system1"
+    )
+    embedder = WordEmbedder(64)
+    memory._tools = replace(memory._tools, embedder=CachedEmbedder(embedder, store))
+    await memory.build()
+    await memory.read(Question("Did Ann paint Zanzibar?"))
+    texts = ["Did paint Zanzibar?", "Bo: Did Ann paint Zanzibar?", "Ann: I paint."]
+    assert set(texts) <= set(embedder.embedded)
+    await memory.forget(["t1"])
+    vectors = store.vectors(embedder.model_id, texts)
+    assert [vector is None for vector in vectors] == [True, True, False]
+    assert (await memory.read(Question("Did Ann paint Zanzibar?"))).found["episodes"] == ["0"]
+    check(memory, store)
+
+
 @settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 100_000))
 def test_what_had_a_way_to_the_top_keeps_it(seed: int) -> None:
