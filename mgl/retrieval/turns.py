@@ -191,6 +191,8 @@ async def rank_turns(
     reranker: Reranker | None = None,
 ) -> Scores:
     """Score turns, higher is better: the first ones of those that the ``index`` holds."""
+    if not turns:
+        return np.zeros(0)
     speakers = {turn.speaker for turn in turns if turn.speaker}
     query = remove_names(question.text, speakers)
     words, alike = await asyncio.to_thread(index.scores, query, range(len(turns)))

@@ -120,5 +120,9 @@ async def test_turns_added_in_steps_rank_as_those_added_at_once(
             assert await rank(TURNS, question, index) == await rank(TURNS, question)
 
 
+async def test_of_no_turns_there_is_no_order() -> None:
+    assert await rank([], "the ferry") == []
+
+
 async def test_turns_that_were_added_meanwhile_are_not_ranked() -> None:
     assert sorted(await rank(TURNS[:3], "the ferry", index_of(TURNS))) == [0, 1, 2]

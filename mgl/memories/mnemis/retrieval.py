@@ -124,8 +124,6 @@ class Index:
     async def rank_in_context(self, question: Question, reranker: Reranker | None) -> list[str]:
         """Return the ids of all episodes, the best first, by what stands around them, too."""
         assert isinstance(self._episodes, TurnIndex)
-        if not self._numbers:
-            return []
         turns = self._turns  # it may grow meanwhile
         scores = await rank_turns(question, turns, self._episodes, reranker=reranker)
         return [str(self._numbers[place]) for place in np.argsort(-scores, kind="stable")]
