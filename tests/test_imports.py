@@ -13,10 +13,9 @@ import mgl
 
 PACKAGE = Path(mgl.__file__).parent
 LAYERS = (
-    {"types", "errors", "observer"},
+    {"types", "errors", "prompt", "observer"},
     {"registry"},
     {"text", "models"},
-    {"prompt"},
     {"llm"},
     {"store"},
     {"retrieval", "serving"},

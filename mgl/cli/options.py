@@ -95,7 +95,7 @@ AllowHub = Annotated[bool, typer.Option("--allow-hub", help="Allow downloads fro
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Random seed.")]
 
 
-def choose_model(
+def collect_model(
     model: Model = None,
     engine: Annotated[
         Literal["openvino", "transformers", "openai"] | None,
@@ -137,6 +137,18 @@ def choose_model(
         embedder=embedder,
         reranker=reranker,
     )
+
+
+def choose_model(**options: Any) -> ModelChoice:
+    """Collect the options that choose a model, and take the home's default if none does."""
+    from mgl.models import shipped
+
+    return collect_model(**options).with_default(shipped.home())
+
+
+choose_model.__signature__ = inspect.signature(  # type: ignore[attr-defined]
+    collect_model, eval_str=True
+)
 
 
 def write_choice(choice: ModelChoice) -> list[str]:

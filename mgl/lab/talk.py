@@ -26,8 +26,7 @@ from mgl.llm.calls import Lineage, collect_lineages, new_attempt
 from mgl.llm.progress import Listener
 from mgl.memories.results import AskResult, Stats
 from mgl.memories.talk import Change, check_turns, to_plain
-from mgl.memories.told import find_assistants
-from mgl.memories.turns import Say, Wish
+from mgl.memories.turns import Say, Wish, find_assistants
 from mgl.store.owners import Owner, owned_by
 from mgl.text.times import as_aware, check_time
 from mgl.types import Answer, Citation, Question, StageUsage, Turn, Usage

@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from mgl.prompt import plain_text
 from mgl.retrieval.base import Hit, Ids
 from mgl.retrieval.ranking import best, places_of
-from mgl.text.quotes import plain_text
 from mgl.text.stopwords import STOP_WORDS
 
 if TYPE_CHECKING:

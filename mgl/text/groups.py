@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mgl.errors import UsageError
+from mgl.prompt import plain_text
 from mgl.text.chunks import CONTRADICTION, Counter, chunk_document, runs
-from mgl.text.quotes import plain_text
 from mgl.text.sentences import numbered_sentences
 from mgl.types import Chunk, Conversation, Document, Span, Turn
 

@@ -34,10 +34,6 @@ _IRREGULAR = re.compile(
     r"|[\ufb00-\ufb06İ]"
 )
 _DASH = re.compile(f"[{_DASHES}]")
-_TYPESET = re.compile(
-    "\u00ad[^\\S\\n]*\\n?|[\u200b\u2060\ufeff]|[\ufb00-\ufb06]|[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]"
-    r"|(?<=[^\W\d_])[-\u2010]\n(?=[^\W\d_])"
-)
 _SINGLES = {
     **dict.fromkeys(map(ord, _SPACES), " "),
     **dict.fromkeys(map(ord, _DASHES[1:]), "-"),
@@ -84,29 +80,6 @@ class Folded:
     def original(self, start: int, end: int) -> tuple[int, int]:
         """Map ``text[start:end]``, not empty, to the original's characters."""
         return self.begins[start], self.ends[end - 1]
-
-
-def plain_text(text: str) -> str:
-    """Undo what typesetting does to words: soft hyphens, hyphens at the ends of lines, ligatures,
-    full-width letters, decomposed accents.
-
-    A text is searched and shown to a model in this form. ``locate`` finds a quote of it in the text
-    as it is.
-
-        >>> plain_text("a fi\u00adnal of\ufb01ce in Lis-\\nbon")
-        'a final office in Lisbon'
-    """
-    if text.isascii() and "-\n" not in text:
-        return text
-    return unicodedata.normalize("NFC", _TYPESET.sub(_undo, text))
-
-
-def _undo(found: re.Match[str]) -> str:
-    character = found[0][0]
-    if character in "-\u2010":
-        following = found.string[found.end()]
-        return "" if following.islower() else found[0]
-    return "" if character in _INVISIBLE else unicodedata.normalize("NFKC", character)
 
 
 def _fold_singles(part: str) -> str:

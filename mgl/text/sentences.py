@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
 
-from mgl.text.quotes import plain_text
+from mgl.prompt import plain_text
 
 _BLANK_LINE = r"(?>\r\n|[\n\r\x85\u2028])[^\S\r\n]*(?>\r\n|[\n\r\x85\u2028])"
 _VISIBLE = re.compile(r"\S")
@@ -31,6 +31,7 @@ _SPACE_FREE = "。！？｡．؟۔।॥។"
 _CLOSERS = "\"'”’»›)\\]}）」』】〕＂*_"
 _OPENERS = "\"'“‘«‹([{（「『【„¿¡*_—–-"
 _STOP = re.compile(rf"([.!?…{_SPACE_FREE}]+)([{_CLOSERS}]*)(?:\[\d{{1,4}}\])?")
+_QUESTION = re.compile(rf"[?？؟][!?]*[{_CLOSERS}]*$")
 _OPENING = re.compile(rf"\s+([{_OPENERS}]*)")
 _WORD = re.compile(r"[^\W\d_]+")
 _BEFORE = re.compile(r"[\w.&’']+$")
@@ -76,6 +77,16 @@ def sentence_spans(text: str, start: int = 0, end: int | None = None) -> list[tu
                 position = stop.end()
         spans.extend(_trim(block, position, len(block), offset))
     return spans
+
+
+def only_asks(text: str) -> bool:
+    """Whether a text has nothing but questions, by their question marks.
+
+    >>> only_asks("Where does Ann live? And Bo?"), only_asks("Ann moved. Did you know?")
+    (True, False)
+    """
+    sentences = [text[start:end] for start, end in sentence_spans(text)]
+    return bool(sentences) and all(map(_QUESTION.search, sentences))
 
 
 def numbered_sentences(

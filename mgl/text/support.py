@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Final
 
-from mgl.text.quotes import plain_text
+from mgl.prompt import plain_text
 from mgl.text.timewords import MONTH_DAY, ONES, YEAR
 
 _WORD: Final = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")

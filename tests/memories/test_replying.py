@@ -284,3 +284,41 @@ def test_an_answer_is_read_as_it_is_written(answer: str) -> None:
 )
 def test_an_answer_that_is_no_json_is_read_as_far_as_it_is(reply: str, answer: str) -> None:
     assert read_answer(reply) == answer
+
+
+ASKED = Conversation.from_turns(
+    "asked",
+    [
+        Turn("1", "user", "I play the cello in an orchestra."),
+        Turn("2", "user", "Do I play the cello or the trumpet?"),
+        Turn("3", "user", "Is the trumpet loud? I wonder."),
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "named", "cited"),
+    [
+        ("the cello", (1, 2), ["1"]),  # a statement and a question: the statement
+        ("the cello", (2,), ["1"]),  # the question alone
+        ("the cello", (3,), ["1"]),  # neither
+        ("a trumpet", (2,), ["3"]),  # said beside a question
+        ("the cello or the trumpet", (), ["1", "3"]),
+    ],
+)
+async def test_what_somebody_asked_is_not_cited_where_something_states_it(
+    answer: str, named: tuple[int, ...], cited: list[str]
+) -> None:
+    client, _ = llm(said(answer, *named))
+    lines = cite_shown(ASKED, show_turns(ASKED.turns, [0, 1, 2]))
+    question = Question("What do I play?")
+    found = await answer_from_lines(client, lines, question, TURN_ANSWER, Sampling())
+    assert [citation.node_id for citation in found.citations] == cited
+
+
+async def test_a_question_is_cited_where_it_alone_says_what_is_answered() -> None:
+    client, _ = llm(said("the trumpet", 1))
+    lines = cite_shown(ASKED, show_turns(ASKED.turns, [1]))
+    question = Question("What did I ask about?")
+    found = await answer_from_lines(client, lines, question, TURN_ANSWER, Sampling())
+    assert [citation.node_id for citation in found.citations] == ["2"]

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from mgl.prompt import plain_text
 from mgl.text import Located, locate
-from mgl.text.quotes import Folded, plain_text
+from mgl.text.quotes import Folded
 
 STORY = (
     "To Sherlock Holmes she is always THE woman. I have seldom heard\r\n"

@@ -1,5 +1,5 @@
 """GAM for small models: topics are sessions, summaries are extracted, and events are ranked by the
-words around them; what a person told is answered from their own words (``mgl.memories.told``).
+words around them.
 
 A topic's summary and keywords are its most telling utterances and words: a keyword is frequent in
 the topic and rare among all turns so far (which counts twice); an utterance is telling where it
@@ -32,7 +32,7 @@ from mgl.memories.gam.search import Search, find_missing
 from mgl.memories.gam.state import State, Topic, topic_number
 from mgl.memories.propose import Proposal
 from mgl.memories.table import Table
-from mgl.memories.told import answer_from_told, find_assistants
+from mgl.memories.turns import find_assistants
 from mgl.prompt import one_line
 from mgl.retrieval.cues import ASSISTANT, Implied, remove_names
 from mgl.retrieval.lexical import LexicalIndex, split_words
@@ -226,7 +226,6 @@ class SmallGam(Gam):
     """Groups the events of a conversation into topics without a call of a model."""
 
     Config = SmallGamConfig
-    answer_first = staticmethod(answer_from_told)
     _config: SmallGamConfig
     _spread: tuple[int, WordSpread] | None = None
 

@@ -283,7 +283,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         """Whether the hierarchy lacks an entity of a session that has ended; where it does not
         follow the entities, whether it lacks too many besides."""
         log, config, state = self._log, self._config, self._log.state
-        lacking = len(state.entities) - state.categorised
+        lacking = len(state.entities) - (state.categorised or 0)
         if config.routes == "system1" or lacking <= 0:
             return False
         first = state.entities.last(lacking)[0].mentions[0].episode
