@@ -1,4 +1,4 @@
-"""``mgl eval``: run a benchmark; resume, verify, replay, retry, pack or export a run."""
+"""``mgl eval``: run a benchmark; resume, verify, replay, retry, pack, show or export a run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from mgl.cli.answers import open_calls, show
 from mgl.cli.check import check
 from mgl.cli.options import (
     AsJson,
     BenchmarkName,
     ModelChoice,
     ModelFolder,
+    Run,
     Seed,
     collect_model,
     split_list,
@@ -46,8 +48,8 @@ app = typer.Typer(
 )
 
 app.command("check")(check)
+app.command("show")(show)
 
-Run = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")]
 Sources = Annotated[
     list[str] | None,
     typer.Option("--source", metavar="NAME", help="Only items of this source (repeatable)."),
@@ -377,8 +379,9 @@ def export(
     """Write a run as logs for Inspect's viewer, one per method."""
     from mgl.evaluation.inspect_log import write_inspect_logs
 
-    for path in write_inspect_logs(folder, inspect):
-        typer.echo(str(path))
+    with open_calls(folder) as store:
+        for path in write_inspect_logs(folder, inspect, store):
+            typer.echo(str(path))
     say(f"open them with `inspect view --log-dir {inspect}` (pip install inspect-ai)")
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 else:
     ModelChoice = Any  # its module is slow to import, and the command table only names it
 
+Run = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Memory = Annotated[
     str,

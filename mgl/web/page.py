@@ -13,8 +13,6 @@ It needs a browser of 2023 or later.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 from collections.abc import Sequence
 from string import Template
@@ -31,7 +29,7 @@ from mgl.web.arrange import (
     drop_unseen,
     is_holding,
 )
-from mgl.web.escape import asset, html_text, make_visible, script_json
+from mgl.web.escape import asset, html_text, make_visible, script_hash, script_json
 from mgl.web.layout import Place, positions
 from mgl.web.passages import Mark, cut_text, section_label
 
@@ -86,10 +84,8 @@ def bundle(main: str) -> str:
 
 def _policy(script: str, style: str) -> str:
     """Allow only this script and style, by their hashes."""
-    hashes = (hashlib.sha256(content.encode()).digest() for content in (script, style))
-    own, ours = (f"'sha256-{base64.b64encode(each).decode()}'" for each in hashes)
     return (
-        f"default-src 'none'; script-src {own}; style-src {ours}; "
+        f"default-src 'none'; script-src {script_hash(script)}; style-src {script_hash(style)}; "
         "base-uri 'none'; form-action 'none'"
     )
 
