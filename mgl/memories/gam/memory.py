@@ -52,8 +52,8 @@ from mgl.memories.log import Log
 from mgl.memories.talk import Change, Recall, TalkMemory, to_plain
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
+from mgl.retrieval.cues import list_queries
 from mgl.retrieval.shifts import ShiftDetector
-from mgl.retrieval.turns import remove_names
 from mgl.store.deletion import MASK, Gone, Redaction, mask_text
 from mgl.text.sentences import sentence_spans
 from mgl.types import Answer, Conversation, Question, Source, Turn
@@ -128,11 +128,7 @@ class GamRedactor:
         """Topics as they are and were searched, and deleted turns as they are asked about."""
         topics = state.topics.values()
         found = {form for topic in topics for form in (topic.summary, raw_text(topic, turns))}
-        names = list(dict.fromkeys(turn.speaker for turn in turns if turn.speaker.strip()))
-        for number in self._gone.turns:  # a question is read without the names known by then
-            text = turns[number].text
-            said = [name for name in names if name.split()[0] in text]
-            found |= {remove_names(text, said[:count]) for count in range(len(said) + 1)}
+        found |= list_queries(turns, self._gone.turns)
         return found | self._dropped if state is self._before else found
 
 

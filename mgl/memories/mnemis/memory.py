@@ -69,7 +69,7 @@ from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
 from mgl.store import EditRecord
 from mgl.store.deletion import Fate
-from mgl.types import Answer, Citation, Document, Question, Source, Span
+from mgl.types import Answer, Citation, Conversation, Document, Question, Source, Span
 
 MOST_FAILURES: Final = 2
 UNREAD: Final = "episodes_unread"
@@ -330,7 +330,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         self._log.open(self._record)
         while True:
             index, source = await self._update_index(), self._log.source
-            about = question.text, self._config, self._ask_nodes
+            about = question, self._config, self._ask_nodes
             reading = await find(self._tools, index, source, *about)
             self._log.catch_up()
             self._check_deletions()
@@ -432,9 +432,10 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
             while True:
                 self._check_deletions()
                 if self._index is None:
-                    is_ranked = self._config.ranking == "context"
+                    is_talk = isinstance(log.source, Conversation)
+                    in_context = is_talk and self._config.ranking == "context"
                     about = tools.required_embedder, tools.store, self.id
-                    self._index = Index(*about, in_context=is_ranked)
+                    self._index = Index(*about, in_context=in_context)
                 index, fates = self._index, dict(log.fates)
                 await asyncio.to_thread(index.update, log.state, log.source)
                 log.catch_up()

@@ -61,6 +61,7 @@ class SmallMnemisConfig(MnemisConfig):
     reflect: bool = Field(False, description="ask again for missed names and facts (§2.1)")
     grouping: Literal["model", "likeness"] = "likeness"
     selecting: Literal["printed", "names"] = "names"
+    ranking: Literal["rerank", "context"] = "context"
 
 
 class SmallMnemis(Mnemis):
