@@ -246,7 +246,8 @@ async def reply_to_turn(
     voice: Voice,
     say: Say,
 ) -> Answer:
-    """What is replied to a turn, by ``say``; the memories that it repeats are cited.
+    """What is replied to a turn, by ``say``; the memories that it repeats are cited, what the voice
+    itself said where nobody else said it.
 
     The text is empty where it replies otherwise, by calls of tools for one. Raises what ``say``
     raises.
@@ -255,8 +256,13 @@ async def reply_to_turn(
     texts = [text for text, _ in lines]
     kept = await fit_texts(llm, texts, reserve=llm.context_tokens // 2)
     remembered = _format_remembered(heard.speaker or SOMEBODY, _number_lines(kept))
-    answer = Answer(heard.text, await say(llm, remembered), "low", ())
-    return _cite_repeated(answer, Question(heard.text), lines)
+    answer, question = (
+        Answer(heard.text, await say(llm, remembered), "low", ()),
+        Question(heard.text),
+    )
+    told = [line for line in lines if any(each.speaker != voice.name for each in line[1])]
+    cited = _cite_repeated(answer, question, told)
+    return cited if cited.citations else _cite_repeated(answer, question, lines)
 
 
 async def say_in_talk(

@@ -190,6 +190,12 @@ def test_a_reply_is_shown_the_speakers_statements_first_and_its_own_remarks_last
     ]
 
 
+def test_what_a_person_asked_stands_after_what_they_stated() -> None:
+    heard = Turn("4", "user", "What do I play?")
+    shown = order_for_reply(ASKED.turns, show_turns(ASKED.turns, [1, 2, 0]), heard, Voice())
+    assert [numbers for numbers, _ in shown] == [(0,), (2,), (1,)]
+
+
 async def test_memories_that_are_too_long_are_cut_and_keep_their_numbers() -> None:
     client, engine = llm(said("x", 2), context=1000)
     memories = [((0,), "word " * 3000), ((1,), "short")]
