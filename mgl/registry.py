@@ -24,6 +24,10 @@ from mgl.errors import UsageError
 
 _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
     "benchmark": {
+        "beam": "mgl.benchmarks.beam:BEAM",
+        "beam-500k": "mgl.benchmarks.beam:BEAM_500K",
+        "beam-1m": "mgl.benchmarks.beam:BEAM_1M",
+        "beam-10m": "mgl.benchmarks.beam:BEAM_10M",
         "locomo": "mgl.benchmarks.locomo:LOCOMO",
         "locomo-all": "mgl.benchmarks.locomo:LOCOMO_ALL",
         "locomo-growth": "mgl.benchmarks.locomo:LOCOMO_GROWTH",

@@ -2,8 +2,10 @@
 
 A script is parsed, never run: of LongMemEval's ``evaluate_qa.py`` the texts that are called
 ``template``, by the question types of their branch (``abstention`` is that of the last), of Mem0's
-``llm_judge.py`` the text ``ACCURACY_PROMPT``. Placeholders are written alike afterwards:
-``{question}``, ``{gold}`` and ``{answer}``.
+``llm_judge.py`` the text ``ACCURACY_PROMPT``, of BEAM's ``prompts.py`` the text
+``unified_llm_judge_base_prompt``, where one item of the rubric is the gold. Placeholders are
+written alike afterwards: ``{question}``, ``{gold}`` and ``{answer}``. BEAM's script fills in no
+question, so neither do we.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from mgl.errors import InputError
 
 ABSTENTION: Final = "abstention"
 MEM0: Final = "llm_judge.py"
+BEAM_PROMPTS: Final = "prompts.py"
 
 
 def find_judge_prompts(folder: Path, name: str) -> tuple[dict[str, str], list[DataFile]]:
@@ -30,7 +33,8 @@ def find_judge_prompts(folder: Path, name: str) -> tuple[dict[str, str], list[Da
         tree = ast.parse(file.text)
     except (SyntaxError, ValueError, RecursionError) as error:
         raise InputError(f"{file.path} is not Python: {error}", hint="fetch it again") from error
-    prompts = dict(_of_mem0(tree) if name == MEM0 else _of_longmemeval(tree))
+    find = {MEM0: _of_mem0, BEAM_PROMPTS: _of_beam}.get(name, _of_longmemeval)
+    prompts = dict(find(tree))
     if not prompts:
         raise InputError(
             f"{file.path} holds no judge prompt that is known",
@@ -43,6 +47,11 @@ def _of_mem0(tree: ast.Module) -> Iterator[tuple[str, str]]:
     for text in _texts(tree.body, "ACCURACY_PROMPT"):
         named = text.replace("{gold_answer}", "{gold}").replace("{generated_answer}", "{answer}")
         yield "", named
+
+
+def _of_beam(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    for text in _texts(tree.body, "unified_llm_judge_base_prompt"):
+        yield "", text.replace("<rubric_item>", "{gold}").replace("<llm_response>", "{answer}")
 
 
 def _of_longmemeval(tree: ast.Module) -> Iterator[tuple[str, str]]:

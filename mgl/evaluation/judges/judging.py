@@ -8,6 +8,7 @@
 |---|---|
 | ``longmemeval_official`` | LongMemEval's own prompts, read from its ``evaluate_qa.py`` |
 | ``locomo_mem0`` | Mem0's prompt for LoCoMo, read from its ``llm_judge.py`` |
+| ``beam_official`` | BEAM's own prompt for each item of a rubric, read from its ``prompts.py`` |
 | ``mindgraph`` | MindGraph D.4 after its cascade; of choices letter against letter |
 | ``mindgraph_prompt`` | MindGraph D.4 alone, for what the cascade and it agree on |
 | ``hgmem_comprehensiveness``, ``hgmem_diversity`` | HGMem Fig. 8 and 9, beside the item's passage |
@@ -16,13 +17,17 @@
 | ``locomo`` | ours; adversarial questions are right where the answer abstains |
 | ``longmemeval`` | ours, by question type; ids in ``_abs`` are right where the answer abstains |
 | ``moviechat`` | ours |
+| ``beam`` | ours: each item of a rubric is met, met in part (0.5) or not |
 | ``citation_support`` | ours: the share of an answer's sentences that what it cites supports |
 
 A verdict is 0 or 1; HGMem's are 0 to 1 (of 100: the score that is given, whatever its level),
-support is a share. What cannot be read is no verdict: a reply that does not fit its schema after
-the client's repairs, and an item that lacks what a judge reads. Its score is None, which is
-missing, not wrong. A preference is 1 for the first answer, 0 for the second, 0.5 for neither (after
-Edge et al., From Local to Global, 2024; prompts ours).
+support is a share, BEAM's the mean over the rubric. Its script counts 0.5 as 0, and so does
+``beam_official``. Of event ordering both give what BEAM reports: Kendall's tau-b, brought to 0 to
+1, of the answer's lines against the events. Which line is which event is asked in our words. What
+cannot be read is no verdict: a reply that does not fit its schema after the client's repairs, and
+an item that lacks what a judge reads. Its score is None, which is missing, not wrong. A preference
+is 1 for the first answer, 0 for the second, 0.5 for neither (after Edge et al., From Local to
+Global, 2024; prompts ours).
 
 Official prompts are not part of this package: the loaders read them where the user has put the
 script beside the benchmark's files (``mgl.benchmarks.official``).
@@ -31,7 +36,7 @@ script beside the benchmark's files (``mgl.benchmarks.official``).
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -45,6 +50,7 @@ from mgl.evaluation.judges import prompts
 from mgl.evaluation.records import Record, VerdictRecord
 from mgl.evaluation.scorers.cascade import cascade
 from mgl.evaluation.scorers.choices import find_letter, gold_letter
+from mgl.evaluation.scorers.rubric import score_order
 from mgl.llm.base import LLM, Message, Sampling
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
@@ -163,6 +169,20 @@ class _Evaluation(_Reply):
     explanation: Reason
 
 
+class _Met(_Reply):
+    reason: Reason
+    met: Literal["yes", "in part", "no"]
+
+
+class _RubricScore(_Reply):
+    score: Annotated[float, Field(ge=0, le=1)]
+    reason: Reason
+
+
+class _Same(_Reply):
+    same: bool
+
+
 class _Label(_Reply):
     label: Literal["CORRECT", "WRONG"]
 
@@ -279,6 +299,11 @@ async def _citation_support(asking: Asking) -> VerdictRecord:
             passages=passages, question=asking.item.question.text, sentence=sentence
         )
         verdicts.append(await asking.ask(text, _Support, lambda it: (it.supported, it.reason)))
+    return _average(verdicts)
+
+
+def _average(verdicts: Sequence[VerdictRecord]) -> VerdictRecord:
+    """Join verdicts into one; no verdict if one of them is none."""
     scores = [each.score for each in verdicts if each.score is not None]
     reason = " ".join(each.reason for each in verdicts)
     if len(scores) < len(verdicts):
@@ -287,12 +312,74 @@ async def _citation_support(asking: Asking) -> VerdictRecord:
     return VerdictRecord(sum(scores) / len(scores), replies, reason)
 
 
+# Rubrics
+
+ORDERING: Final = "event_ordering"
+_MET: Final = MappingProxyType({"yes": 1.0, "in part": 0.5, "no": 0.0})
+
+
+async def _beam(asking: Asking) -> VerdictRecord:
+    item, answer = asking.item, asking.record.answer
+    if item.category == ORDERING:
+        return await _judge_order(asking)
+    asked = [
+        prompts.RUBRIC.render(question=item.question.text, gold=wanted, answer=answer)
+        for wanted in item.rubric
+    ]
+    return _average(
+        [await asking.ask(t, _Met, lambda it: (_MET[it.met], it.reason)) for t in asked]
+    )
+
+
+async def _beam_official(asking: Asking) -> VerdictRecord:
+    item = asking.item
+    if item.category == ORDERING:
+        return await _judge_order(asking)
+    verdicts = []
+    for wanted in item.rubric:
+        text = _fill_official(replace(asking, item=replace(item, golds=(wanted,))))
+        verdicts.append(await asking.ask(text, _RubricScore, lambda it: (int(it.score), it.reason)))
+    return _average(verdicts)
+
+
+async def _judge_order(asking: Asking) -> VerdictRecord:
+    """Score the order of the answer's lines, each taken for the first event that it means and that
+    no line before it does. As in BEAM's script, an empty line counts as one that means none."""
+    left, listed, replies = list(asking.item.rubric), [], []
+    for line in asking.record.answer.split("\n"):
+        for event in left if line.strip() else ():
+            text = prompts.SAME_EVENT.render(first=event, second=line)
+            verdict = await asking.ask(text, _Same, lambda it: (it.same, ""))
+            if verdict.score is None:
+                return verdict
+            replies.append(verdict.reply)
+            if verdict.score:
+                left.remove(event)
+                listed.append(event)
+                break
+        else:
+            listed.append(line)
+    order = score_order(asking.item.rubric, listed)
+    found = len(asking.item.rubric) - len(left)
+    told = f"{found} of {len(asking.item.rubric)} events in {len(listed)} lines, F1 {order.f1:.2f}"
+    return VerdictRecord(order.tau, "\n".join(replies), told)
+
+
 def _list_judges() -> Iterator[Judge]:
     p = prompts
     official = partial(Judge, prompts=(), needs=lambda item, _: item.judge_prompt, official=True)
     script = "LongMemEval's evaluate_qa.py"
     yield official("longmemeval_official", script, ask=_longmemeval_official)
     yield official("locomo_mem0", "Mem0's llm_judge.py", ask=_locomo_mem0)
+    rubric = partial(Judge, needs=lambda item, _: item.rubric)
+    yield rubric(
+        *("beam_official", "BEAM's prompts.py", (p.SAME_EVENT,), _beam_official),
+        needs=lambda item, _: item.rubric and item.judge_prompt,
+        official=True,
+    )
+    yield rubric(
+        "beam", "ours, by item", (p.RUBRIC, p.SAME_EVENT), _beam, variant_of="beam_official"
+    )
     yield Judge("mindgraph", "MindGraph D.4, after its cascade", (p.MINDGRAPH,), _mindgraph)
     yield Judge("mindgraph_prompt", "MindGraph D.4", (p.MINDGRAPH,), _mindgraph_prompt)
     for prompt, figure in ((p.COMPREHENSIVENESS, "HGMem Fig. 8"), (p.DIVERSITY, "HGMem Fig. 9")):

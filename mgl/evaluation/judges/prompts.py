@@ -216,6 +216,42 @@ FILM = _verdict(
     f"{_SAME} Where the question asks for Yes or No, that alone decides.",
 )
 
+RUBRIC = Prompt(
+    "judging.rubric",
+    source="ours",
+    text="""A user asked an assistant something that rests on their earlier conversations. Judge \
+whether the answer meets one requirement.
+
+Question: {question}
+Requirement: {gold}
+Given answer: {answer}
+
+The answer meets it if it says or does what the requirement asks for, in whatever words, and with \
+numbers and dates written in any way. It meets it in part if it says only some of that, or all of \
+it with a small fault. It does not if that is missing or wrong. Where something must not be in the \
+answer, it is met if the answer deals with the question and has none of it. An answer that does \
+not deal with the question meets nothing. Neither its length nor its style counts, unless the \
+requirement names them.
+
+Say first, in one short sentence, what decides; then decide.
+{"reason": "...", "met": "yes", "in part" or "no"}""",
+    variables=("question", "gold", "answer"),
+)
+SAME_EVENT = Prompt(
+    "judging.same_event",
+    source="ours: BEAM's script asks the same in a yes or no",
+    text="""Two short texts name what somebody talked about. Judge whether they mean the same.
+
+First: {first}
+
+Second: {second}
+
+They do if they are about the same event, step or subject, whatever words they use and however \
+much more one of them tells.
+{"same": true or false}""",
+    variables=("first", "second"),
+)
+
 SUPPORT = Prompt(
     "judging.support",
     source="ours",

@@ -40,6 +40,7 @@ from mgl.evaluation.scorers.choices import (
 )
 from mgl.evaluation.scorers.loogle import bleu, meteor, meteor_stems, rouge_recall, wordnet
 from mgl.evaluation.scorers.retrieval import is_ranked, rank_evidence, session_of
+from mgl.evaluation.scorers.rubric import share_stated
 from mgl.evaluation.scorers.words import (
     amem_f1,
     bleu1,
@@ -326,6 +327,11 @@ def _list_scorers() -> Iterable[Scorer]:
         score=_best(meteor_stems),
         about="ours, after LooGLE: METEOR without synonyms",
         check=nltk_tools,
+    )
+    yield mean(
+        "rubric_values",
+        score=lambda item, record: share_stated(item.rubric, record.answer),
+        about="ours, for BEAM: the share of a rubric's numbers and dates that a sentence states",
     )
     yield from _recall_scorers()
     yield mean("citations_verbatim", score=_verbatim, about="share of citations that are verbatim")

@@ -64,7 +64,9 @@ async def test_a_yes_and_a_no(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(JUDGES.keys() - {"longmemeval_official"}))
 async def test_prose_is_no_verdict(name: str) -> None:
-    of = item("Rome", category="multi-session", passage="x", judge_prompt=OFFICIAL)
+    of = item(
+        *("Rome",), category="multi-session", passage="x", judge_prompt=OFFICIAL, rubric=("Rome",)
+    )
     prose = ["It seems right to me."] * 5
     verdict, asked = await judged(name, of, make_record("Zebras.", citations=CITED), *prose)
     assert (verdict.score, verdict.reply) == (None, "")
@@ -89,7 +91,8 @@ async def test_a_prompt_that_does_not_fit_is_no_verdict_and_a_refusal_is_not_hid
 
 @pytest.mark.parametrize("name", sorted(JUDGES))
 async def test_any_reply_under_the_schema_is_a_verdict_or_none(name: str) -> None:
-    of = item("Rome", category="temporal-reasoning", passage="Rome.", judge_prompt=OFFICIAL)
+    given = {"category": "temporal-reasoning", "passage": "Rome.", "rubric": ("Rome", "Bern")}
+    of = item("Rome", judge_prompt=OFFICIAL, **given)
     client = Client(SchemaEngine(1), MemoryCallLog())
     verdict = await JUDGES[name].judge(client, of, make_record("Bern. Zurich.", citations=CITED))
     assert verdict.score is None or 0 <= verdict.score <= 1
@@ -179,6 +182,52 @@ async def test_longmemevals_ids_in_abs_want_an_abstention_and_other_types_are_no
     assert "Why it cannot be answered: She never told." in asked
     verdict, asked_ = await judged("longmemeval", item("x", category="other"), "x")
     assert (verdict.score, asked_) == (None, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "scores", "score"),
+    [("beam", ("yes", "in part"), 0.75), ("beam_official", (1.0, 0.5), 0.5)],
+)
+async def test_beams_score_is_the_mean_over_the_rubric_and_its_script_drops_halves(
+    name: str, scores: tuple[object, object], score: float
+) -> None:
+    of = item(rubric=("Rome", "by train"), judge_prompt="Is {gold} in {answer}?")
+    field = "met" if name == "beam" else "score"
+    replies = [json.dumps({"reason": "So.", field: each}) for each in scores]
+    verdict, asked = await judged(name, of, "To Rome.", *replies)
+    assert verdict.score == score
+    assert [wanted in text for wanted, text in zip(of.rubric, asked, strict=True)] == [True] * 2
+    if name == "beam_official":
+        assert asked == ["Is Rome in To Rome.?", "Is by train in To Rome.?"]
+    verdict, _ = await judged(name, of, "To Rome.", replies[0], *["prose"] * 5)
+    assert verdict.score is None
+
+
+@pytest.mark.parametrize("name", ["beam", "beam_official"])
+async def test_beams_order_is_of_the_lines_that_mean_an_event(name: str) -> None:
+    of = item(rubric=("a", "b", "c"), category="event_ordering", judge_prompt="Is {gold}?")
+    same = {"a": "first", "b": "then", "c": "last"}
+
+    def decide(request: Any) -> str:
+        _, first, second, *_ = request.messages[-1].content.split("\n\n")
+        event, line = first.removeprefix("First: "), second.removeprefix("Second: ")
+        return json.dumps({"same": same[event] in line})
+
+    for said, score, calls in (
+        ("first\nthen\nlast", 1.0, 3),
+        ("last\nthen\nfirst", 0.0, 3 + 2 + 1),
+        ("first\n\nlast\nthen", 0.5, 1 + 2 + 1),  # an empty line means no event
+    ):
+        engine = ScriptedEngine([decide] * 9)
+        verdict = await JUDGES[name].judge(Client(engine, MemoryCallLog()), of, make_record(said))
+        assert (verdict.score, len(engine.requests)) == (pytest.approx(score), calls)
+
+        async def ask(llm: LLM, text: str = said) -> VerdictRecord:
+            return await JUDGES[name].judge(llm, of, make_record(text))
+
+        assert await read_again(verdict, ask) == verdict.score
+    verdict, _ = await judged(name, of, "first", *["prose"] * 5)
+    assert verdict.score is None
 
 
 async def test_citation_support_is_the_share_of_sentences_that_were_all_judged() -> None:

@@ -98,6 +98,7 @@ WORKED: list[tuple[str, Item, Record, float]] = [
     ("session_recall_any@5", TURNS, make_record("", READ), 1),
     ("session_recall_all@5", TURNS, make_record("", READ), 1),
     ("session_ndcg@5", TURNS, make_record("", READ), (1 + 1 / 2) / 2),
+    ("rubric_values", item(rubric=("8 weeks", "12")), make_record("It is 12."), 1 / 2),
     ("citations_verbatim", item(), make_record("x", citations=CITED), 2 / 3),
     ("compaction_ratio", item(), make_record("x", compaction_ratio=0.07), 0.07),
 ]
