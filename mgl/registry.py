@@ -58,6 +58,7 @@ _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
         "graphrag": "mgl.baselines.graphrag:GraphRag",
         "hgmem": "mgl.memories.hgmem:HgMem",
         "hipporag": "mgl.baselines.hipporag:HippoRag",
+        "light": "mgl.baselines.light:Light",
         "memgpt": "mgl.baselines.memgpt:MemGPT",
         "memory-bank": "mgl.baselines.memory_bank:MemoryBank",
         "memoryos": "mgl.baselines.memoryos:MemoryOS",
