@@ -3,9 +3,10 @@
 A script is parsed, never run: of LongMemEval's ``evaluate_qa.py`` the texts that are called
 ``template``, by the question types of their branch (``abstention`` is that of the last), of Mem0's
 ``llm_judge.py`` the text ``ACCURACY_PROMPT``, of BEAM's ``prompts.py`` the text
-``unified_llm_judge_base_prompt``, where one item of the rubric is the gold. Placeholders are
-written alike afterwards: ``{question}``, ``{gold}`` and ``{answer}``. BEAM's script fills in no
-question, so neither do we.
+``unified_llm_judge_base_prompt``, where one item of the rubric is the gold, of LoCoMo-Plus's
+``prompt.py`` the template ``Cognitive``, where the cue is the gold. Placeholders are written alike
+afterwards: ``{question}``, ``{gold}`` and ``{answer}``. BEAM's script fills in no question, so
+neither do we.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from mgl.errors import InputError
 ABSTENTION: Final = "abstention"
 MEM0: Final = "llm_judge.py"
 BEAM_PROMPTS: Final = "prompts.py"
+LOCOMO_PLUS: Final = "prompt.py"
 
 
 def find_judge_prompts(folder: Path, name: str) -> tuple[dict[str, str], list[DataFile]]:
@@ -33,7 +35,7 @@ def find_judge_prompts(folder: Path, name: str) -> tuple[dict[str, str], list[Da
         tree = ast.parse(file.text)
     except (SyntaxError, ValueError, RecursionError) as error:
         raise InputError(f"{file.path} is not Python: {error}", hint="fetch it again") from error
-    find = {MEM0: _of_mem0, BEAM_PROMPTS: _of_beam}.get(name, _of_longmemeval)
+    find = _FINDERS.get(name, _of_longmemeval)
     prompts = dict(find(tree))
     if not prompts:
         raise InputError(
@@ -52,6 +54,17 @@ def _of_mem0(tree: ast.Module) -> Iterator[tuple[str, str]]:
 def _of_beam(tree: ast.Module) -> Iterator[tuple[str, str]]:
     for text in _texts(tree.body, "unified_llm_judge_base_prompt"):
         yield "", text.replace("<rubric_item>", "{gold}").replace("<llm_response>", "{answer}")
+
+
+def _of_locomo_plus(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
+            for key, value in zip(node.value.keys, node.value.values, strict=True):
+                named = isinstance(key, ast.Constant) and key.value == "Cognitive"
+                if named and isinstance(value, ast.Constant):
+                    text = str(value.value).replace("{evidence}", "{gold}")
+                    text = text.replace("{pred}", "{answer}")
+                    yield "", text.replace("{{", "{").replace("}}", "}")
 
 
 def _of_longmemeval(tree: ast.Module) -> Iterator[tuple[str, str]]:
@@ -80,3 +93,6 @@ def _number(text: str) -> str:
     for placeholder in ("{question}", "{gold}", "{answer}"):
         text = text.replace("{}", placeholder, 1)
     return text
+
+
+_FINDERS: Final = {MEM0: _of_mem0, BEAM_PROMPTS: _of_beam, LOCOMO_PLUS: _of_locomo_plus}

@@ -84,6 +84,56 @@ def _longmemeval(folder: Path) -> None:
     )
 
 
+def _beam(folder: Path) -> None:
+    said = [
+        {"role": role, "id": n, "content": f"{line}. ->-> 1,{n}", "time_anchor": "March-15-2024"}
+        for n, (role, line) in enumerate(zip(("user", "assistant"), TOLD.split(". "), strict=False))
+    ]
+    chat = folder / "chats" / "100K" / "1"
+    _json(chat / "chat.json", [{"batch_number": 1, "turns": [said]}])
+    asked = {
+        "information_extraction": [
+            {
+                "question": "Where does Ann live?",
+                "answer": "Oslo",
+                "source_chat_ids": [0],
+                "rubric": ["LLM response should state: Oslo", "LLM response should state: 8 weeks"],
+            }
+        ],
+        "event_ordering": [
+            {
+                "question": "In which order?",
+                "answer": "Oslo, then Rome",
+                "source_chat_ids": [[0], [1]],
+                "rubric": ["Oslo", "Rome"],
+            }
+        ],
+    }
+    _json(chat / "probing_questions" / "probing_questions.json", asked)
+
+
+def _locomo_plus(folder: Path) -> None:
+    _locomo(folder)
+    (folder / "llm_judge.py").unlink()
+    row = {
+        "relation_type": "causal",
+        "cue_dialogue": "A: I fell.\nB: Take care.",
+        "trigger_query": "A: I hired a firm.",
+        "time_gap": "two weeks later",
+    }
+    _json(folder / "locomo_plus.json", [row, row])
+
+
+def _memoryagentbench(folder: Path) -> None:
+    row = {
+        "context": TOLD,
+        "questions": ["Where does Ann live?", "Where did Bo go?"],
+        "answers": [["Oslo"], ["Rome"]],
+        "metadata": {"source": "factconsolidation_sh_6k"},
+    }
+    _lines(folder / "Conflict_Resolution.jsonl", row)
+
+
 def _moviechat(folder: Path) -> None:
     film = {
         "info": {"video_path": "a.mp4", "fps": 25.0, "num_frame": 5000},
@@ -161,12 +211,15 @@ def _made(folder: Path, **fields: object) -> None:
 
 WRITERS: Final[Mapping[str, Callable[[Path], None]]] = MappingProxyType(
     {
+        "beam": _beam,
         "locomo": _locomo,
         "locomo-growth": lambda folder: _locomo(folder, sessions=3),
+        "locomo-plus": _locomo_plus,
         "longbench-v2": _longbench,
         "longdialqa": _longdialqa,
         "longmemeval-s": _longmemeval,
         "longreason": _made,
+        "memoryagentbench": _memoryagentbench,
         "moviechat": _moviechat,
         "narrativeqa": _narrativeqa,
         "nocha": _nocha,

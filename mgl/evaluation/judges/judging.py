@@ -9,12 +9,14 @@
 | ``longmemeval_official`` | LongMemEval's own prompts, read from its ``evaluate_qa.py`` |
 | ``locomo_mem0`` | Mem0's prompt for LoCoMo, read from its ``llm_judge.py`` |
 | ``beam_official`` | BEAM's own prompt for each item of a rubric, read from its ``prompts.py`` |
+| ``locomo_plus_official`` | LoCoMo-Plus's own prompt, read from its ``prompt.py`` |
 | ``mindgraph`` | MindGraph D.4 after its cascade; of choices letter against letter |
 | ``mindgraph_prompt`` | MindGraph D.4 alone, for what the cascade and it agree on |
 | ``hgmem_comprehensiveness``, ``hgmem_diversity`` | HGMem Fig. 8 and 9, beside the item's passage |
 | ``entailment`` | ours, after HGMem §4.3: the answer entails the reference (NarrativeQA) |
 | ``correctness`` | ours (LooGLE, and wherever there is no other) |
 | ``locomo`` | ours; adversarial questions are right where the answer abstains |
+| ``locomo_plus`` | ours: a reply shows that the cue, the item's passage, is remembered |
 | ``longmemeval`` | ours, by question type; ids in ``_abs`` are right where the answer abstains |
 | ``moviechat`` | ours |
 | ``beam`` | ours: each item of a rubric is met, met in part (0.5) or not |
@@ -187,6 +189,11 @@ class _Label(_Reply):
     label: Literal["CORRECT", "WRONG"]
 
 
+class _Linked(_Reply):
+    label: Literal["correct", "wrong"]
+    reason: Reason
+
+
 def _none(reason: str) -> VerdictRecord:
     return VerdictRecord(None, "", reason)
 
@@ -217,6 +224,16 @@ async def _longmemeval_official(asking: Asking) -> VerdictRecord:
     except (ReplyInvalid, ContextOverflow) as error:
         return _none(error.message)
     return VerdictRecord(float("yes" in reply.text.lower()), reply.text)
+
+
+async def _locomo_plus_official(asking: Asking) -> VerdictRecord:
+    text = _fill_official(_about_cue(asking))
+    return await asking.ask(text, _Linked, lambda it: (it.label == "correct", it.reason))
+
+
+def _about_cue(asking: Asking) -> Asking:
+    """The same with the item's passage as its gold answer."""
+    return replace(asking, item=replace(asking.item, golds=(asking.item.passage,)))
 
 
 async def _locomo_mem0(asking: Asking) -> VerdictRecord:
@@ -371,6 +388,13 @@ def _list_judges() -> Iterator[Judge]:
     script = "LongMemEval's evaluate_qa.py"
     yield official("longmemeval_official", script, ask=_longmemeval_official)
     yield official("locomo_mem0", "Mem0's llm_judge.py", ask=_locomo_mem0)
+    yield official("locomo_plus_official", "LoCoMo-Plus's prompt.py", ask=_locomo_plus_official)
+    yield Judge(
+        *("locomo_plus", "ours", (p.TAKEN_UP,)),
+        lambda asking: _about_cue(asking).decide(p.TAKEN_UP),
+        lambda item, _: item.passage,
+        variant_of="locomo_plus_official",
+    )
     rubric = partial(Judge, needs=lambda item, _: item.rubric)
     yield rubric(
         *("beam_official", "BEAM's prompts.py", (p.SAME_EVENT,), _beam_official),

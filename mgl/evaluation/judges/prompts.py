@@ -252,6 +252,16 @@ much more one of them tells.
     variables=("first", "second"),
 )
 
+TAKEN_UP = _verdict(
+    "taken_up",
+    "Long after a remark, one of two speakers says something else, and the other replies. Judge "
+    "the reply.",
+    "The given answer is correct if it shows, in so many words or by what it says, that who gives "
+    "it remembers the earlier remark: it takes it up, or fits it. It is not correct if it could "
+    "have been given by somebody who never heard the remark.",
+    "Earlier remark",
+)
+
 SUPPORT = Prompt(
     "judging.support",
     source="ours",

@@ -44,6 +44,7 @@ from mgl.evaluation.scorers.rubric import share_stated
 from mgl.evaluation.scorers.words import (
     amem_f1,
     bleu1,
+    contains_squad,
     exact_match,
     f1_squad,
     locomo_f1,
@@ -267,6 +268,11 @@ def _list_scorers() -> Iterable[Scorer]:
     share = partial(Scorer, kind="share")
     mean = partial(Scorer, kind="mean")
     yield share("exact_match", score=_of_golds(exact_match), about="SQuAD v1.1: the same words")
+    yield share(
+        "substring_squad",
+        score=_of_golds(contains_squad),
+        about="MemoryAgentBench: a gold answer within the reply, both in SQuAD's words",
+    )
     yield mean("f1_squad", score=_of_golds(f1_squad), about="SQuAD v1.1: multiset F1, not stemmed")
     yield mean(
         "f1_locomo_official",

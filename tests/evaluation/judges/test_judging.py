@@ -150,6 +150,18 @@ async def test_mem0s_own_prompt_gives_a_label(label: str, score: float) -> None:
     assert (verdict.score, asked) == (score, "Q: Where did Ann go? A: Rome M: Bern")
 
 
+@pytest.mark.parametrize(("label", "score"), [("correct", 1.0), ("wrong", 0.0)])
+async def test_a_reply_is_judged_by_whether_it_shows_the_cue(label: str, score: float) -> None:
+    of = item(passage="Ann: I fell.", judge_prompt="Is {gold} in {answer}?")
+    reply = json.dumps({"label": label, "reason": "So."})
+    verdict, (asked,) = await judged("locomo_plus_official", of, "After your fall?", reply)
+    assert (verdict.score, asked) == (score, "Is Ann: I fell. in After your fall??")
+    own = json.dumps({"reason": "So.", "correct": score == 1})
+    verdict, (asked,) = await judged("locomo_plus", of, "After your fall?", own)
+    assert verdict.score == score
+    assert "Earlier remark: Ann: I fell." in asked
+
+
 @pytest.mark.parametrize("told", [{"labels": {"category": "5"}}, {"category": "5"}])
 async def test_locomos_adversarial_questions_want_an_abstention(told: dict[str, Any]) -> None:
     verdict, (asked,) = await judged("locomo", item("a trap", **told), "Not mentioned.", YES)
