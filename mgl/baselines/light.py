@@ -1,12 +1,13 @@
 """LIGHT: an index of what each exchange said, the latest exchanges, and a scratchpad of facts.
 
-Source: Tavakoli et al., Beyond a Million Tokens (ICLR 2026, arXiv 2510.27246), and its released
-code for the numbers. An exchange is a turn and its reply. Two calls an exchange read it below the
-one before: the index writes its details as keys and values with a summary, the notes its facts,
-instructions and updates. The notes together are the scratchpad; whenever it has twice
-``scratchpad_tokens``, a call compresses it to these. For a question the ``k`` exchanges are read
-whose index is most like it, then the latest of ``recent``, as many as fit ``read_tokens``, and
-those parts of the scratchpad that the model says are needed. The prompts are ours.
+Source: Tavakoli et al., Beyond a Million Tokens (ICLR 2026, arXiv 2510.27246), §3, and its released
+code for what that leaves open (``recent``, ``read_tokens``). An exchange is a turn and its reply.
+Two calls an exchange read it below the one before: the index writes its details as keys and values
+with a summary, the notes its facts, instructions and updates. The notes together are the
+scratchpad; whenever it has twice ``scratchpad_tokens``, a call compresses it to these. For a
+question the ``k`` exchanges are read whose index is most like it, then the latest of ``recent``, as
+many as fit ``read_tokens``, and those parts of the scratchpad that the model says are needed. The
+paper reports ``k`` of 5, and that 15 is best. The prompts are ours.
 
 Unlike that code: the latest exchange is taken first where not all fit, an exchange is read once,
 and the scratchpad is cut into parts of ``part_tokens`` at its lines, not where the meaning of
@@ -108,7 +109,7 @@ class LightConfig(BaselineConfig):
     k: int = Field(5, ge=1)
     recent: int = Field(100, ge=0)
     read_tokens: int = Field(14_000, ge=64)
-    scratchpad_tokens: int = Field(14_000, ge=64)
+    scratchpad_tokens: int = Field(15_000, ge=64)
     part_tokens: int = Field(200, ge=16)
 
 

@@ -14,8 +14,7 @@ A chat of 10M is ten plans, joined here in their order.
 
 ``rubric`` has what an answer should say, one by one; for event ordering, the events in their
 order. The gold answer is the file's; instructions and preferences have none. ``evidence`` is
-``source_chat_ids``; abstention has none. The judge prompt is read if ``prompts.py`` of the
-repository lies in the folder, or in its ``src``.
+``source_chat_ids``; abstention has none.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -33,7 +32,6 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
 from mgl.benchmarks.files import DataFile, first_fault, gold_texts, open_file
-from mgl.benchmarks.official import BEAM_PROMPTS, find_judge_prompts
 from mgl.errors import InputError
 from mgl.text.gathering import Gathering
 from mgl.text.timewords import MONTHS
@@ -85,28 +83,18 @@ class _Chat:
 
 def _read(path: Path, size: str) -> Dataset:
     """Read the chats of one size; InputError, with the place, if they are not BEAM's."""
-    prompts, script = _find_prompt(path)
     items: list[Item] = []
     notes: list[str] = []
     sources: dict[str, Callable[[], Source]] = {}
-    sha256 = {file.path.name: file.sha256 for file in script}
+    sha256: dict[str, str] = {}
     for folder in _find_chats(path, size):
         chat = _Chat(folder.name, open_file(folder, *CHATS), open_file(folder / QUESTIONS))
         name = f"{size}-{chat.name}"
         talk = _read_chat(chat.said.path, name)
-        for item in _items(chat.asked, name, _places(talk), notes):
-            items.append(replace(item, judge_prompt=prompts))
+        items += _items(chat.asked, name, _places(talk), notes)
         sources[name] = partial(_read_chat, chat.said.path, name)
         sha256 |= chat.hashes()
     return Dataset(tuple(items), sources, sha256, tuple(notes))
-
-
-def _find_prompt(path: Path) -> tuple[str, list[DataFile]]:
-    for folder in (path, path / "src"):
-        prompts, script = find_judge_prompts(folder, BEAM_PROMPTS)
-        if prompts:
-            return prompts[""], script
-    return "", []
 
 
 def _find_chats(path: Path, size: str) -> list[Path]:
@@ -231,7 +219,7 @@ def _of_size(name: str, size: str, chats: int) -> FileBenchmark:
             where="https://github.com/mohammadtavakoli78/BEAM (folder chats)",
             licence="CC BY-SA 4.0",
             files=f"chats/{size}/N/ with chat.json or chat_trunecated.json, and "
-            "probing_questions/probing_questions.json; src/prompts.py for its judge",
+            "probing_questions/probing_questions.json",
             items=20 * chats,
             folder="beam",
         ),

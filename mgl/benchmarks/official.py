@@ -2,11 +2,9 @@
 
 A script is parsed, never run: of LongMemEval's ``evaluate_qa.py`` the texts that are called
 ``template``, by the question types of their branch (``abstention`` is that of the last), of Mem0's
-``llm_judge.py`` the text ``ACCURACY_PROMPT``, of BEAM's ``prompts.py`` the text
-``unified_llm_judge_base_prompt``, where one item of the rubric is the gold, of LoCoMo-Plus's
-``prompt.py`` the template ``Cognitive``, where the cue is the gold. Placeholders are written alike
-afterwards: ``{question}``, ``{gold}`` and ``{answer}``. BEAM's script fills in no question, so
-neither do we.
+``llm_judge.py`` the text ``ACCURACY_PROMPT``, of LoCoMo-Plus's ``prompt.py`` the template
+``Cognitive``, where the cue is the gold. Placeholders are written alike afterwards: ``{question}``,
+``{gold}`` and ``{answer}``.
 """
 
 from __future__ import annotations
@@ -21,7 +19,6 @@ from mgl.errors import InputError
 
 ABSTENTION: Final = "abstention"
 MEM0: Final = "llm_judge.py"
-BEAM_PROMPTS: Final = "prompts.py"
 LOCOMO_PLUS: Final = "prompt.py"
 
 
@@ -49,11 +46,6 @@ def _of_mem0(tree: ast.Module) -> Iterator[tuple[str, str]]:
     for text in _texts(tree.body, "ACCURACY_PROMPT"):
         named = text.replace("{gold_answer}", "{gold}").replace("{generated_answer}", "{answer}")
         yield "", named
-
-
-def _of_beam(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    for text in _texts(tree.body, "unified_llm_judge_base_prompt"):
-        yield "", text.replace("<rubric_item>", "{gold}").replace("<llm_response>", "{answer}")
 
 
 def _of_locomo_plus(tree: ast.Module) -> Iterator[tuple[str, str]]:
@@ -95,4 +87,4 @@ def _number(text: str) -> str:
     return text
 
 
-_FINDERS: Final = {MEM0: _of_mem0, BEAM_PROMPTS: _of_beam, LOCOMO_PLUS: _of_locomo_plus}
+_FINDERS: Final = {MEM0: _of_mem0, LOCOMO_PLUS: _of_locomo_plus}

@@ -173,16 +173,6 @@ def test_a_memory_sees_neither_ability_nor_rubric_nor_answer(tmp_path: Path) -> 
     assert one == seen(BEAM.read(tmp_path))
 
 
-def test_the_judges_prompt_is_read_from_the_repository(tmp_path: Path) -> None:
-    write(tmp_path / "chats" / "100K" / "1", batches())
-    (tmp_path / "src").mkdir()
-    text = "Is <rubric_item> in <llm_response>?"
-    (tmp_path / "src" / "prompts.py").write_text(f"unified_llm_judge_base_prompt = {text!r}")
-    dataset = BEAM.read(tmp_path)
-    assert {item.judge_prompt for item in dataset.items} == {"Is {gold} in {answer}?"}
-    assert "prompts.py" in dataset.sha256
-
-
 @pytest.mark.parametrize(
     ("said", "asked", "told"),
     [

@@ -8,7 +8,8 @@
 |---|---|
 | ``longmemeval_official`` | LongMemEval's own prompts, read from its ``evaluate_qa.py`` |
 | ``locomo_mem0`` | Mem0's prompt for LoCoMo, read from its ``llm_judge.py`` |
-| ``beam_official`` | BEAM's own prompt for each item of a rubric, read from its ``prompts.py`` |
+| ``beam`` | BEAM Listing 20 for each item of a rubric; the order of events by Listing 21 |
+| ``beam_released`` | the same, where half an item counts nothing, as in the released code |
 | ``locomo_plus_official`` | LoCoMo-Plus's own prompt, read from its ``prompt.py`` |
 | ``mindgraph`` | MindGraph D.4 after its cascade; of choices letter against letter |
 | ``mindgraph_prompt`` | MindGraph D.4 alone, for what the cascade and it agree on |
@@ -19,17 +20,16 @@
 | ``locomo_plus`` | ours: a reply shows that the cue, the item's passage, is remembered |
 | ``longmemeval`` | ours, by question type; ids in ``_abs`` are right where the answer abstains |
 | ``moviechat`` | ours |
-| ``beam`` | ours: each item of a rubric is met, met in part (0.5) or not |
 | ``citation_support`` | ours: the share of an answer's sentences that what it cites supports |
 
 A verdict is 0 or 1; HGMem's are 0 to 1 (of 100: the score that is given, whatever its level),
-support is a share, BEAM's the mean over the rubric. Its script counts 0.5 as 0, and so does
-``beam_official``. Of event ordering both give what BEAM reports: Kendall's tau-b, brought to 0 to
-1, of the answer's lines against the events. Which line is which event is asked in our words. What
-cannot be read is no verdict: a reply that does not fit its schema after the client's repairs, and
-an item that lacks what a judge reads. Its score is None, which is missing, not wrong. A preference
-is 1 for the first answer, 0 for the second, 0.5 for neither (after Edge et al., From Local to
-Global, 2024; prompts ours).
+support is a share, BEAM's the mean over the rubric (§2.4: 0, 0.5 or 1 an item; its released code
+makes 0 of 0.5, and which of both its tables have is not said). Of event ordering both of its judges
+give Kendall's tau-b, brought to 0 to 1, of the answer's lines against the events, as the released
+report does. What cannot be read is no verdict: a reply that does not fit its schema after the
+client's repairs, and an item that lacks what a judge reads. Its score is None, which is missing,
+not wrong. A preference is 1 for the first answer, 0 for the second, 0.5 for neither (after Edge et
+al., From Local to Global, 2024; prompts ours).
 
 Official prompts are not part of this package: the loaders read them where the user has put the
 script beside the benchmark's files (``mgl.benchmarks.official``).
@@ -171,18 +171,13 @@ class _Evaluation(_Reply):
     explanation: Reason
 
 
-class _Met(_Reply):
-    reason: Reason
-    met: Literal["yes", "in part", "no"]
-
-
 class _RubricScore(_Reply):
     score: Annotated[float, Field(ge=0, le=1)]
     reason: Reason
 
 
 class _Same(_Reply):
-    same: bool
+    same: Literal["YES", "NO"]
 
 
 class _Label(_Reply):
@@ -332,31 +327,27 @@ def _average(verdicts: Sequence[VerdictRecord]) -> VerdictRecord:
 # Rubrics
 
 ORDERING: Final = "event_ordering"
-_MET: Final = MappingProxyType({"yes": 1.0, "in part": 0.5, "no": 0.0})
 
 
-async def _beam(asking: Asking) -> VerdictRecord:
-    item, answer = asking.item, asking.record.answer
-    if item.category == ORDERING:
-        return await _judge_order(asking)
-    asked = [
-        prompts.RUBRIC.render(question=item.question.text, gold=wanted, answer=answer)
-        for wanted in item.rubric
-    ]
-    return _average(
-        [await asking.ask(t, _Met, lambda it: (_MET[it.met], it.reason)) for t in asked]
-    )
+def _judge_rubric(count: Callable[[float], float]) -> Ask:
+    """Judge by BEAM's prompts; ``count`` is what the score of an item counts."""
 
+    async def ask(asking: Asking) -> VerdictRecord:
+        item, verdicts = asking.item, []
+        if item.category == ORDERING:
+            return await _judge_order(asking)
+        for wanted in item.rubric:
+            text = prompts.BEAM_RUBRIC.render(
+                question=item.question.text,
+                rubric_item=wanted,
+                llm_response=asking.record.answer,
+            )
+            verdicts.append(
+                await asking.ask(text, _RubricScore, lambda it: (count(it.score), it.reason))
+            )
+        return _average(verdicts)
 
-async def _beam_official(asking: Asking) -> VerdictRecord:
-    item = asking.item
-    if item.category == ORDERING:
-        return await _judge_order(asking)
-    verdicts = []
-    for wanted in item.rubric:
-        text = _fill_official(replace(asking, item=replace(item, golds=(wanted,))))
-        verdicts.append(await asking.ask(text, _RubricScore, lambda it: (int(it.score), it.reason)))
-    return _average(verdicts)
+    return ask
 
 
 async def _judge_order(asking: Asking) -> VerdictRecord:
@@ -365,8 +356,9 @@ async def _judge_order(asking: Asking) -> VerdictRecord:
     left, listed, replies = list(asking.item.rubric), [], []
     for line in asking.record.answer.split("\n"):
         for event in left if line.strip() else ():
-            text = prompts.SAME_EVENT.render(first=event, second=line)
-            verdict = await asking.ask(text, _Same, lambda it: (it.same, ""))
+            printed = prompts.BEAM_SAME.render(first_paragraph=event, second_paragraph=line)
+            text = printed + prompts.SAME_AS_JSON.text
+            verdict = await asking.ask(text, _Same, lambda it: (it.same == "YES", ""))
             if verdict.score is None:
                 return verdict
             replies.append(verdict.reply)
@@ -395,15 +387,12 @@ def _list_judges() -> Iterator[Judge]:
         lambda item, _: item.passage,
         variant_of="locomo_plus_official",
     )
-    rubric = partial(Judge, needs=lambda item, _: item.rubric)
-    yield rubric(
-        *("beam_official", "BEAM's prompts.py", (p.SAME_EVENT,), _beam_official),
-        needs=lambda item, _: item.rubric and item.judge_prompt,
-        official=True,
-    )
-    yield rubric(
-        "beam", "ours, by item", (p.RUBRIC, p.SAME_EVENT), _beam, variant_of="beam_official"
-    )
+    printed = (p.BEAM_RUBRIC, p.BEAM_SAME, p.SAME_AS_JSON)
+    for name, source, count in (
+        ("beam", "BEAM Listings 20 and 21", float),
+        ("beam_released", "BEAM's released code", int),
+    ):
+        yield Judge(name, source, printed, _judge_rubric(count), lambda item, _: item.rubric)
     yield Judge("mindgraph", "MindGraph D.4, after its cascade", (p.MINDGRAPH,), _mindgraph)
     yield Judge("mindgraph_prompt", "MindGraph D.4", (p.MINDGRAPH,), _mindgraph_prompt)
     for prompt, figure in ((p.COMPREHENSIVENESS, "HGMem Fig. 8"), (p.DIVERSITY, "HGMem Fig. 9")):

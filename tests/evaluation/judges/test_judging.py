@@ -196,34 +196,30 @@ async def test_longmemevals_ids_in_abs_want_an_abstention_and_other_types_are_no
     assert (verdict.score, asked_) == (None, [])
 
 
-@pytest.mark.parametrize(
-    ("name", "scores", "score"),
-    [("beam", ("yes", "in part"), 0.75), ("beam_official", (1.0, 0.5), 0.5)],
-)
-async def test_beams_score_is_the_mean_over_the_rubric_and_its_script_drops_halves(
-    name: str, scores: tuple[object, object], score: float
+@pytest.mark.parametrize(("name", "score"), [("beam", 0.75), ("beam_released", 0.5)])
+async def test_beams_score_is_the_mean_over_the_rubric_and_its_code_drops_halves(
+    name: str, score: float
 ) -> None:
-    of = item(rubric=("Rome", "by train"), judge_prompt="Is {gold} in {answer}?")
-    field = "met" if name == "beam" else "score"
-    replies = [json.dumps({"reason": "So.", field: each}) for each in scores]
+    of = item(rubric=("Rome", "by train"))
+    replies = [json.dumps({"score": each, "reason": "So."}) for each in (1.0, 0.5)]
     verdict, asked = await judged(name, of, "To Rome.", *replies)
     assert verdict.score == score
-    assert [wanted in text for wanted, text in zip(of.rubric, asked, strict=True)] == [True] * 2
-    if name == "beam_official":
-        assert asked == ["Is Rome in To Rome.?", "Is by train in To Rome.?"]
+    for wanted, text in zip(of.rubric, asked, strict=True):
+        given = {"question": "Where did Ann go?", "llm_response": "To Rome."}
+        assert text == prompts.BEAM_RUBRIC.render(rubric_item=wanted, **given)
     verdict, _ = await judged(name, of, "To Rome.", replies[0], *["prose"] * 5)
     assert verdict.score is None
 
 
-@pytest.mark.parametrize("name", ["beam", "beam_official"])
+@pytest.mark.parametrize("name", ["beam", "beam_released"])
 async def test_beams_order_is_of_the_lines_that_mean_an_event(name: str) -> None:
-    of = item(rubric=("a", "b", "c"), category="event_ordering", judge_prompt="Is {gold}?")
+    of = item(rubric=("a", "b", "c"), category="event_ordering")
     same = {"a": "first", "b": "then", "c": "last"}
 
     def decide(request: Any) -> str:
-        _, first, second, *_ = request.messages[-1].content.split("\n\n")
-        event, line = first.removeprefix("First: "), second.removeprefix("Second: ")
-        return json.dumps({"same": same[event] in line})
+        *_, first, second, _ = request.messages[-1].content.split("\n")
+        event, line = (text.partition("snippet: ")[2] for text in (first, second))
+        return json.dumps({"same": "YES" if same[event] in line else "NO"})
 
     for said, score, calls in (
         ("first\nthen\nlast", 1.0, 3),
