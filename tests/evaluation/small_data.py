@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -84,12 +85,12 @@ def _longmemeval(folder: Path) -> None:
     )
 
 
-def _beam(folder: Path) -> None:
+def _beam(folder: Path, size: str = "100K") -> None:
     said = [
         {"role": role, "id": n, "content": f"{line}. ->-> 1,{n}", "time_anchor": "March-15-2024"}
         for n, (role, line) in enumerate(zip(("user", "assistant"), TOLD.split(". "), strict=False))
     ]
-    chat = folder / "chats" / "100K" / "1"
+    chat = folder / "chats" / size / "1"
     _json(chat / "chat.json", [{"batch_number": 1, "turns": [said]}])
     asked = {
         "information_extraction": [
@@ -212,6 +213,7 @@ def _made(folder: Path, **fields: object) -> None:
 WRITERS: Final[Mapping[str, Callable[[Path], None]]] = MappingProxyType(
     {
         "beam": _beam,
+        **{f"beam-{size.lower()}": partial(_beam, size=size) for size in ("500K", "1M", "10M")},
         "locomo": _locomo,
         "locomo-growth": lambda folder: _locomo(folder, sessions=3),
         "locomo-plus": _locomo_plus,
