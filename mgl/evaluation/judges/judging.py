@@ -25,8 +25,8 @@
 A verdict is 0 or 1; HGMem's are 0 to 1 (of 100: the score that is given, whatever its level),
 support is a share, BEAM's the mean over the rubric (§2.4: 0, 0.5 or 1 an item; its released code
 makes 0 of 0.5, and which of both its tables have is not said). Of event ordering both of its judges
-give Kendall's tau-b, brought to 0 to 1, of the answer's lines against the events, as the released
-report does. What cannot be read is no verdict: a reply that does not fit its schema after the
+give Kendall's tau-b, brought to 0 to 1, of the events that the answer lists, as the released report
+does. What cannot be read is no verdict: a reply that does not fit its schema after the
 client's repairs, and an item that lacks what a judge reads. Its score is None, which is missing,
 not wrong. A preference is 1 for the first answer, 0 for the second, 0.5 for neither (after Edge et
 al., From Local to Global, 2024; prompts ours).
@@ -52,7 +52,7 @@ from mgl.evaluation.judges import prompts
 from mgl.evaluation.records import Record, VerdictRecord
 from mgl.evaluation.scorers.cascade import cascade
 from mgl.evaluation.scorers.choices import find_letter, gold_letter
-from mgl.evaluation.scorers.rubric import score_order
+from mgl.evaluation.scorers.rubric import list_events, score_order
 from mgl.llm.base import LLM, Message, Sampling
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
@@ -354,7 +354,7 @@ async def _judge_order(asking: Asking) -> VerdictRecord:
     """Score the order of the answer's lines, each taken for the first event that it means and that
     no line before it does. As in BEAM's script, an empty line counts as one that means none."""
     left, listed, replies = list(asking.item.rubric), [], []
-    for line in asking.record.answer.split("\n"):
+    for line in list_events(asking.record.answer):
         for event in left if line.strip() else ():
             printed = prompts.BEAM_SAME.render(first_paragraph=event, second_paragraph=line)
             text = printed + prompts.SAME_AS_JSON.text

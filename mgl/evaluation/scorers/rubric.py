@@ -26,6 +26,7 @@ _ASKS: Final = re.compile(r"^LLM response should \w+(?: that)?:?\s*", re.IGNOREC
 _JOINING: Final = frozenset("from to till until between and of in on at per about a an the".split())
 _MONTH_STEMS: Final = frozenset(stem for month in MONTHS for stem in stem_words(month))
 _ORDINAL: Final = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b")
+_NUMBERED: Final = re.compile(r"(?:^|(?<=\s))\(?\d{1,2}[.)]\s")
 _YEAR: Final = re.compile(r"[12]\d{3}")
 OTHER_WORDS: Final = 1
 """How many words beside numbers, months and prepositions such an item may have: their unit."""
@@ -59,6 +60,23 @@ def _read_value(item: str) -> frozenset[str]:
 
 def _list_words(text: str) -> frozenset[str]:
     return frozenset(stem_words(_ORDINAL.sub("", text)))
+
+
+def list_events(answer: str) -> list[str]:
+    """List the events that an answer names: its lines, as BEAM's script takes them, empty ones too.
+
+    Those of an answer on a single line, which the script would take for one event, are the parts
+    that it numbers, or else its sentences; this is ours.
+
+        >>> list_events("1) the tests, 2) the release")
+        ['the tests,', 'the release']
+    """
+    if "\n" in answer:
+        return answer.split("\n")
+    numbered = [part.strip() for part in _NUMBERED.split(answer)]
+    if len(numbered) > 2:
+        return [part for part in numbered if part]
+    return [answer[slice(*span)].strip() for span in sentence_spans(answer)] or [answer]
 
 
 @dataclass(frozen=True, slots=True)

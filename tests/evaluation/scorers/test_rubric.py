@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from mgl.evaluation.scorers.rubric import Order, score_order, share_stated
+from mgl.evaluation.scorers.rubric import Order, list_events, score_order, share_stated
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,20 @@ def test_items_that_are_more_than_a_number_do_not_count() -> None:
     assert share_stated(prose, "12 code blocks") is None
     assert share_stated([*prose, "LLM response should state: 78%"], "It is 78 %.") == 1
     assert share_stated(["LLM response should state: 4", "Five"], "4 of 6") == 0.5
+
+
+@pytest.mark.parametrize(
+    ("answer", "events"),
+    [
+        ("set up\n\ntest", ["set up", "", "test"]),
+        ("First 1. set up 2. test", ["First", "set up", "test"]),
+        ("(1) set up (2) test", ["set up", "test"]),
+        ("You set it up. Then you tested 3 parts.", ["You set it up.", "Then you tested 3 parts."]),
+        ("", [""]),
+    ],
+)
+def test_events_are_lines_or_the_parts_of_a_single_line(answer: str, events: list[str]) -> None:
+    assert list_events(answer) == events
 
 
 def official(reference: list[str], said: list[str]) -> Order:
