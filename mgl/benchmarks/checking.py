@@ -37,8 +37,8 @@ class Correction(BaseModel):
 @dataclass(frozen=True)
 class Checked:
     """``items`` are how many there are by category, ``sources`` by source. Ids of items: those
-    ``without_gold``, with their ``evidence`` that points nowhere, asked twice of one source
-    (``repeated``, together), and with one gold answer twice (``same_golds``)."""
+    ``without_gold`` or rubric, with their ``evidence`` that points nowhere, asked twice of one
+    source (``repeated``, together), and with one gold answer twice (``same_golds``)."""
 
     items: Mapping[str, int]
     sources: Mapping[str, int]
@@ -68,7 +68,7 @@ def check_dataset(dataset: Dataset) -> Checked:
     return Checked(
         items=dict(Counter(item.category for item in items)),
         sources={name: len(own) for name, own in of_source.items()},
-        without_gold=tuple(item.id for item in items if not item.golds),
+        without_gold=tuple(item.id for item in items if not (item.golds or item.rubric)),
         evidence=lost,
         repeated=tuple(tuple(ids) for ids in asked.values() if len(ids) > 1),
         same_golds=tuple(

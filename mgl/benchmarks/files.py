@@ -23,7 +23,7 @@ from typing import Any, Final, NoReturn, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from mgl.benchmarks.base import About, Dataset
-from mgl.errors import InputError, describe_fault
+from mgl.errors import InputError, UsageError, describe_fault
 from mgl.models.shipped import data_dirs
 from mgl.text.conversations import read_json
 from mgl.text.encoding import decode
@@ -135,6 +135,29 @@ def open_file(path: Path, *names: str) -> DataFile:
     if path.is_dir():
         path = _find(path, names)
     return DataFile(path, read_bytes(path, largest=LARGEST))
+
+
+def parquet_as_json(file: DataFile, instead: str) -> DataFile:
+    """Return the file; one of Parquet as the JSON of its rows, under its own path.
+
+    UsageError, which offers JSON Lines called ``instead``, where Parquet cannot be read.
+    """
+    if file.path.suffix.lower() != ".parquet":
+        return file
+    try:
+        from pyarrow import ArrowException, BufferReader, parquet
+    except ImportError as error:
+        raise UsageError(
+            f"{file.path} is Parquet, and pyarrow is not installed",
+            hint=f"pip install pyarrow, or save its rows as {instead}",
+        ) from error
+    try:
+        rows = parquet.read_table(BufferReader(file.data)).to_pylist()
+    except ArrowException as error:
+        raise InputError(
+            f"{file.path} cannot be read as Parquet: {error}", hint="fetch it again"
+        ) from error
+    return DataFile(file.path, json.dumps(rows, ensure_ascii=False, default=str).encode())
 
 
 def _find(folder: Path, names: Sequence[str]) -> Path:

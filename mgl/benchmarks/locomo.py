@@ -31,7 +31,14 @@ from typing import Final
 from pydantic import BaseModel, ValidationError
 
 from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item, in_memory
-from mgl.benchmarks.files import first_fault, gold_texts, hash_files, open_file, refuse_duplicates
+from mgl.benchmarks.files import (
+    DataFile,
+    first_fault,
+    gold_texts,
+    hash_files,
+    open_file,
+    refuse_duplicates,
+)
 from mgl.benchmarks.official import MEM0, find_judge_prompts
 from mgl.errors import InputError
 from mgl.text.conversations import looks_like_locomo, read_locomo
@@ -55,18 +62,11 @@ class _Question(BaseModel):
 def _read(path: Path, categories: Collection[int]) -> Dataset:
     """Read conversations and questions; InputError if the file is not LoCoMo's."""
     file = open_file(path, "locomo10.json", "locomo10*.json")
-    value = file.json()
-    samples = value if isinstance(value, list) else [value]
-    if not samples or not all(map(_is_sample, samples)):
-        raise InputError(
-            f"{file.path} is not LoCoMo's file", hint="give locomo10.json, or a part of its list"
-        )
     prompts, script = find_judge_prompts(file.path.parent, MEM0)
     talks: list[Conversation] = []
     items: list[Item] = []
     notes: list[str] = []
-    for number, sample in enumerate(samples, start=1):
-        talk = read_locomo(sample, f"{file.path.stem}-{number}")
+    for sample, talk in read_samples(file):
         talks.append(talk)
         for item in _items(sample, talk, notes):
             category = int(item.labels["category"])
@@ -76,6 +76,21 @@ def _read(path: Path, categories: Collection[int]) -> Dataset:
     refuse_duplicates(file.path, (talk.name for talk in talks))
     sources = {talk.name: in_memory(talk) for talk in talks}
     return Dataset(tuple(items), sources, hash_files([file, *script]), tuple(notes))
+
+
+def read_samples(file: DataFile) -> list[tuple[Mapping[str, object], Conversation]]:
+    """Read the samples of LoCoMo's file, each with its conversation; InputError if it is another
+    file."""
+    value = file.json()
+    samples = value if isinstance(value, list) else [value]
+    if not samples or not all(map(_is_sample, samples)):
+        raise InputError(
+            f"{file.path} is not LoCoMo's file", hint="give locomo10.json, or a part of its list"
+        )
+    return [
+        (sample, read_locomo(sample, f"{file.path.stem}-{number}"))
+        for number, sample in enumerate(samples, start=1)
+    ]
 
 
 def _is_sample(item: object) -> bool:

@@ -1,7 +1,9 @@
 """LongMemEval: one question of a long history of chats between a user and an assistant.
 
 Source: Wu et al., LongMemEval (ICLR 2025), MIT; ``longmemeval_s.json`` (or ``_s_cleaned``), 500
-questions, each with a haystack of its own. ``_m`` and ``_oracle`` have the same schema.
+questions, each with a haystack of its own of about 115,000 tokens, and ``longmemeval_m.json`` (or
+``_m_cleaned``), the same with about 500 sessions each; its file is read whole. ``_oracle`` has the
+same schema.
 
 The file's session ids are not used as ids here: those of evidence sessions begin with ``answer_``,
 which would tell. A session is ``S`` and its place in the haystack, from 1, a turn ``S37:5``.
@@ -14,6 +16,7 @@ as in the official recall. Its judge prompts are read if ``evaluate_qa.py`` lies
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -55,10 +58,11 @@ class _Row(BaseModel):
         return self
 
 
-def _read(path: Path) -> Dataset:
+def _read(path: Path, size: str) -> Dataset:
     """Read an item and a source for each question."""
-    file = open_file(path, "longmemeval_s.json", "longmemeval_s_cleaned.json", "longmemeval_s*")
-    rows = file.rows(_Row, hint="take longmemeval_s.json of LongMemEval")
+    name = f"longmemeval_{size}"
+    file = open_file(path, f"{name}.json", f"{name}_cleaned.json", f"{name}*")
+    rows = file.rows(_Row, hint=f"take {name}.json of LongMemEval")
     refuse_duplicates(file.path, (row.question_id for row in rows))
     empty = [row.question_id for row in rows if not any(row.haystack_sessions)]
     notes = [f"{id}: no session: left out" for id in empty]
@@ -70,7 +74,7 @@ def _read(path: Path) -> Dataset:
 
 
 def _item(row: _Row, notes: list[str], prompts: Mapping[str, str]) -> Item:
-    asked_at = _moment(row.question_date)
+    asked_at = read_moment(row.question_date)
     if asked_at is None:
         notes.append(f"{row.question_id}: date {row.question_date!r} is not understood: left out")
     golds = gold_texts(row.answer)
@@ -105,7 +109,7 @@ def _conversation(row: _Row) -> Conversation:
     turns = Gathering(f"history {row.question_id.removesuffix(_ABSTENTION)}")
     haystack = zip(row.haystack_dates, row.haystack_sessions, strict=True)
     for number, (date, session) in enumerate(haystack, start=1):
-        time = _moment(date)
+        time = read_moment(date)
         if time is None:
             turns.note(f"session {number}", f"date {date[:40]!r} is not understood: left out")
         for order, said in enumerate(session, start=1):
@@ -114,7 +118,7 @@ def _conversation(row: _Row) -> Conversation:
     return turns.conversation()
 
 
-def _moment(date: str | None) -> datetime | None:
+def read_moment(date: str | None) -> datetime | None:
     """``2023/05/30 (Tue) 23:40``; the day of the week, which a locale would name, is not read."""
     day, _, rest = (date or "").partition(" (")
     try:
@@ -149,5 +153,15 @@ LONGMEMEVAL: Final = FileBenchmark(
         ),
     ),
     judge="longmemeval",
-    read=_read,
+    read=partial(_read, size="s"),
+)
+LONGMEMEVAL_M: Final = replace(
+    LONGMEMEVAL,
+    name="longmemeval-m",
+    about=replace(
+        LONGMEMEVAL.about,
+        title="LongMemEval-M",
+        files="longmemeval_m.json or longmemeval_m_cleaned.json; evaluate_qa.py for its judge",
+    ),
+    read=partial(_read, size="m"),
 )

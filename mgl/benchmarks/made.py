@@ -84,7 +84,8 @@ def write_made(folder: Path, items: Sequence[Item], documents: Mapping[str, Docu
     rows = []
     for item in items:
         row = {**asdict(item), "question": item.question.text}
-        del row["judge_prompt"], row["after"]  # of documents nothing is asked after a turn
+        # of documents nothing is asked after a turn
+        del row["judge_prompt"], row["after"], row["rubric"]
         rows.append({**row, "source": documents[item.source].id})
     names = [{"id": document.id, "name": document.name} for document in used.values()]
     _write_rows(folder / "documents.jsonl", names)

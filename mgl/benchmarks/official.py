@@ -2,8 +2,9 @@
 
 A script is parsed, never run: of LongMemEval's ``evaluate_qa.py`` the texts that are called
 ``template``, by the question types of their branch (``abstention`` is that of the last), of Mem0's
-``llm_judge.py`` the text ``ACCURACY_PROMPT``. Placeholders are written alike afterwards:
-``{question}``, ``{gold}`` and ``{answer}``.
+``llm_judge.py`` the text ``ACCURACY_PROMPT``, of LoCoMo-Plus's ``prompt.py`` the template
+``Cognitive``, where the cue is the gold. Placeholders are written alike afterwards: ``{question}``,
+``{gold}`` and ``{answer}``.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from mgl.errors import InputError
 
 ABSTENTION: Final = "abstention"
 MEM0: Final = "llm_judge.py"
+LOCOMO_PLUS: Final = "prompt.py"
 
 
 def find_judge_prompts(folder: Path, name: str) -> tuple[dict[str, str], list[DataFile]]:
@@ -30,7 +32,8 @@ def find_judge_prompts(folder: Path, name: str) -> tuple[dict[str, str], list[Da
         tree = ast.parse(file.text)
     except (SyntaxError, ValueError, RecursionError) as error:
         raise InputError(f"{file.path} is not Python: {error}", hint="fetch it again") from error
-    prompts = dict(_of_mem0(tree) if name == MEM0 else _of_longmemeval(tree))
+    find = _FINDERS.get(name, _of_longmemeval)
+    prompts = dict(find(tree))
     if not prompts:
         raise InputError(
             f"{file.path} holds no judge prompt that is known",
@@ -43,6 +46,17 @@ def _of_mem0(tree: ast.Module) -> Iterator[tuple[str, str]]:
     for text in _texts(tree.body, "ACCURACY_PROMPT"):
         named = text.replace("{gold_answer}", "{gold}").replace("{generated_answer}", "{answer}")
         yield "", named
+
+
+def _of_locomo_plus(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
+            for key, value in zip(node.value.keys, node.value.values, strict=True):
+                named = isinstance(key, ast.Constant) and key.value == "Cognitive"
+                if named and isinstance(value, ast.Constant):
+                    text = str(value.value).replace("{evidence}", "{gold}")
+                    text = text.replace("{pred}", "{answer}")
+                    yield "", text.replace("{{", "{").replace("}}", "}")
 
 
 def _of_longmemeval(tree: ast.Module) -> Iterator[tuple[str, str]]:
@@ -71,3 +85,6 @@ def _number(text: str) -> str:
     for placeholder in ("{question}", "{gold}", "{answer}"):
         text = text.replace("{}", placeholder, 1)
     return text
+
+
+_FINDERS: Final = {MEM0: _of_mem0, LOCOMO_PLUS: _of_locomo_plus}

@@ -13,7 +13,6 @@ not read. How the question is put is ours.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -22,8 +21,14 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, BeforeValidator, Field
 
 from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
-from mgl.benchmarks.files import DataFile, hash_files, open_file, refuse_duplicates, with_labels
-from mgl.errors import InputError, UsageError
+from mgl.benchmarks.files import (
+    hash_files,
+    open_file,
+    parquet_as_json,
+    refuse_duplicates,
+    with_labels,
+)
+from mgl.errors import InputError
 from mgl.text.reading import read_document, strip_gutenberg
 from mgl.types import Document, Question, Source
 
@@ -58,7 +63,9 @@ def _read(path: Path) -> Dataset:
     cannot be read.
     """
     file = open_file(path, *FILES)
-    rows = _as_json(file).rows(_Row, hint="each row has book_name, char, content and label")
+    rows = parquet_as_json(file, "prelude.jsonl").rows(
+        _Row, hint="each row has book_name, char, content and label"
+    )
     ids = [str(number if row.id is None else row.id) for number, row in enumerate(rows)]
     refuse_duplicates(file.path, ids)
     names = dict.fromkeys(row.book_name for row in rows)
@@ -108,26 +115,6 @@ def _book(path: Path) -> Document:
 
 def _number(rows: Sequence[_Row], name: str) -> int:
     return sum(row.book_name == name for row in rows)
-
-
-def _as_json(file: DataFile) -> DataFile:
-    """The file; one of Parquet as the JSON of its rows, under its own path."""
-    if file.path.suffix.lower() != ".parquet":
-        return file
-    try:
-        from pyarrow import ArrowException, BufferReader, parquet
-    except ImportError as error:
-        raise UsageError(
-            f"{file.path} is Parquet, and pyarrow is not installed",
-            hint="pip install pyarrow, or save its rows as prelude.jsonl",
-        ) from error
-    try:
-        rows = parquet.read_table(BufferReader(file.data)).to_pylist()
-    except ArrowException as error:
-        raise InputError(
-            f"{file.path} cannot be read as Parquet: {error}", hint="fetch it again"
-        ) from error
-    return DataFile(file.path, json.dumps(rows, ensure_ascii=False, default=str).encode())
 
 
 PRELUDE: Final = FileBenchmark(

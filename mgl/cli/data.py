@@ -152,7 +152,7 @@ def _count_contents(dataset: Dataset) -> dict[str, Any]:
     return {
         "items_here": len(dataset.items),
         "sources": len(dataset.sources),
-        "without_gold": sum(not item.golds for item in dataset.items),
+        "without_gold": sum(not (item.golds or item.rubric) for item in dataset.items),
         "sha256": dict(dataset.sha256),
         "categories": dict(Counter(item.category for item in dataset.items).most_common()),
         "lengths": lengths,

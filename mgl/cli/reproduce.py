@@ -83,7 +83,7 @@ def reproduce(
     choice: ModelChoice,
     as_json: AsJson = False,
 ) -> None:
-    """Reproduce a table or figure of the four papers.
+    """Reproduce a table or figure of a paper.
 
     If interrupted, run the same command again. Costs are estimated from the runs in ./runs and the
     speed of earlier calls on this machine, else from rates, for one 80 GB GPU.

@@ -56,7 +56,7 @@ def test_a_choice_is_held_to_options_that_its_scorers_read(name: str, folder: Pa
 @pytest.mark.parametrize("name", NAMES)
 def test_another_file_is_refused(name: str, folder: Path) -> None:
     WRITERS[name](folder)
-    files = [one for one in folder.iterdir() if one.is_file() and one.suffix != ".py"]
+    files = [one for one in folder.rglob("*") if one.is_file() and one.suffix != ".py"]
     for text in ("", "7", "[]", "{}", "[{", '[{"qa": []}]', "[" * 9**5):
         for path in files:
             path.write_text(text)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mgl.benchmarks.base import Dataset
-from mgl.benchmarks.longmemeval import LONGMEMEVAL
+from mgl.benchmarks.longmemeval import LONGMEMEVAL, LONGMEMEVAL_M
 from mgl.errors import InputError
 from mgl.types import Conversation
 from tests.benchmarks.seen import seen
@@ -102,6 +102,15 @@ def test_a_memory_sees_neither_answer_nor_category_nor_which_session_holds_it(
     assert one == seen(read(tmp_path, other))
     assert not any(word in repr(one) for word in ("Zoe", "answer_", "has_answer", "single-session"))
     assert "_abs" not in repr(seen(read(tmp_path, row(question_id="q1_abs"))))
+
+
+def test_the_files_of_s_and_m_lie_in_one_folder(tmp_path: Path) -> None:
+    for size, word in (("s", "Rome"), ("m_cleaned", "Bern")):
+        (tmp_path / f"longmemeval_{size}.json").write_text(json.dumps([row(answer=word)]))
+    assert LONGMEMEVAL.read(tmp_path).items[0].golds == ("Rome",)
+    dataset = LONGMEMEVAL_M.read(tmp_path)
+    assert dataset.items[0].golds == ("Bern",)
+    assert {*dataset.sha256} == {"longmemeval_m_cleaned.json"}
 
 
 def test_an_unordered_haystack_is_read_in_the_order_of_its_dates(tmp_path: Path) -> None:

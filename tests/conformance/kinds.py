@@ -55,6 +55,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "hgmem": {"chunk_tokens": 40, "overlap_tokens": 10, "steps": 2, "floor": -1.0},
     "hgmem/small": {"preset": "small", "chunk_tokens": 40, "overlap_tokens": 10},
     "hipporag": {"chunk_tokens": 40, "overlap_tokens": 10},
+    "light": {"scratchpad_tokens": 120, "part_tokens": 40, "recent": 2, "k": 2},
     "memgpt": {},
     "memory-bank": {},
     "memoryos": {},

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -82,6 +83,56 @@ def _longmemeval(folder: Path) -> None:
     (folder / "evaluate_qa.py").write_text(
         "if task in ['single-session-user', 'multi-session']:\n    template = 'Same? {} {} {}'\n"
     )
+
+
+def _beam(folder: Path, size: str = "100K") -> None:
+    said = [
+        {"role": role, "id": n, "content": f"{line}. ->-> 1,{n}", "time_anchor": "March-15-2024"}
+        for n, (role, line) in enumerate(zip(("user", "assistant"), TOLD.split(". "), strict=False))
+    ]
+    chat = folder / "chats" / size / "1"
+    _json(chat / "chat.json", [{"batch_number": 1, "turns": [said]}])
+    asked = {
+        "information_extraction": [
+            {
+                "question": "Where does Ann live?",
+                "answer": "Oslo",
+                "source_chat_ids": [0],
+                "rubric": ["LLM response should state: Oslo", "LLM response should state: 8 weeks"],
+            }
+        ],
+        "event_ordering": [
+            {
+                "question": "In which order?",
+                "answer": "Oslo, then Rome",
+                "source_chat_ids": [[0], [1]],
+                "rubric": ["Oslo", "Rome"],
+            }
+        ],
+    }
+    _json(chat / "probing_questions" / "probing_questions.json", asked)
+
+
+def _locomo_plus(folder: Path) -> None:
+    _locomo(folder)
+    (folder / "llm_judge.py").unlink()
+    row = {
+        "relation_type": "causal",
+        "cue_dialogue": "A: I fell.\nB: Take care.",
+        "trigger_query": "A: I hired a firm.",
+        "time_gap": "two weeks later",
+    }
+    _json(folder / "locomo_plus.json", [row, row])
+
+
+def _memoryagentbench(folder: Path) -> None:
+    row = {
+        "context": TOLD,
+        "questions": ["Where does Ann live?", "Where did Bo go?"],
+        "answers": [["Oslo"], ["Rome"]],
+        "metadata": {"source": "factconsolidation_sh_6k"},
+    }
+    _lines(folder / "Conflict_Resolution.jsonl", row)
 
 
 def _moviechat(folder: Path) -> None:
@@ -161,12 +212,16 @@ def _made(folder: Path, **fields: object) -> None:
 
 WRITERS: Final[Mapping[str, Callable[[Path], None]]] = MappingProxyType(
     {
+        "beam": _beam,
+        **{f"beam-{size.lower()}": partial(_beam, size=size) for size in ("500K", "1M", "10M")},
         "locomo": _locomo,
         "locomo-growth": lambda folder: _locomo(folder, sessions=3),
+        "locomo-plus": _locomo_plus,
         "longbench-v2": _longbench,
         "longdialqa": _longdialqa,
         "longmemeval-s": _longmemeval,
         "longreason": _made,
+        "memoryagentbench": _memoryagentbench,
         "moviechat": _moviechat,
         "narrativeqa": _narrativeqa,
         "nocha": _nocha,

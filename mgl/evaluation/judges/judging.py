@@ -8,21 +8,28 @@
 |---|---|
 | ``longmemeval_official`` | LongMemEval's own prompts, read from its ``evaluate_qa.py`` |
 | ``locomo_mem0`` | Mem0's prompt for LoCoMo, read from its ``llm_judge.py`` |
+| ``beam`` | BEAM Listing 20 for each item of a rubric; the order of events by Listing 21 |
+| ``beam_released`` | the same, where half an item counts nothing, as in the released code |
+| ``locomo_plus_official`` | LoCoMo-Plus's own prompt, read from its ``prompt.py`` |
 | ``mindgraph`` | MindGraph D.4 after its cascade; of choices letter against letter |
 | ``mindgraph_prompt`` | MindGraph D.4 alone, for what the cascade and it agree on |
 | ``hgmem_comprehensiveness``, ``hgmem_diversity`` | HGMem Fig. 8 and 9, beside the item's passage |
 | ``entailment`` | ours, after HGMem §4.3: the answer entails the reference (NarrativeQA) |
 | ``correctness`` | ours (LooGLE, and wherever there is no other) |
 | ``locomo`` | ours; adversarial questions are right where the answer abstains |
+| ``locomo_plus`` | ours: a reply shows that the cue, the item's passage, is remembered |
 | ``longmemeval`` | ours, by question type; ids in ``_abs`` are right where the answer abstains |
 | ``moviechat`` | ours |
 | ``citation_support`` | ours: the share of an answer's sentences that what it cites supports |
 
 A verdict is 0 or 1; HGMem's are 0 to 1 (of 100: the score that is given, whatever its level),
-support is a share. What cannot be read is no verdict: a reply that does not fit its schema after
-the client's repairs, and an item that lacks what a judge reads. Its score is None, which is
-missing, not wrong. A preference is 1 for the first answer, 0 for the second, 0.5 for neither (after
-Edge et al., From Local to Global, 2024; prompts ours).
+support is a share, BEAM's the mean over the rubric (§2.4: 0, 0.5 or 1 an item; its released code
+makes 0 of 0.5, and which of both its tables have is not said). Of event ordering both of its judges
+give Kendall's tau-b, brought to 0 to 1, of the events that the answer lists, as the released report
+does. What cannot be read is no verdict: a reply that does not fit its schema after the
+client's repairs, and an item that lacks what a judge reads. Its score is None, which is missing,
+not wrong. A preference is 1 for the first answer, 0 for the second, 0.5 for neither (after Edge et
+al., From Local to Global, 2024; prompts ours).
 
 Official prompts are not part of this package: the loaders read them where the user has put the
 script beside the benchmark's files (``mgl.benchmarks.official``).
@@ -31,7 +38,7 @@ script beside the benchmark's files (``mgl.benchmarks.official``).
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -45,6 +52,7 @@ from mgl.evaluation.judges import prompts
 from mgl.evaluation.records import Record, VerdictRecord
 from mgl.evaluation.scorers.cascade import cascade
 from mgl.evaluation.scorers.choices import find_letter, gold_letter
+from mgl.evaluation.scorers.rubric import list_events, score_order
 from mgl.llm.base import LLM, Message, Sampling
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
@@ -163,8 +171,22 @@ class _Evaluation(_Reply):
     explanation: Reason
 
 
+class _RubricScore(_Reply):
+    score: Annotated[float, Field(ge=0, le=1)]
+    reason: Reason
+
+
+class _Same(_Reply):
+    same: Literal["YES", "NO"]
+
+
 class _Label(_Reply):
     label: Literal["CORRECT", "WRONG"]
+
+
+class _Linked(_Reply):
+    label: Literal["correct", "wrong"]
+    reason: Reason
 
 
 def _none(reason: str) -> VerdictRecord:
@@ -197,6 +219,16 @@ async def _longmemeval_official(asking: Asking) -> VerdictRecord:
     except (ReplyInvalid, ContextOverflow) as error:
         return _none(error.message)
     return VerdictRecord(float("yes" in reply.text.lower()), reply.text)
+
+
+async def _locomo_plus_official(asking: Asking) -> VerdictRecord:
+    text = _fill_official(_about_cue(asking))
+    return await asking.ask(text, _Linked, lambda it: (it.label == "correct", it.reason))
+
+
+def _about_cue(asking: Asking) -> Asking:
+    """The same with the item's passage as its gold answer."""
+    return replace(asking, item=replace(asking.item, golds=(asking.item.passage,)))
 
 
 async def _locomo_mem0(asking: Asking) -> VerdictRecord:
@@ -279,6 +311,11 @@ async def _citation_support(asking: Asking) -> VerdictRecord:
             passages=passages, question=asking.item.question.text, sentence=sentence
         )
         verdicts.append(await asking.ask(text, _Support, lambda it: (it.supported, it.reason)))
+    return _average(verdicts)
+
+
+def _average(verdicts: Sequence[VerdictRecord]) -> VerdictRecord:
+    """Join verdicts into one; no verdict if one of them is none."""
     scores = [each.score for each in verdicts if each.score is not None]
     reason = " ".join(each.reason for each in verdicts)
     if len(scores) < len(verdicts):
@@ -287,12 +324,75 @@ async def _citation_support(asking: Asking) -> VerdictRecord:
     return VerdictRecord(sum(scores) / len(scores), replies, reason)
 
 
+# Rubrics
+
+ORDERING: Final = "event_ordering"
+
+
+def _judge_rubric(count: Callable[[float], float]) -> Ask:
+    """Judge by BEAM's prompts; ``count`` is what the score of an item counts."""
+
+    async def ask(asking: Asking) -> VerdictRecord:
+        item, verdicts = asking.item, []
+        if item.category == ORDERING:
+            return await _judge_order(asking)
+        for wanted in item.rubric:
+            text = prompts.BEAM_RUBRIC.render(
+                question=item.question.text,
+                rubric_item=wanted,
+                llm_response=asking.record.answer,
+            )
+            verdicts.append(
+                await asking.ask(text, _RubricScore, lambda it: (count(it.score), it.reason))
+            )
+        return _average(verdicts)
+
+    return ask
+
+
+async def _judge_order(asking: Asking) -> VerdictRecord:
+    """Score the order of the answer's lines, each taken for the first event that it means and that
+    no line before it does. As in BEAM's script, an empty line counts as one that means none."""
+    left, listed, replies = list(asking.item.rubric), [], []
+    for line in list_events(asking.record.answer):
+        for event in left if line.strip() else ():
+            printed = prompts.BEAM_SAME.render(first_paragraph=event, second_paragraph=line)
+            text = printed + prompts.SAME_AS_JSON.text
+            verdict = await asking.ask(text, _Same, lambda it: (it.same == "YES", ""))
+            if verdict.score is None:
+                return verdict
+            replies.append(verdict.reply)
+            if verdict.score:
+                left.remove(event)
+                listed.append(event)
+                break
+        else:
+            listed.append(line)
+    order = score_order(asking.item.rubric, listed)
+    found = len(asking.item.rubric) - len(left)
+    told = f"{found} of {len(asking.item.rubric)} events in {len(listed)} lines, F1 {order.f1:.2f}"
+    return VerdictRecord(order.tau, "\n".join(replies), told)
+
+
 def _list_judges() -> Iterator[Judge]:
     p = prompts
     official = partial(Judge, prompts=(), needs=lambda item, _: item.judge_prompt, official=True)
     script = "LongMemEval's evaluate_qa.py"
     yield official("longmemeval_official", script, ask=_longmemeval_official)
     yield official("locomo_mem0", "Mem0's llm_judge.py", ask=_locomo_mem0)
+    yield official("locomo_plus_official", "LoCoMo-Plus's prompt.py", ask=_locomo_plus_official)
+    yield Judge(
+        *("locomo_plus", "ours", (p.TAKEN_UP,)),
+        lambda asking: _about_cue(asking).decide(p.TAKEN_UP),
+        lambda item, _: item.passage,
+        variant_of="locomo_plus_official",
+    )
+    printed = (p.BEAM_RUBRIC, p.BEAM_SAME, p.SAME_AS_JSON)
+    for name, source, count in (
+        ("beam", "BEAM Listings 20 and 21", float),
+        ("beam_released", "BEAM's released code", int),
+    ):
+        yield Judge(name, source, printed, _judge_rubric(count), lambda item, _: item.rubric)
     yield Judge("mindgraph", "MindGraph D.4, after its cascade", (p.MINDGRAPH,), _mindgraph)
     yield Judge("mindgraph_prompt", "MindGraph D.4", (p.MINDGRAPH,), _mindgraph_prompt)
     for prompt, figure in ((p.COMPREHENSIVENESS, "HGMem Fig. 8"), (p.DIVERSITY, "HGMem Fig. 9")):

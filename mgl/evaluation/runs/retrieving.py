@@ -76,7 +76,7 @@ async def retrieve_evidence(
         if item.evidence:
             asked.setdefault(item.source, []).append(item)
     if not asked:
-        raise UsageError("no item names its evidence", hint="take locomo or longmemeval-s")
+        raise UsageError("no item names its evidence", hint="take locomo, longmemeval-s or beam")
     returned: dict[str, list[_Returned]] = {one.label: [] for one in methods}
     with TemporaryDirectory(prefix="mgl-retrieve-") as scratch:
         for number, (name, own) in enumerate(asked.items()):

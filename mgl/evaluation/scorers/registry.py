@@ -40,9 +40,11 @@ from mgl.evaluation.scorers.choices import (
 )
 from mgl.evaluation.scorers.loogle import bleu, meteor, meteor_stems, rouge_recall, wordnet
 from mgl.evaluation.scorers.retrieval import is_ranked, rank_evidence, session_of
+from mgl.evaluation.scorers.rubric import share_stated
 from mgl.evaluation.scorers.words import (
     amem_f1,
     bleu1,
+    contains_squad,
     exact_match,
     f1_squad,
     locomo_f1,
@@ -266,6 +268,11 @@ def _list_scorers() -> Iterable[Scorer]:
     share = partial(Scorer, kind="share")
     mean = partial(Scorer, kind="mean")
     yield share("exact_match", score=_of_golds(exact_match), about="SQuAD v1.1: the same words")
+    yield share(
+        "substring_squad",
+        score=_of_golds(contains_squad),
+        about="MemoryAgentBench: a gold answer within the reply, both in SQuAD's words",
+    )
     yield mean("f1_squad", score=_of_golds(f1_squad), about="SQuAD v1.1: multiset F1, not stemmed")
     yield mean(
         "f1_locomo_official",
@@ -326,6 +333,11 @@ def _list_scorers() -> Iterable[Scorer]:
         score=_best(meteor_stems),
         about="ours, after LooGLE: METEOR without synonyms",
         check=nltk_tools,
+    )
+    yield mean(
+        "rubric_values",
+        score=lambda item, record: share_stated(item.rubric, record.answer),
+        about="ours, for BEAM: the share of a rubric's numbers and dates that a sentence states",
     )
     yield from _recall_scorers()
     yield mean("citations_verbatim", score=_verbatim, about="share of citations that are verbatim")

@@ -7,6 +7,7 @@
 
 | score | source |
 |---|---|
+| ``contains_squad`` | MemoryAgentBench's ``substring_exact_match``, also within a word |
 | ``exact_match``, ``f1_squad`` | SQuAD's ``evaluate-v1.1.py`` (Rajpurkar et al., EMNLP 2016) |
 | ``locomo_f1`` | LoCoMo's ``task_eval/evaluation.py``: stemmed words as a multiset, by category |
 | ``amem_f1`` | A-Mem's and mem0's evaluation: plain words as a set |
@@ -86,6 +87,14 @@ def exact_match(prediction: str, golds: Sequence[str]) -> float:
     """1 if the words are those of one of the gold answers, in order; else 0."""
     said = squad_words(prediction)
     return float(any(said == squad_words(gold) for gold in golds))
+
+
+def contains_squad(prediction: str, golds: Sequence[str]) -> float:
+    """1 if one of the gold answers stands in the prediction, both as SQuAD's words; else 0. One
+    without words, such as "a", stands nowhere."""
+    said = " ".join(squad_words(prediction))
+    wanted = (" ".join(squad_words(gold)) for gold in golds)
+    return float(any(words and words in said for words in wanted))
 
 
 def f1_squad(prediction: str, golds: Sequence[str]) -> float:

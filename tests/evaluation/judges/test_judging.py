@@ -64,7 +64,9 @@ async def test_a_yes_and_a_no(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(JUDGES.keys() - {"longmemeval_official"}))
 async def test_prose_is_no_verdict(name: str) -> None:
-    of = item("Rome", category="multi-session", passage="x", judge_prompt=OFFICIAL)
+    of = item(
+        *("Rome",), category="multi-session", passage="x", judge_prompt=OFFICIAL, rubric=("Rome",)
+    )
     prose = ["It seems right to me."] * 5
     verdict, asked = await judged(name, of, make_record("Zebras.", citations=CITED), *prose)
     assert (verdict.score, verdict.reply) == (None, "")
@@ -89,7 +91,8 @@ async def test_a_prompt_that_does_not_fit_is_no_verdict_and_a_refusal_is_not_hid
 
 @pytest.mark.parametrize("name", sorted(JUDGES))
 async def test_any_reply_under_the_schema_is_a_verdict_or_none(name: str) -> None:
-    of = item("Rome", category="temporal-reasoning", passage="Rome.", judge_prompt=OFFICIAL)
+    given = {"category": "temporal-reasoning", "passage": "Rome.", "rubric": ("Rome", "Bern")}
+    of = item("Rome", judge_prompt=OFFICIAL, **given)
     client = Client(SchemaEngine(1), MemoryCallLog())
     verdict = await JUDGES[name].judge(client, of, make_record("Bern. Zurich.", citations=CITED))
     assert verdict.score is None or 0 <= verdict.score <= 1
@@ -147,6 +150,18 @@ async def test_mem0s_own_prompt_gives_a_label(label: str, score: float) -> None:
     assert (verdict.score, asked) == (score, "Q: Where did Ann go? A: Rome M: Bern")
 
 
+@pytest.mark.parametrize(("label", "score"), [("correct", 1.0), ("wrong", 0.0)])
+async def test_a_reply_is_judged_by_whether_it_shows_the_cue(label: str, score: float) -> None:
+    of = item(passage="Ann: I fell.", judge_prompt="Is {gold} in {answer}?")
+    reply = json.dumps({"label": label, "reason": "So."})
+    verdict, (asked,) = await judged("locomo_plus_official", of, "After your fall?", reply)
+    assert (verdict.score, asked) == (score, "Is Ann: I fell. in After your fall??")
+    own = json.dumps({"reason": "So.", "correct": score == 1})
+    verdict, (asked,) = await judged("locomo_plus", of, "After your fall?", own)
+    assert verdict.score == score
+    assert "Earlier remark: Ann: I fell." in asked
+
+
 @pytest.mark.parametrize("told", [{"labels": {"category": "5"}}, {"category": "5"}])
 async def test_locomos_adversarial_questions_want_an_abstention(told: dict[str, Any]) -> None:
     verdict, (asked,) = await judged("locomo", item("a trap", **told), "Not mentioned.", YES)
@@ -179,6 +194,48 @@ async def test_longmemevals_ids_in_abs_want_an_abstention_and_other_types_are_no
     assert "Why it cannot be answered: She never told." in asked
     verdict, asked_ = await judged("longmemeval", item("x", category="other"), "x")
     assert (verdict.score, asked_) == (None, [])
+
+
+@pytest.mark.parametrize(("name", "score"), [("beam", 0.75), ("beam_released", 0.5)])
+async def test_beams_score_is_the_mean_over_the_rubric_and_its_code_drops_halves(
+    name: str, score: float
+) -> None:
+    of = item(rubric=("Rome", "by train"))
+    replies = [json.dumps({"score": each, "reason": "So."}) for each in (1.0, 0.5)]
+    verdict, asked = await judged(name, of, "To Rome.", *replies)
+    assert verdict.score == score
+    for wanted, text in zip(of.rubric, asked, strict=True):
+        given = {"question": "Where did Ann go?", "llm_response": "To Rome."}
+        assert text == prompts.BEAM_RUBRIC.render(rubric_item=wanted, **given)
+    verdict, _ = await judged(name, of, "To Rome.", replies[0], *["prose"] * 5)
+    assert verdict.score is None
+
+
+@pytest.mark.parametrize("name", ["beam", "beam_released"])
+async def test_beams_order_is_of_the_lines_that_mean_an_event(name: str) -> None:
+    of = item(rubric=("a", "b", "c"), category="event_ordering")
+    same = {"a": "first", "b": "then", "c": "last"}
+
+    def decide(request: Any) -> str:
+        *_, first, second, _ = request.messages[-1].content.split("\n")
+        event, line = (text.partition("snippet: ")[2] for text in (first, second))
+        return json.dumps({"same": "YES" if same[event] in line else "NO"})
+
+    for said, score, calls in (
+        ("first\nthen\nlast", 1.0, 3),
+        ("last\nthen\nfirst", 0.0, 3 + 2 + 1),
+        ("first\n\nlast\nthen", 0.5, 1 + 2 + 1),  # an empty line means no event
+    ):
+        engine = ScriptedEngine([decide] * 9)
+        verdict = await JUDGES[name].judge(Client(engine, MemoryCallLog()), of, make_record(said))
+        assert (verdict.score, len(engine.requests)) == (pytest.approx(score), calls)
+
+        async def ask(llm: LLM, text: str = said) -> VerdictRecord:
+            return await JUDGES[name].judge(llm, of, make_record(text))
+
+        assert await read_again(verdict, ask) == verdict.score
+    verdict, _ = await judged(name, of, "first", *["prose"] * 5)
+    assert verdict.score is None
 
 
 async def test_citation_support_is_the_share_of_sentences_that_were_all_judged() -> None:

@@ -15,6 +15,8 @@ SOURCES = {
     "MINDGRAPH": "MindGraph D.4",
     "COMPREHENSIVENESS": "HGMem Fig. 8",
     "DIVERSITY": "HGMem Fig. 9",
+    "BEAM_RUBRIC": "BEAM Listing 20",
+    "BEAM_SAME": "BEAM Listing 21",
 }
 HELD = {name: one for name, one in vars(prompts).items() if isinstance(one, Prompt)}
 HEADING = "-Anticipated Output Format-#####\n"

@@ -50,6 +50,8 @@ TURNS = item("x", evidence=("D1:3", "D2:2"))
 WORKED: list[tuple[str, Item, Record, float]] = [
     ("exact_match", item("Rome", "Paris"), make_record("The Paris."), 1),
     ("exact_match", item("Rome"), make_record("In Rome"), 0),
+    ("substring_squad", item("The Rome", "Oslo"), make_record("It is in Rome, I think."), 1),
+    ("substring_squad", item("Rome"), make_record("Ro me"), 0),
     ("f1_squad", item("Rome", "old Rome"), make_record("in old Rome"), 2 * 2 / 5),
     ("f1_locomo_official", item("pottery, painting", labels=category(1)), make_record("pots"), 0),
     ("f1_locomo_official", item("pot, paint", labels=category(1)), make_record("pots"), 1 / 2),
@@ -98,6 +100,7 @@ WORKED: list[tuple[str, Item, Record, float]] = [
     ("session_recall_any@5", TURNS, make_record("", READ), 1),
     ("session_recall_all@5", TURNS, make_record("", READ), 1),
     ("session_ndcg@5", TURNS, make_record("", READ), (1 + 1 / 2) / 2),
+    ("rubric_values", item(rubric=("8 weeks", "12")), make_record("It is 12."), 1 / 2),
     ("citations_verbatim", item(), make_record("x", citations=CITED), 2 / 3),
     ("compaction_ratio", item(), make_record("x", compaction_ratio=0.07), 0.07),
 ]

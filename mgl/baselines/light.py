@@ -1,0 +1,252 @@
+"""LIGHT: an index of what each exchange said, the latest exchanges, and a scratchpad of facts.
+
+Source: Tavakoli et al., Beyond a Million Tokens (ICLR 2026, arXiv 2510.27246), §3, and its released
+code for what that leaves open (``recent``, ``read_tokens``). An exchange is a turn and its reply.
+Two calls an exchange read it below the one before: the index writes its details as keys and values
+with a summary, the notes its facts, instructions and updates. The notes together are the
+scratchpad; whenever it has twice ``scratchpad_tokens``, a call compresses it to these. For a
+question the ``k`` exchanges are read whose index is most like it, then the latest of ``recent``, as
+many as fit ``read_tokens``, and those parts of the scratchpad that the model says are needed. The
+paper reports ``k`` of 5, and that 15 is best. The prompts are ours.
+
+Unlike that code: the latest exchange is taken first where not all fit, an exchange is read once,
+and the scratchpad is cut into parts of ``part_tokens`` at its lines, not where the meaning of
+sentences changes most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from pydantic import Field
+
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
+from mgl.errors import ReplyInvalid
+from mgl.llm.prompting import available_tokens, fit_texts, reader_messages, take_leading
+from mgl.memories.calls import Note, summarize
+from mgl.memories.propose import StrictReply
+from mgl.prompt import Prompt
+from mgl.retrieval.ranking import nearest
+from mgl.store import EditRecord
+from mgl.store.records import EditOutcome
+from mgl.text.groups import format_span
+from mgl.types import Answer, Question, Span
+
+INDEX_TOKENS = 500
+NOTE_TOKENS = 300
+NOTHING = "(nothing)"
+
+INDEX = Prompt(
+    "light.index",
+    source="ours, in the role of Tavakoli et al. 2026",
+    text="""What was said just before:
+{before}
+
+An exchange of a conversation:
+{text}
+
+List every detail of the exchange as a key and its value, one a line. End with a line that says in \
+a sentence what the exchange was about.
+
+{"notes": "..."}""",
+    variables=("before", "text"),
+)
+
+NOTES = Prompt(
+    "light.notes",
+    source="ours, in the role of Tavakoli et al. 2026",
+    text="""What was said just before:
+{before}
+
+An exchange of a conversation:
+{text}
+
+Note what has to be remembered of the exchange, one thing a line: facts with names, dates and \
+numbers, what changed and its new value, what is wanted, preferred or forbidden from now on, and \
+what follows from it. Write nothing that only what was said before tells.
+
+{"notes": "..."}""",
+    variables=("before", "text"),
+)
+
+COMPRESS = Prompt(
+    "light.compress",
+    source="ours, in the role of Tavakoli et al. 2026",
+    text="""Notes of a long conversation, in their order:
+{text}
+
+Write them again in about {words} words. Put together what is about the same person, subject or \
+task, and keep dates, numbers, instructions and preferences. Where a value changed, keep the latest.
+
+{"notes": "..."}""",
+    variables=("text", "words"),
+)
+
+NEEDS = Prompt(
+    "light.needs",
+    source="ours, in the role of Tavakoli et al. 2026",
+    text="""Notes of a conversation:
+{text}
+
+Question: {question}
+Are these notes needed to answer the question?
+
+{"needed": true or false}""",
+    variables=("text", "question"),
+)
+
+
+class _Needed(StrictReply):
+    needed: bool
+
+
+class LightConfig(BaselineConfig):
+    """``k`` exchanges are found by their index, and up to ``recent`` are the latest. Both together
+    have at most ``read_tokens``; the scratchpad has up to twice ``scratchpad_tokens`` and is
+    filtered by parts of about ``part_tokens``."""
+
+    k: int = Field(5, ge=1)
+    recent: int = Field(100, ge=0)
+    read_tokens: int = Field(14_000, ge=64)
+    scratchpad_tokens: int = Field(15_000, ge=64)
+    part_tokens: int = Field(200, ge=16)
+
+
+class Light(Baseline):
+    """Keeps an index of exchanges and a scratchpad, and reads the latest exchanges besides."""
+
+    kind = "light"
+    reads = "conversation"
+    retrieves = True
+    Config = LightConfig
+    _config: LightConfig
+
+    def _writing_prompts(self) -> tuple[Prompt, ...]:
+        return (INDEX, NOTES, COMPRESS)
+
+    def _exchanges(self) -> list[Span]:
+        """Each turn with its reply, by session."""
+        return [
+            self._span_of(numbers[start : start + 2])
+            for numbers in self._sessions()
+            for start in range(0, len(numbers), 2)
+        ]
+
+    async def _count_steps(self) -> int:
+        return len(self._exchanges()) + 1
+
+    async def _read(self) -> None:
+        exchanges = self._exchanges()
+        talk = self.conversation
+
+        async def note(place: int) -> list[EditRecord]:
+            span, before = exchanges[place], exchanges[max(place - 1, 0) : place]
+            with self._showing([*before, span]):
+                texts = [format_span(talk, each) for each in (*before, span)]
+                fitting = await fit_texts(self._tools.llm, texts, reserve=2 * INDEX_TOKENS)
+                read = {"text": fitting[-1], "before": fitting[0] if before else NOTHING}
+                notes = {
+                    "index": await self._note(INDEX.render(**read), INDEX_TOKENS, INDEX),
+                    "notes": await self._note(NOTES.render(**read), NOTE_TOKENS, NOTES),
+                }
+            return [_row(place, name, each, span) for name, each in notes.items()]
+
+        await self._fill("exchanges", 0, len(exchanges), note)
+        done = self._tools.store.chunks_done(self.id)
+        if exchanges and len(exchanges) not in done:
+            whole = Span(talk.id, exchanges[0].start, exchanges[-1].end)
+            pad = await self._write_scratchpad()
+            self._append(len(exchanges), [_row(len(exchanges), "scratchpad", pad, whole)])
+
+    async def _note(self, prompt: str, tokens: int, asked: Prompt) -> Note:
+        return await summarize(self._tools.llm, prompt, tokens, stage=asked.name)
+
+    async def _write_scratchpad(self) -> Note:
+        """Add the notes up, compressed whenever they are too long. Where the last call that should
+        compress them failed they stay as they are, with its problem."""
+        llm, budget = self._tools.llm, self._config.scratchpad_tokens
+        most = min(2 * budget, max(1, available_tokens(llm, 1, reserve=budget)))
+        pad = Note("")
+        for text in self._load("notes").values():
+            pad = replace(pad, text=f"{pad.text}\n{text}".strip())
+            (tokens,) = await llm.count_tokens([pad.text])
+            if tokens > most:
+                (fitting,) = await fit_texts(llm, [pad.text], reserve=budget)
+                prompt = COMPRESS.render(text=fitting, words=str(budget // 2))
+                stage = COMPRESS.name
+                pad = await summarize(llm, prompt, budget, stage=stage, fallback=pad.text)
+        return pad
+
+    def _load(self, name: str) -> dict[int, str]:
+        """What was written under a name, by step."""
+        rows = sorted(self._tools.store.edits(self.id), key=lambda row: row.chunk)
+        texts = {row.chunk: row.payload["text"] for row in rows if row.op == name}
+        return {step: text for step, text in texts.items() if text}
+
+    async def _respond(self, question: Question) -> Answer:
+        """Marked ``exchanges_missing`` where one could not be indexed or noted, ``parts_unread``
+        where the model did not say whether a part of the scratchpad is needed."""
+        await self.build()
+        exchanges, config, llm = self._exchanges(), self._config, self._tools.llm
+        index = self._load("index")
+        texts = {str(place): text for place, text in index.items()}
+        found = await nearest(self._tools.required_embedder, question.text, texts, config.k)
+        best = [int(name) for name, _ in found]
+        latest = reversed(range(max(0, len(exchanges) - config.recent), len(exchanges)))
+        wanted = list(dict.fromkeys([*best, *latest]))
+        quotes = [format_span(self.conversation, exchanges[place]) for place in wanted]
+        needed, is_filtered = await self._filter(question)
+        room = available_tokens(
+            llm, len(quotes) + len(needed), reserve=await self._reserve(question)
+        )
+        quotes = await take_leading(llm, quotes, min(config.read_tokens, room))
+        room -= sum(await llm.count_tokens(quotes)) if quotes else 0
+        chosen = sorted(zip(wanted, quotes, strict=False))
+        kept = [Excerpt(text, f"exchange-{at}", exchanges[at]) for at, text in chosen]
+        parts = [Excerpt(text) for text in await take_leading(llm, needed, room)]
+        missing = min(len(index), len(self._load("notes"))) < len(exchanges)
+        marks = {"exchanges_missing": missing, "parts_unread": not is_filtered}
+        return await self._answer(
+            question,
+            [*kept, *parts],
+            read=[exchanges[place] for place in wanted[: len(quotes)]],
+            trace=[f"{len(kept)} exchanges, {len(parts)} parts of the scratchpad"],
+            marks=[mark for mark, holds in marks.items() if holds],
+        )
+
+    async def _filter(self, question: Question) -> tuple[list[str], bool]:
+        """The parts of the scratchpad that the model says are needed, in their order, and whether
+        it said so of each part or not; a part of which it did not is left out."""
+        parts = await self._cut("\n".join(self._load("scratchpad").values()))
+        asked = [NEEDS.render(text=part, question=question.text) for part in parts]
+        needed = await asyncio.gather(*map(self._is_needed, asked))
+        return [part for part, yes in zip(parts, needed, strict=True) if yes], None not in needed
+
+    async def _is_needed(self, prompt: str) -> bool | None:
+        llm, messages = self._tools.llm, reader_messages(prompt)
+        try:
+            return (await llm.complete(messages, _Needed, stage=NEEDS.name)).parsed.needed
+        except ReplyInvalid:
+            return None
+
+    async def _cut(self, text: str) -> list[str]:
+        """Parts of whole lines of about ``part_tokens``."""
+        lines = [line for line in text.split("\n") if line.strip()]
+        counts = await self._tools.llm.count_tokens(lines) if lines else []
+        parts: list[list[str]] = []
+        size = 0
+        for line, tokens in zip(lines, counts, strict=True):
+            if not parts or size + tokens > self._config.part_tokens:
+                parts.append([])
+                size = 0
+            parts[-1].append(line)
+            size += tokens
+        return ["\n".join(part) for part in parts]
+
+
+def _row(step: int, name: str, note: Note, span: Span) -> EditRecord:
+    outcome: EditOutcome = "rejected" if note.problem else "applied"
+    return EditRecord(
+        step, name, {"text": note.text}, outcome, note.problem, span, None, note.call_key
+    )
