@@ -14,8 +14,14 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
+from unicodedata import normalize
 
 _WORD: Final = re.compile(r"\w+")
+_GONE: Final = "\u00ad\u200b\u2060\ufeff"
+_TYPESET: Final = re.compile(
+    rf"\u00ad[^\S\n]*\n?|[{_GONE}]|[\ufb00-\ufb06]|[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]"
+    r"|(?<=[^\W\d_])[-\u2010]\n(?=[^\W\d_])"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +62,31 @@ def hashes(prompts: Iterable[Prompt]) -> dict[str, str]:
 def one_line(text: str, most: int | None = None) -> str:
     """The text on one line, cut to ``most`` characters with an ellipsis: line breaks of a printed
     page tell a model nothing."""
-    line = " ".join(text.split())
+    line = " ".join(plain_text(text).split())
     return line if most is None or len(line) <= most else f"{line[: most - 1].rstrip()}…"
+
+
+def plain_text(text: str) -> str:
+    """Undo what typesetting does to words: soft hyphens, hyphens at the ends of lines, ligatures,
+    full-width letters, decomposed accents.
+
+    A text is searched and shown to a model in this form. ``locate`` finds a quote of it in the text
+    as it is.
+
+        >>> plain_text("a fi\u00adnal of\ufb01ce in Lis-\\nbon")
+        'a final office in Lisbon'
+    """
+    if text.isascii() and "-\n" not in text:
+        return text
+    return normalize("NFC", _TYPESET.sub(_undo, text))
+
+
+def _undo(found: re.Match[str]) -> str:
+    character = found[0][0]
+    if character in "-\u2010":
+        following = found.string[found.end()]
+        return "" if following.islower() else found[0]
+    return "" if character in _GONE else normalize("NFKC", character)
 
 
 def words_of(text: str) -> set[str]:

@@ -377,6 +377,9 @@ class Usage:
         return sum(self.by_stage.values(), StageUsage())
 
 
+DOUBT: Final = "Not found in the text; the model's guess: "
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A memory's answer, the passages it rests on, and the steps that led to it.
@@ -388,6 +391,7 @@ class Answer:
     ``paths`` are ways down a hierarchy to what was read: ids of nodes, from the top to the last.
     ``retrieved`` are the turns (by their ids) or the passages of a document (``Span.place``) that
     it was made from: the best first, or in the order read where nothing ranks them.
+    ``guesses`` are the parts of ``text`` that nothing in the source was found to bear out.
     """
 
     question: str
@@ -399,6 +403,15 @@ class Answer:
     compaction_ratio: float | None = None
     paths: tuple[tuple[str, ...], ...] = ()
     retrieved: tuple[str, ...] = ()
+    guesses: tuple[str, ...] = ()
+
+    @property
+    def hedged(self) -> str:
+        """The text, with its doubt before each guess: what people are shown."""
+        text = self.text
+        for guess in self.guesses:
+            text = text.replace(guess, f"{DOUBT}{guess}", 1)
+        return text
 
 
 def replace_surrogates(text: str) -> str:

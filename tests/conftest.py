@@ -146,7 +146,7 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def mgl_home(
     request: pytest.FixtureRequest, homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch
 ) -> Path:
-    """An empty MGL_HOME for each test, and no model hub."""
+    """An empty MGL_HOME for each test, no model hub, and none of this machine's model servers."""
     folder = next(homes)
     folder.mkdir(mode=0o700)
     monkeypatch.setenv("MGL_HOME", str(folder))
@@ -154,6 +154,7 @@ def mgl_home(
     monkeypatch.setenv("HF_HOME", str(folder / "huggingface"))
     monkeypatch.delenv("HF_HUB_CACHE", raising=False)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("mgl.serving.nearby.PORTS", ())
     if request.node.get_closest_marker("server") is None:
         monkeypatch.delenv("MGL_BASE_URL", raising=False)
     return folder

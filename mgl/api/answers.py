@@ -119,6 +119,19 @@ class Found(_Answer):
     results: list[Cited | NodeFound]
 
 
+class CitedIn(Cited):
+    """A passage with the newest memory of what it is of."""
+
+    memory_id: str
+    memory: str
+
+
+class FoundAnywhere(_Answer):
+    """Passages of all memories that hold the words."""
+
+    results: list[CitedIn]
+
+
 class StageCost(_Answer):
     calls: int
     input_tokens: int
@@ -143,6 +156,7 @@ class Answered(_Answer):
     trace: list[str]
     paths: list[list[str]]
     retrieved: list[str]
+    guesses: list[str]
     memory_id: str
     usage: Cost
 
@@ -200,6 +214,13 @@ class TurnsDeleted(_Answer):
     removed: list[str]
     stale: list[str]
     adapters: list[str]
+
+
+class TurnCorrected(_Answer):
+    """The id of the turn that says it now, and what was deleted with the old one."""
+
+    turn: str
+    deleted: TurnsDeleted
 
 
 class MemoryDeleted(_Answer):
@@ -266,7 +287,13 @@ class PageShown(_Answer):
     edges: list[Object]
     holds: list[list[int | None]]
     text: list[Any]
-    turns: list[list[str | int]] | None = None
+    turns: list[Object] | None
+    grows: bool
+    version: str
+
+
+class VersionShown(_Answer):
+    version: str
 
 
 class EditListed(_Answer):
@@ -317,8 +344,19 @@ class CallShown(CallListed):
     reply: str | None
 
 
+class TraceShown(_Answer):
+    """What was retrieved for an answer or a reply, and the calls that made it."""
+
+    retrieved: list[Cited]
+    calls: list[CallShown]
+
+
 class TopicChanged(_Answer):
     topic: str
+
+
+class Renamed(_Answer):
+    name: str
 
 
 class RunsListed(_Answer):

@@ -13,20 +13,25 @@ from importlib import resources
 from string import Template
 from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from mgl.api.answers import (
     CallShown,
     CallsListed,
     LogListed,
     PageShown,
+    Renamed,
     RunsListed,
     RunsReported,
     TopicChanged,
+    TraceShown,
     TrainingsListed,
+    VersionShown,
 )
+from mgl.api.memories import LONGEST_NAME, grows
 from mgl.api.rest import Call, Endpoint, Words
-from mgl.memories.results import call_json, edit_json
+from mgl.lab.tracing import Trace, trace_answer, trace_reply
+from mgl.memories.results import call_json, citation_json, edit_json
 from mgl.peers.wire import NotServed
 from mgl.web.escape import asset, make_visible
 from mgl.web.page import page_data
@@ -35,6 +40,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import Route
+
+    from mgl.llm.calls import CallRecord
 
 __all__ = ["FOLDER", "INSPECTOR", "list_routes"]
 
@@ -74,6 +81,32 @@ class TopicIn(BaseModel):
     merge: str | None = None
 
 
+class TraceQuery(BaseModel):
+    """The question of a stored answer, or the id of a turn that is a reply."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"oneOf": [{"required": ["question"]}, {"required": ["turn"]}]},
+    )
+
+    question: str | None = None
+    turn: str | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> TraceQuery:
+        if (self.question is None) == (self.turn is None):
+            raise ValueError("name a question or a turn")
+        return self
+
+
+class NameIn(BaseModel):
+    """Another name."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: Words = Field(max_length=LONGEST_NAME)
+
+
 class RunsQuery(BaseModel):
     """The runs to report, by their names in the listing."""
 
@@ -87,14 +120,18 @@ async def _page(call: Call) -> Any:
     lab = call.memories.lab
 
     def do() -> dict[str, Any]:
-        page = page_data(lab.view(record.id), lab.place(record.id))
-        if call.memories.is_talk(record):
-            talk = lab.transcript(record.id)
-            spans = [(turn.id, talk.line_span(number)) for number, turn in enumerate(talk.turns)]
-            page["turns"] = [[turn, span.start, span.end] for turn, span in spans]
-        return page
+        version = lab.version(record.id)
+        is_told = lab.memory(record.id).turns is not None
+        talk = lab.transcript(record.id) if is_told else None
+        page = page_data(lab.view(record.id), lab.place(record.id), talk)
+        return {**page, "grows": is_told and grows(record.kind), "version": version}
 
     return make_visible(await asyncio.to_thread(do))
+
+
+async def _version(call: Call) -> Any:
+    record = await call.memories.find(call.path["memory"])
+    return {"version": await asyncio.to_thread(call.memories.lab.version, record.id)}
 
 
 async def _log(call: Call) -> Any:
@@ -120,9 +157,33 @@ async def _call(call: Call) -> Any:
     found = await asyncio.to_thread(call.memories.lab.call, key)
     if found is None:
         raise NotServed(f"there is no call {key!r}", hint="list the calls for their keys")
-    messages = [{"role": each.role, "content": each.content} for each in found.request.messages]
-    reply = None if found.completion is None else found.completion.text
-    return make_visible({**call_json(found), "messages": messages, "reply": reply})
+    return make_visible(_show_call(found))
+
+
+def _show_call(call: CallRecord) -> dict[str, Any]:
+    messages = [{"role": each.role, "content": each.content} for each in call.request.messages]
+    reply = None if call.completion is None else call.completion.text
+    return {**call_json(call), "messages": messages, "reply": reply}
+
+
+async def _trace(call: Call) -> Any:
+    wanted: TraceQuery = call.query
+    record = await call.memories.find(call.path["memory"])
+    lab = call.memories.lab
+
+    def do() -> Trace:
+        if wanted.turn is not None:
+            return trace_reply(lab, record.id, wanted.turn)
+        assert wanted.question is not None
+        return trace_answer(lab, record.id, wanted.question)
+
+    found = await asyncio.to_thread(do)
+    return make_visible(
+        {
+            "retrieved": [citation_json(each) for each in found.retrieved],
+            "calls": [_show_call(each) for each in found.calls],
+        }
+    )
 
 
 async def _edit(call: Call) -> Any:
@@ -141,6 +202,11 @@ async def _edit(call: Call) -> Any:
         ),
     )
     return {"topic": what.topic}
+
+
+async def _rename(call: Call) -> Any:
+    await call.memories.rename(call.path["memory"], call.body.name)
+    return {"name": call.body.name}
 
 
 async def _runs(call: Call) -> Any:
@@ -169,6 +235,13 @@ INSPECTOR: Final = (
         answer=PageShown,
     ),
     Endpoint(
+        "GET",
+        "/api/memories/{memory}/version",
+        _version,
+        "Say which state it is in: another after each turn, edit or deletion.",
+        answer=VersionShown,
+    ),
+    Endpoint(
         "GET", "/api/memories/{memory}/log", _log, "List its edits, in order.", answer=LogListed
     ),
     Endpoint(
@@ -186,12 +259,28 @@ INSPECTOR: Final = (
         answer=CallShown,
     ),
     Endpoint(
+        "GET",
+        "/api/memories/{memory}/trace",
+        _trace,
+        "Show what was retrieved for an answer or a reply, and the calls that made it.",
+        query=TraceQuery,
+        answer=TraceShown,
+    ),
+    Endpoint(
         "POST",
         "/api/memories/{memory}/edit",
         _edit,
         "Correct, merge, freeze or unlink a topic of a conversation.",
         body=TopicIn,
         answer=TopicChanged,
+    ),
+    Endpoint(
+        "POST",
+        "/api/memories/{memory}/rename",
+        _rename,
+        "Give the document of a memory another name.",
+        body=NameIn,
+        answer=Renamed,
     ),
     Endpoint(
         "GET", "/api/runs", _runs, "List the evaluations, the newest first.", answer=RunsListed

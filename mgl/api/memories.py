@@ -27,6 +27,7 @@ from mgl.lab.talk import Talk
 from mgl.llm.concurrency import Stop
 from mgl.llm.progress import listen
 from mgl.memories.base import check_name, is_memory_id
+from mgl.memories.deletion import Forgotten
 from mgl.memories.results import answer_json, citation_json, usage_json
 from mgl.memories.turns import read_answer
 from mgl.peers.wire import NotServed
@@ -239,6 +240,14 @@ class Memories:
 
         return await asyncio.to_thread(rank)
 
+    async def search_all(self, words: str, limit: int) -> list[dict[str, Any]]:
+        """Find passages that hold some words, in all memories (``Lab.find_passages``)."""
+        found = await asyncio.to_thread(self.lab.find_passages, words, limit)
+        return [
+            {"memory_id": record.id, "memory": record.kind, **citation_json(cited)}
+            for record, cited in found
+        ]
+
     async def list_all(self) -> list[dict[str, Any]]:
         """List every memory, the newest first, with its age and what it has cost."""
 
@@ -293,17 +302,25 @@ class Memories:
         record = await self.find(source)
 
         def do(talk: Talk) -> dict[str, Any]:
-            gone = talk.forget(turns, topics=topics, before=before, dry_run=dry_run)
-            return {
-                "turns": list(gone.turns),
-                "replies": list(gone.replies),
-                "echoes": list(gone.echoes),
-                "removed": list(gone.removed),
-                "stale": list(gone.stale),
-                "adapters": list(gone.adapters),
-            }
+            return _list_gone(talk.forget(turns, topics=topics, before=before, dry_run=dry_run))
 
         return await self.work(record.id, None, do)
+
+    async def correct(self, source: str, turn: str, text: str) -> dict[str, Any]:
+        """Replace what a turn says (``Talk.correct``)."""
+        record = await self.find(source)
+
+        def do(talk: Talk) -> dict[str, Any]:
+            new, gone = talk.correct(turn, text)
+            talk.settle_later()
+            return {"turn": new.id, "deleted": _list_gone(gone)}
+
+        return await self.work(record.id, None, do)
+
+    async def rename(self, source: str, name: str) -> None:
+        """Give the document of a memory another name (``Lab.rename``)."""
+        record = await self.find(source)
+        await asyncio.to_thread(self.lab.rename, record.id, name)
 
     async def delete(
         self, source: str | Source, kind: str | None = None, *, dry_run: bool = False
@@ -348,6 +365,11 @@ class Memories:
             return graph
 
         return await asyncio.to_thread(do)
+
+
+def _list_gone(gone: Forgotten) -> dict[str, Any]:
+    names = ("turns", "replies", "echoes", "removed", "stale", "adapters")
+    return {name: list(getattr(gone, name)) for name in names}
 
 
 def _no_memory(name: str) -> NotServed:

@@ -28,6 +28,7 @@ from mgl.api.answers import (
     Answered,
     FileTaken,
     Found,
+    FoundAnywhere,
     GraphExported,
     JobsListed,
     MemoriesListed,
@@ -35,6 +36,7 @@ from mgl.api.answers import (
     NodesListed,
     SourceDeleted,
     TalkExported,
+    TurnCorrected,
     TurnsAdded,
     TurnsDeleted,
 )
@@ -122,6 +124,12 @@ class TurnsIn(_Shape):
 
     turns: list[TurnIn] = Field(max_length=MOST_TURNS)
     memory: TalkKind | None = None
+
+
+class CorrectionIn(_Shape):
+    """What a turn is to say."""
+
+    text: Words
 
 
 class QuestionIn(_Shape):
@@ -314,6 +322,10 @@ async def _search(call: Call) -> Any:
     return {"results": found}
 
 
+async def _search_all(call: Call) -> Any:
+    return {"results": await call.memories.search_all(call.query.q, call.query.limit)}
+
+
 async def _ask(call: Call) -> Any:
     asked: QuestionIn = call.body
     question = Question(asked.question, asked.asked_at, asked.asker)
@@ -329,6 +341,11 @@ async def _forget(call: Call) -> Any:
         before=what.before,
         dry_run=what.dry_run,
     )
+
+
+async def _correct(call: Call) -> Any:
+    source = await _find_memory(call)
+    return await call.memories.correct(source, call.path["turn"], call.body.text)
 
 
 async def _delete(call: Call) -> Any:
@@ -409,6 +426,14 @@ ENDPOINTS: Final = (
         "List all memories, the newest first.",
         answer=MemoriesListed,
     ),
+    Endpoint(
+        "GET",
+        "/api/search",
+        _search_all,
+        "Find turns and passages of all memories that hold the words.",
+        query=SearchQuery,
+        answer=FoundAnywhere,
+    ),
     *_for_both("GET", "", _show, "Show what a memory is, and how large.", answer=MemoryShown),
     *_for_both("GET", "/nodes", _nodes, "List its nodes with their passages.", answer=NodesListed),
     *_for_both(
@@ -442,6 +467,14 @@ ENDPOINTS: Final = (
         "Delete turns for good, with what was made of them.",
         body=ForgetIn,
         answer=TurnsDeleted,
+    ),
+    *_for_both(
+        "POST",
+        "/turns/{turn}",
+        _correct,
+        "Replace what a turn of a conversation says.",
+        body=CorrectionIn,
+        answer=TurnCorrected,
     ),
     *_for_both(
         "DELETE",

@@ -6,8 +6,8 @@ link that leads out of the folder is not in the listing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, astuple, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +16,7 @@ from mgl.errors import MglError
 from mgl.peers.wire import NotServed
 
 if TYPE_CHECKING:
+    from mgl.evaluation.audit import Audit, Auditor
     from mgl.evaluation.report.cells import Cell, Table
     from mgl.evaluation.report.questions import Question, Said
     from mgl.evaluation.report.report import Chapter
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _DEPTH: Final = ("*", "*/*")
 _QUOTE: Final = 600
+_MOST: Final = 300  # questions
+_READ: Final = 10  # passages of an answer
 
 Stamp = tuple[int, int]
 """When a file was last written, in ns, and its bytes."""
@@ -171,13 +174,16 @@ def _leave_paths(run: StoredRun) -> StoredRun:
 
 
 def _chapter_json(chapter: Chapter) -> dict[str, Any]:
+    from mgl.evaluation.audit import Auditor
+
+    auditors = {run.name: Auditor(run.manifest, run.log, None) for run in chapter.runs}
     return {
         "title": chapter.title,
         "headline": chapter.headline,
         "notes": chapter.notes,
         "tables": [_table_json(each) for each in chapter.tables],
-        "questions": [_question_json(each) for each in chapter.questions],
-        "left_out": chapter.left_out,
+        "questions": [_question_json(each, auditors) for each in chapter.questions[:_MOST]],
+        "left_out": max(0, len(chapter.questions) - _MOST),
     }
 
 
@@ -194,8 +200,9 @@ def _cell_json(cell: Cell) -> dict[str, Any]:
     return {"text": cell.text, "beside": cell.beside, "drawn": drawn}
 
 
-def _question_json(question: Question) -> dict[str, Any]:
+def _question_json(question: Question, auditors: Mapping[str, Auditor]) -> dict[str, Any]:
     item = question.item
+    audits = [auditors[each.series.run.name].audit(each.record) for each in question.answers]
     return {
         "id": item["id"],
         "source": item["source"],
@@ -203,21 +210,23 @@ def _question_json(question: Question) -> dict[str, Any]:
         "text": item["question"]["text"],
         "golds": item["golds"],
         "kind": question.kind,
-        "evidence": [[*each, True] for each in question.evidence],
-        "answers": [_said_json(each) for each in question.answers],
+        "evidence": [astuple(one) for one in audits[0].evidence],
+        "answers": [
+            _said_json(each, audit) for each, audit in zip(question.answers, audits, strict=True)
+        ],
     }
 
 
-def _said_json(said: Said) -> dict[str, Any]:
+def _said_json(said: Said, audit: Audit) -> dict[str, Any]:
     record = said.record
     verdicts = {name: [verdict.score, verdict.reason] for name, verdict in record.verdicts.items()}
     return {
-        "label": said.label,
+        "label": said.series.label,
         "verdict": said.verdict,
         "answer": record.answer,
         "reason": record.reason,
         "scores": {**{name: [value, ""] for name, value in record.scores.items()}, **verdicts},
-        "read": said.read,
+        "read": [astuple(one) for one in audit.retrieved[:_READ]],
         "read_in_all": len(record.retrieved),
         "trace": record.trace,
         "cited": [str(each["quote"])[:_QUOTE] for each in record.citations],

@@ -1,9 +1,8 @@
 """Turns: plain retrieval over a conversation, the best turns and one call.
 
 The ``k`` turns that rank first are read in the order of the conversation: no topics, no links. They
-are ranked as GAM's preset small ranks events (``weigh_in_context``), by words in context and by
-meaning, those of a speaker whom the question names before others, so that what such a memory finds
-beyond this is its own.
+are ranked as the small kinds of GAM and Mnemis rank theirs (``mgl.retrieval.turns``), so that what
+such a memory finds beyond this is its own.
 """
 
 from __future__ import annotations
@@ -15,17 +14,7 @@ import numpy as np
 from pydantic import Field
 
 from mgl.baselines.base import Baseline, BaselineConfig
-from mgl.retrieval import LexicalIndex
-from mgl.retrieval.turns import (
-    AROUND,
-    SPEAKER_WEIGHT,
-    Scores,
-    add_words,
-    find_speakers,
-    remove_names,
-    weigh_in_context,
-)
-from mgl.retrieval.vectors import VectorIndex, open_index
+from mgl.retrieval.turns import Scores, TurnIndex, rank_turns
 from mgl.types import Answer, Conversation, Question
 
 _INDEXING = Lock()
@@ -45,7 +34,7 @@ class Turns(Baseline):
     retrieves = True
     Config = TurnsConfig
     _config: TurnsConfig
-    _indexed: tuple[Conversation, LexicalIndex, VectorIndex] | None = None
+    _indexed: tuple[Conversation, TurnIndex] | None = None
 
     async def _respond(self, question: Question) -> Answer:
         await self.build()
@@ -56,39 +45,19 @@ class Turns(Baseline):
         return await self._answer(question, self._turns(sorted(best)), read=read)
 
     async def _score(self, question: Question) -> Scores:
-        talk = self.conversation
-        turns, numbers = talk.turns, range(len(talk.turns))
-        speakers = {turn.speaker for turn in turns if turn.speaker}
-        meant = find_speakers(question, speakers)
-        weights = np.array([SPEAKER_WEIGHT if turn.speaker in meant else 1.0 for turn in turns])
-        query = remove_names(question.text, speakers)
+        index = await asyncio.to_thread(self._index)
+        about = question, self.conversation.turns, index
+        return await rank_turns(*about, reranker=self._tools.reranker)
 
-        def search() -> tuple[Scores, Scores]:
-            words, lines = self._index()
-            found = words.scores(query, before=AROUND, after=AROUND)
-            return found.astype(np.float64), lines.scores(query, numbers).astype(np.float64)
-
-        words, alike = await asyncio.to_thread(search)
-        return weights * await weigh_in_context(
-            query,
-            turns,
-            numbers,
-            words=words,
-            alike=alike,
-            weights=weights,
-            reranker=self._tools.reranker,
-        )
-
-    def _index(self) -> tuple[LexicalIndex, VectorIndex]:
-        """The turns by their words and by their meaning; indexed once, and again after a deletion.
+    def _index(self) -> TurnIndex:
+        """The turns; indexed once, and again after a deletion.
 
         Questions that are asked at once wait for the first one's index.
         """
-        talk, embedder = self.conversation, self._tools.required_embedder
+        talk = self.conversation
         with _INDEXING:
             if self._indexed is None or self._indexed[0] is not talk:
-                words, lines = LexicalIndex(), open_index(embedder)
-                add_words(words, talk.turns, range(len(talk.turns)))
-                lines.extend({n: turn.line for n, turn in enumerate(talk.turns)})
-                self._indexed = talk, words, lines
-            return self._indexed[1:]
+                index = TurnIndex(self._tools.required_embedder)
+                index.extend(talk.turns, range(len(talk.turns)))
+                self._indexed = talk, index
+            return self._indexed[1]

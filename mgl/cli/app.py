@@ -50,7 +50,7 @@ COMMANDS = {
         "forget",
         "delete",
     ),
-    "Models and servers": ("models", "serve", "up", "mcp", "proxy", "doctor"),
+    "Models and servers": ("use", "models", "serve", "up", "mcp", "proxy", "doctor"),
     "Evaluation": ("data", "eval", "reproduce", "report", "peer"),
     "Training": ("train",),
 }

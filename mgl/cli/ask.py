@@ -46,6 +46,7 @@ def ask(
     memory (mindgraph for documents, gam for chat logs). If interrupted, run the same command
     again: it continues where it stopped, and finished model calls are never repeated.
     """
+    from mgl.memories.results import share_read
     from mgl.types import Question
 
     with open_lab(choice, yes=yes) as lab:
@@ -58,16 +59,19 @@ def ask(
         )
         summary = lab.memory(result.memory_id)
         turns = None if summary.turns is None else lab.transcript(result.memory_id)
+        is_passages = turns is None and not as_json
+        share = share_read(result.answer, lab.document(summary.id)) if is_passages else None
     if as_json:
         print_json(result.to_json())
         return
     print_answer(result.answer, turns)
     typer.echo("")
     print_stats(result.stats, summary.unit, summary.turns)
-    if result.answer.compaction_ratio is not None:
+    if share is not None:
+        typer.echo(f"read {share:.0%} of the text for this answer")
+    elif result.answer.compaction_ratio is not None:
         typer.echo(
-            f"compaction: the first prompt had {result.answer.compaction_ratio:.1%} "
-            "of the document's tokens"
+            f"the first prompt had {result.answer.compaction_ratio:.0%} of the text's tokens"
         )
     print_usage(result.usage)
     typer.echo(f"memory: {result.memory_id} (mgl show {result.memory_id})")

@@ -1,8 +1,8 @@
-"""``mgl eval``: run a benchmark; resume, verify, replay, retry, pack or export a run."""
+"""``mgl eval``: run a benchmark; resume, verify, replay, retry, pack, show or export a run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from mgl.cli.answers import open_calls, show
 from mgl.cli.check import check
 from mgl.cli.options import (
     AsJson,
     BenchmarkName,
     ModelChoice,
     ModelFolder,
+    Run,
     Seed,
-    choose_model,
+    collect_model,
     split_list,
     with_options,
 )
@@ -46,8 +48,8 @@ app = typer.Typer(
 )
 
 app.command("check")(check)
+app.command("show")(show)
 
-Run = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")]
 Sources = Annotated[
     list[str] | None,
     typer.Option("--source", metavar="NAME", help="Only items of this source (repeatable)."),
@@ -132,7 +134,7 @@ def choose_work(
 
 
 @app.command("run")
-@with_options(choice=choose_model, work=choose_work, omit=("model", "base_url"))
+@with_options(choice=collect_model, work=choose_work, omit=("model", "base_url"))
 def run(
     benchmark: BenchmarkName,
     memory: Annotated[
@@ -234,12 +236,13 @@ def run(
         raise UsageError(
             "--retrieve-only writes no folder", hint="leave --out away, and take --json > FILE"
         )
-    with open_workplaces(choice, work) as places, work.open(places) as execution:
+    named = ("none",) if retrieve_only else split_list(model)
+    with open_workplaces(choice, work, named or None) as places, work.open(places) as execution:
         arguments = Arguments(
             benchmark=benchmark,
             data=find_benchmark(benchmark, data),
             memories=split_list(memory),
-            models=("none",) if retrieve_only else split_list(model) or (places.default(),),
+            models=named or (places.default(),),
             settings=tuple(settings or ()),
             limit=limit,
             seed=seed,
@@ -277,7 +280,7 @@ def run(
 
 @app.command("retry", help="Continue a run, and repeat its failed items and verdicts.")
 @app.command("resume", help="Continue an interrupted run.")
-@with_options(choice=choose_model, work=choose_work, omit=("model", "base_url"))
+@with_options(choice=collect_model, work=choose_work, omit=("model", "base_url"))
 def resume(
     context: typer.Context,
     folder: Run,
@@ -291,12 +294,12 @@ def resume(
     from mgl.evaluation.runs.manifest import Manifest
     from mgl.evaluation.runs.plan import reopen_plan
 
+    manifest = Manifest.read(folder)
     with (
         _resumable(folder),
-        open_workplaces(choice, work) as places,
+        open_workplaces(choice, work, manifest.models) as places,
         work.open(places) as execution,
     ):
-        manifest = Manifest.read(folder)
         places.take(manifest.models)
         places.run = folder
         plan = reopen_plan(manifest, places.open, data)
@@ -376,8 +379,9 @@ def export(
     """Write a run as logs for Inspect's viewer, one per method."""
     from mgl.evaluation.inspect_log import write_inspect_logs
 
-    for path in write_inspect_logs(folder, inspect):
-        typer.echo(str(path))
+    with open_calls(folder) as store:
+        for path in write_inspect_logs(folder, inspect, store):
+            typer.echo(str(path))
     say(f"open them with `inspect view --log-dir {inspect}` (pip install inspect-ai)")
 
 
@@ -445,12 +449,21 @@ def _resumable(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def open_workplaces(choice: ModelChoice, work: Work) -> Iterator[Workplaces]:
-    """Open the home's store, and the models of a run on the first of its servers."""
+def open_workplaces(
+    choice: ModelChoice, work: Work, models: Collection[str] | None = None
+) -> Iterator[Workplaces]:
+    """Open the home's store, and the models of a run on the first of its servers.
+
+    The home's default model, with its server, is taken for a run that names none, or this one.
+    """
     from mgl.cli.progress import open_observer
     from mgl.lab.workplace import Workplaces
+    from mgl.models import shipped
 
     choice = replace(choice, base_url=next(iter(work.urls), None))
+    default = choice.with_default(shipped.home())
+    if models is None or default.profile in models:
+        choice = default
     with open_observer() as observer, Workplaces.open_home(choice, observer) as places:
         yield places
 

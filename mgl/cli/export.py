@@ -46,7 +46,8 @@ def export(
             writers = {"graphml": to_graphml, "hif": to_hif}
             view = lab.view(found.id)
             if format_ == "html":
-                text = to_html(view, lab.edits(found.id), place=lab.place(found.id))
+                talk = None if found.turns is None else lab.transcript(found.id)
+                text = to_html(view, lab.edits(found.id), place=lab.place(found.id), talk=talk)
             else:
                 text = writers.get(format_, to_json)(view)
     if output is None:

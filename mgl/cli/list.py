@@ -2,47 +2,92 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mgl.cli.options import AsJson, open_lab
-from mgl.cli.output import one_line, print_json, print_table
+from mgl.cli.output import count, one_line, print_json, print_table
+from mgl.errors import InputError
 
 if TYPE_CHECKING:
     from mgl.memories.results import MemorySummary
 
 
-def list(as_json: AsJson = False) -> None:
-    """List memories and conversations, newest first."""
+def list(
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SOURCE", help="List every memory of this document or conversation."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List memories and conversations, newest first.
+
+    Where a kind of memory has several of one source, a memory for each question, the newest stands
+    for all; give the source to list each.
+    """
     with open_lab() as lab:
-        found = lab.memories()
+        found, costs = lab.memories(), lab.costs()
+    if source is not None:
+        found = [summary for summary in found if summary.document == source]
     if as_json:
         print_json([summary.to_json() for summary in found])
         return
+    if source is not None and not found:
+        raise InputError(
+            f"no memory is of {source!r}", hint="`mgl list` shows what there are memories of"
+        )
     if not found:
         typer.echo(
             "no memories yet: `mgl ask FILE QUESTION` builds one, `mgl chat NAME` starts one"
         )
         return
     print_table(
-        ("ID", "MEMORY", "SOURCE", "READ", "MODEL", "QUESTION"),
+        ("ID", "MEMORY", "SOURCE", "READ", "BEGUN", "MODEL", "QUESTIONS"),
         [
             (
-                summary.id,
-                summary.record.kind,
-                one_line(summary.document, 30),
-                _progress(summary),
-                one_line(summary.record.model_id, 30),
-                one_line(" | ".join(summary.record.questions) or "(any)", 60),
+                group[0].id,
+                group[0].record.kind,
+                one_line(group[0].document, 30),
+                _progress(group[0]) if len(group) == 1 else count(len(group), "memory"),
+                _date(costs[group[0].id].created_at),
+                one_line(group[0].record.model_id, 30),
+                _questions(group),
             )
-            for summary in found
+            for group in _group(found, apart=source is not None)
         ],
     )
 
 
+def _group(found: Iterable[MemorySummary], *, apart: bool) -> Iterable[Sequence[MemorySummary]]:
+    """The memories of one source and kind together, in the order of the newest of each."""
+    groups: dict[object, Sequence[MemorySummary]] = {}
+    for each in found:
+        key = each.id if apart else (each.record.kind, each.record.document_id)
+        groups[key] = (*groups.get(key, ()), each)
+    return groups.values()
+
+
+def _date(created_at: str) -> str:
+    """The local time of a moment in UTC."""
+    return f"{datetime.fromisoformat(created_at).astimezone():%Y-%m-%d %H:%M}"
+
+
+def _questions(group: Iterable[MemorySummary]) -> str:
+    """The first question, and how many more there are."""
+    asked = dict.fromkeys(text for each in group for text in each.questions)
+    if not asked:
+        return "(none)"
+    more = f" (+{len(asked) - 1})" if len(asked) > 1 else ""
+    return f"{one_line(next(iter(asked)), 60)}{more}"
+
+
 def _progress(summary: MemorySummary) -> str:
     if summary.turns is not None:
-        return f"{summary.turns} turns"
+        return count(summary.turns, "turn")
     whole = f"/{summary.record.chunks}" if summary.record.chunks else ""
     return f"{summary.chunks_done}{whole} {summary.unit}"

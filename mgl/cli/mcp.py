@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
-from mgl.cli.options import ModelChoice, choose_model, with_options, write_choice
+from mgl.cli.options import ModelChoice, collect_model, with_options, write_choice
 from mgl.cli.output import say
 from mgl.cli.up import HOST, PORT
 from mgl.errors import ResourceError, install_hint
@@ -25,7 +25,7 @@ PASSED_ON: Final = (
 """What else decides which model is found: clients start servers without a shell's environment."""
 
 
-@with_options(choice=choose_model)
+@with_options(choice=collect_model)
 def mcp(
     *,
     choice: ModelChoice,
@@ -55,10 +55,11 @@ def mcp(
     from mgl.api.memories import Memories
     from mgl.api.relay import Relay
     from mgl.lab import Lab
+    from mgl.models import shipped
     from mgl.peers.faults import log_privately
 
     log_privately()
-    with Lab.open(choice, observer=Relay()) as lab:
+    with Lab.open(choice.with_default(shipped.home()), observer=Relay()) as lab:
         memories = Memories(lab)
         asyncio.run(make_mcp(lambda _: memories).run_stdio_async())
 

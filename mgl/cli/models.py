@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mgl.cli.options import AllowHub, AsJson, ModelFolder
-from mgl.cli.output import one_line, print_json, print_table
+from mgl.cli.output import one_line, print_json, print_table, say
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,10 +76,11 @@ def get(
 ) -> None:
     """Download a model's weights, and print where they are.
 
-    Their hash is checked. An interrupted download resumes.
+    Their hash is checked, or printed if the profile pins none. An interrupted download resumes.
     """
     from mgl.cli.progress import open_observer
     from mgl.models.fetch import fetch_weights
+    from mgl.models.files import compute_sha256, find_parts
     from mgl.models.profiles import load_profile
     from mgl.models.shipped import home
     from mgl.observer import report_fetch
@@ -87,8 +88,13 @@ def get(
     profile = load_profile(name, models)
     with open_observer() as observer:
         path = fetch_weights(profile, home(), allow_hub=allow_hub, progress=report_fetch(observer))
+    hashes = {file.name: sha256 for file, sha256 in profile.weights.pins(path)}
+    if not hashes and path.is_file():
+        hashes = {file.name: compute_sha256(file) for file in find_parts(path)}
+        for file, sha256 in hashes.items():
+            say(f"note: the profile pins no hash; {file} has sha256 {sha256}")
     if as_json:
-        print_json({"name": profile.name, "path": str(path), "sha256": profile.weights.sha256})
+        print_json({"name": profile.name, "path": str(path), "sha256": hashes})
     else:
         typer.echo(str(path))
 
@@ -118,7 +124,7 @@ def _profile_json(profile: ModelProfile, path: Path | None) -> dict[str, Any]:
     return {
         **{field: getattr(profile, field) for field in (*fields, "preset")},
         "engine": _runs_on(profile),
-        "bytes": profile.weights.bytes,
+        "bytes": profile.weights.total_bytes,
         "sha256": profile.weights.sha256,
         "path": None if path is None else str(path),
     }

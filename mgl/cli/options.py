@@ -24,9 +24,11 @@ from mgl.errors import StoreError, UsageError
 if TYPE_CHECKING:
     from mgl.lab import Lab
     from mgl.lab.model import ModelChoice as ModelChoice
+    from mgl.memories.base import MemoryKind
 else:
     ModelChoice = Any  # its module is slow to import, and the command table only names it
 
+Run = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Memory = Annotated[
     str,
@@ -39,7 +41,7 @@ Kind = Annotated[
     typer.Option(
         "--memory",
         metavar="KIND",
-        help="Kind of memory; the list is below.",
+        help="Kind of memory (--kinds lists them).",
         is_eager=True,  # so that --help can tell of it
     ),
 ]
@@ -95,7 +97,7 @@ AllowHub = Annotated[bool, typer.Option("--allow-hub", help="Allow downloads fro
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Random seed.")]
 
 
-def choose_model(
+def collect_model(
     model: Model = None,
     engine: Annotated[
         Literal["openvino", "transformers", "openai"] | None,
@@ -139,6 +141,18 @@ def choose_model(
     )
 
 
+def choose_model(**options: Any) -> ModelChoice:
+    """Collect the options that choose a model, and take the home's default if none does."""
+    from mgl.models import shipped
+
+    return collect_model(**options).with_default(shipped.home())
+
+
+choose_model.__signature__ = inspect.signature(  # type: ignore[attr-defined]
+    collect_model, eval_str=True
+)
+
+
 def write_choice(choice: ModelChoice) -> list[str]:
     """Write a choice as the options that give it to ``choose_model``, from any folder."""
     given = {
@@ -155,6 +169,25 @@ def write_choice(choice: ModelChoice) -> list[str]:
     return [*words, "--allow-hub"] if choice.allow_hub else words
 
 
+def print_kinds(context: typer.Context, wanted: bool) -> None:
+    """Print the kinds of memory that a command takes, and end it."""
+    if wanted:
+        width = max(map(len, kinds := _find_kinds(context.command)))
+        for name, kind in kinds.items():
+            typer.echo(f"{name:{width}}  {(kind.__doc__ or '').split('.')[0]}.")
+        typer.echo("\n`--memory KIND --help` lists the options of one.")
+        raise typer.Exit
+
+
+def _find_kinds(command: object) -> dict[str, MemoryKind]:
+    from mgl import registry
+
+    kinds = {name: registry.load("memory", name) for name in registry.names("memory")}
+    if isinstance(command, TalkCommand):
+        return {name: kind for name, kind in kinds.items() if hasattr(kind, "append")}
+    return kinds
+
+
 def collect_options(
     preset: Annotated[
         Literal["paper", "small"] | None,
@@ -166,8 +199,15 @@ def collect_options(
             "--set", metavar="NAME=VALUE", help="Set an option of the memory (repeatable)."
         ),
     ] = None,
+    kinds: Annotated[
+        bool,
+        typer.Option(
+            "--kinds", help="List the kinds of memory.", is_eager=True, callback=print_kinds
+        ),
+    ] = False,
 ) -> dict[str, Any]:
     """Collect a memory's options by name."""
+    del kinds
     from mgl.memories.options import read_settings
 
     given = {} if preset is None else {"preset": preset}
@@ -217,36 +257,24 @@ def split_list(written: list[str] | None) -> tuple[str, ...]:
 
 
 class MemoryCommand(TyperCommand):
-    """A command whose help lists the kinds of memory, and the options of one or of the usual."""
-
-    usual: tuple[str, ...] = ("mindgraph", "gam")
+    """A command whose help lists the options of the kind of memory that is chosen beside it."""
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        from mgl import registry
         from mgl.memories.options import describe_options, load_kind
 
-        kinds = {name: registry.load("memory", name) for name in registry.names("memory")}
-        if isinstance(self, TalkCommand):
-            kinds = {name: kind for name, kind in kinds.items() if hasattr(kind, "append")}
-        with formatter.section("Kinds of memory (--memory)"):
-            formatter.write_dl(
-                [(name, f"{(kind.__doc__ or '').split('.')[0]}.") for name, kind in kinds.items()]
-            )
         chosen, preset = ctx.params.get("memory"), ctx.params.get("preset")
-        for name in (chosen,) if chosen in kinds else self.usual:
-            with formatter.section(f"Options of {name} (--set NAME=VALUE)"):
-                formatter.write_dl(describe_options(load_kind(name, preset)))
-        if chosen not in kinds:
-            formatter.write(
-                "\n`--memory KIND --help` lists the options of another, and `--preset small --help`"
-                " those for small models.\n"
-            )
+        if chosen in _find_kinds(self):
+            with formatter.section(f"Options of {chosen} (--set NAME=VALUE)"):
+                formatter.write_dl(describe_options(load_kind(chosen, preset)))
+            return
+        formatter.write(
+            "\n`--memory KIND --help` lists the options of a kind of memory (--set), and "
+            "`--preset small` beside it\nthose for small models.\n"
+        )
 
 
 class TalkCommand(MemoryCommand):
-    """Lists only the kinds that are told a conversation turn by turn."""
-
-    usual = ("gam",)
+    """Takes only the kinds that are told a conversation turn by turn."""
 
 
 def complete_id(lab: Lab, source: str) -> str:

@@ -101,14 +101,15 @@ def print_pairs(pairs: dict[str, str]) -> None:
 def print_answer(
     answer: Answer, conversation: Conversation | None = None, *, is_said: bool = False
 ) -> None:
-    """Print an answer, unless it is said already, and what it cites: turns of a conversation, or
-    passages of a document."""
+    """Print an answer, its doubt first, unless it is said already, and what it cites: turns of a
+    conversation, or passages of a document."""
     if not is_said:
-        typer.echo(clean(answer.text))
+        typer.echo(clean(answer.hedged))
     if conversation is None:
         typer.echo("" if answer.confidence is None else f"\nconfidence: {answer.confidence}")
     for mark in answer.marks:
-        typer.echo(f"note: {mark.replace('_', ' ')}")
+        if mark != "unconfirmed" or not answer.guesses:
+            typer.echo(f"note: {mark.replace('_', ' ')}")
     if conversation is None and not answer.citations:
         typer.echo("no passage is cited")
     elif conversation is None:
@@ -145,9 +146,11 @@ def print_stats(stats: Stats, unit: str, turns: int | None = None) -> None:
     ``unit``), and how many of its edits were applied."""
     read = stats.chunks if turns is None else turns
     source = count(read, unit.removesuffix("s"))
+    indexed = source if turns is not None else count(read or stats.edits_applied, "passage")
     refused = ", ".join(f"{reason} {n}" for reason, n in stats.edits_rejected.items())
-    if not (stats.nodes or stats.edits_applied or refused):
-        typer.echo(f"no graph: {source if read else 'the text'}, word for word")
+    if not (stats.nodes or refused):
+        has_index = read or stats.edits_applied
+        typer.echo(f"{indexed} indexed" if has_index else "the text is read as it is")
         return
     typer.echo(
         f"graph: {count(stats.nodes, 'node')}, {count(stats.edges, 'edge')} from {source}; "

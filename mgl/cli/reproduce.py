@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from mgl.cli.options import (
     DataFolder,
     ModelChoice,
     Seed,
-    choose_model,
+    collect_model,
     split_list,
     with_options,
 )
@@ -36,7 +36,7 @@ RUNS = Path("runs")
 WIDTH = 60
 
 
-@with_options(choice=choose_model, work=choose_work, omit=("model", "base_url", "keep"))
+@with_options(choice=collect_model, work=choose_work, omit=("model", "base_url", "keep"))
 def reproduce(
     entry: Annotated[
         str | None,
@@ -93,7 +93,7 @@ def reproduce(
             "name one table, or give --list", hint="for example: mgl reproduce gam/table3"
         )
     chosen = split_list(model)
-    with _open_outlooks(data, choice, work) as (outlooks, places):
+    with _open_outlooks(data, choice, work, chosen) as (outlooks, places):
         if entry is None:
             _print_list(outlooks, chosen, limit, seed, as_json)
             return
@@ -151,7 +151,7 @@ def reproduce(
 
 @contextmanager
 def _open_outlooks(
-    data: Path | None, choice: ModelChoice, work: Work
+    data: Path | None, choice: ModelChoice, work: Work, models: Collection[str]
 ) -> Iterator[tuple[Outlooks, Workplaces]]:
     from mgl.evaluation.papers.estimates import Estimator, load_rates, read_past_runs
     from mgl.evaluation.papers.outlook import Outlooks
@@ -159,7 +159,7 @@ def _open_outlooks(
     done, faults = read_past_runs(RUNS)
     for fault in faults:
         say(f"ignored for the estimate: {fault}")
-    with open_workplaces(choice, work) as places:
+    with open_workplaces(choice, work, models) as places:
         yield Outlooks(data, places.open, Estimator(done, load_rates(), places.pace)), places
 
 

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from mgl.lab import Lab
     from mgl.memories.results import MemorySummary
     from mgl.memories.view import GraphView
+    from mgl.types import Conversation
+
+LATEST = 20
+"""Turns that are printed, at most."""
 
 
 def show(
@@ -39,8 +43,8 @@ def show(
 ) -> None:
     """Show a memory with its nodes and answers, or one item of it.
 
-    A topic is shown with its links and turns, an entity with its facts and turns, and a turn with
-    what it is part of.
+    A conversation is shown with its latest turns, a topic with its links and turns, an entity with
+    its facts and turns, and a turn with what it is part of.
     """
     with open_lab() as lab:
         summary = lab.memory(complete_id(lab, source), memory)
@@ -71,16 +75,27 @@ def _show_memory(lab: Lab, summary: MemorySummary, step: int | None, as_json: bo
         chunks = f"{summary.chunks_done} of {record.chunks} read"
         pairs |= {"chunks": chunks} if record.chunks else {"steps": f"{summary.chunks_done}"}
     pairs["model"] = one_line(record.model_id)
-    pairs["questions"] = "\n".join(map(one_line, record.questions)) or "(any)"
+    pairs["questions"] = "\n".join(map(one_line, summary.questions)) or "(none yet)"
     if step is not None:
         pairs["step"] = f"{step} of {whole.length}"
     print_pairs(pairs)
     if step is None:
         print_stats(stats, summary.unit, summary.turns)
     print_nodes(view)
+    if turns is not None and step is None:
+        _print_turns(turns)
     for answer in view.answers:
         typer.echo(f"\nquestion: {one_line(answer.question)}")
         print_answer(answer, turns)
+
+
+def _print_turns(conversation: Conversation) -> None:
+    """Print the latest turns of a conversation."""
+    turns = conversation.turns
+    earlier = max(0, len(turns) - LATEST)
+    typer.echo(f"\nturns{f', the latest {LATEST} of {len(turns):,}' if earlier else ''}:")
+    for turn in turns[earlier:]:
+        typer.echo(f"  {format_turn(turn, 200)}")
 
 
 def _view_at(view: GraphView, step: int | None) -> GraphView:

@@ -370,9 +370,12 @@ def _collect(
 
 
 def _check(name: str, rows: list[Path] | None, on: str | None = None) -> None:
+    """Check what can be checked before anything is asked or read."""
     from mgl.models.adapters import check_name
+    from mgl.training.fitting import require_training
 
     check_name(name)
+    require_training()
     if not rows and on is None:
         raise UsageError("there is nothing to learn from", hint="give --rows FILE or --on MEMORY")
 

@@ -14,7 +14,7 @@ on the machine and the moment is in ``took`` alone, so that a replay gives the s
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -55,6 +55,16 @@ class Spent:
     output_tokens: int = 0
 
 
+def sum_spent(usages: Iterable[Mapping[str, Spent]]) -> Spent:
+    """Add up what all stages spent."""
+    every = [spent for usage in usages for spent in usage.values()]
+    return Spent(
+        sum(one.calls for one in every),
+        sum(one.input_tokens for one in every),
+        sum(one.output_tokens for one in every),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class VerdictRecord:
     """A judge's verdict on an answer: ``score`` is 0 to 1, None if its reply was unreadable.
@@ -86,8 +96,9 @@ class Record:
     answer's own. ``usage`` is by stage, of the answer alone if the memory is shared, and empty if
     it failed: what was in flight then varies. ``memory`` describes what was read: kind, nodes,
     edges, chunks, marks, compaction ratio, a package's own ``counts``, and ``read_all`` if it was
-    every turn of a conversation, none of them chosen. ``took`` has seconds, in all and by stage,
-    and calls by their outcome.
+    every turn of a conversation, none of them chosen. ``calls`` wrote the log of its own memory;
+    a shared memory's are its build's. ``took`` has seconds, in all and by stage, calls by their
+    outcome, and the ``keys`` of all calls in the order in which they were made.
     """
 
     method: str
@@ -190,6 +201,12 @@ def item_from_json(value: Mapping[str, Any]) -> Item:
     return _ITEM.validate_python(value)
 
 
+def title_build(source: str, after: str) -> str:
+    """Return the ``source`` of the record of a build whose items are asked after a turn, or last
+    of all."""
+    return f"{source} after {after}" if after else source
+
+
 class RunLog:
     """The records of a run: in memory by their keys, and in the file as they come.
 
@@ -256,6 +273,12 @@ class RunLog:
 
     def add_pair(self, record: PairRecord) -> None:
         self._add({"kind": "pair", **vars(record)})
+
+    def find_build(self, record: Record) -> BuildRecord | None:
+        """Find the build of the memory that an answer shares with others; None if it was its
+        own."""
+        item = record.item
+        return self.builds.get((record.method, title_build(item["source"], item.get("after", ""))))
 
     def lines(self) -> dict[str, bytes]:
         """Return what a replay has to repeat, each item, build, answer and pair by a name for

@@ -23,6 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mgl.errors import MglError, ResourceError, install_hint
+from mgl.lab.default import read_default
+from mgl.lab.model import ModelChoice
+from mgl.lab.suggestions import suggest_model
 from mgl.llm.engines import model_id
 from mgl.llm.engines.server import Http, find_model, list_models
 from mgl.llm.engines.shared import list_hosts
@@ -62,11 +65,14 @@ def examine(
     """Yield every check in order (hashing weights may take seconds).
 
     ``model`` is the profile that has to work, ``base_url`` the server that has to answer
-    (MGL_BASE_URL, or a server of `mgl serve` for this model, if it is None); with a server no
-    weights are needed here. Its key comes from MGL_API_KEY, or from `mgl serve`.
+    (MGL_BASE_URL, or what `mgl use` set, or a server of `mgl serve` for this model, if it is None);
+    with a server no weights are needed here. Its key comes from MGL_API_KEY, or from `mgl serve`.
     """
     base_url = base_url or os.environ.get("MGL_BASE_URL")
     key = os.environ.get("MGL_API_KEY")
+    default = yield from _check_default(model, base_url)
+    if default is not None:
+        model, base_url = default.profile, default.base_url
     yield _check_python()
     yield _check_packages()
     own = yield from _check_servers(model, base_url)
@@ -101,7 +107,7 @@ def examine(
     yield Check("profile", True, detail)
     own_engine: EngineName = "openai" if base_url or profile is None else profile.engine
     yield _check_engine(own_engine)
-    loaded = None
+    loaded = folder = None
     try:
         folder = shipped.home()
     except ResourceError as error:
@@ -116,6 +122,28 @@ def examine(
         if profile.engine == "openai":
             hint = "start one (`mgl serve`), or set MGL_BASE_URL, e.g. to http://127.0.0.1:8000/v1"
             yield Check("server", False, "this profile needs a model server, none is named", hint)
+    if folder is not None and model is None and base_url is None:
+        better = asyncio.run(suggest_model(folder, models))
+        yield Check("better model", True, better or "none is at hand")
+
+
+def _check_default(
+    model: str | None, base_url: str | None
+) -> Generator[Check, None, ModelChoice | None]:
+    """Check the model that `mgl use` set, and return it where no other is named."""
+    try:
+        home = shipped.home()
+    except ResourceError:
+        return None  # reported by the check of the home folder
+    try:
+        choice = ModelChoice(model, base_url=base_url).with_default(home)
+        chosen = choice.with_adapter(home)
+    except MglError as error:
+        yield _from_error("default", error)
+        return None
+    if (chosen.profile, chosen.base_url) != (model, base_url):
+        yield Check("default", True, f"{read_default(home)}, set by `mgl use`")
+    return chosen
 
 
 async def _list_served(base_url: str, key: str | None) -> Mapping[str, Any]:
@@ -213,7 +241,7 @@ def _check_all_weights(
     own = _check_weights(profile, home)
     missing = own is None and not served and profile.engine != "openai"
     try:
-        weights = 2 * (profile.weights.bytes or 0) if missing else 0
+        weights = 2 * (profile.weights.total_bytes or 0) if missing else 0
         shipped.require_space(home, _ROOM_FOR_MEMORIES + weights)
     except ResourceError as error:
         yield _from_error("disk", error)
@@ -241,13 +269,15 @@ def _check_weights(profile: ModelProfile, home: Path) -> Check | None:
         return _from_error(name, error)
     if path is None:
         return None
-    sha256 = profile.weights.sha256
-    if sha256 is None:
+    pins = [*profile.weights.pins(path)]
+    if not pins:
         return Check(name, True, f"{path} (the profile pins no hash)")
-    if not has_sha256(profile.weights.pinned_file(path), sha256):
-        hint = f"delete it, then `{profile.fetch_command}`"
-        return Check(name, False, f"{path} has the wrong sha256", hint)
-    return Check(name, True, f"{path}, sha256 {sha256[:12]}… correct")
+    for file, sha256 in pins:
+        if not has_sha256(file, sha256):
+            hint = f"delete it, then `{profile.fetch_command}`"
+            return Check(name, False, f"{file} has the wrong sha256", hint)
+    hashes = ", ".join(f"{sha256[:12]}…" for _, sha256 in pins)
+    return Check(name, True, f"{path}, sha256 {hashes} correct")
 
 
 def _check_loaded(profile: ModelProfile, home: Path) -> Check | None:
@@ -259,8 +289,8 @@ def _check_loaded(profile: ModelProfile, home: Path) -> Check | None:
 
 
 def _check_memory(profile: ModelProfile) -> Check:
-    """Check free memory: twice the weights, which are repacked on loading, and 1 GB."""
-    needed = 2 * (profile.weights.bytes or 0) + 1_000_000_000
+    """Check that there is the free memory which the model needs."""
+    needed = profile.memory_bytes
     free = read_free_memory()
     if free is None:
         return Check("memory", True, "this system does not report free memory")

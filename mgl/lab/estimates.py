@@ -37,12 +37,12 @@ def estimate_from_past(
     seconds = 0.0
     for record in islice(past, PAST):
         characters += len(store.document(record.document_id).text)
+        seconds += store.building_seconds(record.id)
         for call in store.calls(record.id):
             if call.completion is not None and call.stage != "answer":
                 calls += 1
                 read += call.completion.usage.input_tokens
                 written += call.completion.usage.output_tokens
-                seconds += call.seconds
     if not characters or not calls:
         return None
     rate = text_characters / characters
@@ -62,7 +62,8 @@ def describe_estimate(cost: Estimate) -> str:
     if not cost.calls:
         return "to do: no model call"
     chunks = f"{cost.chunks - cost.done:,} of {cost.chunks:,} chunks: " if cost.chunks else ""
-    said = f"to do: {chunks}{cost.calls:,} model calls, {cost.input_tokens:,} input tokens"
+    most = "at most " if cost.is_bound else ""
+    said = f"to do: {chunks}{most}{cost.calls:,} model calls, {cost.input_tokens:,} input tokens"
     if cost.seconds is None:
         return f"{said}; time unknown: this model has built none on this machine yet"
     time = _describe_time(cost.seconds)

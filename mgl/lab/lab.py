@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 from mgl.errors import UsageError, WrongKind
 from mgl.lab.deleting import Deleted, Doomed, delete, find_doomed
 from mgl.lab.estimates import describe_estimate, describe_large, estimate_from_past
+from mgl.lab.finding import find_passages
 from mgl.lab.model import ModelChoice, NoModel
 from mgl.lab.planning import REMEMBERS, Plan, Planner
 from mgl.lab.talk import UNKEPT, AnswerKeeper, Talk, as_question
@@ -37,7 +38,8 @@ from mgl.models import shipped
 from mgl.observer import SILENT, Observer
 from mgl.store import EditRecord, MemoryCost, MemoryRecord, Store
 from mgl.store.owners import Owner, owned_by
-from mgl.types import Answer, Conversation, Document, Question, Source, Turn, Usage
+from mgl.store.turns import ReplySources
+from mgl.types import Answer, Citation, Conversation, Document, Question, Source, Turn, Usage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -282,12 +284,13 @@ class Lab:
         self, plan: Plan, opened: Any, build: Callable[[], Any], stop: Stop | None = None
     ) -> None:
         """Build alone, and say before what it takes."""
-        if self._store.steps(opened.id) == 0:
+        is_new = self._store.steps(opened.id) == 0
+        if is_new or hasattr(plan.kind, "estimate"):
             cost = self._estimate(plan, opened)
             if cost is not None and cost.calls:
                 self._observer.note(describe_estimate(cost))
             large = describe_large(cost, _count_characters(plan.source))
-            if large is not None and self._approve is not None:
+            if is_new and large is not None and self._approve is not None:
                 self._approve(large)
         with self._place.alone(opened.id):
             self._place.run(build if stop is None else lambda: stop.guard(build))
@@ -368,6 +371,20 @@ class Lab:
         """Store a document without building anything from it."""
         self._store.put_document(document)
 
+    def rename(self, source: str, name: str) -> None:
+        """Give the document of a memory another name; it is found by those that it had, too.
+
+        UsageError for a conversation, or a name that looks like a memory's id.
+        """
+        check_name(name)
+        document_id = self.find(source).document_id
+        if self._store.count_turns(document_id) is not None:
+            raise WrongKind(
+                f"{source!r} is a conversation, which is known by its name alone",
+                hint="export its turns and add them to one of another name",
+            )
+        self._store.rename_document(document_id, name)
+
     def load(self, document_id: str) -> Document:
         """Load a stored document by its own id; StoreError if there is none."""
         return self._store.document(document_id)
@@ -425,6 +442,22 @@ class Lab:
         """The memories of the document or conversation of this exact name, the newest first."""
         called = self._store.documents_called(name)
         return [each for each in self._store.memories() if each.document_id in called]
+
+    def find_passages(self, words: str, limit: int) -> list[tuple[MemoryRecord, Citation]]:
+        """Find passages that hold some words, in all that is remembered, each with the newest
+        memory of its source; those that hold the words as they are given come first, then those of
+        newer memories."""
+        sources: dict[str, MemoryRecord] = {}
+        for each in self._store.memories():
+            sources.setdefault(each.document_id, each)
+        phrases: list[tuple[MemoryRecord, Citation]] = []
+        others: list[tuple[MemoryRecord, Citation]] = []
+        for record in sources.values():
+            for found in find_passages(self._planner.load(record.document_id), words):
+                (phrases if found.is_phrase else others).append((record, found.citation))
+                if len(phrases) == limit:
+                    return phrases
+        return [*phrases, *others][:limit]
 
     def find_ids(self, beginning: str) -> list[str]:
         """The ids of the memories that begin so, the newest first."""
@@ -493,9 +526,17 @@ class Lab:
         """Load a memory's log of edits, in order."""
         return self._store.edits(self.find(source).id)
 
+    def version(self, source: str) -> str:
+        """What is another after each turn, edit or deletion of a memory; answers change nothing."""
+        return self._store.version(self.find(source).id)
+
     def calls(self, source: str) -> list[CallRecord]:
         """Load the model calls issued for a memory, in order."""
         return self._store.calls(self.find(source).id)
+
+    def replies(self, source: str) -> Mapping[int, ReplySources]:
+        """Load what each reply of a conversation was made of and shown, by its number."""
+        return self._store.find_replies(self.find(source).document_id)
 
     def call(self, key: str) -> CallRecord | None:
         """Load the model call under a key, the last that failed where none succeeded."""
@@ -562,6 +603,7 @@ class Lab:
             self._store.document_name(record.document_id),
             min(done, record.chunks) if record.chunks else done,
             self._store.count_turns(record.document_id),
+            tuple(self._store.questions_answered(record.id)),
         )
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from mgl.errors import EngineError, EngineTimeout, EngineUnavailable, ResourceError, UsageError
+from mgl.lab.default import read_default
 from mgl.llm.engines.deferred import DeferredEngine
 from mgl.models.adapters import LORA, check_base, find_adapter, list_adapters, merge_causal
 from mgl.models.profiles import load_profile
@@ -63,6 +64,22 @@ class ModelChoice:
     embedder: str | None = None
     reranker: str | None = None
     context_tokens: int | None = None
+
+    def with_default(self, home: Path) -> ModelChoice:
+        """Fill in the home's default model (`mgl use`), where no other model or server is named.
+
+        Its server is left out where the engine or the weights are this machine's. Raises
+        ResourceError if the file that names it is broken.
+        """
+        found = read_default(home)
+        if found is None or self.adapter or self.base_url:
+            return self
+        if self.profile not in (None, found.model):
+            return self
+        is_here = self.weights is not None or self.engine not in (None, "openai")
+        if found.base_url is not None and is_here:
+            return self
+        return replace(self, profile=found.model, base_url=found.base_url, adapter=found.adapter)
 
     def with_adapter(self, home: Path) -> ModelChoice:
         """Fill in the base of the adapter as the profile, where none is named."""
@@ -191,11 +208,14 @@ def defer(
 
     engine = choice.engine_for(profile)
     served, identity = _identify_adapter(choice, engine, home)
+    own = model_id(profile, engine, identity)
 
     async def start() -> Engine:
         weights = endpoint = lora = None
         cache = _converted_folder(profile, home)
         if engine != "openai":
+            if choice.profile is None and choice.weights is None:
+                await _suggest_better(profile, home, choice.models, observer)
             weights = await asyncio.to_thread(
                 fetch_weights,
                 profile,
@@ -216,7 +236,8 @@ def defer(
                 else:
                     await asyncio.to_thread(check_base, adapter, profile.name, weights)
                     adapter.file(LORA)
-            observer.note(f"starting {profile.name} ({engine})")
+            is_loaded = engine == "openvino" and await asyncio.to_thread(_is_loaded, home, own)
+            observer.note(f"{'using' if is_loaded else 'starting'} {profile.name} ({engine})")
         elif choice.base_url is not None:
             from mgl.serving.probe import probe_once
 
@@ -250,11 +271,31 @@ def defer(
     return DeferredEngine(
         start,
         store,
-        model_id=model_id(profile, engine, identity),
+        model_id=own,
         context_tokens=context_tokens,
         native_tools=profile.native_tools and engine == "openai",
         concurrency=CONCURRENCY[engine],
     )
+
+
+def _is_loaded(home: Path, model: str) -> bool:
+    """Whether a host of this home holds the model already."""
+    from mgl.llm.engines.shared import list_hosts
+
+    return any(host.model_id == model and host.state != "loading" for host in list_hosts(home))
+
+
+async def _suggest_better(
+    profile: ModelProfile, home: Path, models: Path | None, observer: Observer
+) -> None:
+    """Note which better model is at hand, before the default is downloaded."""
+    from mgl.lab.suggestions import suggest_model
+    from mgl.models.fetch import find_weights
+
+    if await asyncio.to_thread(find_weights, profile, home) is None:
+        better = await suggest_model(home, models)
+        if better is not None:
+            observer.note(better)
 
 
 def _identify_adapter(

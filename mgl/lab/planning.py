@@ -193,7 +193,8 @@ class Planner:
             return [Question(text) for text in plan.record.questions]
         if isinstance(plan.source, Conversation):
             return []
-        if plan.kind.per_question:
+        is_shared = plan.open(tools, [asked]).id == plan.open(tools).id
+        if plan.kind.per_question or is_shared:
             return [asked]
         alike = [
             record

@@ -26,8 +26,7 @@ from mgl.llm.calls import Lineage, collect_lineages, new_attempt
 from mgl.llm.progress import Listener
 from mgl.memories.results import AskResult, Stats
 from mgl.memories.talk import Change, check_turns, to_plain
-from mgl.memories.told import find_assistants
-from mgl.memories.turns import Say, Wish
+from mgl.memories.turns import Say, Wish, find_assistants
 from mgl.store.owners import Owner, owned_by
 from mgl.text.times import as_aware, check_time
 from mgl.types import Answer, Citation, Question, StageUsage, Turn, Usage
@@ -430,6 +429,21 @@ class Talk:
                 remove_unfinished(name, home)
         names = dict.fromkeys([*(adapter.name for adapter in trained), *unfinished])
         return replace(found, adapters=tuple(names))
+
+    def correct(self, turn: str, text: str) -> tuple[Turn, Forgotten]:
+        """Replace what a turn says, and return the turn that says it now, and what was deleted.
+
+        The new words are a turn of their own, the last one, with the speaker, time and session of
+        the old one, which is deleted as by ``forget``. InputError for a turn that is not there, was
+        forgotten, or says just this.
+        """
+        self.forget([turn], dry_run=True)
+        old = self.memory.find_turn(turn)
+        assert old is not None
+        if old.text == text.strip():
+            raise InputError(f"turn {turn!r} says just this", hint="change its words, or leave it")
+        (new,) = self.add([replace(old, id="", text=text.strip())])
+        return new, self.forget([turn])
 
     def edit(
         self,

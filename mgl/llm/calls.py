@@ -74,6 +74,7 @@ class CallRecord:
 
 _LINEAGE: ContextVar[Lineage | None] = ContextVar("lineage", default=None)
 _COLLECTED: ContextVar[list[Lineage | None] | None] = ContextVar("collected", default=None)
+_KEYS: ContextVar[dict[str, None] | None] = ContextVar("keys", default=None)
 _UNUSABLE: ContextVar[set[str] | None] = ContextVar("unusable", default=None)
 
 
@@ -128,10 +129,22 @@ def collect_lineages(calls: list[Lineage | None]) -> Iterator[None]:
         _COLLECTED.reset(token)
 
 
-def note_lineage() -> Lineage | None:
-    """The lineage of a call that is made now, noted for ``collect_lineages``."""
-    lineage = _LINEAGE.get()
-    collected = _COLLECTED.get()
+@contextmanager
+def collect_keys(keys: dict[str, None]) -> Iterator[None]:
+    """Add the key of each call that is made within, replayed and failed ones too, in order."""
+    token = _KEYS.set(keys)
+    try:
+        yield
+    finally:
+        _KEYS.reset(token)
+
+
+def note_call(key: str) -> Lineage | None:
+    """Note a call that is made now for ``collect_keys`` and ``collect_lineages``; return its
+    lineage."""
+    lineage, keys, collected = _LINEAGE.get(), _KEYS.get(), _COLLECTED.get()
+    if keys is not None:
+        keys[key] = None
     if collected is not None:
         collected.append(lineage)
     return lineage

@@ -46,7 +46,7 @@ from mgl.llm.calls import (
     Outcome,
     call_key,
     may_ask_anew,
-    note_lineage,
+    note_call,
     note_unusable,
 )
 from mgl.llm.concurrency import Retries, SharedCalls
@@ -276,7 +276,8 @@ class Client:
 
     async def _call(self, request: Request, schema: type[BaseModel] | None, stage: str) -> _Done:
         """A completion from the log, from the same call in flight, or from the engine."""
-        key, lineage = call_key(self.model_id, request), note_lineage()
+        key = call_key(self.model_id, request)
+        lineage = note_call(key)
         record = self._log.replay(key)
         if record is not None and record.completion is not None:
             completion, seconds = record.completion, record.seconds

@@ -248,7 +248,7 @@ class SourceMemory(Memory, Generic[ConfigT]):
             other = "conversations" if is_talk else "documents"
             raise WrongKind(
                 f"{self.kind} reads {self.reads}s, and {source.name} is none",
-                hint=f"`mgl ask --help` lists the memories that read {other}",
+                hint=f"`mgl ask --kinds` lists the memories; take one that reads {other}",
             )
         if isinstance(source, Conversation):
             _check_turns(source)

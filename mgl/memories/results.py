@@ -17,7 +17,7 @@ from typing import Any, Literal
 from mgl.llm.calls import CallRecord
 from mgl.memories.view import GraphView
 from mgl.store.records import EditRecord, MemoryRecord
-from mgl.types import Answer, Citation, Document, Usage
+from mgl.types import Answer, Citation, Document, Span, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,7 @@ class AskResult:
             "usage": usage_json(self.usage),
             "compaction_ratio": said["compaction_ratio"],
             "marks": said["marks"],
+            "guesses": said["guesses"],
         }
 
 
@@ -92,17 +93,24 @@ class BuildResult:
 class MemorySummary:
     """A memory in the store, the name of its document, and how much of it is read.
 
-    ``turns`` is the length of its conversation, None where it reads a document.
+    ``turns`` is the length of its conversation, None where it reads a document. ``asked`` are the
+    questions that it has answered.
     """
 
     record: MemoryRecord
     document: str
     chunks_done: int
     turns: int | None = None
+    asked: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
         return self.record.id
+
+    @property
+    def questions(self) -> tuple[str, ...]:
+        """The questions that it was built for, and those that it has answered."""
+        return tuple(dict.fromkeys((*self.record.questions, *self.asked)))
 
     @property
     def unit(self) -> Literal["chunks", "steps", "turns"]:
@@ -118,7 +126,7 @@ class MemorySummary:
             "memory": record.kind,
             "document": self.document,
             "document_id": record.document_id,
-            "questions": list(record.questions),
+            "questions": list(self.questions),
             "model": record.model_id,
             "config": dict(record.config),
             "chunks": record.chunks,
@@ -129,10 +137,10 @@ class MemorySummary:
 
 
 def answer_json(answer: Answer) -> dict[str, Any]:
-    """A stored answer as ``--json`` prints it."""
+    """A stored answer as ``--json`` prints it, with its doubt before each of its ``guesses``."""
     return {
         "question": answer.question,
-        "answer": answer.text,
+        "answer": answer.hedged,
         "confidence": answer.confidence,
         "citations": [citation_json(citation) for citation in answer.citations],
         "compaction_ratio": answer.compaction_ratio,
@@ -140,7 +148,23 @@ def answer_json(answer: Answer) -> dict[str, Any]:
         "trace": list(answer.trace),
         "paths": [list(path) for path in answer.paths],
         "retrieved": list(answer.retrieved),
+        "guesses": list(answer.guesses),
     }
+
+
+def share_read(answer: Answer, document: Document) -> float | None:
+    """The share of a document's characters that an answer was made from; None where its passages
+    are not known."""
+    spans = sorted(
+        (span.start, span.end) for span in (Span.at(document.id, at) for at in answer.retrieved)
+    )
+    if not spans:
+        return None
+    read = reached = 0
+    for start, end in spans:
+        read += max(0, end - max(start, reached))
+        reached = max(reached, end)
+    return read / max(1, len(document.text))
 
 
 def citation_json(citation: Citation) -> dict[str, Any]:

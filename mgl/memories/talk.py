@@ -13,12 +13,12 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import date, datetime
 from functools import cached_property, partial
 from itertools import islice
-from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from pydantic import Field
 
 from mgl.errors import InputError, MglError, WrongKind
-from mgl.llm.base import LLM, Sampling
+from mgl.llm.base import Sampling
 from mgl.llm.progress import Listener
 from mgl.memories.base import LogMemory, PresetConfig, check_question
 from mgl.memories.deletion import (
@@ -114,32 +114,16 @@ class Change:
     merge: str | None = None
 
 
-class AnswerFirst(Protocol):
-    """Answers a question in place of the memory, from turns that it found (``ranked``, the best
-    first) and the last ones (``recent``); returns None for a question that the memory answers."""
-
-    async def __call__(
-        self,
-        llm: LLM,
-        conversation: Conversation,
-        question: Question,
-        ranked: Sequence[int],
-        recent: Sequence[int],
-    ) -> Answer | None: ...
-
-
 class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, StateT]):
     """A memory that takes in a conversation turn by turn and is asked in between.
 
     A turn that is appended is in the log before ``append`` returns, and so is what it makes due. A
     subclass says what its log holds (``vocabulary``), how that loses its words (``Redactor``, made
     of what is deleted and the state before), what is due (``_settle``) and what it finds for a
-    question (``recall``). The ``stale`` nodes of its state wait for another description. A kind for
-    small models may have another way to answer, which is tried first (``answer_first``).
+    question (``recall``). The ``stale`` nodes of its state wait for another description.
     """
 
     Redactor: ClassVar[type[Any]]
-    answer_first: ClassVar[AnswerFirst | None] = None
     _settling: asyncio.Task[None] | None = None
 
     @cached_property
@@ -247,15 +231,13 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         with self._log.showing():
             found = await self.recall(question)
         talk, llm = self.conversation, self._tools.llm
-        answer = await self._answer_first(question, found)
-        if answer is None:
-            with self._log.showing(found.turns):
-                answer = Answer(question.text, say_unknown(question), "low", ())
-                if found.shown or question.options:
-                    lines = cite_shown(talk, found.shown)
-                    answer = await answer_from_lines(
-                        llm, lines, question, TURN_ANSWER, self._answer_sampling
-                    )
+        with self._log.showing(found.turns):
+            answer = Answer(question.text, say_unknown(question), "low", ())
+            if found.shown or question.options:
+                lines = cite_shown(talk, found.shown)
+                answer = await answer_from_lines(
+                    llm, lines, question, TURN_ANSWER, self._answer_sampling
+                )
         trace = (self._judged_by, *found.trace)
         ranked = dict.fromkeys(talk.turns[number].id for number in found.ranked)
         return replace(answer, trace=trace, retrieved=tuple(ranked), paths=found.paths)
@@ -266,16 +248,6 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
             found = await self.recall(question)
         talk = self.conversation
         return tuple(cite_turn(talk, number) for number in [*dict.fromkeys(found.ranked)][:limit])
-
-    async def _answer_first(
-        self, question: Question, found: Recall, recent: Sequence[int] = ()
-    ) -> Answer | None:
-        if self.answer_first is None or question.options:
-            return None
-        with self._log.showing():
-            return await self.answer_first(
-                self._tools.llm, self.conversation, question, found.ranked, recent
-            )
 
     async def reply(
         self,
@@ -315,25 +287,21 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         with self._log.showing():
             found = await self.recall(question, recent=recent)
         voice = Voice(name, persona)
-        answer = None
         shown_turns = found.turns.union(recent) if say is None else frozenset(range(last + 1))
-        if say is None:
-            answer = await self._answer_first(question, found, recent[:-1])
-        if answer is None:
-            llm, talk = self._tools.llm, self.conversation
-            seen = None  # a program's own messages may show all of it
-            if say is None:  # what is shown, and the turn that the reply becomes
-                seen = shown_turns.union([len(talk.turns)])
-                shown = [talk.turns[number] for number in recent]
-                sampling = self._answer_sampling
-                draws = len(own) - len(turn.id) - 1  # replies that were made before, and went
-                sampling = replace(sampling, seed=sampling.seed + draws)
-                how: Any = {"voice": voice, "sampling": sampling, "hear": hear, "wish": wish}
-                say = partial(say_in_talk, recent=shown, **how)
-            with self._log.showing(seen):
-                answer = await reply_to_turn(llm, talk, found.shown, heard, voice, say)
-            if not answer.text.strip():
-                return replace(answer, trace=found.trace, paths=found.paths)
+        llm, talk = self._tools.llm, self.conversation
+        seen = None  # a program's own messages may show all of it
+        if say is None:  # what is shown, and the turn that the reply becomes
+            seen = shown_turns.union([len(talk.turns)])
+            shown = [talk.turns[number] for number in recent]
+            sampling = self._answer_sampling
+            draws = len(own) - len(turn.id) - 1  # replies that were made before, and went
+            sampling = replace(sampling, seed=sampling.seed + draws)
+            how: Any = {"voice": voice, "sampling": sampling, "hear": hear, "wish": wish}
+            say = partial(say_in_talk, recent=shown, **how)
+        with self._log.showing(seen):
+            answer = await reply_to_turn(llm, talk, found.shown, heard, voice, say)
+        if not answer.text.strip():
+            return replace(answer, trace=found.trace, paths=found.paths)
         cited = {self._log.number(citation.node_id) for citation in answer.citations}
         sources = ReplySources(frozenset({last, *cited}), shown_turns.union(found.ranked))
         reply = Turn(own, name, answer.text, turn.time, turn.session)

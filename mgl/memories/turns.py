@@ -34,6 +34,7 @@ from mgl.memories.calls import answer_field, list_options
 from mgl.memories.propose import StrictReply
 from mgl.prompt import Prompt, one_line
 from mgl.text.groups import format_turn
+from mgl.text.sentences import only_asks
 from mgl.text.support import find_repeated
 from mgl.types import Answer, Citation, Conversation, Question, Turn
 
@@ -218,6 +219,13 @@ def ask_lines(question: Question) -> dict[str, str]:
     return {"question": asked, "form": find_form(question).said}
 
 
+def find_assistants(turns: Sequence[Turn]) -> frozenset[str]:
+    """Return the speakers that reply as a chat's assistant does, by the ids of their turns or by
+    name."""
+    replied = {turn.speaker for turn in turns if turn.id.endswith("+")}
+    return frozenset(replied | {turn.speaker for turn in turns if turn.speaker == "assistant"})
+
+
 def format_statement(turn: Turn, who: str) -> str:
     """Write a turn as a statement with its day: ``Ann said on 3 May 2023: I moved.``"""
     day = f" on {turn.time.day} {turn.time:%B %Y}" if turn.time else ""
@@ -238,7 +246,8 @@ async def reply_to_turn(
     voice: Voice,
     say: Say,
 ) -> Answer:
-    """What is replied to a turn, by ``say``; the memories that it repeats are cited.
+    """What is replied to a turn, by ``say``; the memories that it repeats are cited, what the voice
+    itself said where nobody else said it.
 
     The text is empty where it replies otherwise, by calls of tools for one. Raises what ``say``
     raises.
@@ -247,8 +256,13 @@ async def reply_to_turn(
     texts = [text for text, _ in lines]
     kept = await fit_texts(llm, texts, reserve=llm.context_tokens // 2)
     remembered = _format_remembered(heard.speaker or SOMEBODY, _number_lines(kept))
-    answer = Answer(heard.text, await say(llm, remembered), "low", ())
-    return _cite_repeated(answer, Question(heard.text), lines)
+    answer, question = (
+        Answer(heard.text, await say(llm, remembered), "low", ()),
+        Question(heard.text),
+    )
+    told = [line for line in lines if any(each.speaker != voice.name for each in line[1])]
+    cited = _cite_repeated(answer, question, told)
+    return cited if cited.citations else _cite_repeated(answer, question, lines)
 
 
 async def say_in_talk(
@@ -301,8 +315,9 @@ def order_for_reply(
     turns: Sequence[Turn], memories: Sequence[Shown], heard: Turn, voice: Voice
 ) -> list[Shown]:
     """Turn memories into statements: first what the speaker of ``heard`` said, then what others
-    did and what stands for several turns, then what the voice itself said; each with its day."""
-    groups: tuple[list[Shown], ...] = ([], [], [])
+    did and what stands for several turns, then what the speaker only asked, then what the voice
+    itself said; each with its day."""
+    groups: tuple[list[Shown], ...] = ([], [], [], [])
     for numbers, text in memories:
         turn = turns[numbers[0]] if numbers else None
         if turn is None or text != format_turn(turn):
@@ -310,8 +325,8 @@ def order_for_reply(
             continue
         is_own, is_voice = turn.speaker == heard.speaker, turn.speaker == voice.name
         who = "You" if is_voice else turn.speaker or "Somebody"
-        group = groups[0 if is_own else 2 if is_voice else 1]
-        group.append((numbers, format_statement(turn, who)))
+        group = 3 if is_voice else 1 if not is_own else 2 if only_asks(turn.text) else 0
+        groups[group].append((numbers, format_statement(turn, who)))
     return [shown for group in groups for shown in group]
 
 
@@ -370,13 +385,26 @@ def request_answer(texts: Sequence[str], question: Question) -> tuple[str, type[
 
 
 def _cite_repeated(answer: Answer, question: Question, lines: Sequence[Line]) -> Answer:
-    """Cite the lines that an answer repeats, where the model named none that it does."""
-    named = [citation.quote for citation in answer.citations]
-    if find_repeated(answer.text, "", named):
-        return answer
-    places = find_repeated(answer.text, question.text, [text for text, _ in lines])
-    found = tuple(dict.fromkeys(each for place in places for each in lines[place][1]))
+    """Cite the lines that an answer repeats, where the model named none that it does.
+
+    A line that only asks is cited where no line that states something repeats the answer.
+    """
+    named = answer.citations
+    stated = tuple(each for each in named if not only_asks(each.quote))
+    if find_repeated(answer.text, "", [each.quote for each in stated]):
+        return replace(answer, citations=stated)
+    is_named = bool(find_repeated(answer.text, "", [each.quote for each in named]))
+    telling = [line for line in lines if not all(only_asks(each.quote) for each in line[1])]
+    found = _find_cited(answer.text, "" if is_named else question.text, telling)
+    if not found and not is_named:
+        found = _find_cited(answer.text, question.text, lines)
     return replace(answer, confidence="medium", citations=found) if found else answer
+
+
+def _find_cited(answer: str, question: str, lines: Sequence[Line]) -> tuple[Citation, ...]:
+    """Find the citations of the lines that an answer repeats."""
+    places = find_repeated(answer, question, [text for text, _ in lines])
+    return tuple(dict.fromkeys(each for place in places for each in lines[place][1]))
 
 
 class _Said(StrictReply):

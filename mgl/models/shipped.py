@@ -25,6 +25,7 @@ DataKind = Literal["models", "serving", "eval", "examples"]
 _PRIVATE: Final = (
     "*.sqlite*",
     "keys.json",
+    "default.json",
     "jobs",
     "tenants",
     "locks",

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from mgl.prompt import plain_text
 from mgl.retrieval.base import Hit, Ids
 from mgl.retrieval.ranking import best, places_of
 from mgl.text.stopwords import STOP_WORDS
@@ -59,7 +60,7 @@ def all_stems(texts: Sequence[str]) -> list[list[str]]:
 
 def split_words(texts: Iterable[str], without: Collection[str] = ()) -> list[list[str]]:
     """The words of each text in order, lower-cased, of two letters and more, but for some."""
-    words = (_WORD.findall(text.lower()) for text in texts)
+    words = (_WORD.findall(plain_text(text).lower()) for text in texts)
     return [[word for word in each if word not in without] for each in words]
 
 

@@ -1,35 +1,47 @@
 """Turns of a conversation, ranked by what stands around them as well as by themselves. Ours; no
 language model is called.
 
-A turn says little alone and is found by what is said around it. ``weigh_in_context`` adds BM25 of
-a turn with two on either side and the cosine of the turn alone, neither with the speakers' names in
-the question (who is meant is weighed apart), both standardised over the candidates; a softmax of
-the sum over ``TEMPERATURE`` is P(meant), in whose scale a weight of 1.4 is worth 3.4 standard
-deviations of one score. A reranker by late interaction, if one is given, adds its log-odds as a
-third score to the ``JUDGED`` turns that are best without it, each read with one on either side; the
-others are left out.
+A short turn says little alone and is found by what is said around it; a long one stands alone.
+``weigh_in_context`` adds BM25 of a turn with two on either side and the cosine of the turn alone,
+neither with the speakers' names in the question (who is meant is weighed apart), both standardised
+over the candidates; a softmax of the sum over ``TEMPERATURE`` is P(meant), in whose scale a weight
+of 1.4 is worth 3.4 standard deviations of one score. A reranker by late interaction, if one is
+given, adds its log-odds as a third score to the ``JUDGED`` turns that are best without it, each
+read with one on either side; the others are left out.
 
-``TurnIndex`` adds reciprocal ranks (k = 60) of five orders: BM25 of the turn, of it with the one
-before, and of it with two on either side; cosine of the turn, and of it with the one before. A turn
-whose speaker the question names counts 1.4 times.
+``rank_turns`` multiplies it with what is known of each turn (``mgl.retrieval.cues``): 1.4 where the
+question means its speaker, 1.4 where it speaks of a time that the question asks for, and, among
+persons, 1.2 where it states something. What a person asks an assistant tells as much as what they
+state. The weights are those of GAM's indicators (§4.1), and hold for every memory alike.
+
+    index = TurnIndex(embedder, store, f"{memory_id}/turns")
+    index.extend(turns, range(len(turns)))
+    scores = await rank_turns(Question("When did Ann paint?"), turns, index)
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Mapping, Sequence
+import asyncio
+from collections.abc import Collection, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mgl.retrieval.base import Embedder, Ids, Reranker
+from mgl.retrieval.base import Embedder, Reranker
+from mgl.retrieval.cues import (
+    ASSISTANT,
+    is_statement,
+    mark_turn,
+    matches_time,
+    read_question,
+    remove_names,
+)
 from mgl.retrieval.lexical import LexicalIndex
 from mgl.retrieval.passages import standardize
-from mgl.retrieval.ranking import reciprocal_rank_fusion
 from mgl.retrieval.rerankers import ContextReranker
-from mgl.retrieval.vectors import VectorIndex
+from mgl.retrieval.vectors import open_index
 from mgl.types import Question, Turn
 
 if TYPE_CHECKING:
@@ -37,10 +49,18 @@ if TYPE_CHECKING:
 
 AROUND: Final = 2
 SPEAKER_WEIGHT: Final = 1.4
+TIME_WEIGHT: Final = 1.4
+STATED_WEIGHT: Final = 1.2
 TEMPERATURE: Final = 10.0
+LONG_CHARS: Final = 600
+"""Longer turns stand alone: they hold words of everything, and what is said around them is not what
+they say. In LongMemEval more evidence is found so, in LoCoMo, whose turns are short, the same
+(docs/measurements.md)."""
+
 JUDGED: Final = 100
+"""Turns that a reranker reads. Of others it need not be known, either, what they say of time: with
+it for all turns the same evidence is found (docs/measurements.md)."""
 LEAST: Final = 1e-6
-_FIRST_PERSON: Final = re.compile(r"\b(i|me|my|mine|myself)\b", re.IGNORECASE)
 
 Scores = NDArray[np.float64]
 
@@ -108,140 +128,89 @@ async def _judge(
     return odds
 
 
-def find_speakers(question: Question, speakers: Collection[str]) -> frozenset[str]:
-    """The speakers whom a question means: those that it names, and its asker, who says "I"."""
-    meant = {speaker for speaker in speakers if is_named(speaker, question.text)}
-    asker = question.asker
-    if asker is not None and asker in speakers and _FIRST_PERSON.search(question.text):
-        meant.add(asker)
-    return frozenset(meant)
-
-
-def remove_names(question: str, speakers: Collection[str]) -> str:
-    """Remove speakers' names from a question: "When did Ann paint?" becomes "When did paint?".
-
-    A question of nothing but names stays as it is.
-    """
-    names = {name for speaker in speakers for name in (speaker, *speaker.split()[:1])}
-    left = question
-    named = (name for name in names if name and name in question)
-    for name in sorted(named, key=lambda name: (-len(name), name)):
-        left = re.sub(rf"\b{re.escape(name)}(?:['’]s)?(?!\w)", " ", left)
-    return " ".join(left.split()) or question
-
-
-def is_named(speaker: str, text: str) -> bool:
-    """Whether a text names a speaker, who may be called Will or May: where anything but the text's
-    first letter is a capital, names are expected to have one."""
-    rest = re.sub(r"\bI\b", "i", text[1:])
-    without_case = re.IGNORECASE if rest == rest.lower() else 0
-    names = [speaker, *speaker.split()[:1]]
-    folded = text.casefold() if without_case else text
-    return any(
-        re.search(rf"\b{re.escape(name)}\b", text, without_case)
-        for name in names
-        if name and (name.casefold() if without_case else name) in folded
-    )
-
-
 def add_words(
     index: LexicalIndex,
     turns: Sequence[Turn],
     numbers: Sequence[int],
     gone: Collection[int] = (),
 ) -> None:
-    """Index what some turns say, by their numbers, without their speakers, and where their sessions
-    begin. Turns that are ``gone`` say nothing."""
+    """Index what some turns say, by their numbers, without their speakers, and where turns begin
+    that are no neighbours of those before. Turns that are ``gone`` say nothing."""
     index.extend(
         {number: "" if number in gone else turns[number].text for number in numbers},
         starts=[
             number
             for number in numbers
-            if number and turns[number].session != turns[number - 1].session
+            if number and not _are_neighbours(turns[number - 1], turns[number])
         ],
     )
 
 
+def _are_neighbours(turn: Turn, following: Turn) -> bool:
+    """Whether two turns that follow each other are read together."""
+    is_short = max(len(turn.text), len(following.text)) <= LONG_CHARS
+    return is_short and turn.session == following.session
+
+
 class TurnIndex:
-    """The turns (or episodes) of one conversation by consecutive ids; used like its indexes.
+    """The turns of one conversation by their numbers: their words, and what they mean.
 
-        index = TurnIndex(embedder, store, f"{memory_id}/episodes")
-        index.extend({8: "Ann: I paint."}, previous="Bo: What do you do?")
-        index.rank("When did Ann paint?", {"Ann": [0, 4, 8], "Bo": [1, 7]})[:10]
-
-    To rank by words in context and cosine with weights of your own, ask ``words`` and ``alone``:
-    ``index.words.scores(question, ids, before=2, after=2)``, ``index.alone.scores(question, ids)``.
+    Kept in a store under a name, or in memory without one. What is written and read is that of
+    ``LexicalIndex`` and ``VectorIndex``, under the same name.
     """
 
     def __init__(self, embedder: Embedder, store: Store | None = None, name: str = "") -> None:
-        self._embedder = embedder
         self.words = LexicalIndex(store, name)
-        self.alone = VectorIndex(embedder, store, name)
-        self._after_previous = VectorIndex(embedder, store, f"{name}+previous")
+        self.lines = open_index(embedder, store, name)
 
     def __len__(self) -> int:
         return len(self.words)
 
-    def __contains__(self, identity: object) -> bool:
-        return identity in self.words and identity in self.alone
+    def __contains__(self, number: object) -> bool:
+        return number in self.words and number in self.lines
 
-    def extend(
-        self,
-        lines: Mapping[int, str],
-        *,
-        previous: str | None = None,
-        starts: Collection[int] = (),
-    ) -> None:
-        """Add turns by id, or replace them; embeds each twice, and blocks.
-
-        ``previous`` is the turn before the first of them; ``starts`` are ids with which a session
-        begins, so that they have none before them.
-        """
-        if not lines:
+    def extend(self, turns: Sequence[Turn], numbers: Sequence[int]) -> None:
+        """Add some of a conversation's turns, or replace them; embeds, and blocks."""
+        if not numbers:
             return
-        texts = {min(lines) - 1: previous, **lines}
-        self._after_previous.remove({identity + 1 for identity in lines} - lines.keys())
-        self._after_previous.extend(
-            {
-                identity: f"{before}\n{line}"
-                for identity, line in lines.items()
-                if identity not in starts and (before := texts.get(identity - 1)) is not None
-            }
-        )
-        self.alone.extend(lines)
-        self.words.extend(lines, starts)
+        self.lines.extend({number: turns[number].line for number in numbers})
+        add_words(self.words, turns, numbers)
 
-    def remove(self, ids: Ids) -> None:
-        """Remove turns; one that follows a removed turn has none before it from then on."""
-        gone = {int(identity) for identity in ids}
-        self._after_previous.remove(gone | {identity + 1 for identity in gone})
-        self.alone.remove(gone)
-        self.words.remove(gone)
-
-    def rank(self, question: str, spoken_by: Mapping[str, Ids] | None = None) -> list[int]:
-        """All ids, best first; ``spoken_by`` has the ids of each speaker's turns."""
-        ids = self.words.ids
-        vector = self._embedder.embed([question], task="query")[0]
-        alone = self.alone.scores(vector, ids)
-        together = self._after_previous.scores(vector, ids)
-        scores = reciprocal_rank_fusion(
-            [
-                self.words.scores(question),
-                self.words.scores(question, before=1),
-                self.words.scores(question, before=AROUND, after=AROUND),
-                alone,
-                np.where(np.isnan(together), alone, together),
-            ]
-        )
-        named = np.zeros(len(ids), dtype=bool)
-        for speaker, spoken in (spoken_by or {}).items():
-            if is_named(speaker, question):
-                named |= np.isin(ids, list(spoken))
-        order = np.argsort(-np.where(named, SPEAKER_WEIGHT, 1.0) * scores, kind="stable")
-        ranked: list[int] = ids[order].tolist()
-        return ranked
+    def scores(self, query: str, numbers: Sequence[int]) -> tuple[Scores, Scores]:
+        """BM25 of some turns, each with those around it, and their cosines; embeds the query, and
+        blocks."""
+        words = self.words.scores(query, numbers, before=AROUND, after=AROUND)
+        return words.astype(np.float64), self.lines.scores(query, numbers).astype(np.float64)
 
 
-def with_previous(lines: Sequence[str]) -> list[str]:
-    """Each line with the one before: what is embedded besides the lines themselves."""
-    return ["\n".join(lines[max(0, place - 1) : place + 1]) for place in range(len(lines))]
+async def rank_turns(
+    question: Question,
+    turns: Sequence[Turn],
+    index: TurnIndex,
+    *,
+    reranker: Reranker | None = None,
+) -> Scores:
+    """Score turns, higher is better: the first ones of those that the ``index`` holds."""
+    if not turns:
+        return np.zeros(0)
+    speakers = {turn.speaker for turn in turns if turn.speaker}
+    query = remove_names(question.text, speakers)
+    words, alike = await asyncio.to_thread(index.scores, query, range(len(turns)))
+    implied = read_question(question, speakers)
+    weights = np.array([SPEAKER_WEIGHT if t.speaker in implied.speakers else 1.0 for t in turns])
+    found = standardize(words) + standardize(alike) + TEMPERATURE * np.log(weights)
+    for place in np.argsort(-found, kind="stable")[:JUDGED]:
+        turn = turns[place]
+        if implied.time_sensitive and matches_time(mark_turn(turn), turn, implied):
+            weights[place] *= TIME_WEIGHT
+        if ASSISTANT not in speakers and is_statement(turn):
+            weights[place] *= STATED_WEIGHT
+    return weights * await weigh_in_context(
+        query,
+        turns,
+        range(len(turns)),
+        words=words,
+        alike=alike,
+        weights=weights,
+        reranker=reranker,
+    )

@@ -37,7 +37,12 @@ def match_profile(
 def choose_served(served: Mapping[str, Any]) -> str:
     """Choose the first of the server's models that writes text and is no adapter of another."""
     own = [name for name, entry in served.items() if not entry.get("parent")] or list(served)
-    return next((name for name in own if not _NOT_FOR_TEXT.search(name)), own[0] if own else "")
+    return next((name for name in own if writes_text(name, served[name])), own[0] if own else "")
+
+
+def writes_text(name: str, entry: Mapping[str, Any]) -> bool:
+    """Whether a served model, by its name, writes text and is no adapter of another."""
+    return not entry.get("parent") and not _NOT_FOR_TEXT.search(name)
 
 
 async def find_served(
@@ -64,7 +69,7 @@ async def find_served(
     said = "" if found.context_tokens else " (assumed: the server does not say)"
     note(f"using {model} of the server at {base_url}, with {context:,} tokens of context{said}")
     return ModelProfile(
-        name=Path(model).name if model.startswith("/") else model,
+        name=name_served(model),
         description=f"a model of the server at {base_url}",
         licence="unknown",
         source=base_url,
@@ -76,7 +81,18 @@ async def find_served(
     )
 
 
+def name_served(model: str) -> str:
+    """Name a served model as its profile is named: one that is served by its path, by the end."""
+    return Path(model).name if model.startswith("/") else model
+
+
 def guess_preset(model: str) -> Literal["paper", "small"]:
     """Guess the preset from the size in a model's name; without one it is the paper's."""
-    sizes = [float(number) / (1000 if unit in "mM" else 1) for number, unit in _SIZE.findall(model)]
-    return "small" if sizes and sizes[0] < _PAPER_FROM else "paper"
+    billions = guess_billions(model)
+    return "small" if billions is not None and billions < _PAPER_FROM else "paper"
+
+
+def guess_billions(model: str) -> float | None:
+    """Guess a model's thousand million parameters from the first size in its name."""
+    size = _SIZE.search(model)
+    return None if size is None else float(size[1]) / (1000 if size[2] in "mM" else 1)

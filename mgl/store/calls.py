@@ -34,6 +34,14 @@ RUN: Final = "run "
 """The prefix of an owner of calls that is an evaluation run; its folder follows."""
 
 
+_ADDED = """min(
+    seconds,
+    coalesce((julianday(created_at) - lag(julianday(created_at)) OVER (
+        ORDER BY number
+    )) * 86400, seconds)
+)"""
+
+
 class Calls(Protocol):
     """Where calls are kept; ``mgl.store.Store`` is one."""
 
@@ -202,6 +210,18 @@ class CallTable(Owners):
         with self._read() as connection:
             return [call_from_row(row) for row in connection.execute(query, (value,))]
 
+    def building_seconds(self, memory_id: str) -> float:
+        """The wall time in which a memory's calls were made, but for answers; as of ``pace``."""
+        with self._read() as connection:
+            (seconds,) = connection.execute(
+                f"""SELECT coalesce(sum(added), 0.0) FROM (
+                    SELECT {_ADDED} AS added FROM llm_calls
+                    WHERE memory_id = ? AND stage != 'answer' AND seconds > 0
+                )""",
+                (memory_id,),
+            ).fetchone()
+        return max(0.0, float(seconds))
+
     def pace(self, model_id: str, stage: str) -> Pace | None:
         """The pace of a model's calls of one stage on this machine; None without calls.
 
@@ -210,14 +230,9 @@ class CallTable(Owners):
         """
         with self._read() as connection:
             calls, read, written, seconds = connection.execute(
-                """SELECT count(finish_reason), sum(input_tokens), sum(output_tokens), sum(added)
+                f"""SELECT count(finish_reason), sum(input_tokens), sum(output_tokens), sum(added)
                 FROM (
-                    SELECT finish_reason, input_tokens, output_tokens, min(
-                        seconds,
-                        coalesce((julianday(created_at) - lag(julianday(created_at)) OVER (
-                            ORDER BY number
-                        )) * 86400, seconds)
-                    ) AS added
+                    SELECT finish_reason, input_tokens, output_tokens, {_ADDED} AS added
                     FROM llm_calls WHERE model_id = ? AND stage = ? AND seconds > 0
                 )""",
                 (model_id, stage),

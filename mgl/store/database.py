@@ -45,12 +45,7 @@ class Store(Turns, CallTable, Caches):
         It is found by the names that it had before, too, until another document has them.
         """
         with self._write() as connection:
-            connection.execute("DELETE FROM names WHERE name = ?", (records.pack(document.name),))
-            connection.execute(
-                "INSERT OR IGNORE INTO names SELECT id, name FROM documents "
-                "WHERE id = ? AND name != ?",
-                (document.id, records.pack(document.name)),
-            )
+            _keep_name(connection, document.id, document.name)
             connection.execute(
                 f"""INSERT INTO documents ({records.DOCUMENT_COLUMNS})
                 VALUES ({records.placeholders(records.DOCUMENT_COLUMNS)})
@@ -59,6 +54,15 @@ class Store(Turns, CallTable, Caches):
                     notes = excluded.notes""",
                 records.document_row(document),
             )
+
+    def rename_document(self, identity: str, name: str) -> None:
+        """Give a document another name; it is found by those that it had, too, as one that is read
+        again. StoreError if there is none."""
+        with self._write() as connection:
+            _keep_name(connection, identity, name)
+            update = "UPDATE documents SET name = ? WHERE id = ?"
+            if not connection.execute(update, (records.pack(name), identity)).rowcount:
+                raise self._no_document(identity)
 
     def document(self, identity: str) -> Document:
         """The document with this id, a conversation as its transcript; StoreError if none is."""
@@ -298,6 +302,18 @@ class Store(Turns, CallTable, Caches):
 
     # The edit log
 
+    def version(self, memory_id: str) -> str:
+        """What is another after each turn, edit or deletion of a memory; answers change nothing."""
+        with self._read() as connection:
+            row = connection.execute(
+                """SELECT (SELECT max(number) FROM edits WHERE memory_id = memories.id),
+                    (SELECT max(number) FROM turns WHERE document_id = memories.document_id),
+                    (SELECT max(number) FROM deletions WHERE document_id = memories.document_id)
+                FROM memories WHERE id = ?""",
+                (memory_id,),
+            ).fetchone()
+        return ".".join("" if number is None else f"{number}" for number in row or ())
+
     def costs(self) -> dict[str, MemoryCost]:
         """When each memory was begun and what its calls have cost, by its id."""
         with self._read() as connection:
@@ -440,6 +456,14 @@ class Store(Turns, CallTable, Caches):
             )
             return [json.loads(payload) for (payload,) in found]
 
+    def questions_answered(self, memory_id: str) -> list[str]:
+        """The questions that a memory has answered, in the order in which they were first asked."""
+        with self._read() as connection:
+            found = connection.execute(
+                "SELECT question FROM answers WHERE memory_id = ? ORDER BY number", (memory_id,)
+            )
+            return [str(json.loads(question)) for (question,) in found]
+
     # Inside
 
     _last_text: tuple[str, str] = ("", "")
@@ -511,4 +535,13 @@ def _check(memory_id: str, chunk: int, edit: EditRecord, texts: Mapping[str, str
     raise StoreError(
         f"an edit ({edit.op}) of chunk {chunk} of memory {memory_id} {problem}",
         hint="this is a fault of the memory's code: nothing of the chunk was written",
+    )
+
+
+def _keep_name(connection: sqlite3.Connection, document_id: str, name: str) -> None:
+    """Keep the name that a document has now, before it gets another, which is then its own."""
+    connection.execute("DELETE FROM names WHERE name = ?", (records.pack(name),))
+    connection.execute(
+        "INSERT OR IGNORE INTO names SELECT id, name FROM documents WHERE id = ? AND name != ?",
+        (document_id, records.pack(name)),
     )

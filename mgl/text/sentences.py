@@ -17,6 +17,8 @@ import re
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
 
+from mgl.prompt import plain_text
+
 _BLANK_LINE = r"(?>\r\n|[\n\r\x85\u2028])[^\S\r\n]*(?>\r\n|[\n\r\x85\u2028])"
 _VISIBLE = re.compile(r"\S")
 _PARAGRAPH = re.compile(rf"{_BLANK_LINE}|[\f\u2029]")
@@ -29,6 +31,7 @@ _SPACE_FREE = "。！？｡．؟۔।॥។"
 _CLOSERS = "\"'”’»›)\\]}）」』】〕＂*_"
 _OPENERS = "\"'“‘«‹([{（「『【„¿¡*_—–-"
 _STOP = re.compile(rf"([.!?…{_SPACE_FREE}]+)([{_CLOSERS}]*)(?:\[\d{{1,4}}\])?")
+_QUESTION = re.compile(rf"[?？؟][!?]*[{_CLOSERS}]*$")
 _OPENING = re.compile(rf"\s+([{_OPENERS}]*)")
 _WORD = re.compile(r"[^\W\d_]+")
 _BEFORE = re.compile(r"[\w.&’']+$")
@@ -76,6 +79,16 @@ def sentence_spans(text: str, start: int = 0, end: int | None = None) -> list[tu
     return spans
 
 
+def only_asks(text: str) -> bool:
+    """Whether a text has nothing but questions, by their question marks.
+
+    >>> only_asks("Where does Ann live? And Bo?"), only_asks("Ann moved. Did you know?")
+    (True, False)
+    """
+    sentences = [text[start:end] for start, end in sentence_spans(text)]
+    return bool(sentences) and all(map(_QUESTION.search, sentences))
+
+
 def numbered_sentences(
     text: str,
     sentences: Sequence[tuple[int, int]],
@@ -84,7 +97,8 @@ def numbered_sentences(
     *,
     marks: Sequence[tuple[int, str]] = (),
 ) -> str:
-    """Number the sentences of ``text[start:end]``: ``[n]``, from 1, before each.
+    """Number the sentences of ``text[start:end]``, as a model reads it: ``[n]``, from 1, before
+    each.
 
     ``marks`` are put in besides, each before the sentence that begins at its place.
     """
@@ -94,7 +108,7 @@ def numbered_sentences(
         parts.append(f"{text[position:begins]}{mark}")
         position = begins
     parts.append(text[position:end])
-    return "".join(parts)
+    return plain_text("".join(parts))
 
 
 def paragraph_starts(text: str) -> list[int]:

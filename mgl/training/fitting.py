@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
@@ -123,6 +124,13 @@ def autocast() -> AbstractContextManager[Any]:
         choose_device(), dtype=torch.bfloat16, enabled=enabled
     )
     return context
+
+
+def require_training() -> None:
+    """Raise UsageError unless the packages of ``mgl[training]`` are installed; load nothing."""
+    for module in ("torch", "transformers", "peft"):
+        if find_spec(module) is None:
+            raise explain_import(ModuleNotFoundError(name=module))
 
 
 def explain_import(error: ImportError) -> UsageError:

@@ -111,7 +111,7 @@ def read_run(folder: Path, store: Store, hold_out: Collection[str] = ()) -> LogR
             source = str(record.item["source"])
             if record.method != label or record.failed or source in hold_out:
                 continue
-            build = log.builds.get((label, source))
+            build = log.find_build(record)
             calls = record.calls or (build.calls if build is not None else {})
             replies = _find_replies(store, calls)
             origin = _Origin(str(record.memory.get("source", source)), corpus, licence)

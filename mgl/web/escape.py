@@ -10,6 +10,8 @@ character. This module knows nothing of graphs.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
 import json
 import re
@@ -22,6 +24,7 @@ __all__ = [
     "html_text",
     "json_text",
     "make_visible",
+    "script_hash",
     "script_json",
     "visible",
     "xml_text",
@@ -76,6 +79,12 @@ def script_json(value: Any) -> str:
     """JSON in plain ASCII that no HTML parser can take for the end of its script element."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
     return re.sub("[<>&]", lambda match: _IN_SCRIPT[match.group()], text)
+
+
+def script_hash(text: str) -> str:
+    """The source expression by which a content security policy allows this script or style."""
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"'sha256-{digest}'"
 
 
 def json_text(value: Any) -> str:

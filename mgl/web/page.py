@@ -8,13 +8,11 @@ An exported file needs no network and no server. Its content security policy run
 script and style, by their hashes. Its address can end in ``#node=<id>`` or ``#edge=<id>``, which
 opens that element and its passage, and in ``&step=<n>``, which shows the graph after that step.
 
-It needs a browser of 2023 or later.
+It needs a browser of 2024 or later.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 from collections.abc import Sequence
 from string import Template
@@ -22,8 +20,9 @@ from typing import Any, Final
 
 from mgl.memories.results import answer_json, edit_json
 from mgl.memories.view import GraphView, ViewEdge, optional_fields
+from mgl.store.deletion import MASK
 from mgl.store.records import EditRecord
-from mgl.types import Document, Span
+from mgl.types import Conversation, Document, Span
 from mgl.web.arrange import (
     Look,
     arrange,
@@ -31,7 +30,7 @@ from mgl.web.arrange import (
     drop_unseen,
     is_holding,
 )
-from mgl.web.escape import asset, html_text, make_visible, script_json
+from mgl.web.escape import asset, html_text, make_visible, script_hash, script_json
 from mgl.web.layout import Place, positions
 from mgl.web.passages import Mark, cut_text, section_label
 
@@ -44,16 +43,23 @@ _IMPORT: Final = re.compile(r'^import (?:[^;"]*from )?"\./([a-z]+\.js)";\n', re.
 _EXPORT: Final = re.compile(r"^export (?=(?:async )?(?:const|let|function|class)\b)", re.MULTILINE)
 
 
-def to_html(view: GraphView, edits: Sequence[EditRecord] = (), *, place: Place = positions) -> str:
+def to_html(
+    view: GraphView,
+    edits: Sequence[EditRecord] = (),
+    *,
+    place: Place = positions,
+    talk: Conversation | None = None,
+) -> str:
     """Make the page as one file, to be written as UTF-8, with the log of edits where it is given.
 
+    ``talk`` is the conversation that the view is of, whose turns are shown with their times.
     The same view gives the same page. Quotes of more than 4,000 characters are shortened in the
     panel of an element. Elements that a step took away are shown up to that step.
     """
     script = bundle(_MAIN)
     style = "".join(asset(name) for name in _STYLES)
     log = {"edits": [edit_json(each, view.document) for each in edits]}
-    data = make_visible({"page": page_data(view, place), "log": log})
+    data = make_visible({"page": page_data(view, place, talk), "log": log})
     return Template(asset("memory.html")).substitute(
         head=(
             f'<meta http-equiv="Content-Security-Policy" content="{_policy(script, style)}">\n'
@@ -86,16 +92,20 @@ def bundle(main: str) -> str:
 
 def _policy(script: str, style: str) -> str:
     """Allow only this script and style, by their hashes."""
-    hashes = (hashlib.sha256(content.encode()).digest() for content in (script, style))
-    own, ours = (f"'sha256-{base64.b64encode(each).decode()}'" for each in hashes)
     return (
-        f"default-src 'none'; script-src {own}; style-src {ours}; "
+        f"default-src 'none'; script-src {script_hash(script)}; style-src {script_hash(style)}; "
         "base-uri 'none'; form-action 'none'"
     )
 
 
-def page_data(view: GraphView, place: Place = positions) -> dict[str, Any]:
-    """Gather what the page shows of a memory, as JSON values; ``place`` says where nodes are."""
+def page_data(
+    view: GraphView, place: Place = positions, talk: Conversation | None = None
+) -> dict[str, Any]:
+    """Gather what the page shows of a memory, as JSON values; ``place`` says where nodes are.
+
+    ``turns`` are those of the ``talk``, null without one: each line's start and end, and where its
+    words begin (``said``).
+    """
     view = drop_unseen(arrange(view))
     kinds = choose_looks(node.kind for node in view.nodes)
     document = view.document
@@ -148,7 +158,25 @@ def page_data(view: GraphView, place: Place = positions) -> dict[str, Any]:
             [number[edge.source], number[edge.target], edge.step, edge.gone] for edge in held
         ],
         "text": cut_text(document, _marks(view, kinds, drawn)),
+        "turns": None if talk is None else _turns(talk),
     }
+
+
+def _turns(talk: Conversation) -> list[dict[str, Any]]:
+    numbers = range(len(talk.turns))
+    lines, words = map(talk.line_span, numbers), map(talk.span, numbers)
+    return [
+        {
+            "id": turn.id,
+            "start": line.start,
+            "said": said.start,
+            "end": line.end,
+            "speaker": turn.speaker,
+            "time": turn.time and turn.time.isoformat(),
+            "forgotten": not turn.text.strip(MASK),
+        }
+        for turn, line, said in zip(talk.turns, lines, words, strict=True)
+    ]
 
 
 def _split(view: GraphView) -> tuple[list[ViewEdge], list[ViewEdge]]:

@@ -18,6 +18,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from mgl.types import CONVERSATION, Document, Section
@@ -31,6 +32,9 @@ _WRAPPED: Final = range(50, 101)
 _LINES = re.compile(r"(?>\r\n|\n|\r)")
 _BLANK_LINES = re.compile(r"(?>\r\n|\n|\r)(?:[ \t]*(?>\r\n|\n|\r))+")
 _SIZES: Final = 8
+_NUMBERED: Final = re.compile(r"(?i)(session)[ _-]*(\d+)")
+_HEADING: Final = 120
+"""Characters of a paragraph that may be a heading, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +51,36 @@ class Mark:
     behind: bool = False
 
 
-def section_label(section: Section | None) -> str | None:
-    """Name the page or chapter as a reader would; None if there is none."""
-    if section is None:
-        return None
-    return f"page {section.label}" if section.kind == "page" else section.label
+def section_label(section: Section) -> str:
+    """Name the page, chapter or session as a reader would.
+
+        >>> section_label(Section("session", "session_3", 0, 9, "Monday, 06 May 2024"))
+        'Session 3, Monday, 6 May 2024'
+
+    A session that is called by its time alone is named by its day.
+    """
+    if section.kind != "session":
+        return f"page {section.label}" if section.kind == "page" else section.label
+    day = re.sub(r"\b0(?=\d )", "", section.day)
+    if day and _is_time(section.label):
+        return day
+    return ", ".join(filter(None, (_NUMBERED.sub(r"Session \2", section.label), day)))
+
+
+def _is_time(label: str) -> bool:
+    try:
+        datetime.fromisoformat(label)
+    except ValueError:
+        return False
+    return True
 
 
 def cut_text(document: Document, marks: Sequence[Mark]) -> list[dict[str, Any]]:
     """Cut the document into blocks of headings and paragraphs, as JSON values.
 
     A piece of a paragraph is its text, with look and marks where it is marked; ``tail`` has the
-    blank lines that follow. ``size`` (1 to 8) says how high a block is likely to be.
+    blank lines that follow. A section whose text begins with its name has that as its heading,
+    another has its name above. ``size`` (1 to 8) says how high a block is likely to be.
     """
     text, pieces = document.text, _Pieces(document.text, marks)
     heads = {section.start: section for section in document.sections}
@@ -79,10 +101,16 @@ def cut_text(document: Document, marks: Sequence[Mark]) -> list[dict[str, Any]]:
             close(start)
             opened = start
         if start in heads:
-            head = heads[start]
-            parts.append({"start": start, "head": section_label(head), "kind": head.kind})
+            parts.append({"start": start, "head": section_label(heads[start])})
         body = text[start:end]
         inner = start + len(body.rstrip())
+        if start in heads and _is_heading(body, heads[start].label):
+            parts[-1] = {
+                "start": start,
+                "heading": pieces.cut(start, inner),
+                "tail": pieces.cut(inner, end),
+            }
+            continue
         parts.append(
             {
                 "start": start,
@@ -94,6 +122,13 @@ def cut_text(document: Document, marks: Sequence[Mark]) -> list[dict[str, Any]]:
         )
     close(len(text))
     return blocks
+
+
+def _is_heading(body: str, label: str) -> bool:
+    """Whether a paragraph is the heading that its section is called by."""
+    said, called = (" ".join(each.split()).casefold() for each in (body, label))
+    first = " ".join(body.strip().partition("\n")[0].split()).casefold()
+    return bool(called) and called in (said, first) and len(said) <= _HEADING
 
 
 def _is_wrapped(body: str) -> bool:

@@ -23,12 +23,14 @@ resumes, and what ran before is replayed.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, zip_longest
 from typing import Any
 
+import numpy as np
 from commands import Command, add_locomo, command_parser, run_command
 from locomo import LocomoSample, read_samples
 from measuring import (
@@ -47,12 +49,12 @@ from mgl.evaluation.scorers.retrieval import evidence_recall
 from mgl.lab import Lab
 from mgl.llm.concurrency import for_each
 from mgl.memories.mnemis import MnemisConfig
-from mgl.memories.mnemis.retrieval import Reading, rank_episodes
+from mgl.memories.mnemis.retrieval import Reading
 from mgl.memories.mnemis.state import State
 from mgl.memories.options import read_settings
 from mgl.models.shipped import home
-from mgl.retrieval.opening import DEFAULT_EMBEDDER, open_embedder
-from mgl.retrieval.turns import TurnIndex
+from mgl.retrieval.opening import DEFAULT_EMBEDDER, DEFAULT_RERANKER, open_embedder, open_reranker
+from mgl.retrieval.turns import TurnIndex, rank_turns
 from mgl.store import EditRecord
 from mgl.types import StageUsage
 
@@ -68,7 +70,7 @@ SETTINGS = {
 }
 AT_ONCE = 8  # questions
 WITH_RESULTS = ", questions with results"
-FUSED_TURNS = "turns by five orders and speaker"
+FUSED_TURNS = "turns in context"
 PAPER = {  # Table 3: LoCoMo with GPT-4.1-mini; tokens in, tokens out, seconds
     "base graph": ("3.87e7", "1.06e6", "1111.40"),
     "hierarchy": ("1.39e7", "9.27e5", "3873.26"),
@@ -241,9 +243,18 @@ def selection(lab: Lab, arguments: Arguments) -> None:
 # Evidence
 
 
+def rank_episodes(reading: Reading, state: State) -> list[int]:
+    """Return the episodes that found facts and entities stand on, rank by rank, facts first."""
+    ranks = zip_longest(reading.found.get("facts", ()), reading.found.get("entities", ()))
+    nodes = (
+        state.facts.get(each) or state.entities.get(each) for rank in ranks for each in rank if each
+    )
+    return list(dict.fromkeys(number for node in nodes if node for number in node.episodes))
+
+
 def episodes_of(setting: str, reading: Reading, state: State) -> Sequence[int]:
     """The numbers of the episodes that a setting returns, best first."""
-    return rank_episodes(reading.found, state) if setting == "S1 graph" else reading.episodes
+    return rank_episodes(reading, state) if setting == "S1 graph" else reading.episodes
 
 
 def evidence(lab: Lab, arguments: Arguments) -> None:
@@ -265,18 +276,16 @@ def evidence(lab: Lab, arguments: Arguments) -> None:
                 if ids:
                     found[setting].add(item.id)
         plain = TurnIndex(embedder)
-        plain.extend({place: turn.line for place, turn in enumerate(turns)})
-        spoken = {
-            name: [place for place, turn in enumerate(turns) if turn.speaker == name]
-            for name in {turn.speaker for turn in turns}
-        }
+        plain.extend(turns, range(len(turns)))
+        reranker = open_reranker(arguments.reranker or DEFAULT_RERANKER, home(), embedder=embedder)
         for item in find_questions(sample, arguments):
+            in_context = asyncio.run(rank_turns(item.question, turns, plain, reranker=reranker))
             for name, places in (
                 (
                     "turns by embedding",
-                    [hit.id for hit in plain.alone.search(item.question.text, len(turns))],
+                    [hit.id for hit in plain.lines.search(item.question.text, len(turns))],
                 ),
-                (FUSED_TURNS, plain.rank(item.question.text, spoken)),
+                (FUSED_TURNS, np.argsort(-in_context, kind="stable").tolist()),
             ):
                 ids = [turns[place].id for place in places]
                 recall = evidence_recall(ids, item.evidence, k)

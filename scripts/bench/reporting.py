@@ -4,8 +4,9 @@
     python scripts/bench/reporting.py [--records 100000] [--out report.html]
 
 Five methods answer the same items of 20 sources in 5 categories, with three scores, a judge whose
-verdict is unreadable now and then, and 1% of failures. Exit code 1 if reading the records and
-making the page take more than 30 seconds together.
+verdict is unreadable now and then, 1% of failures, and prompts of 4,000 characters. Exit code 1 if
+reading the records and making the report's own page take more than 30 seconds together; with
+``--out`` the questions' pages are written, too.
 """
 
 from __future__ import annotations
@@ -22,10 +23,13 @@ from typing import Any, Final
 from mgl.evaluation.papers.references import load_references
 from mgl.evaluation.papers.suites import load_suites
 from mgl.evaluation.records import encode_row
-from mgl.evaluation.report.report import make_report, render_page
+from mgl.evaluation.report.pages import render_page, write_report
+from mgl.evaluation.report.report import make_report
 from mgl.evaluation.report.runs import read_run
 from mgl.evaluation.runs.folder import RECORDS
 from mgl.evaluation.runs.manifest import Arguments, DatasetFacts, JudgedBy, Manifest, Method
+from mgl.llm.base import Completion, Message, Request, TokenUsage
+from mgl.llm.calls import CallRecord
 from mgl.llm.engines.recorded import ModelFacts
 
 MODEL: Final = "qwen2.5-7b-instruct"
@@ -86,10 +90,20 @@ def make_rows(items: int) -> Iterator[dict[str, Any]]:
                 continue
             scores = {name: min(1.0, by.random() + skill / 50) for name in SCORES}
             usage = {"answer": {"calls": 1, "input_tokens": by.randrange(4000), "output_tokens": 9}}
+            took = {"own_s": 1.0, "replayed": 0, "at": 1767226800.0, "keys": [f"{method} {one}"]}
             yield {"kind": "answer", **key, "answer": "Quiet.", "scores": scores, "usage": usage,
-                   "took": {"own_s": 1.0, "replayed": 0, "at": 1767226800.0}}  # fmt: skip
+                   "took": took}  # fmt: skip
             verdict = None if by.random() < 0.01 else float(by.random() < 0.5 + skill / 50)
             yield {"kind": "verdict", **key, "judge": "locomo", "score": verdict, "reply": "{}"}
+
+
+class _Calls:
+    """Has a call under every key."""
+
+    def find_call(self, key: str) -> CallRecord:
+        prompt = Message("user", f"{key}: {'what was said of the harbour ' * 138}")
+        done = Completion("Quiet.", "stop", TokenUsage(900, 3, 0))
+        return CallRecord(key, "answer", MODEL, Request((prompt,)), done, "ok", None, 1.0)
 
 
 def main() -> int:
@@ -104,13 +118,16 @@ def main() -> int:
         read = time.perf_counter()
         chapters = make_report([run], load_references().values(), load_suites().values())
         made = time.perf_counter()
-        page = render_page(chapters)
+        page = render_page(chapters, "items")
         end = time.perf_counter()
+        if given.out is not None:
+            pages = write_report(chapters, given.out, {run.name: _Calls()})  # type: ignore[dict-item]
+            size = sum(each.stat().st_size for each in pages.iterdir())
+            took = time.perf_counter() - end
+            print(f"{len(chapters[0].questions):,} pages, {size / 1e6:.1f} MB: {took:.1f} s")
     for what, seconds in (("read", read - start), ("made", made - read), ("written", end - made)):
         print(f"{what}: {seconds:.1f} s")
     print(f"{given.records:,} records, {len(page) / 1e6:.1f} MB: {end - start:.1f} s")
-    if given.out is not None:
-        given.out.write_text(page, encoding="utf-8")
     return int(end - start > MOST_SECONDS)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 
 import httpx
 import pytest
@@ -15,8 +16,12 @@ from tests.api.conftest import Serve, Served
 from tests.api.test_rest import HORSE, client, finish
 from tests.cli.server import story
 from tests.web.browser import led
+from tests.web.test_axe import FIND
 
 NAME = "<img src=x onerror=\"document.title='taken'\">"
+NO_SERVER = "The server does not answer. Is `mgl up` still running?"
+COME = "document.dispatchEvent(new Event('visibilitychange'))"
+DETAIL = "document.querySelector('#detail').textContent"
 ATTACK = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
 
 
@@ -68,6 +73,50 @@ async def test_an_edit_leads_to_the_call_that_proposed_it(serve: Serve) -> None:
         assert (memory["calls"], memory["edits"]) == (len(calls), len(edits))
 
 
+async def test_a_trace_says_what_an_answer_and_a_reply_were_made_of(serve: Serve) -> None:
+    async with serve() as served, client(served) as http:
+        await tell(served)
+        trace = "/api/memories/diary/trace"
+        asked = {"question": "What is the horse called?"}
+        answer = (await http.post("/api/memories/diary/ask", json=asked)).json()
+        await http.post("/api/memories/diary/ask", json={"question": "Why did it rain?"})
+        traced = (await http.get(trace, params=asked)).json()
+        assert [each["node_id"] for each in traced["retrieved"]] == answer["retrieved"]
+        assert len(traced["calls"]) == answer["usage"]["calls"]
+        assert HORSE in traced["calls"][0]["reply"]
+        sent = {"model": "mgl/gam", "metadata": {"conversation": "diary"}}
+        said = [{"role": "user", "content": "I sold the cart"}]
+        reply = (await http.post("/v1/chat/completions", json={**sent, "messages": said})).json()
+        turn = reply["choices"][0]["message"]["turn"]
+        traced = (await http.get(trace, params={"turn": f"{turn}+"})).json()
+        assert {turn, "L1"} <= {each["node_id"] for each in traced["retrieved"]}
+        text = reply["choices"][0]["message"]["content"]
+        (called,) = traced["calls"]
+        assert text in called["reply"]
+        assert "I sold the cart" in called["messages"][-1]["content"]
+        for wanted, status in (
+            ({"turn": turn}, 404),
+            ({"question": "Who?"}, 404),
+            ({}, 400),
+            ({"turn": turn, "question": "Who?"}, 400),
+        ):
+            refused = await http.get(trace, params=wanted)
+            assert refused.status_code == status, refused.text
+
+
+async def test_a_trace_of_a_document_has_its_passages(serve: Serve) -> None:
+    async with serve() as served, client(served) as http:
+        given = await http.post("/api/documents", params={"name": "b.txt"}, content=story(8))
+        source = f"/api/memories/{(await finish(http, given.json()['id']))['memory_id']}"
+        asked = {"question": "Who met P2?"}
+        answer = (await http.post(f"{source}/ask", json=asked)).json()
+        source = f"/api/memories/{answer['memory_id']}"
+        traced = (await http.get(f"{source}/trace", params=asked)).json()
+        places = [f"{each['start']}-{each['end']}" for each in traced["retrieved"]]
+        assert places == answer["retrieved"] != []
+        assert traced["calls"]
+
+
 async def tell(served: Served, name: str = "diary", memory: str = "gam") -> None:
     """Tell three sessions, so that the first two are topics, and wait for them."""
     said = (
@@ -108,9 +157,27 @@ def _read(tab: Tab, root: str, key: str) -> None:
     assert tab.wait("document.querySelector('.chip')?.title") == HORSE
     assert tab.run("document.querySelector('.answer').textContent") == HORSE
     assert tab.run("[...CSS.highlights.get('passage')].join()") == HORSE
+    _trace(tab)
     _correct(tab)
     _say(tab, "I sold the cart")
     _begin(tab, f"{root}/inspect/")
+
+
+def _trace(tab: Tab) -> None:
+    """Open what the answer was made of, and one of its calls."""
+    tab.run("[...document.querySelectorAll('.asked[open] .trace summary')].at(-1).click()")
+    tab.wait("!!document.querySelector('.asked[open] .retrieved li')")
+    call = "[...document.querySelectorAll('.asked[open] .trace details')].at(0)"
+    assert "talker@1+fake · 10 tokens read, 5 written" in tab.run(f"{call}.innerText")
+    tab.run(f"{call}.firstChild.click()")
+    assert HORSE in tab.wait(f"{call}.querySelector('.reply')?.textContent")
+    for width, height in ((1440, 900), (390, 844)):
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+        tab.call("Emulation.setDeviceMetricsOverride", **size)
+        side, length = ("Width", width) if width < 500 else ("Height", height)
+        assert tab.run(f"document.documentElement.scroll{side}") == length
+    tab.run("document.querySelector('.asked[open] .retrieved button').click()")
+    assert tab.run("[...CSS.highlights.get('passage')].length") == 1
 
 
 def _enter(tab: Tab, root: str, key: str) -> None:
@@ -122,6 +189,233 @@ def _enter(tab: Tab, root: str, key: str) -> None:
     assert tab.wait("document.querySelector('tbody a')?.textContent") == "diary"
     assert key not in tab.run("location.href")
     assert "4 turns" in tab.run("document.querySelector('tbody').textContent")
+
+
+@pytest.mark.browser
+async def test_a_reader_corrects_and_forgets_turns_of_the_transcript(
+    serve: Serve, tab: Tab, axe: str
+) -> None:
+    """By the keyboard alone."""
+    async with serve() as served:
+        await tell(served)
+        await asyncio.to_thread(_change_turns, tab, served.root, served.key, axe)
+        async with client(served) as http:
+            exported = (await http.get("/api/memories/diary/export")).json()
+        assert exported["forgotten"] == ["L1", "L4"]
+        said = [(turn["text"], turn["time"][:10]) for turn in exported["turns"]]
+        assert (f"{HORSE[:-4]}Moon", "2024-05-01") in said
+        assert HORSE not in json.dumps(exported)
+
+
+def _change_turns(tab: Tab, root: str, key: str, axe: str) -> None:
+    tab.unlock(root, key)
+    tab.show(f"{root}/inspect/memory?id=diary", size=(390, 844), dark=True)
+    tab.run(f"{axe}; 0")
+    tools = "document.querySelectorAll('.aside > button')"
+    times = [each[:5] for each in tab.run(f"[...{tools}].map((e) => e.parentElement.textContent)")]
+    assert times == ["10:00"] * 4
+    tab.run(f"{tools}[0].focus()")
+    for open_ in (True, False, True):
+        tab.press(*(("Enter", 13) if open_ else ("Escape", 27)))
+        assert tab.run("document.querySelector('.tools').hidden") is not open_
+    tab.press("Tab", 9)
+    tab.press("Enter", 13)
+    assert tab.wait("document.querySelector('#words')?.value") == HORSE
+    assert tab.run(FIND) == []
+    tab.run("document.activeElement.setRangeText('Moon', 19, 23)")
+    tab.press("Tab", 9)
+    led(tab, "0, document.activeElement.click()")
+    assert tab.run(f"{tools}.length") == 4
+    assert tab.run("document.querySelector('#text').textContent").count("Moon") == 1
+    tab.run(f"{tools}[2].click()")
+    tab.run("document.querySelectorAll('.tools:not([hidden]) button')[1].click()")
+    said = tab.wait("document.querySelector('.tools:not([hidden]) p')?.textContent")
+    assert said == "1 turn and what was made of it are deleted for good."
+    led(tab, "document.activeElement.click()")
+    assert tab.run("document.querySelector('#text').textContent").count("forgotten") == 2
+
+
+@pytest.mark.browser
+async def test_a_reader_adds_files_cancels_a_job_and_renames_a_document(
+    serve: Serve, tab: Tab, axe: str, tmp_path: Path
+) -> None:
+    book, chat = tmp_path / "b ü.txt", tmp_path / "talk.jsonl"
+    book.write_text(story(8), encoding="utf-8")
+    chat.write_text(json.dumps({"speaker": "Ann", "text": HORSE}))
+    async with serve(preset="paper") as served, client(served) as http:
+        await asyncio.to_thread(_add, tab, served.root, served.key, axe, [book, chat])
+        listed = (await http.get("/api/memories")).json()["memories"]
+        assert {each["document"] for each in listed} == {"talk", "My book"}
+        jobs = (await served.open_tenant(OWNER)).jobs
+        await jobs._turn.acquire()  # so that the next one waits
+        (tmp_path / "c.md").write_text("P1 met P2.")
+        await asyncio.to_thread(_cancel, tab, served.root, tmp_path / "c.md")
+        assert jobs.list_all()[0].state == "cancelled"
+        jobs._turn.release()
+
+
+def _choose_files(tab: Tab, paths: list[Path]) -> None:
+    found = tab.call("Runtime.evaluate", expression="document.querySelector('#files')")
+    files = [str(path) for path in paths]
+    tab.call("DOM.setFileInputFiles", files=files, objectId=found["result"]["objectId"])
+    tab.run("document.querySelector('#files').form.requestSubmit()")
+
+
+def _add(tab: Tab, root: str, key: str, axe: str, paths: list[Path]) -> None:
+    """Add both, read the document once more after it was refused, and give it another name."""
+    tab.unlock(root, key)
+    tab.run(f"{axe}; 0")
+    _choose_files(tab, paths)
+    rows = "document.querySelector('tbody')?.innerText ?? ''"
+    tab.wait(f"({rows}).includes('talk') && ({rows}).includes('b ü.txt')")
+    tab.wait("document.querySelectorAll('#jobs a').length == 2")
+    assert "1 turn" in tab.run("document.querySelector('#jobs').innerText")
+    assert tab.run(FIND) == []
+    book = "[...document.querySelectorAll('#jobs a')].find((e) => e.innerText == 'b ü.txt')"
+    tab.show(tab.run(f"{book}.href"))
+    buttons = "[...document.querySelectorAll('header button')]"
+    tab.run(f"{buttons}.find((e) => e.innerText == 'Rename…').click()")
+    assert tab.run("document.activeElement.id") == "rename"
+    tab.run(f"{axe}; 0")
+    assert tab.run(FIND) == []
+    tab.run("document.activeElement.value = ' My book '")
+    led(tab, "document.activeElement.form.requestSubmit()")
+    assert tab.run("document.querySelector('h1').textContent") == "My book"
+
+
+def _cancel(tab: Tab, root: str, path: Path) -> None:
+    tab.show(f"{root}/inspect/")
+    _choose_files(tab, [path])
+    tab.wait("document.querySelector('#jobs').innerText.includes('waits for its turn')")
+    tab.show(f"{root}/inspect/", size=(390, 844), dark=True)
+    tab.run("document.querySelector('#jobs button').click()")
+    tab.wait("document.querySelector('#jobs').innerText.includes('is cancelled')")
+
+
+@pytest.mark.browser
+async def test_a_page_that_cannot_be_had_says_why_and_is_tried_again(
+    serve: Serve, tab: Tab, axe: str
+) -> None:
+    async with serve() as served:
+        await asyncio.to_thread(_fail, tab, served, axe)
+        await tell(served)
+        await asyncio.to_thread(tab.run, "document.querySelector('dialog button').click()")
+        await asyncio.to_thread(tab.wait, "document.title == 'diary · mgl'")
+    lost = "document.querySelector('.failed .answer')?.textContent"
+    await asyncio.to_thread(tab.run, "document.querySelector('#question').value = 'What?'")
+    await asyncio.to_thread(tab.run, "document.querySelector('#send').click()")
+    assert await asyncio.to_thread(tab.wait, lost) == NO_SERVER
+    assert await asyncio.to_thread(tab.run, "document.querySelector('#question').value") == "What?"
+
+
+def _fail(tab: Tab, served: Served, axe: str) -> None:
+    """A memory that is not there, and a list that is not given."""
+    tab.unlock(served.root, served.key)
+    tab.call("Page.navigate", url=f"{served.root}/inspect/memory?id=diary")
+    said = tab.wait("document.querySelector('dialog .wrong')?.textContent")
+    assert "there is no memory 'diary'" in said
+    tab.run(f"{axe}; 0")
+    assert tab.run(FIND) == []
+
+
+@pytest.mark.browser
+async def test_a_reader_searches_all_that_was_said(serve: Serve, tab: Tab, axe: str) -> None:
+    async with serve() as served:
+        await tell(served)
+        await tell(served, name="other")
+        await asyncio.to_thread(_search, tab, served.root, served.key, axe)
+
+
+def _search(tab: Tab, root: str, key: str, axe: str) -> None:
+    tab.unlock(root, key)
+    tab.run("document.querySelector('#words').focus()")
+    for sign in "horse":
+        tab.press(sign)
+    tab.press("Enter", 13)
+    tab.wait("document.querySelectorAll('.hits li').length == 2")
+    assert tab.run("document.querySelector('.hits li').innerText.split(/\\n+/)") == [
+        "other gam · 1 May 2024, 10:00",
+        f"Ann: {HORSE}",
+    ]
+    tab.run(f"{axe}; 0")
+    assert tab.run(FIND) == []
+    led(tab, "location.reload()")
+    tab.wait("document.querySelectorAll('.hits li').length == 2")
+    tab.run("document.querySelector('.hits a').click()")
+    tab.wait("location.pathname.endsWith('memory') && document.documentElement.dataset.ready")
+    assert tab.run("[...CSS.highlights.get('passage')].join()") == HORSE
+
+
+@pytest.mark.browser
+async def test_a_page_in_sight_says_what_is_new(serve: Serve, tab: Tab, axe: str) -> None:
+    """Of its memory, and of the list."""
+    async with serve() as served, client(served) as http:
+        await tell(served)
+        await asyncio.to_thread(tab.unlock, served.root, served.key)
+        address = f"{served.root}/inspect/memory?id=diary"
+        await asyncio.to_thread(tab.show, address)
+        before = (await http.get("/api/memories/diary/version")).json()["version"]
+        await http.post("/api/memories/diary/ask", json={"question": "What is the horse called?"})
+        assert (await http.get("/api/memories/diary/version")).json()["version"] == before
+        sent = {"turns": [{"text": "Hail"}]}
+        await http.post("/api/conversations/diary/turns", json=sent)
+        assert (await http.get("/api/memories/diary/version")).json()["version"] != before
+        await asyncio.to_thread(tab.run, COME)
+        await asyncio.to_thread(tab.wait, "!!document.querySelector('#changed button')")
+        await asyncio.to_thread(tab.run, f"{axe}; 0")
+        assert await asyncio.to_thread(tab.run, FIND) == []
+        show = "document.querySelector('#changed button').click()"
+        await asyncio.to_thread(led, tab, show)
+        text = await asyncio.to_thread(tab.run, "document.querySelector('#text').textContent")
+        assert "Hail" in text
+        await asyncio.to_thread(tab.show, f"{served.root}/inspect/")
+        await http.post("/api/conversations/other/turns", json=sent)
+        await asyncio.to_thread(tab.run, COME)
+        rows = "document.querySelector('tbody').innerText.includes('other')"
+        await asyncio.to_thread(tab.wait, rows)
+
+
+@pytest.mark.browser
+async def test_the_list_is_sorted_filtered_and_shown_by_pages(
+    serve: Serve, tab: Tab, axe: str
+) -> None:
+    async with serve() as served, client(served) as http:
+        for number in range(52):
+            sent = {"turns": [], "memory": "mnemis" if number == 7 else "gam"}
+            await http.post(f"/api/conversations/talk {number}/turns", json=sent)
+        await asyncio.to_thread(_list, tab, served.root, served.key, axe)
+
+
+def _list(tab: Tab, root: str, key: str, axe: str) -> None:
+    names = "[...document.querySelectorAll('tbody th')].map((each) => each.innerText)"
+    total = "document.querySelector('output').textContent"
+    tab.unlock(root, key)
+    tab.show(f"{root}/inspect/", size=(1440, 900))
+    assert tab.run(total) == "1–50 of 52 memories"
+    age = "import('./plain.js').then(({ age }) => age('2020-05-01T12:00Z').textContent)"
+    assert tab.run(age).endswith("years ago1 May 2020")
+    assert tab.run(names)[::49] == ["talk 51", "talk 2"]
+    tab.run("document.querySelector('.pages button:not(:disabled)').focus()")
+    tab.press("Enter", 13)
+    assert tab.run(names) == ["talk 1", "talk 0"]
+    tab.run("document.querySelector('.sort').focus()")
+    for first, way in (("talk 0", "ascending"), ("talk 51", "descending")):
+        tab.press("Enter", 13)
+        assert tab.run(names)[0] == first
+        assert tab.run("document.querySelector('[aria-sort]').ariaSort") == way
+    tab.run(f"{axe}; 0")
+    assert tab.run(FIND) == []
+    kind = "document.querySelector('[aria-label=\"Kind of memory\"]')"
+    tab.run(f"{kind}.value = 'mnemis'; {kind}.dispatchEvent(new Event('change'))")
+    assert tab.run(names) == ["talk 7"]
+    assert tab.run(total) == "1 of 52"
+    tab.show(f"{root}/inspect/", size=(390, 844), dark=True)
+    by = "document.querySelector('[aria-label=\"Sort by\"]')"
+    tab.run(f"{by}.value = '0 1'; {by}.dispatchEvent(new Event('change'))")
+    assert tab.run(names)[:3] == ["talk 0", "talk 1", "talk 2"]
+    assert tab.run("document.documentElement.scrollWidth") == 390
+    tab.run(f"{axe}; 0")
+    assert tab.run(FIND) == []
 
 
 def _say(tab: Tab, words: str) -> None:
@@ -165,6 +459,7 @@ def _correct(tab: Tab) -> None:
     log = tab.run("document.querySelector('#log-rows').textContent")
     assert "Star is a horse." in log
     assert "freeze" in log
+    _undo(tab)
     tab.run("document.querySelector('.by-hand button').click()")
     tab.wait("!!document.querySelector('#merge')")
     assert tab.run("document.querySelector('#merge').options.length") == 2
@@ -174,6 +469,24 @@ def _correct(tab: Tab) -> None:
     assert "Star is a horse. " in tab.run("document.querySelector('#detail').textContent")
     tab.run("document.querySelector('#views [value=timeline]').click()")
     assert tab.run("document.querySelectorAll('#timeline a').length") == 1
+
+
+def _undo(tab: Tab) -> None:
+    """Take back a correction from the log, and that again; the topic is released for it."""
+    rows = "[...document.querySelectorAll('#log-rows > li')]"
+    for op, is_corrected in (
+        ("freeze", True),
+        ("rewrite", False),
+        ("rewrite", True),
+        ("freeze", True),
+    ):
+        row = f"{rows}.findLast((e) => e.querySelector('b').textContent == {op!r})"
+        tab.run(f"{row}.querySelector('summary').click()")
+        tab.wait(f"!!{row}.querySelector('.acts')")
+        led(tab, f"[...{row}.querySelectorAll('.acts button')].at(-1).click()")
+        assert ("Star is a horse." in tab.run(DETAIL)) is is_corrected
+        tab.run("document.querySelector('#views [value=log]').click()")
+        tab.wait(f"{rows}.length > 3")
 
 
 @pytest.mark.browser

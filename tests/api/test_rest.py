@@ -88,6 +88,62 @@ async def test_a_conversation_is_appended_to_searched_asked_and_forgotten(serve:
         assert shown["stats"]["chunks"] == 6
 
 
+async def test_words_are_found_in_all_memories(serve: Serve) -> None:
+    """Each passage once, those with the words as they were given first; nothing forgotten."""
+    async with serve() as served, client(served) as http:
+        text = b"Star is a horse.\n\nAnn met Bo.\n\nThe horse saw a Star."
+        given = await http.post("/api/documents", params={"name": "b.txt"}, content=text)
+        await finish(http, given.json()["id"])
+        for memory in ("gam", "mnemis"):
+            sent = {"turns": [{"id": "1", "text": HORSE}], "memory": memory}
+            await http.post("/api/conversations/diary/turns", json=sent)
+        for words, quotes in (
+            ("star", [HORSE, "Star is a horse.", "The horse saw a Star."]),
+            ("horse saw", ["The horse saw a Star."]),
+            ("horse star", [HORSE, "Star is a horse.", "The horse saw a Star."]),
+            ("a horse", ["Star is a horse.", HORSE, "The horse saw a Star."]),
+            ("cow", []),
+        ):
+            found = (await http.get("/api/search", params={"q": words})).json()["results"]
+            assert [each["quote"] for each in found] == quotes, words
+        one = {"q": "star", "limit": 1}
+        (first,) = (await http.get("/api/search", params=one)).json()["results"]
+        assert (first["document"], first["memory"], first["node_id"]) == ("diary", "mnemis", "1")
+        forgotten = {"turns": ["1"]}
+        await http.post(f"/api/memories/{first['memory_id']}/forget", json=forgotten)
+        assert HORSE not in (await http.get("/api/search", params={"q": "star"})).text
+
+
+@pytest.mark.parametrize("memory", ["gam", "mnemis"])
+async def test_what_a_turn_says_is_corrected(serve: Serve, memory: str) -> None:
+    """Its words are gone with all that was made of them; who said them, and when, stays."""
+    said = {"speaker": "Ann", "text": HORSE, "time": "2024-05-01T10:00:00+00:00", "session": "1"}
+    later = {**said, "id": "later", "text": "It rains", "time": "2024-05-09T10:00:00+00:00"}
+    path = "/api/conversations/diary"
+    async with serve() as served, client(served) as http:
+        turns = {"turns": [{**said, "id": "a/b"}, later], "memory": memory}
+        await http.post(f"{path}/turns", json=turns)
+        await http.post(f"{path}/ask", json={"question": "What is the horse called?"})
+        new = {"text": " My horse is called Moon "}
+        answer = await http.post(f"{path}/turns/a%2Fb", json=new)
+        assert answer.status_code == 200, answer.text
+        corrected = answer.json()["turn"]
+        assert answer.json()["deleted"]["turns"] == ["a/b"]
+        exported = (await http.get(f"{path}/export")).text
+        page = (await http.get("/api/memories/diary/page")).text
+        log = (await http.get("/api/memories/diary/log")).text
+        assert "Star" not in exported + page + log
+        (turn,) = (each for each in json.loads(exported)["turns"] if each["id"] == corrected)
+        assert turn == {**said, "id": corrected, "text": "My horse is called Moon"}
+        found = await http.get(f"{path}/search", params={"q": "What is the horse called?"})
+        assert found.json()["results"][0]["node_id"] == corrected
+        for turn, text in (("a/b", "x"), ("none", "x"), ("later", "It rains")):
+            where = f"{path}/turns/{turn.replace('/', '%2F')}"
+            refused = await http.post(where, json={"text": text})
+            assert refused.status_code == (400 if turn == "later" else 404), refused.text
+        assert len((await http.get(f"{path}/export")).json()["turns"]) == 2
+
+
 async def test_a_conversation_may_begin_empty(serve: Serve) -> None:
     async with serve() as served, client(served) as http:
         for _ in range(2):
@@ -281,6 +337,21 @@ async def test_what_is_not_there_and_what_is_not_possible_are_told_apart(
         await http.post("/api/conversations/both/turns", json={**sent, "memory": "mnemis"})
         answer = await http.post(f"/api/memories/{path}", json=body)
         assert answer.status_code == status, answer.text
+
+
+async def test_a_document_gets_another_name_and_is_found_by_both(serve: Serve) -> None:
+    async with serve() as served, client(served) as http:
+        given = await http.post("/api/documents", params={"name": "b.txt"}, content=b"P1 met P2.")
+        source = (await finish(http, given.json()["id"]))["memory_id"]
+        await append(http, HORSE)
+        named = await http.post(f"/api/memories/{source}/rename", json={"name": "Ann's book"})
+        assert (named.status_code, named.json()) == (200, {"name": "Ann's book"})
+        for name in ("b.txt", "Ann's book"):
+            shown = (await http.get(f"/api/memories/{name}")).json()
+            assert (shown["memory_id"], shown["document"]) == (source, "Ann's book")
+        for name, new, status in (("diary", "x", 409), (source, source, 400), (source, " ", 400)):
+            refused = await http.post(f"/api/memories/{name}/rename", json={"name": new})
+            assert refused.status_code == status, refused.text
 
 
 @pytest.mark.parametrize("memory", ["mindgraph", "mnemis"])

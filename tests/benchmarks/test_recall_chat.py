@@ -51,6 +51,17 @@ def test_the_ten_dialogues_ship_and_are_as_they_are_described(
             assert not item.golds or cascade(told, item.golds) or item.golds[0] in told
 
 
+@pytest.mark.parametrize("name", ["languages", "corrections", "development"])
+def test_the_further_dialogues_are_read(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.delenv("MGL_DATA", raising=False)
+    place = find_data(RECALL_CHAT.about)
+    assert place is not None
+    folder = place if place.is_dir() else place.parent
+    dataset = RECALL_CHAT.read(folder / f"{name}.yaml")
+    assert len(dataset.sources) >= 10
+    assert {item.category for item in dataset.items} == {"told", "update", "unsaid"}
+
+
 def test_a_dialogue_is_read_as_a_chat_stores_it(tmp_path: Path) -> None:
     (tmp_path / "dialogues.yaml").write_text(ONE)
     dataset = RECALL_CHAT.read(tmp_path)

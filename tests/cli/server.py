@@ -189,6 +189,8 @@ def _logprobs(reply: str) -> dict[str, Any]:
 def reply_to(body: dict[str, Any]) -> str:
     first, last = (body["messages"][place]["content"] for place in (0, -1))
     prompt = first if "Reply to the last message of" in first else last
+    if prompt is first and "\n[1] " not in first and len(body["messages"]) > 2:
+        return str(body["messages"][1]["content"])
     schema = json.dumps(body.get("response_format") or body.get("structured_outputs") or "")
     if (said := reply_about_talk(prompt, schema)) is not None:
         return said

@@ -1,8 +1,8 @@
 """What the test's model server says about conversations, by what a prompt asks.
 
 A topic ends with each turn that says "bye"; a topic's summary is its first line; all topics are
-alike; an answer or a reply is the first memory, and an answer names it; nothing belongs into a
-category.
+alike; an answer or a reply is the first memory, and an answer names it; a reply without memories is
+the first message that is shown; nothing belongs into a category.
 """
 
 from __future__ import annotations

@@ -171,18 +171,27 @@ def test_an_unexpected_error_is_one_line_and_exit_1(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "kind", "option"),
     [
-        (("ask",), "mindgraph", "max_rounds"),
-        (("chat",), "gam", "buffer_tokens"),
+        (("ask", "--memory", "mindgraph"), "mindgraph", "max_rounds"),
+        (("chat", "--memory", "gam"), "gam", "buffer_tokens"),
         (("build", "--memory", "hgmem"), "hgmem", "answer_chunks"),
     ],
 )
-def test_help_lists_the_kinds_of_memory_and_the_options_of_one(
+def test_help_lists_the_options_of_the_kind_that_is_chosen(
     mgl: Mgl, arguments: tuple[str, ...], kind: str, option: str
 ) -> None:
     lines = mgl(*arguments, "--help").output.splitlines()
-    listed = {line.split()[0] for line in lines if line}
-    talks = {name for name in registry.names("memory") if name in ("gam", "mnemis")}
-    assert (talks if arguments == ("chat",) else set(registry.names("memory"))) <= listed
-    assert ("hgmem" in listed) == (arguments != ("chat",))
     options = lines[next(n for n, line in enumerate(lines) if f"Options of {kind} " in line) :]
     assert len(next(line for line in options if line.startswith(f"  {option} ")).split()) > 2
+
+
+@pytest.mark.parametrize("command", ["ask", "build", "add", "chat"])
+def test_help_fits_a_screen_and_the_kinds_have_an_option_of_their_own(
+    mgl: Mgl, command: str
+) -> None:
+    shown = mgl(command, "--help").output
+    assert "--kinds" in shown
+    assert len(shown.splitlines()) < 70
+    listed = {line.split()[0] for line in mgl(command, "--kinds").stdout.splitlines() if line}
+    talks = {"gam", "mnemis"}
+    assert (talks if command in ("add", "chat") else set(registry.names("memory"))) <= listed
+    assert ("hgmem" in listed) == (command in ("ask", "build"))

@@ -66,6 +66,28 @@ def test_a_run_keeps_what_it_measured_of_a_document_that_is_deleted(
     assert len(server.seen) - own == 2
 
 
+def test_an_item_is_shown_with_the_prompt_and_the_reply_behind_its_answer(
+    mgl: Mgl, data: Path, server: Server, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    assert mgl(*new(data, server, out)).exit_code == 0
+    shown = mgl("eval", "show", out, "north/Asgard")
+    assert shown.exit_code == 0, shown.stderr
+    assert "=== direct: " in shown.stdout
+    (record,) = (row for row in rows(out) if row["item"]["id"] == "north/Asgard")
+    assert f"[reply]\n{record['answer']}" in shown.stdout
+    prompt = shown.stdout.partition("[user]\n")[2]
+    assert "The capital of Thule is Thulepolis." in prompt.partition("[reply]")[0]
+    (found,) = json.loads(mgl("eval", "show", out, "north/Asgard", "--json").stdout)
+    (call,) = found["calls"]
+    assert (call["key"], call["record"]["outcome"]) == (record["took"]["keys"][0], "ok")
+    assert call["record"]["completion"]["text"] == record["answer"]
+    near = mgl("eval", "show", out, "north/Asgar")
+    assert (near.exit_code, "north/Asgard" in near.stderr) == (3, True)
+    other = mgl("eval", "show", out, "north/Asgard", "--method", "gam")
+    assert (other.exit_code, "name one of: direct" in other.stderr) == (3, True)
+
+
 def test_a_run_is_verified_replayed_and_packed_for_another_home(
     mgl: Mgl, data: Path, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,7 +37,7 @@ def test_a_dry_run_tells_the_cost_and_calls_no_model(mgl: Mgl, book: Path, serve
 def test_what_a_graph_or_a_memory_cannot_do(mgl: Mgl, book: Path, server: Server) -> None:
     for arguments in (
         ("ask", book, "Who?", *SERVED, "--base-url", server.url),
-        ("build", book, "--memory", "mindgraph", "--dry-run"),
+        ("build", book, "--memory", "naive-rag", "--dry-run"),
         ("build", book, "--memory", "naive-rag", "--retry-failed"),
         ("build", book, *SERVED, "--retry-failed", "--dry-run"),
     ):

@@ -136,7 +136,7 @@ def test_files_of_conversations_are_listed_beside_named_ones(
         ("gam", "log", 5),
     }
     assert "append (applied)" in mgl("log", diary).stdout
-    assert "no graph: 5 turns" in mgl("build", log, "--memory", "turns", *options).stdout
+    assert "5 turns indexed" in mgl("build", log, "--memory", "turns", *options).stdout
     turns = json.loads(mgl("ask", log, "Who?", "--memory", "turns", "--json", *options).stdout)
     for command in (("forget", "--turn", "L1"), ("edit", "t1", "--freeze"), ("export",)):
         assert mgl(command[0], turns["memory_id"], *command[1:]).exit_code == 2, command
@@ -202,6 +202,8 @@ def test_topics_and_turns_are_shown_without_a_model(mgl: Mgl, diary: str, server
     whole = mgl("show", diary).stdout
     assert "conversation: diary, 5 turns" in whole
     assert "job: Ann: I have got the job" in whole
+    assert "\nturns:\n" in whole
+    assert "[session 1, turn L3, 08 May 2023 09:02] Ann: “My horse is ill”" in whole
     topic = mgl("show", diary, "t2").stdout.splitlines()
     assert "  [session 1, turn L3, 08 May 2023 09:02] Ann: “My horse is ill”" in topic
     assert sum(line.startswith("links: ") for line in topic) == 2

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -74,6 +76,23 @@ def test_wrong_weights_are_named_and_never_listed_as_here(
     assert "tiny" in result.stderr
     (row,) = [line.split() for line in result.stdout.splitlines() if line.startswith("tiny ")]
     assert row[6] == "-"
+
+
+def test_files_that_no_profile_pins_are_told_by_their_hash(mgl: Mgl, mgl_home: Path) -> None:
+    names = ["tiny-00001-of-00002.gguf", "tiny-00002-of-00002.gguf"]
+    unpinned = re.sub(r"  (bytes|sha256): .*\n", "", PROFILE).replace("tiny.gguf", names[0])
+    (mgl_home / "models").mkdir()
+    (mgl_home / "models" / "tiny.yaml").write_text(unpinned)
+    folder = mgl_home / "weights" / "tiny"
+    folder.mkdir(parents=True)
+    hashes = {}
+    for name, content in zip(names, (b"one", b"two"), strict=True):
+        (folder / name).write_bytes(content)
+        hashes[name] = hashlib.sha256(content).hexdigest()
+    got = mgl("models", "get", "tiny")
+    assert got.stdout == f"{folder / names[0]}\n"
+    assert all(f"{name} has sha256 {sha256}\n" in got.stderr for name, sha256 in hashes.items())
+    assert json.loads(mgl("models", "get", "tiny", "--json").stdout)["sha256"] == hashes
 
 
 def test_missing_weights_lead_to_a_command_that_takes_its_options(mgl: Mgl, profiles: Path) -> None:

@@ -33,9 +33,23 @@ def test_the_ending_of_out_says_the_format(mgl: Mgl, run: Path, name: str, begin
     out = run.parent / name
     assert mgl("report", run, "--out", out).exit_code == 0
     assert out.read_text().startswith(begins)
+    assert (run.parent / "r-items" / "c0-0.html").exists() == (out.suffix == ".html")
+
+
+def test_answers_and_prices_are_given_by_options(mgl: Mgl, run: Path) -> None:
+    answers = run.parent / "answers.csv"
+    done = mgl("report", run, "--answers", answers)
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert answers.read_text().count("\n") == 7
+    priced = mgl("report", run, "--price", "1,2")
+    assert "MONEY" in priced.stdout
+    refused = mgl("report", run, "--price", "cheap")
+    assert (refused.exit_code, "[PROFILE=]IN,OUT" in refused.stderr) == (2, True)
 
 
 def test_what_is_no_run_and_what_cannot_be_written_is_refused(mgl: Mgl, run: Path) -> None:
     assert mgl("report", run, "--out", run.parent / "r.txt").exit_code == 2
     assert mgl("report", run.parent).exit_code == 3
-    assert mgl("report", run, "--out", run.parent / "nowhere" / "r.csv").exit_code == 5
+    for name in ("r.csv", "r.html"):
+        assert mgl("report", run, "--out", run.parent / "nowhere" / name).exit_code == 5
+    assert not (run.parent / "nowhere").exists()

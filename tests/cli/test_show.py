@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
@@ -49,6 +50,20 @@ def test_the_beginning_of_an_id_is_enough_unless_it_is_a_name(mgl: Mgl, memory: 
     refused = mgl("show", "mem_")
     assert refused.exit_code != 0
     assert "there is no memory 'mem_'" in refused.stderr
+
+
+def test_the_list_has_a_row_a_source_and_its_date(mgl: Mgl, book: Path, server: Server) -> None:
+    options = ("--model", "qwen2.5-7b-instruct", "--base-url", server.url)
+    for question in ("Who met?", "Who else?"):
+        assert mgl("ask", book, question, *options).exit_code == 0
+    _, row = mgl("list").stdout.splitlines()
+    assert "2 memories" in row
+    assert "Who else? (+1)" in row
+    assert f"{datetime.now():%Y-%m-}" in row
+    assert len(mgl("list", "book.txt").stdout.splitlines()) == 3
+    unknown = mgl("list", "other.txt")
+    assert unknown.exit_code == 3
+    assert "no memory is of 'other.txt'" in unknown.stderr
 
 
 def test_a_memory_is_shown_as_it_was_after_a_step(mgl: Mgl, memory: str) -> None:

@@ -73,11 +73,13 @@ def test_an_id_is_stable_and_tells_sources_models_and_questions_apart(case: Case
         else Conversation.from_turns("other", TALK.turns[:-1])
     )
     with open_store() as store:
+        # the small mindgraph keeps all questions of a document in one memory
+        has_own = bool(case.questions) and case.line != "mindgraph/small"
         ids = [
             case.open(store).id,
             case.open(store, source=other).id,
             case.open(store, CountingEngine(model_id="fake/other")).id,
-            *([case.open(store, questions=[OTHER]).id] if case.questions else []),
+            *([case.open(store, questions=[OTHER]).id] if has_own else []),
         ]
         assert len(set(ids)) == len(ids)
         if set(KINDS[case.line]) - UNSIZED:

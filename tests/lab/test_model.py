@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from mgl.errors import UsageError
-from mgl.lab import Lab
+from mgl.lab import Lab, model
 from mgl.lab.model import ModelChoice, find_context
+from mgl.llm.engines import shared
+from mgl.llm.engines.shared import RunningHost
 from tests.cli.server import serving as reading
 from tests.cli.server import story
 from tests.llm.server import LLAMA, OTHER, VLLM, Answered, Route, models, serving
@@ -66,3 +68,15 @@ def test_a_text_is_cut_to_the_servers_context(tmp_path: Path) -> None:
         (body,) = server.seen
     said = " ".join(message["content"] for message in body["messages"])
     assert 2000 < len(said.split()) + body["max_tokens"] <= 4096
+
+
+@pytest.mark.parametrize(
+    ("state", "loaded"), [("idle", True), ("working", True), ("busy", True), ("loading", False)]
+)
+def test_a_model_that_a_host_holds_is_loaded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: str, loaded: bool
+) -> None:
+    host = RunningHost("m@1+openvino", 1, tmp_path / "m.sock", state)
+    monkeypatch.setattr(shared, "list_hosts", lambda _: [host])
+    assert model._is_loaded(tmp_path, "m@1+openvino") == loaded
+    assert not model._is_loaded(tmp_path, "other@1+openvino")

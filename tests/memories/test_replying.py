@@ -190,6 +190,12 @@ def test_a_reply_is_shown_the_speakers_statements_first_and_its_own_remarks_last
     ]
 
 
+def test_what_a_person_asked_stands_after_what_they_stated() -> None:
+    heard = Turn("4", "user", "What do I play?")
+    shown = order_for_reply(ASKED.turns, show_turns(ASKED.turns, [1, 2, 0]), heard, Voice())
+    assert [numbers for numbers, _ in shown] == [(0,), (2,), (1,)]
+
+
 async def test_memories_that_are_too_long_are_cut_and_keep_their_numbers() -> None:
     client, engine = llm(said("x", 2), context=1000)
     memories = [((0,), "word " * 3000), ((1,), "short")]
@@ -284,3 +290,41 @@ def test_an_answer_is_read_as_it_is_written(answer: str) -> None:
 )
 def test_an_answer_that_is_no_json_is_read_as_far_as_it_is(reply: str, answer: str) -> None:
     assert read_answer(reply) == answer
+
+
+ASKED = Conversation.from_turns(
+    "asked",
+    [
+        Turn("1", "user", "I play the cello in an orchestra."),
+        Turn("2", "user", "Do I play the cello or the trumpet?"),
+        Turn("3", "user", "Is the trumpet loud? I wonder."),
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "named", "cited"),
+    [
+        ("the cello", (1, 2), ["1"]),  # a statement and a question: the statement
+        ("the cello", (2,), ["1"]),  # the question alone
+        ("the cello", (3,), ["1"]),  # neither
+        ("a trumpet", (2,), ["3"]),  # said beside a question
+        ("the cello or the trumpet", (), ["1", "3"]),
+    ],
+)
+async def test_what_somebody_asked_is_not_cited_where_something_states_it(
+    answer: str, named: tuple[int, ...], cited: list[str]
+) -> None:
+    client, _ = llm(said(answer, *named))
+    lines = cite_shown(ASKED, show_turns(ASKED.turns, [0, 1, 2]))
+    question = Question("What do I play?")
+    found = await answer_from_lines(client, lines, question, TURN_ANSWER, Sampling())
+    assert [citation.node_id for citation in found.citations] == cited
+
+
+async def test_a_question_is_cited_where_it_alone_says_what_is_answered() -> None:
+    client, _ = llm(said("the trumpet", 1))
+    lines = cite_shown(ASKED, show_turns(ASKED.turns, [1]))
+    question = Question("What did I ask about?")
+    found = await answer_from_lines(client, lines, question, TURN_ANSWER, Sampling())
+    assert [citation.node_id for citation in found.citations] == ["2"]

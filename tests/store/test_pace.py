@@ -53,9 +53,11 @@ def test_the_wall_time_of_calls(
 ) -> None:
     store, connection = written
     for number, (each, end) in enumerate(zip(seconds, ends, strict=True), 1):
-        store.add_call(call(each, done=None if each == 5 else DONE), None)
+        store.add_call(call(each, done=None if each == 5 else DONE), "mem_1")
         time = end if "T" in end else f"{DAY}{end}Z"
         connection.execute("UPDATE llm_calls SET created_at = ? WHERE number = ?", (time, number))
     done = len(seconds) - seconds.count(5)
     expected = Pace(done, 100 * done, 10 * done, pytest.approx(wall, abs=0.01))
     assert store.pace("m", "extract") == expected
+    assert store.building_seconds("mem_1") == pytest.approx(wall, abs=0.01)
+    assert store.building_seconds("mem_2") == 0.0

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from mgl.prompt import plain_text
 from mgl.text import Located, locate
 from mgl.text.quotes import Folded
 
@@ -141,3 +144,27 @@ def test_folding_leads_back_to_the_original(text: str) -> None:
         assert 0 <= start < end <= len(text)
         assert start >= position
         position = start
+
+
+@pytest.mark.parametrize(
+    ("typeset", "plain"),
+    [
+        ("the fi\u00adnal of\ufb01ce", "the final office"),
+        ("soft\u00ad\nhyphen", "softhyphen"),
+        ("born in Lis-\nbon", "born in Lisbon"),
+        ("Jean-\nLuc, 1-\n2", "Jean-\nLuc, 1-\n2"),
+        ("Zoe\u0308", "Zoë"),
+        ("\uff2d\uff11", "M1"),
+        ("你好，世界！", "你好，世界！"),
+        ("می\u200cخواهم", "می\u200cخواهم"),
+    ],
+)
+def test_typesetting_is_undone_for_search_and_models(typeset: str, plain: str) -> None:
+    assert plain_text(typeset) == plain
+
+
+@given(st.text())
+def test_no_trace_of_typesetting_is_left(text: str) -> None:
+    plain = plain_text(text)
+    assert unicodedata.is_normalized("NFC", plain)
+    assert not set("\u00ad\u200b\u2060\ufeff\ufb01\uff21").intersection(plain)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +108,18 @@ def test_a_call_is_learnt_from_where_its_memory_earned_it(tmp_path: Path, store:
     assert not read_run(tmp_path / "run", store, hold_out={"talk"}).questions
     with pytest.raises(UsageError, match="worth their calls"):
         read_run(write_run(tmp_path / "alone", asked[:1], METHODS[:2]), store)
+
+
+def test_the_memory_of_a_question_after_a_turn_is_found(tmp_path: Path, store: Store) -> None:
+    put(store, "c", GOOD, BAD)
+    asked = [
+        replace(one, item={**one.item, "after": "D3"}) for one in answers("lost", 0.0, 0.0, 0.0)
+    ]
+    folder = write_run(tmp_path / "run", asked)
+    build = BuildRecord("graph", "talk after D3", calls={"c": ("applied", "rejected")})
+    RunLog(folder / RECORDS).add_build(build)
+    (pair,) = read_run(folder, store).preferences
+    assert (pair.chosen, pair.rejected) == (lay(GOOD), lay(GOOD, BAD))
 
 
 def test_a_reply_in_plain_words_is_learnt_from_as_it_is(tmp_path: Path, store: Store) -> None:

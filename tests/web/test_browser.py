@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 from tab import Tab
 
-from mgl.memories.view import GraphView, ViewNode
+from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.store.records import EditRecord
-from mgl.types import Answer, Document
+from mgl.types import Answer, Conversation, Document, Turn
 from mgl.web.escape import visible
 from mgl.web.export import to_html
 from tests.web.browser import driven, dumped
@@ -118,7 +120,7 @@ def test_clicks_keys_and_controls(tab: Tab, tmp_path: Path, view: GraphView) -> 
     assert said["steps"] == ["2", True, "4"]
     assert said["kinds"] == [3, "2"]
     assert said["places"] == [["everywhere", "One", "Two"], "2"]
-    assert said["found"] == ["1 of 4", 1]
+    assert said["found"] == ["1 of 4 nodes, 2 in the text", 1]
     assert said["jumped"] == "The key is found"
 
 
@@ -210,3 +212,204 @@ def test_the_log_says_what_became_of_each_edit(tab: Tab, tmp_path: Path, view: G
     assert "Rejected: quote_missing" in text
     assert "The call is not in this file." in text
     assert said["found"] == "1 edit"
+
+
+def test_a_page_opens_at_what_the_answer_in_sight_cites(
+    tab: Tab, tmp_path: Path, view: GraphView
+) -> None:
+    """Far down in the text; another answer that is opened shows its own passage."""
+    text = view.document.text + "Then it rained.\n\n" * 400 + "At last the sun rose.\n"
+    document = Document.from_text("story.txt", text)
+    sun, rain = text.index("the sun"), text.index("Then")
+    answers = tuple(
+        Answer(asked, "So.", None, (document.cite("x", document.span(start, start + 7)),))
+        for asked, start in (("When did it rain?", rain), ("What rose?", sun))
+    )
+    said = driven(
+        tab,
+        tmp_path,
+        to_html(replace(view, document=document, nodes=(), edges=(), answers=answers)),
+        """
+        const cited = () => [...CSS.highlights.get("passage")][0];
+        await rest(200);
+        const said = { opened: [String(cited()), inSight(cited())] };
+        one(".asked:not([open]) summary").click();
+        await rest(200);
+        said.other = [String(cited()), inSight(cited())];
+        return said;
+        """,
+    )
+    assert said == {"opened": ["the sun", True], "other": ["Then it", True]}
+
+
+def test_where_the_graph_says_little_the_contents_are_shown(
+    tab: Tab, tmp_path: Path, view: GraphView
+) -> None:
+    few = replace(view, nodes=view.nodes[:1], edges=())
+    said = driven(
+        tab,
+        tmp_path,
+        to_html(few),
+        """
+        const rows = all("#timeline > ol > li").map((each) => each.innerText.replace(/\\s+/g, " "));
+        const view = one("#views [value=timeline]").textContent;
+        const said = { rows, view, stage: one("#stage").hidden };
+        one("#timeline a").click();
+        said.node = [title(), one("#detail").hidden];
+        one("#views [value=graph]").click();
+        await rest(100);
+        said.graph = one("#graph").width > 0;
+        return said;
+        """,
+    )
+    assert said["rows"] == [
+        "One 1 node Bo “CHAPTER” cited for “Who found the key?”",
+        "Two “Ann found the key & gave it back. They married in May.” "
+        "cited for “Who found the key?”",
+    ]
+    assert (said["stage"], said["view"]) == (True, "Contents")
+    assert said["node"] == ["Bo", False]
+    assert said["graph"]
+
+
+def test_each_turn_has_its_time_beside_it(tab: Tab, tmp_path: Path) -> None:
+    at = datetime.fromisoformat("2024-05-06T09:05+05:00")
+    turns = [Turn("1", "Ann", "Hi.\nI moved.", at, "s"), Turn("2", "Bo", "Where?", None, "s")]
+    talk = Conversation.from_turns("talk", turns)
+    document = talk.transcript
+    cited = document.cite("2", document.span(document.text.index("Where"), len(document.text) - 1))
+    answer = Answer("What did Bo ask?", "Where.", None, (cited,))
+    view = GraphView("m", "gam", "tiny", document, (), 2, (), (), (answer,))
+    said = driven(
+        tab,
+        tmp_path,
+        to_html(view, talk=talk),
+        """
+        const times = all("#text time").map((each) => [each.textContent, each.title]);
+        return [times, String([...CSS.highlights.get("passage")][0]), one(".by-hand") === null];
+        """,
+    )
+    assert said == [[["09:05", "Monday, 6 May 2024 at 09:05"]], "Where?", True]
+
+
+def test_the_text_is_searched(tab: Tab, tmp_path: Path, view: GraphView) -> None:
+    """Across the edges of marks; hits are listed, and shown one after the other."""
+    said = driven(
+        tab,
+        tmp_path,
+        to_html(view),
+        """
+        const look = (words) => {
+          one("#search").value = words;
+          one("#search").dispatchEvent(new Event("input"));
+          return one("#found").textContent;
+        };
+        const passage = () => String([...CSS.highlights.get("passage")][0]);
+        const said = { found: look(" BO "), hits: all(".hit").map((each) => each.textContent) };
+        said.marked = [...CSS.highlights.get("hits")].map(String);
+        all(".hit")[2].click();
+        said.clicked = passage();
+        look("harbour. bo");
+        key(one("#search"), "Enter");
+        said.entered = passage();
+        look("");
+        said.left = [CSS.highlights.has("hits"), all(".hit").length];
+        return said;
+        """,
+    )
+    assert said["found"] == "1 of 4 nodes, 3 in the text"
+    assert "…CHAPTER ONE\n\nAnn met Bo at the harbour." in said["hits"][0]
+    assert said["marked"] == ["Bo", "bo", "Bo"]
+    assert said["clicked"] == "Bo"
+    assert said["entered"] == "harbour. Bo"
+    assert said["left"] == [False, 0]
+
+
+def test_a_crowded_graph_is_thinned(tab: Tab, tmp_path: Path, view: GraphView) -> None:
+    """Without its hub; only a node with its neighbours, and theirs; what was found is fitted."""
+    whole = view.document.span(0, 4)
+    nodes = tuple(ViewNode(f"n{n}", "entity", f"N{n}", "", whole, 0) for n in range(40))
+    spokes = tuple(ViewEdge(f"s{n}", "n0", f"n{n}", "near", whole, 0) for n in range(1, 40))
+    chain = tuple(ViewEdge(f"c{n}", f"n{n}", f"n{n + 1}", "next", whole, 0) for n in range(1, 9))
+    many = tuple(ViewEdge(f"m{n}", "n30", "n31", f"is {n}", whole, 0) for n in range(6))
+    said = driven(
+        tab,
+        tmp_path,
+        to_html(replace(view, nodes=nodes, edges=(*spokes, *chain, *many))),
+        """
+        const count = async () => (await rest(60), Number(one("#stage").dataset.shown));
+        const said = { felt: [...feel().keys()] };
+        said.hub = [one("#hubs").textContent, one("#hubs").hidden];
+        one("#hubs").click();
+        said.without = await count();
+        one("#hubs").click();
+        location.hash = "#node=n3";
+        await rest(60);
+        one(".near").click();
+        said.only = [await count(), one("#show-all").hidden];
+        location.hash = "#node=n2";
+        await rest(60);
+        one(".near").click();
+        said.more = await count();
+        one("#show-all").click();
+        said.all = await count();
+        one("#search").value = "N39";
+        one("#search").dispatchEvent(new Event("input"));
+        one("#zoom-fit").click();
+        await rest(60);
+        said.fitted = [...feel().entries()].find(([name]) => name === "N39")[1][0];
+        location.hash = "#edge=m2";
+        await rest(60);
+        said.beside = all("#detail .row li").map((each) => each.textContent).slice(0, 5);
+        return said;
+        """,
+        size=(1440, 900),
+    )
+    assert "N30 — 6 relations → N31" in said["felt"]
+    assert not [name for name in said["felt"] if " — is " in name]
+    assert said["hub"] == ["hide 1 hub", False]
+    assert said["without"] == 39
+    assert said["only"] == [4, False]
+    assert said["more"] == 5
+    assert said["all"] == 40
+    assert abs(said["fitted"]["clientX"] - 410) < 60
+    assert said["beside"] == ["is 0", "is 1", "is 3", "is 4", "is 5"]
+
+
+def test_the_log_folds_turns_and_shows_what_changed(
+    tab: Tab, tmp_path: Path, view: GraphView
+) -> None:
+    old, new = "Ann has a brown horse.", "Ann has a white horse now."
+    edits = [
+        *(EditRecord(n, "append", {"turn": n}, "applied") for n in range(5)),
+        EditRecord(5, "consolidate", {"topic": {"id": "t1", "summary": old}}, "applied"),
+        EditRecord(6, "append", {"turn": 5}, "applied"),
+        EditRecord(7, "rewrite", {"topic": "t1", "summary": "Bo."}, "rejected"),
+        EditRecord(8, "rewrite", {"topic": "t1", "summary": new}, "applied"),
+    ]
+    said = driven(
+        tab,
+        tmp_path,
+        to_html(view, edits),
+        """
+        one("#views [value=log]").click();
+        await rest(60);
+        const rows = () => all("#log-rows > li");
+        const said = { rows: rows().map((each) => each.querySelector("summary").textContent) };
+        const open = async (row) => (row.querySelector("summary").click(), await rest(60));
+        await open(rows()[0]);
+        said.run = all(".run > li").length;
+        await open(rows().at(-1));
+        const words = (name) => all(`#log-rows ${name}`).map((each) => each.textContent);
+        said.diff = [one(".diff").textContent, words("del"), words("ins")];
+        said.undo = all(".acts button").some((each) => each.textContent === "Undo");
+        return said;
+        """,
+    )
+    assert len(said["rows"]) == 5
+    assert said["rows"][0] == "steps 1 to 5 append 5 edits"
+    assert said["run"] == 5
+    text, gone, come = said["diff"]
+    assert text == "summary: Ann has a brown horse. white horse now. "
+    assert (gone, come) == (["brown horse."], ["white horse now."])
+    assert not said["undo"]

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.types import CONVERSATION, Document, Section
-from mgl.web.passages import BLOCK, Mark, cut_text
+from mgl.web.passages import BLOCK, Mark, cut_text, section_label
 
 PIECES = st.lists(
     st.sampled_from(
@@ -22,7 +23,11 @@ def parts(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def pieces(blocks: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
     """Each piece of the text, with the marks that cover it."""
-    found = [piece for part in parts(blocks) for piece in (*part["pieces"], *part["tail"])]
+    found = [
+        piece
+        for part in parts(blocks)
+        for piece in (*(part.get("heading") or part["pieces"]), *part["tail"])
+    ]
     return [(piece, []) if isinstance(piece, str) else (piece[0], piece[2]) for piece in found]
 
 
@@ -95,3 +100,41 @@ def test_pages_and_chapters_are_headed_where_they_begin() -> None:
     blocks = cut_text(Document.from_text("t", "one two\x00", sections=sections), [])
     heads = [part for block in blocks for part in block["parts"] if "head" in part]
     assert [(head["start"], head["head"]) for head in heads] == [(0, "page 7"), (4, "<End>")]
+
+
+def test_a_heading_that_stands_in_the_text_is_shown_once_and_keeps_its_marks() -> None:
+    text = "CHAPTER  ONE\nThe Storm\n\nAnn met Bo.\n\nTwo\n\nOnly the two of them knew.\n"
+    second = text.index("Two\n")
+    sections = (
+        Section("chapter", "Chapter one", 0, second),
+        Section("chapter", "two", second, len(text)),
+    )
+    blocks = cut_text(Document.from_text("t", text, sections=sections), [Mark("n", 0, 7, "k0")])
+    shown = [part for block in blocks for part in block["parts"]]
+    assert [part["heading"] for part in shown if "heading" in part] == [
+        [["CHAPTER", "k0", ["n"]], "  ONE\nThe Storm"],
+        ["Two"],
+    ]
+    assert not [part for part in shown if "head" in part]
+    assert plain(blocks) == text
+
+
+def test_a_paragraph_that_only_begins_with_the_name_of_its_section_is_no_heading() -> None:
+    for text in ("Ann met Bo.", "Ann\n" + "and Bo met again. " * 20):
+        document = Document.from_text("t", text, sections=(Section("chapter", "Ann", 0, 5),))
+        (block,) = cut_text(document, [])
+        assert block["parts"][0].get("head") == "Ann"
+
+
+@pytest.mark.parametrize(
+    ("label", "day", "shown"),
+    [
+        ("session_12", "Monday, 06 May 2024", "Session 12, Monday, 6 May 2024"),
+        ("2024-05-06T10:00:00+02:00", "Monday, 06 May 2024", "Monday, 6 May 2024"),
+        ("2024-05-06", "Monday, 06 May 2024", "Monday, 6 May 2024"),
+        ("2024-05-06", "", "2024-05-06"),
+        ("Our trip", "Monday, 16 May 2024", "Our trip, Monday, 16 May 2024"),
+    ],
+)
+def test_a_session_is_named_as_a_reader_would(label: str, day: str, shown: str) -> None:
+    assert section_label(Section("session", label, 0, 5, day)) == shown

@@ -116,8 +116,8 @@ class Figure:
 RESULTS: Final = "with results"
 """The value of ``found`` where an answer stands on something, or failed before that was known."""
 
-OF_ANSWERS: Final = frozenset({"nodes", "found"})
-"""What divides the answers of a method rather than the items."""
+OF_ROWS: Final = frozenset({"nodes", "found", "source"})
+"""What a row of ``Frame.data`` has, and the labels of its item have not."""
 
 
 class Frame:
@@ -211,7 +211,7 @@ class Frame:
             return None
         if part:
             own = own[self._select(part).reindex(own["item"], fill_value=False).to_numpy()]
-        for name in OF_ANSWERS & part.keys():
+        for name in OF_ROWS & part.keys():
             own = own[own[name] == part[name]]
         if not self._is_repeated:
             return own.set_index("item")[["value", "source", "failed"]]
@@ -224,8 +224,8 @@ class Frame:
         return bool(self.data["repeat"].any())
 
     def _select(self, part: Mapping[str, str]) -> Any:
-        """Whether each item has these labels; those of answers are none of an item's."""
-        names = [name for name in part if name not in OF_ANSWERS]
+        """Whether each item has these labels, as far as they are an item's."""
+        names = [name for name in part if name not in OF_ROWS]
         labels = self.labels.reindex(columns=names, fill_value="")
         return (labels == [part[name] for name in names]).all(axis=1)
 

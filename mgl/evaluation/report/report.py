@@ -1,27 +1,24 @@
-"""A report of runs: one chapter a benchmark, as a page for readers and as numbers for programs.
+"""A report of runs: one chapter a benchmark, as tables and plots, and as numbers for programs.
 
     >>> chapters = make_report([read_run(Path("runs/locomo"))], papers, suites)     # doctest: +SKIP
-    >>> Path("report.html").write_text(render_page(chapters))                       # doctest: +SKIP
+    >>> print(to_csv(chapters))                                                     # doctest: +SKIP
 
-The page asks the network for nothing and runs no script. Its colours are the inspector's, light and
-dark; on a narrow screen each row of a table is a card. What runs, models and papers wrote enters it
-escaped.
+``mgl.evaluation.report.pages`` writes it as pages for readers.
 """
 
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from importlib import resources
 from io import StringIO
-from typing import Any
+from itertools import chain
 
-from mgl.errors import UsageError, install_hint
+from mgl.evaluation.audit import judge_answer
 from mgl.evaluation.papers.beside import Rows, put_beside
 from mgl.evaluation.papers.references import Paper
 from mgl.evaluation.papers.suites import Suite
+from mgl.evaluation.records import sum_spent
 from mgl.evaluation.report.cells import Table, number
 from mgl.evaluation.report.frame import Frame
 from mgl.evaluation.report.judging import judge_table, list_doubts
@@ -29,7 +26,9 @@ from mgl.evaluation.report.plots import Plot, draw_plots
 from mgl.evaluation.report.questions import Question, list_questions
 from mgl.evaluation.report.runs import StoredRun, group_runs
 from mgl.evaluation.report.tables import (
+    NO_PRICES,
     Comparison,
+    Prices,
     beside_tables,
     compare_methods,
     cost_tables,
@@ -39,23 +38,25 @@ from mgl.evaluation.report.tables import (
     part_tables,
     provenance_tables,
     score_tables,
+    source_table,
+    spent_table,
 )
 from mgl.evaluation.statistics import FEWEST_SOURCES, Interval
-from mgl.web.escape import asset, html_text
 
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """What one benchmark's runs show: the ``headline`` sentence, notes, plots, tables, and the
-    questions one by one. ``left_out`` counts the questions that are not shown."""
+    """What one benchmark's ``runs`` show: the ``headline`` sentence, notes, plots, tables, and the
+    questions one by one. ``labels`` name the methods."""
 
     title: str
     headline: str
     notes: tuple[str, ...]
     plots: tuple[Plot, ...]
     tables: tuple[Table, ...]
-    questions: tuple[Question, ...]
-    left_out: int
+    questions: Sequence[Question]
+    labels: tuple[str, ...]
+    runs: Sequence[StoredRun]
 
 
 def make_report(
@@ -63,9 +64,11 @@ def make_report(
     papers: Iterable[Paper] = (),
     suites: Iterable[Suite] = (),
     *,
+    prices: Prices = NO_PRICES,
     with_plots: bool = True,
 ) -> list[Chapter]:
-    """Report runs beside the numbers of ``papers``; ``suites`` say which settings those are of.
+    """Report runs beside the numbers of ``papers``; ``suites`` say which settings those are of, and
+    ``prices`` what the tokens of a model cost.
 
     Without plots it takes a fraction of the time. UsageError without the extra ``evaluation``,
     InputError if two runs have the same name.
@@ -77,13 +80,15 @@ def make_report(
         names = ", ".join(run.name for run in group.runs)
         title = group.benchmark if alone else f"{group.benchmark} ({names})"
         name = group.benchmark if alone else f"{group.benchmark}-{place}"
-        chapter = _make_chapter(Frame(group), title, name if with_plots else "", known, rows)
+        chapter = _make_chapter(
+            Frame(group), title, name if with_plots else "", known, rows, prices
+        )
         chapters.append(chapter)
     return chapters
 
 
 def _make_chapter(
-    frame: Frame, title: str, name: str, papers: Sequence[Paper], rows: Rows
+    frame: Frame, title: str, name: str, papers: Sequence[Paper], rows: Rows, prices: Prices
 ) -> Chapter:
     group, comparisons = frame.group, compare_methods(frame)
     cells = [cell for paper in papers for cell in paper.cells()]
@@ -99,17 +104,20 @@ def _make_chapter(
     tables = (
         *score_tables(frame),
         *difference_table(frame, comparisons),
+        *source_table(frame),
         *failure_table(group),
         *counts_table(group),
         *beside_tables(besides, others),
         *part_tables(frame),
+        spent_table(group, prices),
         *cost_tables(frame),
         *judge_table(frame),
         *provenance_tables(group),
     )
     plots = tuple(draw_plots(frame, comparisons, name)) if name else ()
     told, notes = _write_headline(frame, comparisons), tuple(_list_notes(frame))
-    return Chapter(title, told, notes, plots, tables, *list_questions(frame))
+    labels = tuple(series.label for series in group.series)
+    return Chapter(title, told, notes, plots, tables, list_questions(frame), labels, group.runs)
 
 
 def _write_headline(frame: Frame, comparisons: Sequence[Comparison]) -> str:
@@ -169,41 +177,6 @@ def _list_notes(frame: Frame) -> Iterator[str]:
     yield from list_doubts(group)
 
 
-def render_page(chapters: Sequence[Chapter]) -> str:
-    """Write the page, to be saved as UTF-8; the same report gives the same page.
-
-    UsageError without jinja2.
-    """
-    try:
-        from jinja2 import Environment
-        from markupsafe import Markup
-    except ImportError as error:
-        raise UsageError("the page needs jinja2", hint=install_hint("evaluation")) from error
-
-    def escape(value: Any) -> Any:
-        return Markup(html_text(value)) if type(value) is str else value
-
-    assets = resources.files("mgl.evaluation.report") / "assets"
-    style = asset("palette.css") + (assets / "report.css").read_text(encoding="utf-8")
-    environment = Environment(
-        autoescape=True, finalize=escape, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters |= {
-        "number": lambda value: "unreadable" if value is None else number(value),
-        "embed": lambda plot: Markup(_embed(plot)),
-    }
-    template = environment.from_string((assets / "report.html.j2").read_text(encoding="utf-8"))
-    page = template.render(chapters=chapters, style=Markup(style), fewest=FEWEST_SOURCES)
-    return page + "\n"
-
-
-def _embed(plot: Plot) -> str:
-    """The SVG of a plot as part of a page."""
-    svg = re.sub(r"^.*?(?=<svg)", "", plot.svg, count=1, flags=re.DOTALL)
-    svg = re.sub(r' (?:width|height)="[^"]*pt"', "", svg)
-    return svg.replace("<svg ", f'<svg role="img" aria-label="{html_text(plot.title)}" ', 1)
-
-
 def to_csv(chapters: Sequence[Chapter]) -> str:
     """Write one line a cell of a table, with its interval if it has one; scores are of 1 there."""
     out = StringIO()
@@ -217,4 +190,32 @@ def to_csv(chapters: Sequence[Chapter]) -> str:
                     numbers = [""] * 4 if found is None else asdict(found).values()
                     place = chapter.title, table.title, first.text, column
                     writer.writerow((*place, cell.text, *numbers, cell.beside))
+    return out.getvalue()
+
+
+def answers_to_csv(runs: Sequence[StoredRun]) -> str:
+    """Write one line an answer, with its scores and verdicts of 1, its tokens and seconds."""
+    names = [(*run.manifest.judges, *run.manifest.scorers) for run in runs]
+    scores = tuple(dict.fromkeys(chain.from_iterable(names)))
+    out = StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    about = "run method model item repeat source category question gold answer verdict failed"
+    spent = "calls tokens_in tokens_out judge_tokens_in judge_tokens_out seconds"
+    writer.writerow((*about.split(), *scores, *spent.split()))
+    for run in runs:
+        models = {method.label: method.model for method in run.manifest.methods}
+        for one in run.records:
+            item, used, judged = one.item, sum_spent([one.usage]), sum_spent(
+                verdict.usage for verdict in one.verdicts.values())  # fmt: skip
+            writer.writerow(
+                (
+                    *(run.name, one.method, models[one.method], item["id"], one.repeat),
+                    *(item["source"], item["category"], item["question"]["text"]),
+                    *(" / ".join(item["golds"]), one.answer),
+                    *(judge_answer(one, run.manifest.headline), one.reason),
+                    *(one.value(name) for name in scores),
+                    *(used.calls, used.input_tokens, used.output_tokens),
+                    *(judged.input_tokens, judged.output_tokens, one.took.get("own_s")),
+                )
+            )
     return out.getvalue()

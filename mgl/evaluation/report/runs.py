@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mgl.errors import InputError
-from mgl.evaluation.records import BuildRecord, PairRecord, Record
+from mgl.evaluation.records import BuildRecord, PairRecord, Record, RunLog
 from mgl.evaluation.runs.due import list_keys
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import Manifest, Method
@@ -24,7 +24,7 @@ from mgl.evaluation.runs.manifest import Manifest, Method
 @dataclass(frozen=True)
 class StoredRun:
     """A run's folder, by its ``name``, with the records of its own methods and items only;
-    ``notes`` are what a reader of its figures has to know."""
+    ``log`` has all. ``notes`` are what a reader of its figures has to know."""
 
     name: str
     manifest: Manifest
@@ -32,6 +32,7 @@ class StoredRun:
     builds: Sequence[BuildRecord]
     labelled: Sequence[Record]
     pairs: Sequence[PairRecord]
+    log: RunLog
     notes: tuple[str, ...] = ()
 
     @property
@@ -106,6 +107,7 @@ def read_run(path: Path) -> StoredRun:
         [one for one in log.builds.values() if one.method in labels],
         list(log.labelled.values()),
         [pair for pair in log.pairs.values() if {pair.one, pair.other} <= labels],
+        log,
         tuple(notes),
     )
 

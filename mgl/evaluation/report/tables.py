@@ -8,16 +8,17 @@ interval of the difference excludes 0.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 
 from mgl.evaluation.papers.beside import Beside
 from mgl.evaluation.papers.references import Cell as Printed
-from mgl.evaluation.records import BuildRecord, Record, VerdictRecord
+from mgl.evaluation.records import BuildRecord, Record, Spent, VerdictRecord, sum_spent
 from mgl.evaluation.report.cells import NONE, Cell, Table, figure_cell, interval_cell, number
 from mgl.evaluation.report.frame import CATEGORY, Frame, Metric
 from mgl.evaluation.report.runs import Group, Series, StoredRun
@@ -25,6 +26,13 @@ from mgl.evaluation.statistics import Paired, correct_holm
 
 LEVEL: Final = 0.05
 _COLUMNS: Final = 4  # metrics in one table
+_SOURCES: Final = 200  # in the table of sources
+_SHOWN: Final = 20  # sources that are not folded
+
+Prices = Mapping[str, tuple[float, float]]
+"""What a million tokens in and out cost, by the profile of the model; "" is any other's."""
+
+NO_PRICES: Final[Prices] = MappingProxyType({})
 
 
 def score_tables(frame: Frame) -> Iterator[Table]:
@@ -58,6 +66,32 @@ def part_tables(frame: Frame) -> Iterator[Table]:
                     ("The mean of categories gives each the same weight.",) * averaged,
                     folded=metric != frame.headline or name != CATEGORY,
                 )
+
+
+def source_table(frame: Frame) -> Iterator[Table]:
+    """Show the headline by conversation or book, if there are few enough to be looked at."""
+    every = frame.group.series
+    sources = dict.fromkeys(item["source"] for item in frame.items.values())
+    if frame.headline.kind != "score" or not 1 < len(sources) <= _SOURCES:
+        return
+    rows = [
+        (
+            Cell(source),
+            *(figure_cell(frame.figure(one.label, frame.headline, {"source": source}))
+              for one in every),
+        )
+        for source in sources
+    ]  # fmt: skip
+    yield Table(
+        f"{frame.headline.shown} by source, %",
+        ("source", *(one.label for one in every)),
+        tuple(rows),
+        (
+            "With enough sources these set the intervals of the scores above. Here each stands "
+            "alone, and its items count as independent.",
+        ),
+        folded=len(sources) > _SHOWN,
+    )
 
 
 def _row(frame: Frame, series: Series, metrics: Sequence[Metric]) -> tuple[Cell, ...]:
@@ -122,6 +156,60 @@ def difference_table(frame: Frame, comparisons: Sequence[Comparison]) -> Iterato
 
 
 # Costs
+
+
+def spent_table(group: Group, prices: Prices) -> Table:
+    """Show what building, answering and judging took of each method, in all."""
+    rows = [_spent_row(series, prices) for series in group.series]
+    head = "method tokens_to_build tokens_to_answer tokens_to_judge engine_seconds".split()
+    notes = ["Tokens in and out of all completions; seconds are of the calls that were issued."]
+    if prices:
+        head.append("money")
+        notes.append("Money is for those tokens at the prices that were given.")
+    names = tuple(name.replace("_", " ") for name in head)
+    return Table("What the runs took", names, tuple(rows), tuple(notes))
+
+
+def _spent_row(series: Series, prices: Prices) -> tuple[Cell, ...]:
+    verdicts = [(key, verdict) for one in series.records for key, verdict in one.verdicts.items()]
+    judges = {seat.key: seat.model for seat in series.run.manifest.panel}
+    parts = [
+        (series.method.model, sum_spent(one.usage for one in series.builds)),
+        (series.method.model, sum_spent(one.usage for one in series.records)),
+        *(
+            (model, sum_spent(one.usage for key, one in verdicts if judges[key] == model))
+            for model in dict.fromkeys(judges.values())
+        ),
+    ]
+    judged = sum_spent([dict(parts[2:])])
+    records: list[BuildRecord | Record | VerdictRecord]
+    records = [*series.builds, *series.records, *(verdict for _, verdict in verdicts)]
+    seconds = sum(sum(one.took.get("stages", {}).values()) for one in records)
+    texts = [_show_tokens(spent) for spent in (parts[0][1], parts[1][1], judged)]
+    texts.append(Cell(f"{seconds:,.0f}"))
+    if prices:
+        costs = [_cost(spent, prices.get(model, prices.get(""))) for model, spent in parts]
+        known = [cost for cost in costs if cost is not None]
+        texts.append(Cell(f"{sum(known):,.2f}" if len(known) == len(costs) else NONE))
+    return Cell(series.label), *texts
+
+
+def _show_tokens(spent: Spent) -> Cell:
+    if not spent.calls:
+        return Cell("0")
+    return Cell(
+        f"{spent.input_tokens:,} in, {spent.output_tokens:,} out",
+        f"{spent.calls:,} call{'s' * (spent.calls != 1)}",
+    )
+
+
+def _cost(spent: Spent, price: tuple[float, float] | None) -> float | None:
+    """What tokens cost; None if they have no price."""
+    if not spent.calls:
+        return 0.0
+    if price is None:
+        return None
+    return (spent.input_tokens * price[0] + spent.output_tokens * price[1]) / 1e6
 
 
 def cost_tables(frame: Frame) -> Iterator[Table]:

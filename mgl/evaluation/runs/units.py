@@ -30,9 +30,10 @@ from mgl.evaluation.records import (
     VerdictRecord,
     item_from_json,
     item_to_json,
+    title_build,
 )
 from mgl.evaluation.runs.manifest import Method
-from mgl.llm.calls import new_attempt
+from mgl.llm.calls import collect_keys, new_attempt
 from mgl.llm.client import Client
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.base import Memory, MemoryKind, Tools
@@ -104,7 +105,7 @@ class Build:
     @property
     def title(self) -> str:
         """What its record is called by."""
-        return f"{self.name} after {self.after}" if self.after else self.name
+        return title_build(self.name, self.after)
 
     @property
     def kind(self) -> MemoryKind:
@@ -215,11 +216,13 @@ class _Attempt:
         self._began = time.monotonic()
         self._owning = place.own(document_id)
         self._is_retried = is_retried
+        self._keys: dict[str, None] = {}
         self._within = ExitStack()
 
     def __enter__(self) -> _Attempt:
         _ITEM_CLIENT.set(self.llm)
         self._within.enter_context(self._owning)
+        self._within.enter_context(collect_keys(self._keys))
         if self._is_retried:
             self._within.enter_context(new_attempt())
         return self
@@ -256,9 +259,10 @@ class _Attempt:
 
     @property
     def took(self) -> dict[str, Any]:
-        """The time now, seconds by the wall, of its own work and of the engine, and calls by their
-        outcome. Its own are those in which it, or the engine for it, worked: the others waited for
-        a place, or for other items."""
+        """The time now, seconds by the wall, of its own work and of the engine, calls by their
+        outcome, and their keys in the order in which they were made. Its own seconds are those in
+        which it, or the engine for it, worked: the others waited for a place, or for other
+        items."""
         usage = self.llm.usage()
         total = Usage(usage).total
         wall = time.monotonic() - self._began
@@ -272,6 +276,7 @@ class _Attempt:
             "replayed": total.replayed,
             "failed": total.failed,
             "cached_tokens": total.cached_tokens,
+            "keys": list(self._keys),
         }
 
 

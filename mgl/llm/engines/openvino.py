@@ -27,11 +27,11 @@ from typing import Any, Final
 
 from mgl.errors import EngineRejected, EngineUnavailable, EngineUnusable, ResourceError
 from mgl.llm.base import Completion, FinishReason, Request, TokenUsage
-from mgl.llm.engines.tokens import Tokenizer, find_control
+from mgl.llm.engines.tokens import Tokenizer, find_control, link_weights
 from mgl.llm.grammar import to_ebnf
 from mgl.llm.progress import Listener, Progress, find_listener
 from mgl.llm.schemas import compile_request
-from mgl.models.files import hold_lock
+from mgl.models.files import find_parts, hold_lock
 
 CACHE_GB = 2
 CONCURRENCY = 16
@@ -348,7 +348,8 @@ def convert(genai: Any, weights: Path, folder: Path) -> Path:
     if kept.exists():
         return kept
     folder.mkdir(parents=True, exist_ok=True)
-    if shutil.disk_usage(folder).free < CONVERSION_SPACE * weights.stat().st_size:
+    size = sum(path.stat().st_size for path in find_parts(weights))
+    if shutil.disk_usage(folder).free < CONVERSION_SPACE * size:
         return weights
     with hold_lock(folder / ".converting"):
         if kept.exists():
@@ -357,19 +358,19 @@ def convert(genai: Any, weights: Path, folder: Path) -> Path:
             shutil.rmtree(old)
         part = folder / f"{kept.name}.part"
         part.mkdir()
-        link = part / weights.name  # OpenVINO saves the converted model beside the file it read
-        link.symlink_to(weights.resolve())
+        links = link_weights(weights, part)  # OpenVINO saves what it converts beside what it read
         try:
-            tokenizer = genai.Tokenizer(str(link), enable_save_ov_model=True)
+            tokenizer = genai.Tokenizer(str(links[0]), enable_save_ov_model=True)
             scheduler = genai.SchedulerConfig()
             genai.ContinuousBatchingPipeline(
-                str(link), tokenizer, scheduler, "CPU", enable_save_ov_model=True
+                str(links[0]), tokenizer, scheduler, "CPU", enable_save_ov_model=True
             )
         except RuntimeError as error:  # a disk that filled meanwhile is an "iostream error"
             _log.warning("%s was not converted: %s", weights, _last_line(error))
             shutil.rmtree(part)
             return weights
-        link.unlink()
+        for link in links:
+            link.unlink()
         part.rename(kept)
     return kept
 

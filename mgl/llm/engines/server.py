@@ -224,21 +224,21 @@ def read_metrics(page: str) -> Iterator[tuple[str, dict[str, str], float]]:
 
 async def _find_make(http: Http, entry: Mapping[str, Any]) -> tuple[Kind, str, int | None]:
     if entry.get("owned_by") == "llamacpp":
-        return _llama(await _get_optional(http, "/props"))
+        return _llama(await get_optional(http, "/props"))
     if "max_model_len" in entry:
-        version = (await _get_optional(http, "/version")).get("version")
+        version = (await get_optional(http, "/version")).get("version")
         if version is not None:
             return "vllm", str(version), None
-    version = (await _get_optional(http, "/api/version")).get("version")
+    version = (await get_optional(http, "/api/version")).get("version")
     if version is not None:
         return "ollama", str(version), None
-    listed = (await _get_optional(http, "/api/v0/models")).get("data")
+    listed = (await get_optional(http, "/api/v0/models")).get("data")
     if listed is not None:
         own: Mapping[str, Any] = next(
             (one for one in listed if one.get("id") == entry.get("id")), {}
         )
         return "lm studio", "", own.get("loaded_context_length") or own.get("max_context_length")
-    properties = await _get_optional(http, "/props")
+    properties = await get_optional(http, "/props")
     return (
         _llama(properties) if "default_generation_settings" in properties else ("unknown", "", None)
     )
@@ -254,7 +254,7 @@ async def _find_ollama_context(http: Http, model: str) -> int | None:
 
     It cuts longer prompts silently, so what a model could hold at most does not count.
     """
-    loaded = (await _get_optional(http, "/api/ps")).get("models") or ()
+    loaded = (await get_optional(http, "/api/ps")).get("models") or ()
     for one in loaded:
         if model in (one.get("name"), one.get("model")) and one.get("context_length"):
             return int(one["context_length"])
@@ -266,8 +266,8 @@ async def _find_ollama_context(http: Http, model: str) -> int | None:
     return int(asked[1]) if asked else None
 
 
-async def _get_optional(http: Http, path: str) -> Mapping[str, Any]:
-    """The object at a path that not every server has; empty if this one has not."""
+async def get_optional(http: Http, path: str) -> Mapping[str, Any]:
+    """Get the object at a path that not every server has; empty if this one has not."""
     try:
         answer = await http.get(path)
     except (EngineRejected, EngineUnavailable):
@@ -293,6 +293,7 @@ def find_model(served: Mapping[str, Any], names: Sequence[str]) -> str:
     if found is None:
         raise EngineUnusable(
             f"the server does not serve {names[0]}; it serves {', '.join(served) or 'no model'}",
-            hint="name one that it serves with --model, or leave --model out",
+            hint="name one that it serves with --model, or leave --model out; `mgl use` shows the "
+            "default",
         )
     return found

@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 
 from mgl.llm.base import Request
 from mgl.llm.control import ControlTokens
+from mgl.models.files import find_parts
 
 PIECE: Final = 4_000  # characters encoded at once: beyond 8,192 tokens the tokenizer cuts silently
+_WITHOUT_THINKING: Final = {"enable_thinking": False}  # the name that Qwen3's template reads
 _SAVED: Final = "openvino_tokenizer"
 _GROUP: Final = re.compile(r"\((?!\?)((?:\\.|[^\\)])*)\)", re.DOTALL)
 _SPELLED: Final = re.compile(r"(?:\\.|[^\\|])+", re.DOTALL)
@@ -43,13 +45,18 @@ class Tokenizer:
         return self._encode(self._control.cut(text))
 
     def encode_prompt(self, request: Request) -> NDArray[np.int64]:
-        """The ids of a request's messages in the model's chat template."""
+        """The ids of a request's messages in the model's chat template.
+
+        A template that can open with thinking, as Qwen3's does, is told to leave it out.
+        """
         marked, mark = self._control.mark(request)
         messages = [
             {"role": message.role, "content": message.content} for message in marked.messages
         ]
         with self._using:
-            text = self._tokenizer.apply_chat_template(messages, add_generation_prompt=True)
+            text = self._tokenizer.apply_chat_template(
+                messages, add_generation_prompt=True, extra_context=_WITHOUT_THINKING
+            )
         return self._encode(text.split(mark) if mark else [text])
 
     def _encode(self, parts: Sequence[str]) -> NDArray[np.int64]:
@@ -89,10 +96,18 @@ def find_control(genai: Any, weights: Path) -> ControlTokens:
     if weights.is_dir():
         return ControlTokens(_read_control(weights))
     with tempfile.TemporaryDirectory(prefix="mgl-") as folder:
-        link = Path(folder) / weights.name  # OpenVINO saves the tokenizer beside the file it read
-        link.symlink_to(weights.resolve())
-        genai.Tokenizer(str(link), enable_save_ov_model=True)
+        links = link_weights(weights, Path(folder))  # OpenVINO saves beside the file that it read
+        genai.Tokenizer(str(links[0]), enable_save_ov_model=True)
         return ControlTokens(_read_control(Path(folder)))
+
+
+def link_weights(weights: Path, folder: Path) -> list[Path]:
+    """Link all files of a GGUF model into a folder under their names; the first one first."""
+    links = []
+    for path in find_parts(weights):
+        links.append(folder / path.name)
+        links[-1].symlink_to(path.resolve())
+    return links
 
 
 def _read_control(folder: Path) -> Iterator[str]:

@@ -2,17 +2,14 @@
 
 Source: GAM §3.4 and §4.1. The role indicator is speaker matching; the temporal and the confidence
 cue are inferred with lightweight prompts, one call a topic when it is consolidated and one for a
-question. By ``rules`` they cost no call (ours): an event is temporal where a date library finds an
-expression in it, and consistent where it does not end in a question; a question is time-sensitive
-where it asks when or how long, or names a time.
+question. By ``rules`` (``mgl.retrieval.cues``, ours) they cost no call.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import create_model
 
@@ -23,20 +20,11 @@ from mgl.llm.constraints import index_set
 from mgl.llm.prompting import fit_texts
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.prompts import CUES, TIME_SENSITIVE, number_lines
-from mgl.memories.gam.state import Marks
 from mgl.memories.propose import StrictReply, propose, vary
-from mgl.retrieval.turns import find_speakers
-from mgl.text.times import TimeMention, time_mentions
+from mgl.retrieval.cues import Implied, Marks, mark_turn, read_question
 from mgl.types import Question, Turn
 
 CUE_TOKENS = 400
-_ASKS_TIME = re.compile(
-    r"\b(when|how (long|often|many (days|weeks|months|years)|soon|old)|what (time|day|date|month|"
-    r"year|week)|which (day|date|month|year|week)|before|after|since|until|ago|recently|first|last|"
-    r"latest)\b",
-    re.IGNORECASE,
-)
-_CAPTION = re.compile(r"\[image:[^\]]*\]")
 
 
 class Cues(StrictReply):
@@ -44,22 +32,6 @@ class Cues(StrictReply):
 
     temporal: list[int]
     consistent: list[int]
-
-
-@dataclass(frozen=True, slots=True)
-class Implied:
-    """What a question implies: whether time matters and which, and whose words are meant."""
-
-    time_sensitive: bool
-    times: tuple[TimeMention, ...]
-    speakers: frozenset[str]
-
-
-def mark_by_rules(turn: Turn) -> Marks:
-    """The marks of an event without a model."""
-    times = tuple(time_mentions(turn.text, turn.time))
-    said = _CAPTION.sub("", turn.text).strip()
-    return Marks(bool(times), bool(said) and not said.endswith("?"), times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +48,7 @@ async def mark_events(
     llm: LLM, part: Sequence[int], turns: Sequence[Turn], config: GamConfig, *, time: int = 0
 ) -> Marked:
     """Mark the events of a topic. ``time`` counts earlier failures: each try is another call."""
-    ruled = {number: mark_by_rules(turns[number]) for number in part}
+    ruled = {number: mark_turn(turns[number]) for number in part}
     if config.indicators == "rules":
         return Marked(ruled)
     lines = await fit_texts(llm, [turns[number].line for number in part], reserve=CUE_TOKENS)
@@ -102,30 +74,10 @@ async def find_implied(
     llm: LLM, question: Question, speakers: Collection[str], config: GamConfig
 ) -> Implied:
     """What a question implies. ``speakers`` are those of the conversation."""
-    times = tuple(time_mentions(question.text, question.asked_at))
-    sensitive = bool(times) or bool(_ASKS_TIME.search(question.text))
+    implied = read_question(question, speakers)
     if config.indicators == "prompt":
         prompt = TIME_SENSITIVE.render(question=question.text)
         with suppress(ReplyInvalid):  # a server that gives no log-probabilities: the rule stands
             likely = await llm.probability_of_yes([Message("user", prompt)], stage="time_sensitive")
-            sensitive = likely > 0.5
-    return Implied(sensitive, times, find_speakers(question, speakers))
-
-
-def matches_time(marks: Marks, turn: Turn, implied: Implied) -> bool:
-    """Whether an event speaks of time in a way that matters to the question.
-
-    Where the question names a time, the event must speak of it or have been said in it.
-    """
-    if not implied.time_sensitive:
-        return False
-    if not implied.times:
-        return marks.temporal
-    said = [(time.begin, time.until) for time in marks.times]
-    if turn.time is not None:
-        said.append((turn.time.date(), turn.time.date()))
-    return any(
-        begin <= time.until and time.begin <= until
-        for begin, until in said
-        for time in implied.times
-    )
+            return replace(implied, time_sensitive=likely > 0.5)
+    return implied

@@ -45,18 +45,20 @@ from mgl.memories.gam.state import (
     Miss,
     Rewrite,
     State,
+    Topic,
     raw_text,
 )
 from mgl.memories.log import Log
 from mgl.memories.talk import Change, Recall, TalkMemory, to_plain
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
+from mgl.retrieval.cues import list_queries
 from mgl.retrieval.shifts import ShiftDetector
-from mgl.retrieval.turns import remove_names
 from mgl.store.deletion import MASK, Gone, Redaction, mask_text
+from mgl.text.sentences import sentence_spans
 from mgl.types import Answer, Conversation, Question, Source, Turn
 
-LABEL_CHARACTERS = 40
+LABEL_CHARACTERS = 60
 
 
 # Forgetting
@@ -126,11 +128,7 @@ class GamRedactor:
         """Topics as they are and were searched, and deleted turns as they are asked about."""
         topics = state.topics.values()
         found = {form for topic in topics for form in (topic.summary, raw_text(topic, turns))}
-        names = list(dict.fromkeys(turn.speaker for turn in turns if turn.speaker.strip()))
-        for number in self._gone.turns:  # a question is read without the names known by then
-            text = turns[number].text
-            said = [name for name in names if name.split()[0] in text]
-            found |= {remove_names(text, said[:count]) for count in range(len(said) + 1)}
+        found |= list_queries(turns, self._gone.turns)
         return found | self._dropped if state is self._before else found
 
 
@@ -385,7 +383,7 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
             ViewNode(
                 name,
                 "topic",
-                shorten(", ".join(topic.keywords) or name, LABEL_CHARACTERS, placeholder="…"),
+                shorten(_title(topic, talk) or name, LABEL_CHARACTERS, placeholder="…"),
                 topic.summary,
                 spans[name],
                 topic.turns[-1],
@@ -430,3 +428,13 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
 
     def _count_renewals(self, state: State) -> tuple[int, bool]:
         return len(state.waiting) if self._asks_summaries else 0, False
+
+
+def _title(topic: Topic, talk: Conversation) -> str:
+    """The first sentence of a topic's summary, without who said it, or its keywords."""
+    summary = topic.summary
+    for speaker in {talk.turns[number].speaker for number in topic.turns} - {""}:
+        summary = summary.removeprefix(f"{speaker}: ").partition(f" {speaker}: ")[0]
+    for start, end in sentence_spans(summary):
+        return summary[start:end]
+    return ", ".join(topic.keywords)

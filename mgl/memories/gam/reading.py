@@ -21,13 +21,14 @@ from mgl.errors import UsageError
 from mgl.llm.calls import showing_only
 from mgl.memories.base import Tools
 from mgl.memories.gam.config import GamConfig
-from mgl.memories.gam.cues import Implied, find_implied, matches_time
+from mgl.memories.gam.cues import find_implied
 from mgl.memories.gam.search import Search, search_text
-from mgl.memories.gam.state import Marks, State
+from mgl.memories.gam.state import State
 from mgl.memories.turns import Shown, show_turns
 from mgl.retrieval.base import Reranker
+from mgl.retrieval.cues import Implied, Marks, matches_time, remove_names
 from mgl.retrieval.rerankers import ContextReranker, IdentityReranker, SimilarityReranker
-from mgl.retrieval.turns import Scores, remove_names
+from mgl.retrieval.turns import Scores
 from mgl.text.groups import format_turn
 from mgl.types import Question, Turn
 

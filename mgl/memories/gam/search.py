@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from mgl.memories.base import Tools
 from mgl.memories.gam.config import GamConfig
-from mgl.memories.gam.cues import mark_by_rules
-from mgl.memories.gam.state import EMPTY, Marks, State, Topic, raw_text, topic_number
+from mgl.memories.gam.state import EMPTY, State, Topic, raw_text, topic_number
 from mgl.memories.table import Table
+from mgl.retrieval.cues import Marks, mark_turn
 from mgl.retrieval.lexical import LexicalIndex
 from mgl.retrieval.ranking import fuse_hits
 from mgl.retrieval.turns import Scores
@@ -64,7 +64,7 @@ class Search:
     def mark(self, number: int) -> Marks:
         """The marks of a turn that is in no topic yet."""
         if number not in self._marks:
-            self._marks[number] = mark_by_rules(self._turns[number])
+            self._marks[number] = mark_turn(self._turns[number])
         return self._marks[number]
 
     async def index_turns(self) -> None:

@@ -1,5 +1,5 @@
 """GAM for small models: topics are sessions, summaries are extracted, and events are ranked by the
-words around them; what a person told is answered from their own words (``mgl.memories.told``).
+words around them.
 
 A topic's summary and keywords are its most telling utterances and words: a keyword is frequent in
 the topic and rare among all turns so far (which counts twice); an utterance is telling where it
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from math import log, sqrt
@@ -32,10 +32,11 @@ from mgl.memories.gam.search import Search, find_missing
 from mgl.memories.gam.state import State, Topic, topic_number
 from mgl.memories.propose import Proposal
 from mgl.memories.table import Table
-from mgl.memories.told import answer_from_told, find_assistants
+from mgl.memories.turns import find_assistants
 from mgl.prompt import one_line
+from mgl.retrieval.cues import ASSISTANT, Implied, remove_names
 from mgl.retrieval.lexical import LexicalIndex, split_words
-from mgl.retrieval.turns import AROUND, Scores, add_words, remove_names, weigh_in_context
+from mgl.retrieval.turns import AROUND, Scores, add_words, weigh_in_context
 from mgl.text.stopwords import FUNCTION_WORDS, STOP_WORDS
 from mgl.text.support import find_replaced_names
 from mgl.types import Turn
@@ -163,6 +164,16 @@ class SmallReader(Reader):
             gone=self._state.forgotten,
         )
 
+    def _find_fired(
+        self, numbers: Sequence[int], owners: Mapping[int, str | None], implied: Implied
+    ) -> list[tuple[str, ...]]:
+        """The indicators that hold; what a person asks an assistant tells as much as a statement,
+        so there the indicator of confidence holds for nothing."""
+        fired = super()._find_fired(numbers, owners, implied)
+        if ASSISTANT not in self._search.speakers:
+            return fired
+        return [tuple(name for name in names if name != "conf") for names in fired]
+
     async def _score_topics(self, question: str, names: Sequence[str]) -> Scores:
         if self._config.meaning == "rerank":
             return await super()._score_topics(question, names)
@@ -215,7 +226,6 @@ class SmallGam(Gam):
     """Groups the events of a conversation into topics without a call of a model."""
 
     Config = SmallGamConfig
-    answer_first = staticmethod(answer_from_told)
     _config: SmallGamConfig
     _spread: tuple[int, WordSpread] | None = None
 

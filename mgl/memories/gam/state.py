@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from mgl.memories.log import APPEND, FORGET, Vocabulary
 from mgl.memories.table import Table
-from mgl.text.times import TimeMention
+from mgl.retrieval.cues import Marks
 from mgl.types import Turn
 
 Relation = Literal["support", "contradict", "coreference", "causal", "semantic", "unrelated"]
@@ -22,16 +22,6 @@ Relation = Literal["support", "contradict", "coreference", "causal", "semantic",
 ASYMMETRIC: Final = frozenset({"support", "contradict", "causal"})
 
 TriggerReason = Literal["session_end", "pause", "overflow", "flush"]
-
-
-@dataclass(frozen=True, slots=True)
-class Marks:
-    """What Eq. 11 uses of an event: whether it mentions time, which ``times``, and whether it
-    passed the self-consistency check when it was encoded."""
-
-    temporal: bool = False
-    consistent: bool = False
-    times: tuple[TimeMention, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ class Estimate:
     ``chunks`` is all that the document has, ``done`` how many of them are in the log.
     ``input_tokens`` are those of the prompts, chat template included. ``output_tokens`` and
     ``seconds`` are estimated from ``measured`` calls that this model made for graphs on this
-    machine, and None where it made none.
+    machine, and None where it made none. Where it ``is_bound``, it is the most that may be needed.
     """
 
     chunks: int
@@ -56,6 +56,7 @@ class Estimate:
     output_tokens: int | None
     seconds: float | None
     measured: int
+    is_bound: bool = False
 
 
 @dataclass(frozen=True, slots=True)

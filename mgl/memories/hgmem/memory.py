@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from textwrap import shorten
 from typing import Any, ClassVar
 
@@ -45,6 +46,9 @@ from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
 from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.types import Answer, Chunk, Citation, Question, Source, Span
+
+STAGES = ("evolve", "merge", "concerns", "subquery", "read", "check", "answer")
+"""The stages of the calls that a question takes."""
 
 
 class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
@@ -120,8 +124,37 @@ class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
         await self.build()
 
     async def estimate(self) -> Estimate:
-        """What the graph would cost; what a question costs is known when it has been asked."""
-        return await self._graph.estimate()
+        """What the rest of the graph costs, and with a question what its steps cost at most."""
+        graph = await self._graph.estimate()
+        if self._question is None or self.is_built():
+            return graph
+        config, store, model = self._config, self._tools.store, self._tools.llm.model_id
+        first, later = self._count_step_calls()
+        calls = first + config.steps * later + 1  # and one that answers
+        paces = [pace for stage in STAGES if (pace := store.pace(model, stage)) is not None]
+        made = sum(pace.calls for pace in paces)
+        seconds = None
+        if made and (graph.seconds is not None or not graph.calls):
+            seconds = calls * sum(pace.seconds for pace in paces) / made + (graph.seconds or 0.0)
+        return replace(
+            graph,
+            calls=graph.calls + calls,
+            input_tokens=graph.input_tokens + calls * self._count_prompt_tokens(),
+            output_tokens=None,
+            seconds=seconds,
+            measured=graph.measured + made,
+            is_bound=not config.released,  # whose code begins again after an unreadable reply
+        )
+
+    def _count_step_calls(self) -> tuple[int, int]:
+        """The calls of the first step and of a later one, at most: a judgement and its subqueries,
+        then the memory evolves and its points merge."""
+        evolving = 1 + self._config.merge
+        return evolving, 1 + self._config.concerns + evolving
+
+    def _count_prompt_tokens(self) -> int:
+        """The tokens that a call reads of chunks and relations, at most."""
+        return self._config.chunk_tokens_shown + self._config.relation_tokens
 
     def is_built(self) -> bool:
         """Whether the question's loop has ended, with an answer."""

@@ -322,6 +322,14 @@ class SmallHgMem(HgMem):
     Config = SmallHgMemConfig
     loop_type = SmallLoop
 
+    def _count_step_calls(self) -> tuple[int, int]:
+        """Each chunk is read and confirmed; a later step judges, and asks for one subquery."""
+        reading = 2 * self._config.chunks
+        return reading, 2 + reading
+
+    def _count_prompt_tokens(self) -> int:
+        return self._config.chunk_tokens
+
     def _cite_answer(self, said: Respond, memory: Memory) -> tuple[Citation, ...]:
         return tuple(self._cite(number, memory) for number in said.chunks)
 

@@ -1,14 +1,22 @@
-"""What a document tells for a question, read from a few of its blocks, as claims of a graph.
+"""What a document tells for a question, read from a few of its passages, as claims of a graph.
 
-Code finds what to read (``blocks``). The model reads the best ``BLOCKS_READ`` in the order of the
-text and answers in one sentence, which is the claim that the graph takes in. Code finds the
-sentences of two of these blocks that tell most of it, and the model says of each that has most of
-the claim's words whether it says so. The surer one is the claim's source; a claim that neither
-bears out is logged as rejected. A document that is read for no question has a claim for each block.
+Code finds what to read (``BlockFinder``; ``find_hits`` for a question that counts or lists). The
+model reads it in the order of the text and answers in one sentence, which is the claim that the
+graph takes in. Code finds the sentences of two of these passages that tell most of it, and the
+model says of each that has most of the claim's words whether it says so. The surer one is the
+claim's source; a claim that neither bears out is logged as rejected. A document that is read for no
+question has a claim for each block.
+
+A question that wants Yes or No is answered by the model's P(Yes) over the same passages, since a
+1.5B that writes a sentence nearly always affirms. Its source is a sentence over which the model
+says the same.
+
+A reading (``Reading``) is a step of the log: one part of a question, or one block. What is read for
+a question has the source of the claim most like it, too, so that one finds what another has read.
 
 Answering takes the claim that was made for a question; a question that the graph was not built for
-is read for in the same way, and nothing is written. An answer that no sentence bears out is marked
-``unconfirmed`` and cites nothing.
+is read for in the same way, and nothing is written. An answer that no sentence bears out is a
+guess: it is marked ``unconfirmed`` and cites nothing.
 
     claim —mentions→ entity    the claim's source holds one of the entity's names
 """
@@ -21,15 +29,16 @@ import unicodedata
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from threading import Lock
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mgl.errors import ReplyInvalid
-from mgl.llm.prompting import SYSTEM
+from mgl.llm.prompting import SYSTEM, reader_messages
 from mgl.memories.base import Tools
 from mgl.memories.calls import (
     CLAIM_WITHOUT_QUESTION,
@@ -39,19 +48,21 @@ from mgl.memories.calls import (
     answer_from_passages,
     extract_claim,
     find_support,
+    number_passages,
 )
 from mgl.memories.log import Draft
-from mgl.memories.mindgraph.state import AddEdge, AddNode, Edit, Graph
+from mgl.memories.mindgraph.state import AddEdge, AddNode, Edit, Graph, make_vocabulary
 from mgl.memories.mindgraph.tools import passage_around
 from mgl.prompt import Prompt
 from mgl.retrieval.base import Embedder
 from mgl.retrieval.evidence import find_evidence
+from mgl.retrieval.hits import find_hits
 from mgl.retrieval.passages import PassageIndex, standardize
 from mgl.store import EditRecord
 from mgl.text import sentence_spans
 from mgl.text.groups import show_span
 from mgl.text.names import Name, find_mentioned, find_names
-from mgl.text.support import share_told
+from mgl.text.support import find_telling, share_told
 from mgl.types import Answer, Chunk, Citation, Document, Question, Span
 
 BLOCKS_READ = 4
@@ -59,7 +70,11 @@ GROUNDS = 2  # sentences that a claim is checked against
 PROMPT_TOKENS, TOKEN_CHARS = 80, 4  # of a call beside what it reads; of a token, about
 GROUND_CHARS = 600  # of the original around such a sentence
 SUPPORT_FLOOR = 0.75  # P(Yes) below which a claim is rejected
+YES_FLOOR = 0.6  # P(Yes) from which an answer is Yes: the 1.5B leans to it
 TOLD_FLOOR = 0.6  # share of a claim's words below which its source is not asked about
+ASKED_FLOOR = 0.75  # share of a question's words below which a passage is no source of Yes or No
+ALSO = " (also "  # between a name and its other forms
+YES, NO = "Yes.", "No."
 NOT_FOUND = "The text could not be read for this question."
 
 _AND = re.compile(
@@ -67,9 +82,32 @@ _AND = re.compile(
 )
 
 
-def list_prompts(questions: Sequence[Question]) -> tuple[Prompt, ...]:
-    """The prompts that decide what stands in a graph for these questions."""
-    return (SYSTEM, PASSAGE_ANSWER if questions else CLAIM_WITHOUT_QUESTION, SUPPORTED)
+LISTING = re.compile(
+    r"\bhow (?:many|often)\b|\b(?:list|name) (?:all|every|each|the)\b", re.IGNORECASE
+)
+"""English; a question of another language is read for in its best blocks, as all others are."""
+
+_CHOICE = re.compile(r"\bor\b", re.IGNORECASE)
+
+YES_OR_NO = re.compile(
+    r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)(?:n['’]t)?\b"
+    r"(?!.*\bor\b)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""How a question begins that wants Yes or No, and offers no other choice; English."""
+
+YES_OR_NO_ANSWER = Prompt(
+    "mindgraph.yes_or_no",
+    source="ours: the preset small's",
+    text=(
+        "{passages}\n\nQuestion: {question}\n"
+        "Answer the question, using only the text above. Reply Yes or No."
+    ),
+    variables=("passages", "question"),
+)
+
+PROMPTS = (SYSTEM, PASSAGE_ANSWER, YES_OR_NO_ANSWER, CLAIM_WITHOUT_QUESTION, SUPPORTED)
+"""The prompts that decide what stands in a graph, whatever was asked."""
 
 
 # Questions
@@ -96,18 +134,37 @@ def split_questions(questions: Iterable[str]) -> list[str]:
 
 
 def cost_of_part(block_tokens: int) -> tuple[int, int]:
-    """The calls that a part of a question takes, and about how many tokens they read."""
+    """The calls that a part of a question takes at most, and about how many tokens they read."""
     checks = GROUNDS * (GROUND_CHARS // TOKEN_CHARS + PROMPT_TOKENS)
     return 1 + GROUNDS, BLOCKS_READ * block_tokens + PROMPT_TOKENS + checks
+
+
+def cost_of_block(block_tokens: int) -> tuple[int, int]:
+    """The calls that a block takes which is read for no question, and about how many tokens."""
+    return 2, 2 * (block_tokens + PROMPT_TOKENS)
 
 
 # Claims
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """Marks the step that read for ``question``: "" for a block that was read for none.
+
+    ``spans`` are the starts and ends of what was shown, in the order of the text.
+    """
+
+    question: str
+    spans: tuple[tuple[int, int], ...]
+
+
+VOCABULARY = make_vocabulary({"reading": Reading})
+
+
+@dataclass(frozen=True, slots=True)
 class Ground:
-    """The sentences of a block that best cover a claim, and P(Yes) that they support it: 0 if they
-    lack too many of its words, since the 1.5B then says Yes to unsupported claims."""
+    """The sentences that best cover a claim, their block, and P(Yes) that they support it: 0 if
+    they lack too many of its words, since the 1.5B then says Yes to unsupported claims."""
 
     block: int
     span: Span
@@ -116,49 +173,75 @@ class Ground:
 
 @dataclass(frozen=True, slots=True)
 class FoundClaim:
-    """What the document tells for a part of a question, and what it stands on.
+    """What the document tells for a question, and what it stands on.
 
-    ``part`` counts the parts of the questions that the graph is made for; None for one that it is
-    not made for. ``read`` are the blocks that were shown, the best first; ``input_tokens`` what the
-    call read.
+    ``question`` is "" where a block was read for none. ``read`` are the passages that were shown in
+    the order of the text, and ``input_tokens`` what the call read. ``node`` is the claim's id in
+    the graph, None for one that is not in it.
     """
 
-    part: int | None
+    question: str
     text: str
     ground: Ground
-    read: tuple[int, ...]
+    read: tuple[Span, ...]
     call_key: str | None
     input_tokens: int = 0
+    node: str | None = None
 
     @property
     def name(self) -> str:
         """The id of its node, or what a citation names where it has none."""
-        block = f"block{self.ground.block + 1}"
-        return block if self.part is None else f"q{self.part + 1}_{block}"
+        return self.node or f"block{self.ground.block + 1}"
+
+    @property
+    def statement(self) -> str:
+        """The claim as the graph has it: Yes or No with its question."""
+        return f"{self.question} {self.text}" if self.text in (YES, NO) else self.text
 
     @property
     def is_supported(self) -> bool:
         return self.ground.support >= SUPPORT_FLOOR
 
 
-class ClaimReader:
-    """Reads a document's blocks for questions."""
+@dataclass(frozen=True, slots=True)
+class MadeClaim:
+    """What the log has of a reading: its mark, and the row of its claim, kept or rejected."""
 
-    def __init__(self, tools: Tools, document: Document, blocks: Sequence[Chunk]) -> None:
+    reading: Reading
+    row: EditRecord
+
+
+class ClaimReader:
+    """Reads a document's blocks for questions, and finds them by the claims ``made`` before."""
+
+    def __init__(
+        self,
+        tools: Tools,
+        document: Document,
+        blocks: Sequence[Chunk],
+        made: Iterable[MadeClaim] = (),
+    ) -> None:
         self._tools = tools
         self._document = document
         self._blocks = blocks
         self._names = find_names(document.text)
+        self._made = tuple(made)
         self._finder: BlockFinder | None = None
         self._finding = Lock()
 
     async def read_parts(self, parts: Sequence[str]) -> list[FoundClaim]:
-        """What the document tells for each part; without parts, what each block tells."""
-        asked = [self.read_for(number, Question(part)) for number, part in enumerate(parts)]
-        wanted = asked or [self._read_block(block) for block in self._blocks]
+        """What the document tells for each part of the questions."""
+        return await self._gather([self.read_for(Question(part)) for part in parts])
+
+    async def read_blocks(self, places: Iterable[int]) -> list[FoundClaim]:
+        """What each of these blocks tells, read for no question."""
+        return await self._gather([self._read_block(self._blocks[place]) for place in places])
+
+    async def _gather(self, wanted: Sequence[Awaitable[FoundClaim | None]]) -> list[FoundClaim]:
         done, total = count(1), len(wanted)
         progress = self._tools.observer.progress
-        progress("read", 0, total)
+        if wanted:
+            progress("read", 0, total)
 
         async def report(read: Awaitable[FoundClaim | None]) -> FoundClaim | None:
             found = await read
@@ -168,71 +251,131 @@ class ClaimReader:
         read = await asyncio.gather(*map(report, wanted))
         return [each for each in read if each is not None]
 
-    async def find_blocks(self, question: str) -> list[int]:
-        """The blocks to read for a question, the best first."""
-        return await asyncio.to_thread(self._find, question)
-
-    def _find(self, question: str) -> list[int]:
+    def _find(self, question: str) -> list[Span]:
+        """The passages to read for a question: its best blocks, the best first, and the source of
+        the claim most like it. For one that counts or lists its best block, the hits of the whole
+        text, and others of these while there is room, in the order of the text."""
         with self._finding:  # questions that are asked at once wait for the first one's index
             if self._finder is None:
                 embedder = self._tools.required_embedder
                 self._finder = BlockFinder(embedder, self._blocks, self._names)
-            return self._finder.find(question, BLOCKS_READ)
+            places = self._finder.find(question, BLOCKS_READ)
+        spans = [self._blocks[place].span for place in places]
+        if (known := self._find_known(question)) is not None:
+            around = passage_around(self._document, known, GROUND_CHARS)
+            spans += [each for each in (around, known) if _is_apart(each, spans)][:1]
+        if not LISTING.search(question) or not spans:
+            return spans
+        best, *others = spans
+        room = sum(span.end - span.start for span in others)
+        hits = find_hits(self._document, question, room)
+        chosen = _join([best, *hits.spans])
+        for block in others:  # as many as there is still room for
+            wider = _join([*chosen, block])
+            if _length(wider) <= _length([best]) + room:
+                chosen = wider
+        return chosen
 
-    async def read_for(self, part: int | None, question: Question) -> FoundClaim | None:
-        """Answer a part of a question from its best blocks; None where no reply could be used."""
-        places = await self.find_blocks(question.text)
-        shown = [self._show(self._blocks[place].span) for place in sorted(places)]
+    def _find_known(self, question: str) -> Span | None:
+        """The source of the claim made before that is most like a question, if there is any."""
+        made = [each.row for each in self._made if each.row.outcome == "applied"]
+        known = [(str(row.payload["content"]), row.span) for row in made if row.span is not None]
+        if not known:
+            return None
+        embedder = self._tools.required_embedder
+        vectors = embedder.embed([text for text, _ in known])
+        likeness = vectors @ embedder.embed([question], task="query")[0]
+        return known[int(np.argmax(likeness))][1]
+
+    def _find_block(self, span: Span) -> int:
+        """The block that a span begins in."""
+        return max(0, bisect_right([block.span.start for block in self._blocks], span.start) - 1)
+
+    async def read_for(self, question: Question) -> FoundClaim | None:
+        """Answer a part of a question from its best passages; None where no reply could be
+        used."""
+        spans = await asyncio.to_thread(self._find, question.text)
+        read = tuple(sorted(spans))
+        shown = [self._show(span) for span in read]
+        if YES_OR_NO.match(question.text) and not question.options and question.form == "short":
+            said, ground = await self._judge(spans, shown, question.text)
+            return FoundClaim(question.text, said, ground, read, None)
         try:
             reply = await answer_from_passages(self._tools.llm, shown, question, stage="read")
         except ReplyInvalid:
             return None
-        ground = await self._find_ground(places, reply.text, question.text)
+        ground = await self._find_ground(spans, reply.text, question.text)
         return FoundClaim(
-            part, reply.text, ground, tuple(places), reply.call_key, reply.input_tokens
+            question.text, reply.text, ground, read, reply.call_key, reply.input_tokens
         )
 
-    async def _find_ground(self, places: Sequence[int], claim: str, question: str) -> Ground:
-        """Check a claim against the sentences of the blocks that tell most of it."""
-        found = [
-            (*find_evidence(self._document, self._blocks[place].span, claim, question), place)
-            for place in places
-        ]
+    async def _judge(
+        self, spans: Sequence[Span], shown: Sequence[str], question: str
+    ) -> tuple[str, Ground]:
+        """Answer by Yes or No, and find the sentences that say the same most surely."""
+        is_yes = await self._ask_yes_or_no(shown, question) >= YES_FLOOR
+        asked = " ".join(sorted(find_telling(question)))
+        found = [find_evidence(self._document, span, asked, "") for span in spans]
         found.sort(key=lambda each: -each[1])
 
-        async def check(span: Span, place: int) -> Ground:
+        async def check(span: Span) -> Ground:
             passage = self._show(passage_around(self._document, span, GROUND_CHARS))
-            if share_told(claim, passage) < TOLD_FLOOR:
+            if share_told(question, passage) < ASKED_FLOOR:
+                return Ground(self._find_block(span), span, 0.0)
+            yes = await self._ask_yes_or_no([passage], question)
+            return Ground(self._find_block(span), span, yes if is_yes else 1.0 - yes)
+
+        grounds = await asyncio.gather(*(check(span) for span, _ in found[:GROUNDS]))
+        return YES if is_yes else NO, max(grounds, key=lambda ground: ground.support)
+
+    async def _ask_yes_or_no(self, passages: Sequence[str], question: str) -> float:
+        asked = YES_OR_NO_ANSWER.render(passages=number_passages(passages), question=question)
+        return await self._tools.llm.probability_of_yes(reader_messages(asked), stage="check")
+
+    async def _find_ground(self, spans: Sequence[Span], claim: str, question: str) -> Ground:
+        """Check a claim against the sentences of the passages that tell most of it.
+
+        One that only repeats its question ("They were married.") answers nothing: nothing bears it
+        out.
+        """
+        found = [find_evidence(self._document, span, claim, question) for span in spans]
+        found.sort(key=lambda each: -each[1])
+
+        says_more = bool(_CHOICE.search(question) or find_telling(claim) - find_telling(question))
+
+        async def check(span: Span) -> Ground:
+            passage = self._show(passage_around(self._document, span, GROUND_CHARS))
+            place = self._find_block(span)
+            if not says_more or share_told(claim, passage) < TOLD_FLOOR:
                 return Ground(place, span, 0.0)
             support = await find_support(self._tools.llm, passage, question, claim)
             return Ground(place, span, support)
 
-        grounds = await asyncio.gather(*(check(span, at) for span, _, at in found[:GROUNDS]))
+        grounds = await asyncio.gather(*(check(span) for span, _ in found[:GROUNDS]))
         return max(grounds, key=lambda ground: ground.support)
 
-    async def recall(self, question: str, row: EditRecord) -> FoundClaim:
-        """The claim that was made for a part of the questions, from its row."""
+    def recall(self, made: MadeClaim) -> FoundClaim:
+        """The claim that was made for a part of a question, from its row."""
+        row, reading = made.row, made.reading
         assert row.span is not None
         assert row.score is not None
-        ground = Ground(row.chunk, row.span, row.score)
         call = self._tools.store.find_call(row.call_key or "")
         tokens = (
             0 if call is None or call.completion is None else call.completion.usage.input_tokens
         )
-        text, read = str(row.payload["content"]), tuple(await self.find_blocks(question))
-        return FoundClaim(_part_of(row), text, ground, read, row.call_key, tokens)
+        return FoundClaim(
+            reading.question,
+            str(row.payload["content"]).removeprefix(f"{reading.question} "),
+            Ground(self._find_block(row.span), row.span, row.score),
+            tuple(self._document.span(start, end) for start, end in reading.spans),
+            row.call_key,
+            tokens,
+            str(row.payload["id"]),
+        )
 
     def cite(self, claim: FoundClaim) -> Citation:
         """Cite what a claim stands on."""
         return self._document.cite(claim.name, claim.ground.span)
-
-    def describe(self, claim: FoundClaim) -> str:
-        """Say in a line what was read for a claim."""
-        blocks = ", ".join(str(place + 1) for place in sorted(claim.read))
-        return f"read blocks {blocks}: support {claim.ground.support:.2f} by {claim.name}"
-
-    def name_block(self, place: int) -> str:
-        return self._blocks[place].span.place
 
     async def _read_block(self, block: Chunk) -> FoundClaim | None:
         claim = await extract_claim(self._tools.llm, self._show(block.span), None)
@@ -240,10 +383,36 @@ class ClaimReader:
             return None
         span, _ = find_evidence(self._document, block.span, claim.text, OPEN_QUESTION)
         ground = Ground(block.index, span, claim.support)
-        return FoundClaim(0, claim.text, ground, (block.index,), claim.call_key)
+        return FoundClaim("", claim.text, ground, (block.span,), claim.call_key)
 
     def _show(self, span: Span) -> str:
         return show_span(self._document, span)
+
+
+def _is_apart(span: Span, others: Iterable[Span]) -> bool:
+    return all(span.end <= each.start or each.end <= span.start for each in others)
+
+
+def _join(spans: Iterable[Span]) -> list[Span]:
+    """The same characters in the order of the text, without overlap."""
+    joined: list[Span] = []
+    for span in sorted(spans):
+        if joined and span.start < joined[-1].end:
+            end = max(joined[-1].end, span.end)
+            joined[-1] = replace(joined[-1], end=end)
+        else:
+            joined.append(span)
+    return joined
+
+
+def _length(spans: Iterable[Span]) -> int:
+    return sum(span.end - span.start for span in spans)
+
+
+def describe_claim(claim: FoundClaim) -> str:
+    """Say in a line what was read for a claim."""
+    read = ", ".join(span.place for span in claim.read)
+    return f"read {read}: support {claim.ground.support:.2f} by {claim.name}"
 
 
 # The graph
@@ -258,31 +427,34 @@ class ClaimWriter:
         self._ids = _entity_ids(self._names)
 
     def write(self, draft: Draft[Edit, Graph], found: FoundClaim) -> None:
-        """Put a claim into the draft of its block, with the names in its source."""
-        ground, key = found.ground, found.call_key
+        """Put a claim into the draft of its reading, with the names in its source."""
+        ground, key, step = found.ground, found.call_key, draft.step
+        shown = tuple((span.start, span.end) for span in found.read)
+        draft.mark(Reading(found.question, shown), call_key=key)
         quote = self._document.quote(ground.span)
-        node = AddNode(found.name, "claim", found.text, ground.span, quote, ground.block)
+        claim = f"claim{step + 1}"
+        node = AddNode(claim, "claim", found.statement, ground.span, quote, step)
         rejected = None if found.is_supported else "not_supported"
         if not draft.put(node, rejected=rejected, score=ground.support, call_key=key):
             return
         for name in find_mentioned(quote, self._names):
             entity = self._ids[name.name]
             if draft.state.node(entity) is None:
-                draft.put(self._make_entity(name, ground), call_key=key)
-            link = AddEdge(found.name, entity, "mentions", ground.span, quote, ground.block)
+                draft.put(self._make_entity(name, ground.span, step), call_key=key)
+            link = AddEdge(claim, entity, "mentions", ground.span, quote, step)
             draft.put(link, call_key=key)
 
-    def _make_entity(self, name: Name, ground: Ground) -> AddNode:
+    def _make_entity(self, name: Name, span: Span, step: int) -> AddNode:
         """A name's node, whose source is the sentence of the claim's source that names it."""
-        text, span = self._document.text, ground.span
+        text = self._document.text
         for start, end in sentence_spans(text, span.start, span.end):
             if find_mentioned(text[start:end], [name]):
                 span = self._document.span(start, end)
                 break
         others = [alias for alias in name.aliases if alias != name.name]
-        content = f"{name.name} (also {', '.join(others)})" if others else name.name
+        content = f"{name.name}{ALSO}{', '.join(others)})" if others else name.name
         quote = self._document.quote(span)
-        return AddNode(self._ids[name.name], "entity", content, span, quote, ground.block)
+        return AddNode(self._ids[name.name], "entity", content, span, quote, step)
 
 
 def _entity_ids(names: Sequence[Name]) -> dict[str, str]:
@@ -298,19 +470,16 @@ def _entity_ids(names: Sequence[Name]) -> dict[str, str]:
     return ids
 
 
-def find_claims(rows: Iterable[EditRecord], parts: Sequence[str]) -> dict[str, EditRecord]:
-    """The rows of the claims, kept or rejected, by the part of the questions that each is for."""
-    made: dict[str, EditRecord] = {}
+def find_claims(rows: Iterable[EditRecord]) -> list[MadeClaim]:
+    """The readings of a log, in order, each with its claim."""
+    made: list[MadeClaim] = []
+    reading: Reading | None = None
     for row in rows:
-        is_claim = row.op == "add_node" and row.payload["type"] == "claim"
-        if is_claim and (part := _part_of(row)) < len(parts):
-            made[parts[part]] = row
+        if row.op == "reading":
+            reading = cast(Reading, VOCABULARY.parse(row))
+        elif row.op == "add_node" and row.payload["type"] == "claim" and reading is not None:
+            made.append(MadeClaim(reading, row))
     return made
-
-
-def _part_of(row: EditRecord) -> int:
-    """The part of the questions that a claim is for, from the id of its node."""
-    return int(str(row.payload["id"]).removeprefix("q").partition("_")[0]) - 1
 
 
 # The answer
@@ -318,7 +487,7 @@ def _part_of(row: EditRecord) -> int:
 
 async def answer_from_claims(
     reader: ClaimReader,
-    made: Mapping[str, EditRecord],
+    made: Mapping[str, MadeClaim],
     question: Question,
     *,
     source_tokens: int,
@@ -326,28 +495,25 @@ async def answer_from_claims(
     """Answer each part of a question by the claim ``made`` for that part, or by reading for it;
     one that has options, or is to be answered in full, by reading for the whole."""
     if question.options or question.form == "long":
-        found = [await reader.read_for(None, question)]
+        found = [await reader.read_for(question)]
     else:
         found = [
-            await (
-                reader.recall(part, made[part])
-                if part in made
-                else reader.read_for(None, Question(part))
-            )
+            reader.recall(made[part]) if part in made else await reader.read_for(Question(part))
             for part in split_question(question.text)
         ]
     said = [claim for claim in found if claim is not None]
     sure = [claim for claim in said if claim.is_supported]
-    read = dict.fromkeys(place for claim in said for place in claim.read)
+    read = dict.fromkeys(span.place for claim in said for span in claim.read)
     return Answer(
         question=question.text,
         text=" ".join(claim.text for claim in said) or NOT_FOUND,
         confidence=None,
         citations=tuple(reader.cite(claim) for claim in sure),
-        trace=tuple(map(reader.describe, said)),
+        trace=tuple(map(describe_claim, said)),
         marks=() if len(sure) == len(found) else ("unconfirmed",),
+        guesses=tuple(claim.text for claim in said if not claim.is_supported),
         compaction_ratio=sum(claim.input_tokens for claim in said) / source_tokens,
-        retrieved=tuple(reader.name_block(place) for place in read),
+        retrieved=tuple(read),
     )
 
 

@@ -7,27 +7,34 @@ a claim, a node of the graph; the names in the claim's source are its neighbours
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from textwrap import shorten
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
-from mgl.memories.base import check_question
+from mgl.memories.base import check_question, check_text
 from mgl.memories.graph import Estimate
 from mgl.memories.mindgraph.claims import (
+    ALSO,
+    PROMPTS,
+    VOCABULARY,
     ClaimReader,
     ClaimWriter,
+    MadeClaim,
     answer_from_claims,
+    cost_of_block,
     cost_of_part,
     find_claims,
-    list_prompts,
     split_questions,
 )
 from mgl.memories.mindgraph.config import LEAST_CHUNK_TOKENS, MindGraphConfig
 from mgl.memories.mindgraph.memory import MindGraph
 from mgl.memories.mindgraph.state import Node
+from mgl.memories.view import GraphView
 from mgl.prompt import Prompt
+from mgl.store import MemoryRecord
 from mgl.types import Answer, Chunk, Question
 
 LABEL_CHARACTERS = 40
@@ -45,57 +52,134 @@ class SmallMindGraphConfig(MindGraphConfig):
 
 
 class SmallMindGraph(MindGraph):
-    """Reads the blocks of a document that tell most for each question."""
+    """Reads the blocks of a document that tell most for each question.
+
+    All questions of a document share one memory: what is read for one stays, and leads the next to
+    its blocks.
+    """
 
     Config = SmallMindGraphConfig
+    vocabulary = VOCABULARY
 
-    async def _read(self, chunks: Sequence[Chunk]) -> None:
-        claims = await ClaimReader(self._tools, self._document, chunks).read_parts(self._parts)
+    async def build(self) -> None:
+        """Read for the questions that the log lacks; without a question, the blocks that it lacks.
+
+        InputError for a document without text. What gave no usable reply is read again next time.
+        """
+        check_text(self._document)
+        blocks = await self._open_log()
+        made = self._find_made()
+        reader = ClaimReader(self._tools, self._document, blocks, made.values())
+        if self._questions:
+            found = await reader.read_parts([part for part in self._parts if part not in made])
+        else:
+            found = await reader.read_blocks(self._find_unread(blocks))
         writer = ClaimWriter(self._document)
-        while (step := self._log.step) < len(chunks):
-            draft = self._log.draft()
-            for claim in claims:
-                if claim.ground.block == step:
-                    writer.write(draft, claim)
-            self._log.write(draft)
+        for claim in found:
+            is_written = False
+            while not is_written:
+                draft = self._log.draft()
+                writer.write(draft, claim)
+                is_written = self._log.write(draft)
+
+    async def retry_failed(self) -> None:
+        """Build: what gave no usable reply is not in the log."""
+        await self.build()
+
+    def is_built(self) -> bool:
+        """Whether the log has every part of the questions."""
+        made = self._find_made()
+        return bool(made) and all(part in made for part in self._parts)
 
     async def answer(self, question: Question) -> Answer:
-        """Answer from the claim that was made for a question, or by reading for it (builds what is
-        missing first)."""
+        """Answer from the claim that was made for a question, or by reading for it (builds first
+        what its own questions lack)."""
         check_question(question)
-        await self.build()
-        reader = ClaimReader(self._tools, self._document, await self._cut())
-        made = find_claims(self._log.rows, self._parts)
-        tokens = self._record().tokens
-        return await answer_from_claims(reader, made, question, source_tokens=tokens)
+        if self._questions:
+            await self.build()
+        blocks, made = await self._open_log(), self._find_made()
+        reader = ClaimReader(self._tools, self._document, blocks, made.values())
+        return await answer_from_claims(reader, made, question, source_tokens=self._record().tokens)
 
-    async def estimate(self) -> Estimate | None:
-        """What is still to be read for the questions, whatever the document's length; None where
-        there is none, and only earlier builds can tell."""
-        if not self._parts:
-            return None
-        parts = 0 if self.is_built() else len(self._parts)
-        calls, tokens = cost_of_part(self._config.chunk_tokens)
-        pace = self._tools.store.pace(self._tools.llm.model_id, "read")
+    async def estimate(self) -> Estimate:
+        """What is still to be read, at most: for the questions, or without one for all blocks."""
+        size = self._config.chunk_tokens
+        if self._questions:
+            wanted = len(set(self._parts) - self._find_made().keys())
+            calls, tokens = cost_of_part(size)
+        else:
+            wanted = len(self._find_unread(await self._cut()))
+            calls, tokens = cost_of_block(size)
+        reads, checks = (
+            self._tools.store.pace(self._tools.llm.model_id, stage) for stage in ("read", "check")
+        )
+        paces = [(reads, wanted), (checks, wanted * (calls - 1))]
+        known = [(pace, times) for pace, times in paces if pace is not None]
         return Estimate(
             chunks=0,
             done=0,
-            calls=parts * calls,
-            input_tokens=parts * tokens,
-            output_tokens=None if pace is None else parts * pace.output_tokens // pace.calls,
-            seconds=None if pace is None else parts * pace.seconds / pace.calls,
-            measured=0 if pace is None else pace.calls,
+            calls=wanted * calls,
+            input_tokens=wanted * tokens,
+            output_tokens=sum(times * pace.output_tokens // pace.calls for pace, times in known)
+            if known
+            else None,
+            seconds=sum(times * pace.seconds / pace.calls for pace, times in known)
+            if known
+            else None,
+            measured=sum(pace.calls for pace, _ in known),
+            is_bound=bool(self._questions),
         )
 
     @cached_property
     def _parts(self) -> list[str]:
         return split_questions(question.text for question in self._questions)
 
+    async def _open_log(self) -> list[Chunk]:
+        """Register the document and the memory, and cut the document into its blocks."""
+        self._tools.store.put_document(self._document)
+        blocks = await self._cut()
+        self._log.open(lambda: self._record(tokens=sum(block.tokens for block in blocks)))
+        return blocks
+
+    def _find_made(self) -> dict[str, MadeClaim]:
+        """The claims of the log by the question, or the place of the block, that each is for."""
+        made: dict[str, MadeClaim] = {}
+        for each in find_claims(self._log.rows):
+            made.setdefault(each.reading.question or _block_key(each.reading.spans[0]), each)
+        return made
+
+    def _find_unread(self, blocks: Sequence[Chunk]) -> list[int]:
+        """The blocks that were not read yet for no question."""
+        made = self._find_made()
+        return [
+            block.index
+            for block in blocks
+            if _block_key((block.span.start, block.span.end)) not in made
+        ]
+
+    def _scope(self) -> dict[str, Any]:
+        return {"document": self._source.id}
+
+    def _record(self, *, chunks: int = 0, tokens: int = 0) -> MemoryRecord:
+        """The memory's record, which no question is part of."""
+        return replace(super()._record(chunks=chunks, tokens=tokens), questions=())
+
     def _writing_prompts(self) -> tuple[Prompt, ...]:
-        return list_prompts(self._questions)
+        return PROMPTS
+
+    def view(self, answers: Sequence[Answer] = ()) -> GraphView:
+        """The graph as exporters draw it: a step is a question, or a block read for none."""
+        view = super().view(answers)
+        asked = [each.reading.question for each in find_claims(self._log.rows)]
+        return replace(view, steps=self._log.step, questions=tuple(filter(None, asked)))
 
     def _label(self, node: Node) -> str:
-        """The id of an entity; a claim is called by its first words, as its id is a number."""
+        """What an entity is called in the text; of a claim its first words."""
         if node.type == "claim":
             return shorten(node.content, LABEL_CHARACTERS, placeholder="…")
-        return node.id
+        return node.content.partition(ALSO)[0]
+
+
+def _block_key(span: tuple[int, int]) -> str:
+    """The key of a block among questions, none of which is written so."""
+    return f"{span[0]}-{span[1]}"

@@ -192,18 +192,20 @@ def apply(graph: Graph, edit: Edit) -> Graph:
     return Graph(MappingProxyType(elements))
 
 
-VOCABULARY: Final = Vocabulary[Edit, Graph](
-    {
+def make_vocabulary(events: Mapping[str, type[Any]]) -> Vocabulary[Edit, Graph]:
+    """The edits of a concept graph, with the events that a kind of memory writes beside them."""
+    edits = {
         "add_node": AddNode,
         "add_edge": AddEdge,
         "edit_node": EditNode,
         "delete_node": DeleteNode,
-    },
-    apply,
-    EMPTY,
-    events={"again": Again},
-    span=lambda edit: getattr(edit, "span", None),
-)
+    }
+    return Vocabulary(
+        edits, apply, EMPTY, events=events, span=lambda edit: getattr(edit, "span", None)
+    )
+
+
+VOCABULARY: Final = make_vocabulary({"again": Again})
 
 
 def serialise(graph: Graph, *, with_provenance: bool = False, since: int = 0) -> str:

@@ -24,8 +24,8 @@ class MnemisConfig(TalkConfig):
     selection or both, over episodes (``rag``), entities and edges (``graph``), or all.
     ``reranked`` says whether a re-ranker orders what System-1 alone has found; the union of both
     routes is always re-ranked (§2.3).
-    ``ranking`` is what orders episodes: the ``rerank``er, or (``context``, ours) what stands around
-    them (``mgl.retrieval.turns``), fused with what was found and selected in them.
+    ``ranking`` is what orders episodes: the ``rerank``er, or (``context``, ours) of a conversation
+    what stands around them, as for plain turns (``mgl.retrieval.turns``).
     """
 
     READING: ClassVar[frozenset[str]] = frozenset(

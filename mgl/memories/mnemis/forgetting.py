@@ -39,7 +39,7 @@ from mgl.memories.mnemis.reading import clip, render_episode
 from mgl.memories.mnemis.state import Entity, Fact, Mention, Node, State, node_text
 from mgl.memories.mnemis.terms import FACT_CHARS
 from mgl.prompt import one_line, words_of
-from mgl.retrieval.turns import with_previous
+from mgl.retrieval.cues import list_queries
 from mgl.store.deletion import Gone
 from mgl.types import Conversation, Turn
 
@@ -106,10 +106,11 @@ class MnemisRedactor:
         ]
 
     def texts(self, state: State, turns: Sequence[Turn]) -> set[str]:
-        """Nodes as they are searched and grouped, episodes with the one before, and old forms."""
+        """Nodes as they are searched and grouped, turns as they are asked about, and old forms."""
         source = Conversation(self._gone.document_id, "", tuple(turns))
-        lines = [render_episode(source, episode) for episode in state.episodes.values()]
-        found = {*lines, *with_previous(lines), *(fact.text for fact in state.facts.values())}
+        found = {render_episode(source, episode) for episode in state.episodes.values()}
+        found |= {fact.text for fact in state.facts.values()}
+        found |= list_queries(turns, self._gone.turns)
         nodes: list[Node] = [*state.entities.values(), *state.categories.values()]
         for node in nodes:
             found |= _embedded(node)

@@ -23,6 +23,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
+import numpy as np
+
 from mgl.memories.base import Tools, check_question, check_text
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import (
@@ -62,16 +64,20 @@ from mgl.memories.mnemis.retrieval import Index, Item, Reading, find
 from mgl.memories.mnemis.selection import Ask, ask_printed
 from mgl.memories.mnemis.state import Category, Entity, Episode, State
 from mgl.memories.talk import Change, Recall, TalkMemory, refuse_topics
-from mgl.memories.turns import answer_from_lines
+from mgl.memories.turns import answer_from_lines, show_turns
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
 from mgl.store import EditRecord
 from mgl.store.deletion import Fate
-from mgl.types import Answer, Citation, Document, Question, Source, Span, Turn
+from mgl.types import Answer, Citation, Conversation, Document, Question, Source, Span
 
 MOST_FAILURES: Final = 2
 UNREAD: Final = "episodes_unread"
 """The mark of an answer where some episodes were not read whole."""
+
+WAITING: Final = 100
+FRESH: Final = 6
+"""Turns that wait for an episode: how many are looked at, the last ones, and how many are shown."""
 
 LAST: Final = 6
 """Episodes that an entity is described from again."""
@@ -137,15 +143,6 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
             check_text(self._source)
         await super().build()
 
-    async def append(self, turn: Turn) -> None:
-        """Take in the next turn; with the first of a session, see to the hierarchy."""
-        await super().append(turn)
-        async with self._writer() as log:
-            last = len(log.turns) - 1
-            is_new = last > 0 and log.turns[last].session != log.turns[last - 1].session
-            while is_new and log.number(turn.id) == last and self._has_drifted():
-                await self._renew_hierarchy()
-
     async def retry_failed(self) -> None:
         """Build, then read again what could not be read whole, however often that failed."""
         await self.build()
@@ -155,16 +152,15 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
                 pass
 
     async def _settle(self, *, ended: bool) -> None:
-        """Take in the episodes that are new; at the end see to all that is due."""
-        if ended:
-            await self._read_unread(0)
+        """Take in the episodes that are new, read again those that failed, and see to what a
+        deletion left; at the end, and where a session has ended, see to the hierarchy."""
+        await self._read_unread(0)
         while not await self._take_in():
             pass
-        if ended:
-            await self._read_unread(MOST_FAILURES)
+        await self._read_unread(MOST_FAILURES)
         while not await self._renew_descriptions():
             pass
-        while ended and not await self._renew_hierarchy():
+        while (ended or self._lacks_a_session()) and not await self._renew_hierarchy():
             pass
 
     async def _take_in(self) -> bool:
@@ -283,10 +279,16 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         is_behind = len(state.entities) != state.categorised or 0 < state.failed_builds <= most
         return self._config.routes != "system1" and is_behind
 
-    def _has_drifted(self) -> bool:
-        """Whether too many entities are outside the hierarchy, or it is one that follows them."""
-        state, config = self._log.state, self._config
-        if config.routes == "system1" or len(state.entities) == state.categorised:
+    def _lacks_a_session(self) -> bool:
+        """Whether the hierarchy lacks an entity of a session that has ended; where it does not
+        follow the entities, whether it lacks too many besides."""
+        log, config, state = self._log, self._config, self._log.state
+        lacking = len(state.entities) - (state.categorised or 0)
+        if config.routes == "system1" or lacking <= 0:
+            return False
+        first = state.entities.last(lacking)[0].mentions[0].episode
+        said = state.episodes[first].turns
+        if not said or log.turns[said[0]].session == log.turns[-1].session:
             return False
         return config.hierarchy == "incremental" or needs_rebuild(state)
 
@@ -328,7 +330,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         self._log.open(self._record)
         while True:
             index, source = await self._update_index(), self._log.source
-            about = question.text, self._config, self._ask_nodes
+            about = question, self._config, self._ask_nodes
             reading = await find(self._tools, index, source, *about)
             self._log.catch_up()
             self._check_deletions()
@@ -336,24 +338,48 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
                 return reading
 
     async def recall(self, question: Question, *, recent: Sequence[int] = ()) -> Recall:
-        """Find facts, entities and episodes; they stand on the turns that mention them."""
+        """Find facts, entities and episodes, which stand on the turns that mention them, and turns
+        that are in no episode yet."""
         reading = await self.read(question)
         log, state = self._log, self._log.state
+        fresh = await self._find_fresh(question, recent)
         if recent:
             reading = reading.until(recent[-1], state, shown=recent[0])
         items = self._list_items(reading, log.source)
         summaries = (item.id for item in items if self._stands_on_all(item.id))
         return Recall(
-            [(item.turns(state), item.text) for item in items],
+            [*((item.turns(state), item.text) for item in items), *show_turns(log.turns, fresh)],
             [
-                turn
-                for mention in reading.rank_mentions(items)
-                for turn in state.episodes[mention.episode].turns
+                *fresh,
+                *(
+                    turn
+                    for mention in reading.rank_mentions(items)
+                    for turn in state.episodes[mention.episode].turns
+                ),
             ],
             (*reading.trace(state), *self._trace_unread()),
             reading.paths,
             frozenset(turns_below(state, *summaries)),
         )
+
+    async def _find_fresh(self, question: Question, recent: Sequence[int]) -> list[int]:
+        """The numbers of the turns without an episode that are most like a question, the best
+        first; none of those that are shown as they are."""
+        log, embedder = self._log, self._tools.required_embedder
+        source = log.source
+        if isinstance(source, Document):
+            return []
+        count = self._tools.llm.count_tokens
+        episodes = await find_fresh(source, log.state, count, log.forgotten)
+        end = recent[0] if recent else len(source.turns)
+        fresh = [number for each in episodes for number in each.turns if number < end][-WAITING:]
+
+        def rank() -> list[int]:
+            lines = embedder.embed([source.turns[number].line for number in fresh])
+            alike = lines @ embedder.embed([question.text], task="query")[0]
+            return [fresh[place] for place in np.argsort(-alike, kind="stable")[:FRESH]]
+
+        return await asyncio.to_thread(rank) if fresh else []
 
     def _stands_on_all(self, identity: str) -> bool:
         """Whether a node's description is made of all turns that mention it, or those below it."""
@@ -406,9 +432,10 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
             while True:
                 self._check_deletions()
                 if self._index is None:
-                    is_ranked = self._config.ranking == "context"
+                    is_talk = isinstance(log.source, Conversation)
+                    in_context = is_talk and self._config.ranking == "context"
                     about = tools.required_embedder, tools.store, self.id
-                    self._index = Index(*about, in_context=is_ranked)
+                    self._index = Index(*about, in_context=in_context)
                 index, fates = self._index, dict(log.fates)
                 await asyncio.to_thread(index.update, log.state, log.source)
                 log.catch_up()

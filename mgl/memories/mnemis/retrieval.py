@@ -5,17 +5,16 @@ summaries, facts) and BM25 (content; name and summary; fact), fused by their ran
 (``selection``) gives entities, with their facts, their episodes and what the facts link them to,
 and the categories that were selected on the way (Appendix B: their summaries enrich the context).
 The union of each kind is ordered by the re-ranker and cut: k episodes, 2k entities (with
-categories), 2k facts. With ``ranking`` context (ours) three orders of episodes are fused: what
-stands around them, the facts and entities that were found in them, and what was selected in them.
+categories), 2k facts. With ``ranking`` context (ours) episodes are ranked as plain turns are
+(``mgl.retrieval.turns``), and System-2 alone says which of them may be read: what facts, entities
+and selections say of episodes takes better ones' places (docs/measurements.md).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
 from typing import Final, Literal
 
 import numpy as np
@@ -37,12 +36,11 @@ from mgl.memories.mnemis.state import (
     words_text,
 )
 from mgl.prompt import one_line
-from mgl.retrieval.base import Embedder, Hit
-from mgl.retrieval.ranking import fuse_hits
-from mgl.retrieval.turns import TurnIndex
+from mgl.retrieval.base import Embedder, Reranker
+from mgl.retrieval.turns import TurnIndex, rank_turns
 from mgl.retrieval.vectors import HybridIndex
 from mgl.store import Store
-from mgl.types import Conversation, Source
+from mgl.types import Conversation, Question, Source, Turn
 
 Kind = Literal["episodes", "entities", "facts"]
 KINDS: Final[Mapping[str, tuple[Kind, ...]]] = {
@@ -63,9 +61,9 @@ Found = Mapping[Kind, Sequence[str]]
 class Index:
     """The nodes of a state by words and by meaning, for each kind; it grows with the state.
 
-    With ``in_context`` episodes are ranked by what stands around them, too. Episodes and facts,
-    whose texts never change, are indexed in the store under the memory's ``name``; a deletion
-    empties these indexes.
+    With ``in_context`` episodes, which must be turns, are ranked by what stands around them, too.
+    Episodes and facts, whose texts never change, are indexed in the store under the memory's
+    ``name``; a deletion empties these indexes.
     """
 
     def __init__(
@@ -77,16 +75,17 @@ class Index:
         in_context: bool = False,
     ) -> None:
         self.state = EMPTY
+        self.in_context = in_context
         self._embedder = embedder
         facts = HybridIndex(embedder, store, f"{name}/facts")
         self._nodes = {"e": HybridIndex(embedder), "f": facts}
         self._episodes = (
-            TurnIndex(embedder, store, f"{name}/context")
+            TurnIndex(embedder, store, f"{name}/said")
             if in_context
             else HybridIndex(embedder, store, f"{name}/episodes")
         )
         self._numbers: list[int] = []
-        self._spoken: defaultdict[str, list[int]] = defaultdict(list)
+        self._turns: list[Turn] = []
 
     def update(self, state: State, source: Source) -> None:
         """Index the nodes of a later state that are new or changed; embeds, and blocks.
@@ -122,30 +121,28 @@ class Index:
         hits = self._nodes[letter].search(query, count, vector=vector)
         return [f"{letter}{hit.id}" for hit in hits]
 
-    async def rank_in_context(self, query: str) -> list[str]:
+    async def rank_in_context(self, question: Question, reranker: Reranker | None) -> list[str]:
         """Return the ids of all episodes, the best first, by what stands around them, too."""
         assert isinstance(self._episodes, TurnIndex)
-        if not self._numbers:
-            return []
-        places = await asyncio.to_thread(self._episodes.rank, query, self._spoken)
-        return [str(self._numbers[place]) for place in places]
+        turns = self._turns  # it may grow meanwhile
+        scores = await rank_turns(question, turns, self._episodes, reranker=reranker)
+        return [str(self._numbers[place]) for place in np.argsort(-scores, kind="stable")]
 
     def _add_episodes(self, state: State, source: Source, numbers: Sequence[int]) -> None:
-        first = len(self._numbers)
-        lines: dict[int, str] = {}
-        for place, number in enumerate(numbers, first):
-            if place not in self._episodes:
-                lines[place] = render_episode(source, state.episodes[number])
-            turns = state.episodes[number].turns  # of a conversation one, of a document none
-            speaker = source.turns[turns[0]].speaker if isinstance(source, Conversation) else ""
-            self._spoken[speaker].append(place)
+        missing = [
+            (place, state.episodes[number])
+            for place, number in enumerate(numbers, len(self._numbers))
+            if place not in self._episodes
+        ]
         self._numbers += numbers
         if not isinstance(self._episodes, TurnIndex):
-            self._episodes.extend(lines)
-        elif lines:
-            before = self._numbers[max(0, min(lines) - 1)]
-            previous = render_episode(source, state.episodes[before]) if min(lines) else None
-            self._episodes.extend(lines, previous=previous)
+            self._episodes.extend({at: render_episode(source, each) for at, each in missing})
+            return
+        assert isinstance(source, Conversation)
+        spoken = [source.turns[state.episodes[number].turns[0]] for number in numbers]
+        turns = [*self._turns, *spoken]
+        self._episodes.extend(turns, [place for place, _ in missing])
+        self._turns = turns
 
 
 # What is found
@@ -261,21 +258,21 @@ async def find(
     tools: Tools,
     index: Index,
     source: Source,
-    query: str,
+    question: Question,
     config: MnemisConfig,
     ask: Ask = ask_printed,
 ) -> Reading:
-    """Find what the configured routes give for a query. Raises the EngineError family.
+    """Find what the configured routes give for a question. Raises the EngineError family.
 
     ``source`` is as it was when the index was updated.
     """
-    state, kinds = index.state, KINDS[config.kinds]
+    state, query, kinds = index.state, question.text, KINDS[config.kinds]
     counts = {kind: config.k if kind == "episodes" else 2 * config.k for kind in kinds}
     similar: dict[Kind, list[str]] = {kind: [] for kind in kinds}
     selected: dict[Kind, list[str]] = {kind: [] for kind in kinds}
     selection = None
-    by_context = config.ranking == "context" and "episodes" in kinds
-    in_context = await index.rank_in_context(query) if by_context else []
+    by_context = index.in_context and "episodes" in kinds
+    in_context = await index.rank_in_context(question, tools.reranker) if by_context else []
     in_context = [each for each in in_context if int(each) in state.episodes]
     if config.routes != "system2":
         vector = await index.embed(query)
@@ -302,25 +299,8 @@ async def find(
         found[kind] = union[:count]
     if by_context:
         within = set(selected["episodes"] if config.routes == "system2" else in_context)
-        orders = [
-            [int(number) for number in in_context if number in within],
-            rank_episodes(found, state),
-            _rank_by_selection(selection, state),
-        ]
-        found["episodes"] = _fuse(orders, config.k)
+        found["episodes"] = [number for number in in_context if number in within][: config.k]
     return Reading(found, similar, selected, selection)
-
-
-def rank_episodes(found: Found, state: State) -> list[int]:
-    """Return the episodes that found facts and entities stand on, rank by rank, facts first.
-
-    Ours: in Table 4 the graph's items alone are read, and nothing is said of their episodes.
-    """
-    ranks = zip_longest(found.get("facts", ()), found.get("entities", ()))
-    nodes = (
-        state.facts.get(each) or state.entities.get(each) for rank in ranks for each in rank if each
-    )
-    return list(dict.fromkeys(number for node in nodes if node for number in node.episodes))
 
 
 def _cite(mentions: tuple[Mention, ...]) -> tuple[Mention, ...]:
@@ -364,22 +344,3 @@ def _text(state: State, source: Source, kind: Kind, identity: str) -> str:
     if kind == "entities":
         return node_text(state.node(identity))
     return render_episode(source, state.episodes[int(identity)])
-
-
-def _rank_by_selection(selection: Selection | None, state: State) -> list[int]:
-    """Rank episodes by the selected entities in them; an entity of few episodes counts more."""
-    held: defaultdict[int, float] = defaultdict(float)
-    for entity in selection.entities if selection else ():
-        own = state.entities[entity].episodes
-        for number in own:
-            held[number] += 1 / len(own)
-    return sorted(held, key=lambda number: -held[number])
-
-
-def _fuse(orders: Sequence[Sequence[int]], k: int) -> list[str]:
-    """Fuse the k best episodes of each order by reciprocal rank.
-
-    A speaker stands on half of all episodes, so whole orders would fuse to nothing new.
-    """
-    fused = fuse_hits([[Hit(number, 0.0) for number in order[:k]] for order in orders])
-    return [str(hit.id) for hit in fused[:k]]

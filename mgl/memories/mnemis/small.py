@@ -1,5 +1,5 @@
-"""Mnemis for small models: code finds terms, likeness groups them, and System-2 chooses by names;
-what a person told is answered from their own words (``mgl.memories.told``)."""
+"""Mnemis for small models: code finds terms, likeness groups them, and System-2 chooses by
+names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from mgl.memories.mnemis.selection import Ask, Picks, ask_printed
 from mgl.memories.mnemis.state import Episode, Node, State
 from mgl.memories.mnemis.terms import Places, describe_by_sentences, read_terms
 from mgl.memories.propose import StrictReply, propose
-from mgl.memories.told import answer_from_told
 from mgl.prompt import Prompt, one_line
 from mgl.types import Source
 
@@ -62,13 +61,13 @@ class SmallMnemisConfig(MnemisConfig):
     reflect: bool = Field(False, description="ask again for missed names and facts (§2.1)")
     grouping: Literal["model", "likeness"] = "likeness"
     selecting: Literal["printed", "names"] = "names"
+    ranking: Literal["rerank", "context"] = "context"
 
 
 class SmallMnemis(Mnemis):
     """Searches by similarity and selects down a hierarchy of terms."""
 
     Config = SmallMnemisConfig
-    answer_first = staticmethod(answer_from_told)
 
     @property
     def _options(self) -> SmallMnemisConfig:

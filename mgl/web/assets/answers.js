@@ -1,9 +1,10 @@
 // What was asked and answered, and the box to ask more, or to say something that is remembered.
 
+import { opening, showTrace } from "./calls.js";
 import { byId, button, make, many, number } from "./dom.js";
 import { api, follow, live } from "./source.js";
 import { change, data, findNode, isHeld, select } from "./state.js";
-import { showRange } from "./text.js";
+import { bringSource, showRange } from "./text.js";
 
 const asked = byId("asked");
 const QUOTE = 400;
@@ -25,7 +26,7 @@ export function buildAnswers() {
   }
   if (!asked.childElementCount && !live) asked.append(make("p", { class: "note" }, "No question was asked of this memory."));
   byId("ask").hidden = !live;
-  for (const id of ["say", "say-note"]) byId(id).hidden = !data.turns;
+  for (const id of ["say", "say-note"]) byId(id).hidden = !data.grows;
   if (said) showSaid(said);
 }
 
@@ -33,7 +34,8 @@ export function buildAnswers() {
 function showSaid(said) {
   sessionStorage.removeItem(SAID);
   asked.prepend(panel(said, true));
-  showRange(...data.turns.at(-1).slice(1));
+  const { start, end } = data.turns.at(-1);
+  showRange(start, end);
   byId("said").textContent = said.answer;
   byId("question").focus();
 }
@@ -49,7 +51,10 @@ function panel(answer, open) {
     said,
     ground,
   );
-  made.addEventListener("toggle", () => change(answered()));
+  made.addEventListener("toggle", () => {
+    change(answered());
+    if (made.open) showFirst(made.answer);
+  });
   made.write = (words) => said.replaceChildren(words);
   made.finish = (whole) => {
     made.answer = whole;
@@ -60,7 +65,7 @@ function panel(answer, open) {
   return made;
 }
 
-function basis({ confidence, citations, compaction_ratio: ratio, marks, trace, usage }) {
+function basis({ question, reply, confidence, citations, compaction_ratio: ratio, marks, trace, usage }) {
   const notes = [...marks];
   if (ratio !== null) notes.unshift(`prompt ${(100 * ratio).toFixed(1)}% as long as the text`);
   if (usage) notes.push(`${many(usage.calls, "call")}, ${number.format(usage.input_tokens + usage.output_tokens)} tokens, ${usage.seconds.toFixed(1)} s`);
@@ -73,12 +78,24 @@ function basis({ confidence, citations, compaction_ratio: ratio, marks, trace, u
     citations.length ? make("ol", { class: "chips", "aria-label": "Cited passages" }, ...citations.map(chip)) : "",
     ...notes.map((note) => make("span", { class: "note" }, note)),
     trace.length ? steps : "",
+    live ? traceRow(reply ? { turn: reply } : { question }) : "",
   ];
+}
+
+/** What was found for an answer, and the calls that made it: prompt, model, time and tokens. */
+function traceRow(wanted) {
+  const place = make("div", {});
+  const made = opening(["Retrieved and calls"], () => {
+    showTrace(place, wanted, showRange);
+    return [place];
+  });
+  made.className = "trace";
+  return made;
 }
 
 function chip(citation, index) {
   const node = findNode(citation.node_id);
-  const where = citation.session ?? citation.chapter ?? (citation.page && `page ${citation.page}`);
+  const where = data.sections.find(({ start, end }) => start <= citation.start && citation.start < end)?.label;
   const name = node?.label ?? (citation.speaker ? `${citation.speaker}: ${citation.quote.slice(0, 60)}` : citation.node_id);
   const inner = [
     make("b", {}, String(index + 1)),
@@ -87,7 +104,7 @@ function chip(citation, index) {
     " ",
     make("small", {}, [where, `${number.format(citation.start)}–${number.format(citation.end)}`].filter(Boolean).join(", ")),
   ];
-  const made = button("", () => open(citation), { class: "chip", title: citation.quote.slice(0, QUOTE) });
+  const made = button("", () => (open(citation), bringSource()), { class: "chip", title: citation.quote.slice(0, QUOTE) });
   made.append(...inner);
   return make("li", {}, made);
 }
@@ -98,6 +115,14 @@ function open(citation) {
   if (node) select(node);
   showRange(citation.start, citation.end);
 }
+
+/** Bring the first passage that an answer cites into sight. */
+function showFirst(answer) {
+  if (answer?.citations.length) showRange(answer.citations[0].start, answer.citations[0].end);
+}
+
+/** Open the text at what the answer in sight cites. */
+export const openCited = () => showFirst(asked.querySelector(".asked[open]")?.answer);
 
 /** The nodes that the answer in sight cites, of all answers when none is open; and its paths. */
 export function answered() {
@@ -138,6 +163,7 @@ async function askMemory(question, made) {
     else if (progress) byId("said").textContent = progress.note ?? `${progress.stage}: ${progress.done} of ${progress.total}`;
     if (result) made.finish(result);
   });
+  if (!made.answer) throw new Error("The answer was cut off. Ask again.");
   change(answered());
   if (made.answer?.citations.length) open(made.answer.citations[0]);
   byId("said").textContent = made.answer?.answer ?? "";
@@ -151,7 +177,7 @@ async function tellMemory(words, made) {
   await follow("/v1/chat/completions", request, ({ choices: [{ delta }] }) => {
     said.answer += delta.content ?? "";
     made.write(said.answer || "…");
-    if (delta.turn) Object.assign(said, { citations: delta.citations, marks: [`remembered as turn ${delta.turn}`] });
+    if (delta.turn) Object.assign(said, { citations: delta.citations, marks: [`remembered as turn ${delta.turn}`], reply: `${delta.turn}+` });
   });
   sessionStorage.setItem(SAID, JSON.stringify(said));
   location.hash = "";

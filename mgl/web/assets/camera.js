@@ -1,7 +1,7 @@
 // Where things are on the stage. Places come with the data; the camera moves and zooms.
 
 import { byId } from "./dom.js";
-import { data, drawable, hyperedges, shown, state } from "./state.js";
+import { data, drawable, hyperedges, isBundle, isDrawn, matches, shown, state } from "./state.js";
 
 export const stage = byId("stage");
 export const canvas = byId("graph");
@@ -14,11 +14,14 @@ const SMALLEST = isLarge ? 0.16 : 0.4;
 export const size = () => Math.max(SMALLEST, Math.min(1.5, Math.sqrt(camera.zoom)));
 export const at = (node) => [node.x * camera.zoom, node.y * camera.zoom];
 
+/** Bring the graph of all steps into sight; where a search or filter is on, what it leaves. */
 export function fit() {
   const [wide, high] = [stage.clientWidth, stage.clientHeight];
   if (!drawable.length || !wide) return;
+  const isNarrowed = state.query || state.only || state.noHubs || state.section || state.hidden.size;
+  const wanted = isNarrowed ? drawable.filter((node) => shown(node) && matches(node)) : [];
   const bounds = [Infinity, Infinity, -Infinity, -Infinity];
-  for (const { x, y } of drawable) {
+  for (const { x, y } of wanted.length ? wanted : drawable) {
     bounds[0] = Math.min(bounds[0], x);
     bounds[1] = Math.min(bounds[1], y);
     bounds[2] = Math.max(bounds[2], x);
@@ -53,7 +56,7 @@ export function curve(edge) {
   const [bx, by] = at(edge.to);
   const scale = size();
   const length = Math.hypot(bx - ax, by - ay) || 1;
-  const bent = edge.bend * Math.min(1.4, scale);
+  const bent = isBundle(edge) ? 0 : edge.bend * Math.min(1.4, scale);
   const cx = (ax + bx) / 2 - ((by - ay) / length) * bent;
   const cy = (ay + by) / 2 + ((bx - ax) / length) * bent;
   const rim = (x, y, radius) => {
@@ -87,7 +90,7 @@ function keepSight(seek) {
   let [kept, key] = [null, []];
   return () => {
     const box = bounds();
-    const now = [...box, camera.zoom, state.step, state.hidden, state.section];
+    const now = [...box, camera.zoom, state.step, state.hidden, state.section, state.noHubs, state.only];
     if (!isLarge || now.some((each, index) => each !== key[index])) [kept, key] = [seek(box), now];
     return kept;
   };
@@ -107,6 +110,6 @@ export const edgesInSight = keepSight(([left, top, right, bottom]) =>
     const [bx, by] = at(edge.to);
     const aside = (ax < left && bx < left) || (ax > right && bx > right);
     const beyond = (ay < top && by < top) || (ay > bottom && by > bottom);
-    return !aside && !beyond && shown(edge);
+    return !aside && !beyond && isDrawn(edge);
   }),
 );

@@ -3,6 +3,7 @@
 import { byId, make, many, number } from "./dom.js";
 import { sign } from "./shapes.js";
 import { byReading, categories, change, data, drawable, filter, hyperedges, matches, onChange, plain, select, shown, state, there } from "./state.js";
+import { bringRange, findInText } from "./text.js";
 
 const search = byId("search");
 
@@ -10,16 +11,26 @@ function found() {
   return data.nodes.filter((node) => shown(node) && matches(node)).sort(byReading);
 }
 
+let place = -1; // of the hit in the text that was shown last
+
 function lookFor(query) {
-  change({ query: query.trim().toLowerCase() }, "search");
-  byId("found").textContent = state.query ? `${number.format(found().length)} of ${number.format(data.nodes.filter(there).length)}` : "";
+  place = -1;
+  const wanted = query.trim().toLowerCase();
+  change({ query: wanted, hits: findInText(wanted) }, "search");
+  const nodes = `${number.format(found().length)} of ${many(data.nodes.filter(there).length, "node")}`;
+  byId("found").textContent = wanted ? `${data.nodes.length ? `${nodes}, ` : ""}${number.format(state.hits.length)} in the text` : "";
 }
 
 search.addEventListener("input", () => lookFor(search.value));
 search.addEventListener("keydown", (event) => {
   const nodes = found();
-  if (event.key !== "Enter" || !nodes.length) return;
+  if (event.key !== "Enter") return;
   const way = event.shiftKey ? -1 : 1;
+  if (!nodes.length && state.hits.length) {
+    place = (Math.max(place, way > 0 ? -1 : 0) + way + state.hits.length) % state.hits.length;
+    bringRange(state.hits[place].range);
+  }
+  if (!nodes.length) return;
   const next = nodes.indexOf(state.selected) + (state.selected || way > 0 ? way : 0);
   select(nodes[(next + nodes.length) % nodes.length]);
 });
@@ -58,9 +69,8 @@ const FRAMES = 80; // of a replay, however long the log is
 export function buildPlaces() {
   const places = byId("places");
   places.hidden = data.sections.length < 2;
-  const names = data.sections.map((each) => each.day || each.label);
   places.append(make("option", { value: "" }, "everywhere"));
-  places.append(...names.map((name, index) => make("option", { value: index }, name)));
+  places.append(...data.sections.map(({ label }, index) => make("option", { value: index }, label)));
   places.addEventListener("change", () => filter({ section: data.sections[places.value] ?? null }));
   onChange(() => (places.value = state.section ? String(data.sections.indexOf(state.section)) : ""));
 }

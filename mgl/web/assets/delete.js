@@ -1,4 +1,4 @@
-// Deleting a memory, and the document or conversation that it is of with its last one.
+// Deleting a memory, with its document or conversation where it is the last; renaming a document.
 
 import { button, make, many, shorten } from "./dom.js";
 import { api, fetchJson } from "./source.js";
@@ -40,6 +40,32 @@ async function openDeletion(id, done) {
     said.replaceChildren();
     wrong.textContent = error.message;
   }
+}
+
+/** A button that asks for another name of a memory's document. */
+export function renameButton(id, name, done) {
+  return button("Rename…", () => openRenaming(id, name, done));
+}
+
+function openRenaming(id, name, done) {
+  const input = make("input", { id: "rename", required: true, maxlength: 200, autocomplete: "off", value: name, dir: "auto" });
+  const wrong = make("p", { class: "wrong", role: "alert" });
+  const leave = button("Cancel", () => box.close());
+  const form = make("form", {}, make("label", { for: "rename" }, "Name"), input, wrong, make("p", { class: "line" }, make("button", { class: "main" }, "Rename"), leave));
+  const box = make("dialog", { class: "deletion", "aria-labelledby": "rename-title" }, make("h2", { id: "rename-title" }, "Rename the document"), form);
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    try {
+      await fetchJson(api("memories", id, "rename"), { name: input.value.trim() });
+      done();
+    } catch (error) {
+      wrong.textContent = error.message;
+    }
+  });
+  box.addEventListener("close", () => box.remove());
+  document.body.append(box);
+  box.showModal();
+  input.select();
 }
 
 function describeDeletion(plan) {

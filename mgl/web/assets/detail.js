@@ -4,8 +4,8 @@ import { byId, button, calm, fill, make, number, pairList, shorten } from "./dom
 import { handEdits } from "./edit.js";
 import { describe } from "./pointer.js";
 import { sign } from "./shapes.js";
-import { byReading, data, drawable, elements, matches, onChange, plain, select, shown, state, ties } from "./state.js";
-import { besides, bringElement } from "./text.js";
+import { around, byReading, change, data, drawable, elements, matches, onChange, plain, select, shown, state, ties } from "./state.js";
+import { besides, bringElement, bringRange, bringSource } from "./text.js";
 
 const detail = byId("detail");
 export const hash = (element) => `#${element.node ? "node" : "edge"}=${encodeURIComponent(element.id)}`;
@@ -59,6 +59,7 @@ function nodePanel(node) {
       ...(content ? [make("p", { class: "content", dir: "auto" }, node.content)] : []),
       quotation(node),
       facts(node),
+      neighbours(node),
       ...handEdits(node),
     ),
     make(
@@ -76,10 +77,29 @@ function nodePanel(node) {
   ];
 }
 
+/** Show only a node with its neighbours, or these besides what is shown alone. */
+function neighbours(node) {
+  if (node.layer || !node.degree) return "";
+  const near = [...around(node)].filter((each) => each.node && !each.layer);
+  const isNew = near.some((each) => !state.only?.has(each));
+  const show = () => change({ only: new Set([...(state.only ?? []), ...near]), noHubs: false });
+  return button(state.only ? "Show its neighbours, too" : "Show only its neighbours", show, { class: "near", disabled: !isNew });
+}
+
 function edgePanel(edge) {
+  const others = edge.group.filter((each) => each !== edge);
   return [
     make("div", {}, quotation(edge), facts(edge), ...handEdits(edge)),
-    make("div", {}, make("h3", {}, "From"), link(edge.from), make("h3", {}, "To"), link(edge.to), ...sharing(edge)),
+    make(
+      "div",
+      {},
+      make("h3", {}, "From"),
+      link(edge.from),
+      make("h3", {}, "To"),
+      link(edge.to),
+      ...section("Between the same nodes", others, (each) => make("li", {}, link(each)), { class: "row" }),
+      ...sharing(edge),
+    ),
   ];
 }
 
@@ -89,7 +109,21 @@ function sharing(element) {
   return section("On the same passage", besides(element), row, { class: "row" });
 }
 
+function textHits() {
+  const row = ({ range, before, words, after }) => {
+    const made = button("", () => (bringRange(range), bringSource()), { class: "hit", dir: "auto" });
+    made.append("…", before, make("b", {}, words), after, "…");
+    return make("li", {}, made);
+  };
+  return section("In the text", state.hits, row);
+}
+
 function overview() {
+  if (state.query) return [...textHits(), ...nodeList()];
+  return nodeList();
+}
+
+function nodeList() {
   if (!data.nodes.length) return [make("p", { class: "note" }, "There is no node to show.")];
   const nodes = (state.query ? data.nodes : drawable).filter(shown).filter(matches);
   const links = new Map(nodes.map((node) => [node, 0]));

@@ -36,6 +36,17 @@ export function pairList(pairs) {
   return make("dl", {}, ...pairs.map(row));
 }
 
+const CLOCK = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+const zoneless = (time) => new Date(time.replace(/(Z|[+-]\d\d:?\d\d)$/, ""));
+
+/** A time of day, or the day with it, as the clock showed it where it was noted. */
+export function moment(time, withDay = false) {
+  const at = zoneless(time);
+  const title = at.toLocaleString("en-GB", { dateStyle: "full", timeStyle: "short" });
+  const day = withDay ? `${at.toLocaleDateString("en-GB", { dateStyle: "medium" })}, ` : "";
+  return make("time", { datetime: time, title }, `${day}${at.toLocaleTimeString("en-GB", CLOCK)}`);
+}
+
 export const number = new Intl.NumberFormat("en");
 
 const several = (noun) => (noun.endsWith("y") ? `${noun.slice(0, -1)}ies` : `${noun}s`);

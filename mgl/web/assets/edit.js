@@ -4,20 +4,41 @@ import { button, make, many, shorten } from "./dom.js";
 import { api, fetchJson } from "./source.js";
 import { data, drawable } from "./state.js";
 
-const post = (what, body) => fetchJson(api("memories", data.memory_id, what), body);
+const post = (what, body) => fetchJson(api("memories", data.memory_id, ...what), body);
 
 /** What can be done with an element, if anything. */
 export function handEdits(element) {
-  if (!data.turns || element.layer) return [];
+  if (!data.grows || element.layer) return [];
   const place = make("div", { class: "by-hand" });
   const isTopic = data.memory === "gam" && element.look?.name === "topic";
-  const under = data.turns.filter(([, start, end]) => start < element.end && element.start < end);
-  const what = isTopic ? { topics: [element.id] } : { turns: under.map(([id]) => id) };
+  const under = data.turns.filter(({ start, end }) => start < element.end && element.start < end);
+  const what = isTopic ? { topics: [element.id] } : { turns: under.map(({ id }) => id) };
   const name = isTopic ? "Forget…" : `Forget ${under.length > 1 ? "these turns" : "this turn"}…`;
   if (isTopic) place.append(button("Edit…", () => act(place, () => editTopic(place, element))));
   if (data.memory === "mnemis" && element.node && listOthers(element).length) place.append(button("Merge…", () => mergeEntity(place, element)));
   if (under.length) place.append(button(name, () => act(place, () => forget(place, what))));
   return [place];
+}
+
+/** What can be done with a turn of a conversation, which says `words`. */
+export function turnTools(turn, words) {
+  const place = make("div", { class: "by-hand" });
+  const forgets = () => act(place, () => forget(place, { turns: [turn.id] }));
+  place.append(button("Correct…", () => correct(place, turn, words)), button("Forget…", forgets));
+  return place;
+}
+
+function correct(place, turn, words) {
+  const text = make("textarea", { id: "words", rows: 3, required: true, dir: "auto" });
+  text.value = words;
+  const note = "The old words, the reply to them and what was made of them are deleted for good. The new ones stand at the end, with the time of the old.";
+  const form = make("form", {}, make("label", { for: "words" }, `What ${turn.speaker || "the speaker"} said`), text, make("p", { class: "note" }, note), make("button", {}, "Save"));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    save(place, ["turns", turn.id], { text: text.value });
+  });
+  place.replaceChildren(form);
+  text.focus();
 }
 
 async function act(place, work) {
@@ -55,7 +76,7 @@ async function editTopic(place, node) {
     if (words.join() !== topic.keywords.join()) body.keywords = words;
     if (frozen.checked !== topic.frozen) body.frozen = frozen.checked;
     if (other.value) body.merge = other.value;
-    save(place, body);
+    save(place, ["edit"], body);
   });
   place.replaceChildren(form);
   summary.focus();
@@ -67,7 +88,7 @@ function mergeEntity(place, node) {
   other.required = true;
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    save(place, { topic: node.id, merge: other.value });
+    save(place, ["edit"], { topic: node.id, merge: other.value });
   });
   place.replaceChildren(form);
   other.focus();
@@ -80,20 +101,21 @@ function choose(nodes) {
   return make("select", { id: "merge" }, make("option", { value: "" }, "none"), ...nodes.map(option));
 }
 
-const save = (place, body) =>
+const save = (place, what, body) =>
   act(place, async () => {
-    await post("edit", body);
+    await post(what, body);
     location.reload();
   });
 
 /** Say what would go, and delete it for good when that is confirmed. */
 async function forget(place, what) {
-  const plan = await post("forget", { ...what, dry_run: true });
+  const plan = await post(["forget"], { ...what, dry_run: true });
   const made = plan.turns.length > 1 ? "them are" : "it are";
-  const said = `${many(plan.turns.length, "turn")} and what was made of ${made} deleted for good.`;
+  const stay = plan.echoes.length ? ` ${many(plan.echoes.length, "other turn")} with the same words ${plan.echoes.length > 1 ? "stay" : "stays"}.` : "";
+  const said = `${many(plan.turns.length, "turn")} and what was made of ${made} deleted for good.${stay}`;
   const sure = button("Delete", () =>
     act(place, async () => {
-      await post("forget", what);
+      await post(["forget"], what);
       location.hash = "";
       location.reload();
     }),

@@ -6,7 +6,7 @@ import { at, camera, canvas, curve, edgesInSight, isLarge, middle, nodesInSight,
 import { byId } from "./dom.js";
 import { drawNames, placeNames } from "./names.js";
 import { trace } from "./shapes.js";
-import { around, data, drawable, fresh, hyperedges, matches, onChange, shown, state, tied } from "./state.js";
+import { around, data, drawable, fresh, hyperedges, isBundle, isDrawn, matches, onChange, shown, state, tied } from "./state.js";
 
 const pen = canvas.getContext("2d");
 const CURVES = 3000; // edges beyond which they are straight lines without heads
@@ -48,6 +48,7 @@ function bend() {
       const bent = (index - (edges.length - 1) / 2) * 34;
       edge.bend = edge.source < edge.target ? bent : -bent;
       edge.turn = index;
+      edge.group = edges;
     });
   }
 }
@@ -173,7 +174,7 @@ function paintLarge(hand, near) {
   if (hand) {
     aim();
     const nodes = [...near].filter((each) => each.node && !each.layer && shown(each));
-    const edges = [...near].filter((each) => !each.node && shown(each));
+    const edges = [...near].filter((each) => !each.node && isDrawn(each));
     const bright = () => false;
     paintEdges(edges, near, bright);
     paintNodes(nodes, bright);
@@ -220,16 +221,18 @@ function paintEdges(edges, near, faint) {
   for (const look of ["faint", "member", "plain", "near", "on"]) {
     const group = groups.get(look);
     if (!group) continue;
-    const [lines, heads] = [new Path2D(), new Path2D()];
+    const [lines, bundles, heads] = [new Path2D(), new Path2D(), new Path2D()];
     const isPlain = simple && !["near", "on"].includes(look);
     for (const edge of group) {
-      traceEdge(lines, edge, isPlain);
+      traceEdge(isBundle(edge) ? bundles : lines, edge, isPlain);
       if (!isPlain && !edge.member) traceHead(heads, edge);
     }
     pen.strokeStyle = pen.fillStyle = colours[["near", "on"].includes(look) ? "edge-on" : "edge"];
     pen.globalAlpha = (look === "faint" ? colours.dim : look === "member" ? 0.55 : 1) * (isPlain ? 0.4 : 1);
     pen.lineWidth = look === "on" ? 2.6 : isPlain ? 0.6 : 1;
     pen.stroke(lines);
+    pen.lineWidth *= 3;
+    pen.stroke(bundles);
     pen.fill(heads);
   }
   pen.globalAlpha = 1;
@@ -314,7 +317,7 @@ function distance(edge, x, y) {
 }
 
 onChange((before, origin) => {
-  const what = ["step", "hidden", "section", "query", "cited"];
+  const what = ["step", "hidden", "section", "noHubs", "only", "query", "cited"];
   if (what.some((name) => state[name] !== before[name])) keptAt = null;
   if (origin !== "hover") stage.dataset.shown = drawable.filter(shown).length;
   if (state.selected && state.selected !== before.selected && origin !== "graph") reveal(state.selected);

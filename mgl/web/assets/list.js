@@ -1,9 +1,10 @@
 // All memories of the key's owner, the newest first.
 
+import { addingForm, jobRows } from "./adding.js";
 import { deleteButton } from "./delete.js";
-import { make, many, number } from "./dom.js";
-import { age, openPage, searchTable } from "./plain.js";
-import { api, fetchJson } from "./source.js";
+import { make, many, moment, number, shorten } from "./dom.js";
+import { age, listTable, openPage } from "./plain.js";
+import { api, fetchJson, whileSeen } from "./source.js";
 
 function size({ turns, chunks, chunks_done: done, tokens, edits }) {
   const read = turns !== null ? many(turns, "turn") : chunks ? `${number.format(done)} of ${many(chunks, "chunk")}` : many(done, "step");
@@ -13,7 +14,18 @@ function size({ turns, chunks, chunks_done: done, tokens, edits }) {
 const cost = ({ calls, input_tokens: read, output_tokens: written, seconds }) =>
   calls ? `${many(calls, "call")}, ${many(read + written, "token")}, ${number.format(Math.round(seconds))} s` : "no call";
 
+const MOST_FOUND = 50;
 const COLUMNS = ["Memory", "Kind", "Size", "Begun", "Cost", "Model", "Delete"];
+
+const KEYS = [
+  ({ document }) => document,
+  ({ memory }) => memory,
+  ({ edits }) => edits,
+  ({ created_at: begun }) => begun,
+  ({ input_tokens: read, output_tokens: written }) => read + written,
+  ({ model }) => model,
+];
+const RENEWED = 10000; // milliseconds
 
 function row(each) {
   const name = make("a", { href: `memory?id=${encodeURIComponent(each.memory_id)}` }, each.document);
@@ -40,4 +52,55 @@ function beginForm() {
   return form;
 }
 
-await openPage("./", "Memories", "/api/memories", ({ memories }) => [beginForm(), ...searchTable(memories, "memory", COLUMNS, row, NONE)]);
+/** A passage of any memory, which its page opens with. */
+function hitRow({ memory_id: id, document: name, memory, start, end, quote, speaker, time, session, chapter, page }) {
+  const where = time ? moment(time, true) : (chapter ?? (page && `page ${page}`) ?? session ?? "");
+  const link = make("a", { href: `memory?id=${id}#at=${start}-${end}`, dir: "auto" }, name);
+  return make("li", {}, link, " ", make("small", {}, memory, " · ", where), make("p", { dir: "auto" }, speaker ? make("b", {}, `${speaker}: `) : "", shorten(quote, 300)));
+}
+
+/** A box that searches all that was said or read; the address keeps the words. */
+function searchForm() {
+  const input = make("input", { id: "words", type: "search", required: true, "aria-label": "Search what was said", placeholder: "Search what was said", autocomplete: "off" });
+  const hits = make("ol", { class: "hits", "aria-label": "Passages found" });
+  const said = make("p", { class: "note", role: "status" });
+  const form = make("form", { class: "line searching", role: "search" }, input, make("button", {}, "Search all"));
+  const look = async () => {
+    const words = input.value.trim();
+    history.replaceState(null, "", words ? `?${new URLSearchParams({ q: words })}` : "./");
+    hits.replaceChildren();
+    said.textContent = words ? "Searching…" : "";
+    if (!words) return;
+    try {
+      const { results } = await fetchJson(`/api/search?${new URLSearchParams({ q: words, limit: MOST_FOUND })}`);
+      said.textContent = results.length < MOST_FOUND ? many(results.length, "passage") : `the first ${MOST_FOUND} passages`;
+      hits.append(...results.map(hitRow));
+    } catch (error) {
+      said.textContent = error.message;
+    }
+  };
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    look();
+  });
+  input.value = new URLSearchParams(location.search).get("q") ?? "";
+  if (input.value) look();
+  return [form, said, hits];
+}
+
+await openPage("./", "Memories", "/api/memories", async ({ memories }) => {
+  const kinds = { name: "Kind of memory", all: "all kinds", of: ({ memory }) => memory };
+  const { parts, update } = listTable(memories, { noun: "memory", heads: COLUMNS, row, empty: NONE, keys: KEYS, kinds });
+  let known = JSON.stringify(memories);
+  const renew = async () => {
+    const { memories: now } = await fetchJson("/api/memories");
+    if (JSON.stringify(now) === known) return;
+    known = JSON.stringify(now);
+    update(now);
+  };
+  const stale = make("p", { class: "wrong", role: "status" });
+  whileSeen(RENEWED, renew, (message) => (stale.textContent = message));
+  const rows = make("ul", { id: "jobs", "aria-label": "Files that are read" });
+  rows.append(...jobRows((await fetchJson("/api/jobs")).jobs, renew));
+  return [...searchForm(), make("div", { class: "line adding" }, beginForm(), addingForm(rows, renew)), stale, rows, ...parts];
+});

@@ -1,5 +1,7 @@
 // The log as a feed: each edit, the call that proposed it, and what became of both.
 
+import { callPanel, opening, outcome, spent } from "./calls.js";
+import { diff } from "./diff.js";
 import { byId, button, fill, make, many, number, pairList, shorten } from "./dom.js";
 import { api, fetchJson, live, load } from "./source.js";
 import { data, findNode, onChange, select, state } from "./state.js";
@@ -16,6 +18,7 @@ export async function openLog() {
   rows.replaceChildren(make("li", { class: "note" }, "Loading…"));
   try {
     entries.edits = (await load("log"))?.edits ?? [];
+    compareAll(entries.edits);
     if (live) entries.calls = (await load("calls")).calls;
   } catch (error) {
     rows.replaceChildren(make("li", { class: "wrong" }, error.message));
@@ -34,21 +37,87 @@ function drawLog() {
   const found = state.query ? wanted.filter((each) => JSON.stringify(each).toLowerCase().includes(state.query)) : wanted;
   byId("log-count").textContent = many(found.length, which.value === "calls" ? "call" : "edit");
   rows.replaceChildren();
-  fill(rows, found, which.value === "calls" ? callRow : editRow, 100);
+  if (which.value === "calls") fill(rows, found, callRow, 100);
+  else fill(rows, fold(found), (run) => (run.length > 1 ? runRow(run) : editRow(run[0])), 100);
 }
 
-/** A row that says more when it is opened. */
-function opening(head, more) {
-  const made = make("details", {}, make("summary", {}, ...head));
-  made.addEventListener("toggle", () => {
-    if (made.open && made.childElementCount === 1) made.append(...more());
+const AT_LEAST = 3; // edits that are folded into one row
+const isPlain = ({ op, outcome, payload }) => op === "append" && outcome === "applied" && Object.values(payload).every((value) => typeof value === "number");
+
+/** Runs of edits that only say that a turn came are one row. */
+function fold(edits) {
+  const runs = [];
+  for (const edit of edits) {
+    const last = runs.at(-1);
+    if (last && isPlain(edit) && isPlain(last[0])) last.push(edit);
+    else runs.push([edit]);
+  }
+  return runs.flatMap((run) => (run.length >= AT_LEAST ? [run] : run.map((edit) => [edit])));
+}
+
+function runRow(run) {
+  const [first, last] = [run[0], run.at(-1)].map(({ chunk }) => number.format(chunk + 1));
+  const head = [make("small", {}, `steps ${first} to ${last}`), " ", make("b", {}, run[0].op), " ", make("span", { class: "words" }, many(run.length, "edit"))];
+  const more = () => {
+    const list = make("ol", { class: "run" });
+    fill(list, run, editRow, 100);
+    return [list];
+  };
+  return make("li", {}, opening(head, more));
+}
+
+/** What an edit says of a node: its id, and the node's fields. */
+function subject({ payload }) {
+  const fields = typeof payload.topic === "object" && payload.topic ? payload.topic : payload;
+  const id = typeof payload.topic === "string" ? payload.topic : (fields.id ?? fields.node_id ?? fields.name);
+  return [id, fields];
+}
+
+/** Note of each edit what an earlier one said of the same node. */
+function compareAll(edits) {
+  const known = new Map();
+  for (const edit of edits) {
+    const [id, fields] = subject(edit);
+    if (id === undefined || edit.outcome === "rejected") continue;
+    edit.was = known.get(id);
+    known.set(id, { ...edit.was, ...fields });
+  }
+}
+
+/** The fields whose words an edit changed, with what changed of them. */
+function changes(edit) {
+  const [, fields] = subject(edit);
+  const words = (value) => (Array.isArray(value) ? value.join(", ") : value);
+  const changed = ([name, value]) => typeof words(value) === "string" && typeof words(edit.was?.[name]) === "string" && words(value) !== words(edit.was[name]);
+  return Object.entries(fields).filter(changed).map(([name, value]) => make("p", { class: "diff", dir: "auto" }, make("small", {}, `${name}: `), ...diff(words(edit.was[name]), words(value))));
+}
+
+/** Take back what a person can change of a topic of GAM. */
+function undo(edit) {
+  const { op, payload, was, outcome } = edit;
+  if (data.memory !== "gam" || !data.grows || outcome === "rejected" || !findNode(payload.topic)) return "";
+  const body = { topic: payload.topic };
+  if (op === "rewrite" && was?.summary) Object.assign(body, { summary: was.summary, keywords: was.keywords });
+  else if (op === "freeze") body.frozen = !payload.frozen;
+  else return "";
+  return button("Undo", async (event) => {
+    try {
+      await fetchJson(api("memories", data.memory_id, "edit"), body);
+      location.reload();
+    } catch (error) {
+      event.target.replaceWith(make("span", { class: "wrong", role: "alert" }, error.message));
+    }
   });
-  return make("li", {}, made);
 }
 
-const outcome = (name) => make("span", { class: `outcome ${name}` }, name);
-const say = (value) => (typeof value === "string" ? value : JSON.stringify(value));
-const given = (payload) => Object.entries(payload).filter(([, value]) => value !== null && value !== "");
+const isText = (value) => typeof value === "string";
+const say = (value) => (isText(value) ? value : Array.isArray(value) && value.every(isText) ? value.join(", ") : JSON.stringify(value));
+
+/** What an edit says, with the fields of a topic among the others. */
+function given({ topic, ...rest }) {
+  const fields = isText(topic) || !topic ? { topic, ...rest } : { ...topic, ...rest };
+  return Object.entries(fields).filter(([, value]) => value !== null && value !== undefined && value !== "");
+}
 
 function editRow(edit) {
   const words = given(edit.payload).map(([name, value]) => `${name} ${say(value)}`).join(" · ");
@@ -61,16 +130,18 @@ function editRow(edit) {
     " ",
     make("span", { class: "words", dir: "auto" }, shorten(words, 160)),
   ];
-  return opening(head, () => [
+  const more = () => [
     edit.reason ? make("p", { class: "reason" }, `${edit.outcome === "rejected" ? "Rejected" : "Repaired"}: ${edit.reason}`) : "",
+    ...changes(edit),
     pairList(given(edit.payload).map(([name, value]) => [name, say(value)])),
     edit.quote ? make("blockquote", { dir: "auto", tabindex: 0 }, edit.quote) : "",
-    make("div", { class: "acts" }, ...acts(edit)),
-  ]);
+    make("div", { class: "acts" }, ...acts(edit), undo(edit)),
+  ];
+  return make("li", {}, opening(head, more));
 }
 
 function acts({ start, end, payload, call_key: key }) {
-  const node = findNode(payload.id) ?? findNode(payload.node_id) ?? findNode(payload.name);
+  const node = findNode(payload.topic?.id ?? payload.topic) ?? findNode(payload.id) ?? findNode(payload.node_id) ?? findNode(payload.name);
   return [
     start === null ? "" : button("Show in the text", () => showRange(start, end)),
     node ? button("Show in the graph", () => select(node)) : "",
@@ -87,15 +158,13 @@ function callRow(call) {
     " ",
     make("small", {}, spent(call)),
   ];
-  return opening(head, () => {
+  const more = () => {
     const place = make("div", {}, "…");
     showCall(call.key, place);
     return [place];
-  });
+  };
+  return make("li", {}, opening(head, more));
 }
-
-const spent = ({ input_tokens: read, output_tokens: written, seconds }) =>
-  `${number.format(read ?? 0)} tokens read, ${number.format(written ?? 0)} written, ${seconds.toFixed(1)} s`;
 
 async function showCall(key, place) {
   try {
@@ -104,19 +173,6 @@ async function showCall(key, place) {
   } catch (error) {
     place.replaceWith(make("p", { class: "wrong" }, error.message));
   }
-}
-
-function callPanel(call) {
-  const facts = [["stage", call.stage], ["outcome", call.outcome], ["model", call.model], ["spent", spent(call)], ["stopped", call.finish_reason], ["constraint", call.way], ["error", call.error]];
-  const message = ({ role, content }) => [make("h4", {}, role), make("pre", { dir: "auto" }, content)];
-  return make(
-    "div",
-    { class: "call" },
-    pairList(facts.filter(([, value]) => value)),
-    ...call.messages.flatMap(message),
-    make("h4", {}, "reply"),
-    make("pre", { class: "reply", dir: "auto" }, call.reply ?? "None came back."),
-  );
 }
 
 onChange((before, origin) => {

@@ -1,17 +1,18 @@
 // The page of one memory. The address says what is open; what is opened is written to the address.
 
-import { answered, buildAnswers } from "./answers.js";
+import { answered, buildAnswers, openCited } from "./answers.js";
 import { camera, fit, stage } from "./camera.js";
 import { buildKinds, buildPlaces, buildReplay, goTo } from "./controls.js";
-import { deleteButton } from "./delete.js";
+import { deleteButton, renameButton } from "./delete.js";
 import { hash } from "./detail.js";
-import { byId, many } from "./dom.js";
+import { button, byId, many } from "./dom.js";
 import { buildGraph, paint } from "./graph.js";
 import { openLog } from "./log.js";
-import { live } from "./source.js";
+import { buildFilters } from "./pointer.js";
+import { api, fetchJson, live, whileSeen } from "./source.js";
 import { categories, change, data, elements, hyperedges, onChange, plain, select, state, there } from "./state.js";
-import { buildText } from "./text.js";
-import { hasTimes } from "./timeline.js";
+import { bringSource, buildText, showRange } from "./text.js";
+import { hasTimes, isSparse } from "./timeline.js";
 import "./tree.js";
 
 const addresses = new Map();
@@ -21,6 +22,11 @@ function readAddress() {
   const wanted = new URLSearchParams(location.hash.slice(1));
   const step = Number.parseInt(wanted.get("step"), 10);
   if (Number.isFinite(step)) goTo(step - 1);
+  const [start, end] = (wanted.get("at") ?? "").split("-").map(Number);
+  if (end > start) {
+    showRange(start, end);
+    bringSource();
+  }
   for (const kind of ["node", "edge"]) {
     if (wanted.has(kind)) select(addresses.get(`${kind}=${wanted.get(kind)}`) || null, "address");
   }
@@ -45,7 +51,10 @@ function count() {
 
 const VIEWS = { graph: ["stage", "foot", "detail"], timeline: ["timeline", "detail"], log: ["log"] };
 
-function show(view) {
+let view = "graph";
+
+function show(wanted) {
+  view = wanted;
   for (const id of new Set(Object.values(VIEWS).flat())) byId(id).hidden = !VIEWS[view].includes(id);
   for (const each of byId("views").children) each.setAttribute("aria-pressed", String(each.value === view));
   byId("filters").hidden = view === "log";
@@ -54,15 +63,44 @@ function show(view) {
 }
 
 function buildViews() {
-  byId("view-timeline").hidden = !hasTimes;
+  byId("view-timeline").textContent = hasTimes ? "Timeline" : "Contents";
+  onChange(() => (byId("detail").hidden = view === "log" || (view === "timeline" && !state.selected && !state.query)));
   byId("views").addEventListener("click", (event) => {
     if (event.target.value) show(event.target.value);
   });
 }
 
+const PLACE = "mgl-place";
+const WATCHED = 4000; // milliseconds
+
+/** Say that there is news, and show it when that is wanted, at the same place of the text. */
+async function lookForNews() {
+  const { version } = await fetchJson(api("memories", data.memory_id, "version"));
+  if (version === data.version || byId("changed").querySelector("button")) return;
+  const show = button("Show what is new", () => {
+    sessionStorage.setItem(PLACE, byId("text").scrollTop);
+    location.reload();
+  });
+  byId("changed").replaceChildren("This memory has changed. ", show);
+}
+
+const tell = (message) => {
+  if (!byId("changed").querySelector("button")) byId("changed").textContent = message;
+};
+
+function returnToPlace() {
+  const place = sessionStorage.getItem(PLACE);
+  sessionStorage.removeItem(PLACE);
+  if (place !== null) byId("text").scrollTop = Number(place);
+  return place !== null;
+}
+
 document.title = `${data.name} · mgl`;
 byId("back").hidden = !live;
-if (live) byId("about").after(deleteButton(data.memory_id, data.name, () => location.assign("./")));
+if (live) {
+  byId("about").after(deleteButton(data.memory_id, data.name, () => location.assign("./")));
+  if (!data.turns) byId("about").after(renameButton(data.memory_id, data.name, () => location.reload()));
+}
 byId("title").textContent = data.name;
 byId("about").textContent = [data.memory, data.model, count(), `memory ${data.memory_id}`].join(" · ");
 buildGraph();
@@ -71,12 +109,16 @@ buildAnswers();
 buildKinds();
 buildPlaces();
 buildReplay();
+buildFilters();
 buildViews();
 new ResizeObserver(() => {
   if (camera.fitted) fit();
   paint();
 }).observe(stage);
+if (isSparse) show("timeline");
 fit();
 change(answered(), "start");
+if (!returnToPlace() && location.hash.length < 2) openCited();
+if (live) whileSeen(WATCHED, lookForNews, tell);
 readAddress();
 document.documentElement.dataset.ready = "true";

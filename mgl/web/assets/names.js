@@ -2,7 +2,7 @@
 
 import { at, camera, middle, size, stage } from "./camera.js";
 import { shorten } from "./dom.js";
-import { byWeight, matches, shown, state } from "./state.js";
+import { byWeight, matches, relation, shown, state } from "./state.js";
 
 const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif';
 const LABEL = 30;
@@ -124,7 +124,7 @@ function leastCovering(spots, taken) {
 function placeRelation(edge, always, taken) {
   if (!shown(edge) || (edge.member && !always)) return null;
   const [x, y] = middle(edge);
-  const text = shorten(edge.relation, 40);
+  const text = shorten(relation(edge), 40);
   const half = ruler.measureText(text).width / 2;
   const box = [x - half, y - 7, x + half, y + 7];
   if (!always && !taken.isFree(box)) return null;

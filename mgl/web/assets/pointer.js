@@ -3,7 +3,7 @@
 import { camera, canvas, fit, isLarge, reveal, stage } from "./camera.js";
 import { byId, make, many, shorten } from "./dom.js";
 import { find, redraw, zoomBy } from "./graph.js";
-import { around, byWeight, change, children, drawable, plain, select, shown, state, tied, ties } from "./state.js";
+import { around, byWeight, change, children, drawable, filter, hubs, onChange, plain, relation, select, shown, state, tied, ties } from "./state.js";
 
 const pointers = new Map();
 let hold = null;
@@ -91,7 +91,7 @@ function hover(element, place) {
   if (!element || !place) return hideTip();
   const [title, body] = element.node
     ? [element.label, element.content]
-    : [`${element.from.label} — ${element.relation} → ${element.to.label}`, element.quote];
+    : [`${element.from.label} — ${relation(element)} → ${element.to.label}`, element.quote];
   tip.replaceChildren(make("b", { dir: "auto" }, shorten(title, 120)));
   if (body && body !== title) tip.append(make("span", { dir: "auto" }, shorten(body, 180)));
   tip.hidden = false;
@@ -171,3 +171,20 @@ byId("zoom-fit").addEventListener("click", () => {
   fit();
   redraw();
 });
+
+/** Filters of a large graph: without its hubs, or only with some nodes. */
+export function buildFilters() {
+  byId("hubs").hidden = !hubs.size;
+  byId("hubs").addEventListener("click", () => filter({ noHubs: !state.noHubs }));
+  byId("show-all").addEventListener("click", () => filter({ only: null }));
+  onChange((before, origin) => {
+    if (origin === "hover") return;
+    byId("hubs").setAttribute("aria-pressed", String(state.noHubs));
+    byId("hubs").textContent = state.noHubs ? `without ${many(hubs.size, "hub")}` : `hide ${many(hubs.size, "hub")}`;
+    byId("show-all").hidden = !state.only;
+    if (state.only !== before.only) {
+      fit();
+      redraw();
+    }
+  });
+}

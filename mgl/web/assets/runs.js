@@ -1,7 +1,7 @@
 // All evaluations in the server's folder, the newest first; those that are ticked share a report.
 
 import { button, make, many, number } from "./dom.js";
-import { age, faultRow, openPage, percent, searchTable } from "./plain.js";
+import { age, faultRow, listTable, openPage, percent } from "./plain.js";
 
 const COLUMNS = ["Run", "Benchmark", "Scores", "Answers", "Begun", "Model"];
 const NONE = "There is no run in the folder: `mgl eval run BENCHMARK` writes one to ./runs, `mgl up --runs DIR` names another.";
@@ -14,7 +14,7 @@ function row(each) {
   tick.addEventListener("change", () => {
     if (tick.checked) ticked.add(each.name);
     else ticked.delete(each.name);
-    compare.disabled = !ticked.size;
+    together.disabled = !ticked.size;
   });
   const name = make("a", { href: address([each.name]) }, each.name);
   const begun = each.methods.filter(({ answers }) => answers);
@@ -25,10 +25,11 @@ function row(each) {
   return [[tick, " ", name], [each.benchmark], [headline, ...scores], [counted], [age(each.started)], [make("span", { class: "model" }, each.models.join(", "))]];
 }
 
-const compare = button("Compare those ticked", () => location.assign(address([...ticked])), { disabled: true });
+const together = button("Compare those ticked", () => location.assign(address([...ticked])), { disabled: true });
 
 await openPage("runs", "Evaluations", "/api/runs", ({ runs }) => {
-  const [line, ...rest] = searchTable(runs, "run", COLUMNS, row, NONE);
-  if (runs.length) line.append(compare);
-  return [line, ...rest];
+  const keys = [({ name }) => name, (each) => each.benchmark, null, (each) => each.answers, (each) => each.started, null];
+  const { line, parts } = listTable(runs, { noun: "run", heads: COLUMNS, row, empty: NONE, keys });
+  line.append(together);
+  return parts;
 });

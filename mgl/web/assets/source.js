@@ -1,6 +1,6 @@
 // Where the page has its data from: the file that it is, or the server that it came from.
 
-import { make } from "./dom.js";
+import { button, byId, make } from "./dom.js";
 
 const held = document.getElementById("data");
 const parts = held ? JSON.parse(held.textContent) : {};
@@ -16,6 +16,51 @@ export async function load(part) {
   return live ? fetchJson(api("memories", memory, part)) : (parts[part] ?? null);
 }
 
+/** All that the page shows; where it cannot be had, say why, and try again when that is asked for. */
+export async function loadPage() {
+  for (;;) {
+    if (live) byId("title").textContent = "Loading…";
+    try {
+      return await load("page");
+    } catch (error) {
+      await showFault("This memory cannot be shown", error.message);
+    }
+  }
+}
+
+/** Do something every so many milliseconds while the page is in sight, and when it comes into sight;
+    tell of a failure, or of none. It is tried again. */
+export function whileSeen(period, act, tell) {
+  const attempt = async () => {
+    if (document.visibilityState !== "visible") return;
+    try {
+      await act();
+      tell("");
+    } catch (error) {
+      tell(error.message);
+    }
+  };
+  setInterval(attempt, period);
+  document.addEventListener("visibilitychange", attempt);
+}
+
+/** Say what failed, until somebody wants to try again. */
+function showFault(title, message) {
+  return new Promise((done) => {
+    const again = button("Try again", () => (box.remove(), done()), { class: "main" });
+    const box = make(
+      "dialog",
+      { class: "key", "aria-labelledby": "fault-title" },
+      make("h1", { id: "fault-title" }, title),
+      make("p", { class: "wrong", role: "alert" }, message),
+      make("p", { class: "line" }, again, make("a", { href: "./" }, "All memories")),
+    );
+    box.addEventListener("cancel", (event) => event.preventDefault());
+    document.body.append(box);
+    box.showModal();
+  });
+}
+
 export async function fetchJson(path, body, method) {
   const answer = await send(path, body, "application/json", method);
   return answer.json();
@@ -27,7 +72,7 @@ export async function follow(path, body, hear) {
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
-    const { value, done } = await reader.read();
+    const { value, done } = await reader.read().catch(lose);
     if (done) return;
     const lines = (rest + value).split("\n");
     rest = lines.pop();
@@ -40,18 +85,23 @@ export async function follow(path, body, hear) {
   }
 }
 
+/** A connection that fails says nothing that a reader could use. */
+function lose() {
+  throw new Error("The server does not answer. Is `mgl up` still running?");
+}
+
 async function send(path, body, accept, method = body === undefined ? "GET" : "POST") {
   for (;;) {
     const key = sessionStorage.getItem(KEY) ?? (await askKey(""));
     const answer = await fetch(path, {
       method,
       headers: { authorization: `Bearer ${key}`, accept },
-      body: body === undefined ? undefined : JSON.stringify(body),
-    });
+      body: body === undefined || body instanceof Blob ? body : JSON.stringify(body),
+    }).catch(lose);
     if (answer.ok) return answer;
     const said = await answer.json().catch(() => null);
     const message = said?.error?.message ?? `the server said ${answer.status}`;
-    if (answer.status !== 401) throw new Error(message);
+    if (answer.status !== 401) throw Object.assign(new Error(message), { param: said?.error?.param });
     sessionStorage.removeItem(KEY);
     await askKey(message);
   }

@@ -1,8 +1,8 @@
 // What the page knows of a memory, and one place where what is shown of it changes.
 
-import { load } from "./source.js";
+import { loadPage } from "./source.js";
 
-export const data = await load("page");
+export const data = await loadPage();
 
 /** Every node and edge under its short name: n0, n1, … and e0, e1, … */
 export const elements = new Map();
@@ -48,6 +48,12 @@ for (const node of data.nodes) {
   node.degree = node.out.length + node.into.length;
   node.radius = Math.min(20, 5.5 + 2.1 * Math.sqrt(node.degree));
 }
+/** Nodes with far more edges than the others: three standard deviations above the mean, and ten. */
+export const hubs = (() => {
+  const mean = drawable.reduce((sum, { degree }) => sum + degree, 0) / (drawable.length || 1);
+  const spread = Math.sqrt(drawable.reduce((sum, { degree }) => sum + (degree - mean) ** 2, 0) / (drawable.length || 1));
+  return new Set(drawable.filter(({ degree, hyperedge }) => !hyperedge && degree >= Math.max(10, mean + 3 * spread)));
+})();
 export const findNode = (id) => byName.get(id);
 
 /** A member edge ties a hyperedge to one of the nodes that it joins; the others are plain. */
@@ -65,7 +71,10 @@ export const state = {
   step: data.steps - 1,
   hidden: new Set(),
   section: null,
+  noHubs: false,
+  only: null, // the nodes that alone are shown, if not all are
   query: "",
+  hits: [],
   cited: new Set(),
   paths: [],
 };
@@ -73,9 +82,18 @@ export const state = {
 export const there = (element) => element.since <= state.step && state.step < element.until;
 const kindsOf = (element) => (element.node ? [element] : [element.from, element.to]).map((node) => node.kind);
 const allowed = (node) =>
-  !state.hidden.has(node.kind) && (!state.section || node.section === state.section);
+  !state.hidden.has(node.kind) &&
+  (!state.section || node.section === state.section) &&
+  !(state.noHubs && hubs.has(node)) &&
+  (!state.only || state.only.has(node));
 export const shown = (element) =>
   there(element) && (element.node ? allowed(element) : allowed(element.from) && allowed(element.to));
+
+/** Edges between the same two nodes are drawn as one where they are many, unless one is selected. */
+const APART = 3;
+export const isBundle = ({ group }) => group.length > APART && !group.includes(state.selected);
+export const isDrawn = (edge) => shown(edge) && (!isBundle(edge) || edge === edge.group.find(shown));
+export const relation = (edge) => (isBundle(edge) ? `${edge.group.filter(shown).length} relations` : edge.relation);
 
 export const fresh = (element) => state.step < data.steps - 1 && element.step === state.step;
 
@@ -129,7 +147,7 @@ export function select(element, origin = "") {
     const hidden = new Set(state.hidden);
     kindsOf(element).forEach((kind) => hidden.delete(kind));
     const step = Math.min(Math.max(state.step, element.since), element.until - 1);
-    change({ selected: element, hidden, step, section: null }, origin);
+    change({ selected: element, hidden, step, section: null, noHubs: false, only: null }, origin);
   } else {
     change({ selected: element }, origin);
   }

@@ -1,6 +1,8 @@
 // The text: every passage that the graph stands on, and the way to it.
 
-import { byId, make } from "./dom.js";
+import { showTrace } from "./calls.js";
+import { button, byId, calm, make, moment } from "./dom.js";
+import { turnTools } from "./edit.js";
 import { byReading, data, drawable, elements, onChange, plain, select, shown, state } from "./state.js";
 
 const text = byId("text");
@@ -8,6 +10,7 @@ const strip = byId("strip");
 const passages = new Map([...elements.keys()].map((ref) => [ref, []]));
 const covering = new Map();
 const ticks = new Map();
+const turns = new Map((data.turns ?? []).map((turn) => [turn.start, turn]));
 
 export function buildText() {
   text.append(...data.text.map(block));
@@ -26,12 +29,46 @@ function block({ start, size, parts }) {
       made.append(make("h3", { class: "section", "data-start": part.start }, part.head));
       continue;
     }
+    if (part.heading) {
+      made.append(make("h3", { class: "heading", dir: "auto", "data-start": part.start }, ...part.heading.map(piece)), ...part.tail.map(piece));
+      continue;
+    }
     const names = [part.flow && "flow", part.follows && "follows"].filter(Boolean).join(" ");
     const attributes = { dir: "auto", class: names || null };
+    const turn = turns.get(part.start);
+    const [beside, below] = turn ? aside(turn) : ["", ""];
+    made.append(beside);
+    if (turn?.forgotten) attributes.class = "forgotten";
     if (part.pieces.length) made.append(make("p", attributes, ...part.pieces.map(piece)));
-    made.append(...part.tail.map(piece));
+    made.append(...part.tail.map(piece), below);
   }
   return made;
+}
+
+/** When a turn was said, beside it, and below what can be done with it; neither is part of the text. */
+function aside(turn) {
+  const made = make("div", { class: "aside" }, turn.forgotten ? "forgotten" : "", turn.time ? moment(turn.time) : "");
+  if (!data.grows || turn.forgotten) return [made, ""];
+  const place = make("div", { class: "aside tools", hidden: true });
+  const label = `Correct or forget turn ${turn.id}, ${turn.speaker}`;
+  const toggle = (open) => {
+    place.hidden = !open;
+    more.setAttribute("aria-expanded", String(open));
+    if (!open) return;
+    const tools = turnTools(turn, String(findRange(turn.said, turn.end)));
+    if (turn.id.endsWith("+")) tools.append(button("Trace", () => showTrace(place, { turn: turn.id }, showRange)));
+    place.replaceChildren(tools);
+  };
+  const more = button("⋯", () => toggle(place.hidden), { "aria-label": label, title: label, "aria-expanded": "false" });
+  const close = (event) => {
+    if (event.key !== "Escape" || place.hidden) return;
+    event.stopPropagation();
+    toggle(false);
+    more.focus();
+  };
+  for (const each of [more, place]) each.addEventListener("keydown", close);
+  made.append(more);
+  return [made, place];
 }
 
 function piece(given) {
@@ -80,7 +117,61 @@ function bringStart(start) {
 /** Mark a range of characters that need not be an element's, and bring it into sight. */
 export function showRange(start, end) {
   const range = findRange(start, end);
-  if (!range) return;
+  if (range) bringRange(range);
+}
+
+/** On a narrow screen the text is below. */
+export function bringSource() {
+  const { top } = byId("source").getBoundingClientRect();
+  if (top > innerHeight / 2) byId("source").scrollIntoView({ behavior: calm ? "auto" : "smooth" });
+}
+
+const MOST_HITS = 1000;
+let whole = null;
+
+/** The text as one string, with the text nodes that it is made of and where each begins in it. */
+function readWhole() {
+  const walker = document.createTreeWalker(text, NodeFilter.SHOW_TEXT);
+  const [nodes, starts] = [[], []];
+  let words = "";
+  while (walker.nextNode()) {
+    const node = walker.currentNode;
+    if (node.parentElement.closest(".section, .aside")) continue;
+    nodes.push(node);
+    starts.push(words.length);
+    words += node.data;
+  }
+  const lower = words.toLowerCase();
+  return { words, nodes, starts, lower: lower.length === words.length ? lower : words };
+}
+
+/** A range of the text between two places of its string. */
+function rangeOf(start, end) {
+  const { nodes, starts } = whole;
+  const range = document.createRange();
+  const place = (at) => starts.findLastIndex((each) => each <= at);
+  const [first, last] = [place(start), place(end - 1)];
+  range.setStart(nodes[first], start - starts[first]);
+  range.setEnd(nodes[last], end - starts[last]);
+  return range;
+}
+
+/** Where the text has what is searched for, marked there; each with some words around it. */
+export function findInText(query) {
+  CSS.highlights?.delete("hits");
+  if (query.length < 2) return [];
+  whole ??= readWhole();
+  const hits = [];
+  for (let at = whole.lower.indexOf(query); at >= 0 && hits.length < MOST_HITS; at = whole.lower.indexOf(query, at + query.length)) {
+    const end = at + query.length;
+    hits.push({ range: rangeOf(at, end), before: whole.words.slice(Math.max(0, at - 40), at), words: whole.words.slice(at, end), after: whole.words.slice(end, end + 60) });
+  }
+  CSS.highlights?.set("hits", new Highlight(...hits.map(({ range }) => range)));
+  return hits;
+}
+
+/** Bring a range of the text into sight, marked as a passage. */
+export function bringRange(range) {
   CSS.highlights?.set("passage", new Highlight(range));
   bring({ getBoundingClientRect: () => range.getBoundingClientRect() });
 }
@@ -95,7 +186,7 @@ function findRange(start, end) {
     const walker = document.createTreeWalker(each, NodeFilter.SHOW_TEXT);
     while (walker.nextNode()) {
       const node = walker.currentNode;
-      if (node.parentElement.matches(".section")) continue;
+      if (node.parentElement.closest(".section, .aside")) continue;
       const signs = [...node.data];
       const unit = (offset) => signs.slice(0, offset).join("").length;
       if (!begun && start < at + signs.length) {
@@ -172,7 +263,7 @@ onChange((before, origin) => {
   mark(state.selected, "on", true);
   for (const each of text.querySelectorAll("[aria-current]")) each.removeAttribute("aria-current");
   if (state.selected) passages.get(state.selected.ref)[0]?.setAttribute("aria-current", "true");
-  const names = ["step", "hidden", "section", "cited"];
+  const names = ["step", "hidden", "section", "noHubs", "only", "cited"];
   if (origin === "start" || names.some((name) => before[name] !== state[name])) {
     for (const [each, here] of covering) {
       each.classList.toggle("off", !here.some(shown));

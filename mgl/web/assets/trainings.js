@@ -1,7 +1,7 @@
 // All adapters, those of the home and those that ship, with what was measured of each.
 
 import { make, number } from "./dom.js";
-import { faultRow, openPage, searchTable } from "./plain.js";
+import { faultRow, listTable, openPage } from "./plain.js";
 
 const COLUMNS = ["Adapter", "Kind", "Of", "Rows", "Before → after", "Licence of its data"];
 const NONE = "Nothing was trained yet: `mgl train` makes adapters.";
@@ -15,4 +15,4 @@ function row(each) {
   return [[name], [each.kind], [make("span", { class: "model" }, each.base || "–")], [number.format(rows)], measured, [each.licence]];
 }
 
-await openPage("trainings", "Trainings", "/api/trainings", ({ trainings }) => searchTable(trainings, "adapter", COLUMNS, row, NONE));
+await openPage("trainings", "Trainings", "/api/trainings", ({ trainings }) => listTable(trainings, { noun: "adapter", heads: COLUMNS, row, empty: NONE, keys: [({ name }) => name] }).parts);

@@ -7,6 +7,7 @@ import io
 import json
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,9 +16,14 @@ from mgl.evaluation.papers.references import load_references
 from mgl.evaluation.papers.suites import load_suites
 from mgl.evaluation.records import BuildRecord, Spent
 from mgl.evaluation.report.cells import Table
-from mgl.evaluation.report.report import Chapter, make_report, render_page, to_csv
+from mgl.evaluation.report.pages import render_page, write_report
+from mgl.evaluation.report.report import Chapter, answers_to_csv, make_report, to_csv
 from mgl.evaluation.report.runs import read_run
 from mgl.evaluation.runs.manifest import JudgedBy, Manifest
+from mgl.llm.base import Completion, Message, Request, Sampling, TokenUsage
+from mgl.llm.calls import CallRecord
+from mgl.store import Store
+from mgl.web.escape import script_hash
 from tests.evaluation.report.folders import MODEL, Said, item, method, write_run
 
 EVIL = "<script>alert('&')</script> | `x` \x07 _it_"
@@ -122,32 +128,49 @@ class Tags(HTMLParser):
         self.tags.append((tag, dict(attrs)))
 
 
-def test_a_page_runs_nothing_loads_nothing_and_shows_what_others_wrote(chapter: Chapter) -> None:
-    page = render_page([chapter])
+def test_a_report_runs_its_own_script_loads_nothing_and_shows_what_others_wrote(
+    chapter: Chapter,
+) -> None:
+    page = render_page([chapter], "items")
     parser = Tags()
     parser.feed(page)
-    assert not {"script", "link", "img", "iframe"} & {tag for tag, _ in parser.tags}
+    assert not {"link", "img", "iframe"} & {tag for tag, _ in parser.tags}
     assert not any(name.startswith("on") for _, attrs in parser.tags for name in attrs)
+    assert [attrs for tag, attrs in parser.tags if tag == "script"] == [
+        {"type": "application/json", "id": "items"},
+        {},
+    ]
+    (policy,) = (attrs["content"] for _, attrs in parser.tags if "http-equiv" in attrs)
+    script = page.rpartition("<script>")[2].partition("</script>")[0]
+    assert f"script-src {script_hash(script)};" in str(policy)
     assert "http://" not in page.replace("http://www.w3.org", "")
-    assert "&lt;script&gt;" in page
+    assert "<script>alert" not in page
     assert "\x07" not in page
-    assert page == render_page([chapter])
+    assert page == render_page([chapter], "items")
     assert chapter.headline in page
     assert all(f"<h3>{plot.title}</h3>" in page for plot in chapter.plots)
     ids = [attrs["id"] for _, attrs in parser.tags if "id" in attrs]
     assert len(ids) == len(set(ids))
 
 
-def test_questions_are_opened_one_by_one_with_their_evidence(tmp_path: Path) -> None:
+def listed(page: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(
+        page.partition('id="items">')[2].partition("</script>")[0]
+    )
+    return found
+
+
+def test_each_question_has_a_page_with_everything_behind_its_answers(tmp_path: Path) -> None:
     turns = [{"speaker": "Ann", "dia_id": f"D1:{n}", "text": f"Line {n}."} for n in range(1, 4)]
     talk = {"session_1": turns, "session_1_date_time": "1:56 pm on 8 May, 2023"}
     asked = [{"question": "Which?", "answer": "2", "category": 4, "evidence": ["D1:2"]}]
     data = tmp_path / "locomo10.json"
     data.write_text(json.dumps([{"sample_id": "c", "conversation": talk, "qa": asked}]))
-    about = item("c/q0", source="c", evidence=["D1:2"])
+    about = item("c/q0", source="c", evidence=["D1:2"], question={"text": EVIL})
+    took = {"keys": ["k1", "lost"], "own_s": 1.5, "replayed": 0}
     said = {
-        "a": [Said({"exact_match": 1.0}, more={"retrieved": ("D1:3", "D1:2")})],
-        "b": [Said({"exact_match": 0.0})],
+        "a": [Said({"exact_match": 1.0}, more={"retrieved": ("D1:3", "D1:2"), "took": took})],
+        "b": [Said({"exact_match": 0.0}, more={"answer": EVIL})],
     }
     folder = write_run(tmp_path / "run", [method("a"), method("b")], [about], said)
     manifest = Manifest.read(folder)
@@ -157,16 +180,83 @@ def test_questions_are_opened_one_by_one_with_their_evidence(tmp_path: Path) -> 
     (chapter,) = made(folder)
     (one,) = chapter.questions
     assert one.kind == "split"
-    dated = "(Monday, 08 May 2023) Ann: Line 2."
-    assert one.evidence == (("D1:2", dated),), "as a model reads it"
-    assert one.answers[0].read[1] == ("D1:2", dated, True)
-    read = [(id, gold) for id, _, gold in one.answers[0].read]
-    assert read == [("D1:3", False), ("D1:2", True)]
     assert [each.verdict for each in one.answers] == ["right", "wrong"]
-    assert "Ann: Line 2." in render_page([chapter])
-    data.unlink()
-    (one,) = made(folder)[0].questions
-    assert one.evidence == (("D1:2", ""),)
+    out, old = tmp_path / "r.html", tmp_path / "r-items" / "c0-7.html"
+    old.parent.mkdir()
+    old.write_text("of an earlier report")
+    with Store.open(tmp_path / "calls.sqlite") as store:
+        request = Request((Message("user", f"Which? {EVIL}"),), sampling=Sampling(max_tokens=9))
+        done = Completion("<b>Two</b>", "stop", TokenUsage(7, 3, 0))
+        store.add_call(CallRecord("k1", "answer", "m", request, done, "ok", None, 2.0), None)
+        pages = write_report([chapter], out, {"run": store})
+    assert {each.name for each in pages.iterdir()} == {"c0-0.html", "style.css"}
+    page = (pages / "c0-0.html").read_text()
+    assert "(Monday, 08 May 2023) Ann: Line 2." in page, "as a model reads it"
+    assert page.count('<dt class="gold">D1:2') == 2, "as evidence, and where it was retrieved"
+    assert "<dt>D1:3</dt><dd>(Monday, 08 May 2023) Ann: Line 3.</dd>" in page
+    assert "<pre>&lt;b&gt;Two&lt;/b&gt;</pre>" in page
+    assert "answer · m · ok · 7 tokens in, 3 out · 2.0 s" in page
+    assert "not in the log of calls" in page
+    assert "<script" not in page
+    assert "\x07" not in page
+    (rows,) = listed(out.read_text())
+    assert (rows["pages"], rows["methods"], rows["sources"]) == ("r-items/c0-", ["a", "b"], ["c"])
+    ((id, _, _, question, gold, answers),) = rows["rows"]
+    assert (id, gold, answers[0]) == ("c/q0", "gold", ["r", "an answer"])
+    assert (question, answers[1][0]) == (answers[1][1], "w")
+
+
+def test_the_scores_of_each_source_stand_by_themselves(chapter: Chapter, tmp_path: Path) -> None:
+    by_source = tables(chapter)["f1 set amem by source, %"]
+    assert by_source.head == ("source", "gam", "turns", "other")
+    assert [row[0].text for row in by_source.rows] == [f"conv-{n}" for n in range(6)]
+    # gam's items 0, 6, 12 and 18 of conv-0 have 0.5, 0.6, 0.7 and 0.8.
+    assert by_source.rows[0][1].text == "65.0"
+    assert by_source.rows[0][1].interval is not None
+    assert by_source.rows[0][1].interval.n == 4
+    (alone,) = made(run(tmp_path / "alone", clusters=1))
+    assert "f1 set amem by source, %" not in tables(alone)
+
+
+def test_what_the_runs_took_is_not_folded_and_has_the_judges_tokens_and_the_money(
+    tmp_path: Path,
+) -> None:
+    builds = [BuildRecord("a", "a source", {"boundaries": Spent(10, 5000, 60)})]
+    said = {"a": [Said({"exact_match": 1.0}, 1.0), Said({"exact_match": 0.0}, 0.0), Said(None)]}
+    items = [item(f"q{n}") for n in range(3)]
+    folder = write_run(tmp_path / "r", [method("a")], items, said, judge="locomo", builds=builds)
+    runs = [read_run(folder)]
+    prices = {MODEL: (100.0, 200.0), "": (1000.0, 2000.0)}
+    (chapter,) = make_report(runs, prices=prices, with_plots=False)
+    table = tables(chapter)["What the runs took"]
+    assert not table.folded
+    texts = [cell.text for cell in table.rows[0]]
+    assert texts[:4] == ["a", "5,000 in, 60 out", "2,000 in, 100 out", "400 in, 40 out"]
+    assert table.rows[0][3].beside == "2 calls"
+    # 7,000 tokens in at 100 and 160 out at 200 a million; 400 at 1,000 and 40 at 2,000.
+    assert texts[5] == f"{0.7 + 0.032 + 0.4 + 0.08:.2f}" == "1.21"
+    (unpriced,) = make_report(runs, prices={MODEL: (1.0, 2.0)}, with_plots=False)
+    assert tables(unpriced)["What the runs took"].rows[0][5].text == "–"
+    (free,) = make_report(runs, with_plots=False)
+    assert "money" not in tables(free)["What the runs took"].head
+
+
+def test_every_answer_is_a_line_of_csv(tmp_path: Path) -> None:
+    said = {"a": [Said({"exact_match": 1.0}, 0.5), Said(None)] * 2}
+    items = [item("q0", "multi-hop", golds=["x", "y"]), item("q1")]
+    folder = write_run(tmp_path / "run", [method("a")], items, said, judge="locomo")
+    lines = list(csv.DictReader(io.StringIO(answers_to_csv([read_run(folder)]))))
+    assert [(one["item"], one["repeat"]) for one in lines] == [
+        ("q0", "0"), ("q0", "1"), ("q1", "0"), ("q1", "1"),
+    ]  # fmt: skip
+    first, failed = lines[0], lines[2]
+    assert (first["gold"], first["category"], first["verdict"]) == ("x / y", "multi-hop", "right")
+    assert (first["locomo"], first["exact_match"]) == ("0.5", "1.0")
+    assert (first["tokens_in"], first["judge_tokens_in"], first["seconds"]) == (
+        "1000", "200", "2.0",
+    )  # fmt: skip
+    assert (failed["verdict"], failed["failed"]) == ("failed", "EngineTimeout: no answer")
+    assert (failed["exact_match"], failed["answer"]) == ("", "")
 
 
 @pytest.mark.parametrize(
@@ -203,5 +293,5 @@ def test_the_page_says_what_its_signs_and_counts_mean(tmp_path: Path) -> None:
     )
     (chapter,) = made(folder)
     assert chapter.notes[0].startswith("1 method, 1 of the benchmark's")
-    page = render_page([chapter])
+    page = render_page([chapter], "items")
     assert "✓ stands for 50 or more of 100" in page

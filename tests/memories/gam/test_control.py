@@ -80,6 +80,23 @@ async def test_two_topics_are_parted(memory_of: Open) -> None:
         await memory.edit("t1", Change(unlink=["t7"]))
 
 
+async def test_a_topic_is_called_by_what_it_says(memory_of: Open) -> None:
+    """By its first sentence, without who said it; else by its keywords, else by its id."""
+    memory = await built(memory_of)
+    speaker = memory.conversation.turns[0].speaker
+    words = f"{speaker}: They talk of the horse. It is called Star."
+    await memory.edit("t1", Change(summary=words, keywords=["horse", "Star"]))
+    label = {node.id: node.label for node in memory.view().nodes}["t1"]
+    assert label == "They talk of the horse."
+    await memory.edit("t1", Change(summary=f"{speaker}: a horse. {speaker}: it rains."))
+    label = {node.id: node.label for node in memory.view().nodes}["t1"]
+    assert label == "a horse."
+    await memory.edit("t1", Change(summary="word " * 30))
+    label = {node.id: node.label for node in memory.view().nodes}["t1"]
+    assert label.endswith("word…")
+    assert len(label) <= 60
+
+
 async def test_a_topic_takes_in_another(memory_of: Open, store: Store) -> None:
     memory = await built(memory_of)
     first, two, three = memory.state.topics.values()

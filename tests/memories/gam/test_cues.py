@@ -15,15 +15,8 @@ from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client
 from mgl.llm.fakes import Scripted, ScriptedEngine
 from mgl.memories.gam.config import GamConfig
-from mgl.memories.gam.cues import (
-    Implied,
-    Marked,
-    find_implied,
-    mark_by_rules,
-    mark_events,
-    matches_time,
-)
-from mgl.memories.gam.state import Marks
+from mgl.memories.gam.cues import Marked, find_implied, mark_events
+from mgl.retrieval.cues import Implied, Marks, mark_turn, matches_time
 from mgl.text.times import TimeMention, time_mentions
 from mgl.types import Question, Turn
 
@@ -65,14 +58,14 @@ def sure_of(word: str, logprob: float) -> Scripted:
     ],
 )
 def test_what_ends_in_a_question_states_nothing(text: str, consistent: bool) -> None:
-    assert mark_by_rules(said(text)).consistent is consistent
+    assert mark_turn(said(text)).consistent is consistent
 
 
 async def test_by_rules_no_model_is_asked() -> None:
     turns = [said("It is mine."), said("Yesterday?")]
     client, engine = llm()
     marks = await mark_events(client, (0, 1), turns, RULES)
-    assert marks == Marked({0: mark_by_rules(turns[0]), 1: mark_by_rules(turns[1])})
+    assert marks == Marked({0: mark_turn(turns[0]), 1: mark_turn(turns[1])})
     what = await find_implied(client, Question("When?"), SPEAKERS, RULES)
     assert what.time_sensitive
     assert engine.requests == []

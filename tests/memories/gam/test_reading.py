@@ -12,9 +12,9 @@ from mgl.errors import UsageError
 from mgl.memories.gam import Gam
 from mgl.memories.gam.state import Append, Consolidate, Link, Marks, State, Topic, apply
 from mgl.retrieval.base import Reranker
+from mgl.retrieval.cues import remove_names
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.retrieval.rerankers import ContextReranker, IdentityReranker, SimilarityReranker
-from mgl.retrieval.turns import remove_names
 from mgl.types import Conversation, Question, Turn
 from tests.memories.gam.conftest import replay
 from tests.memories.gam.reading import MAY, PLAIN, Judging, consolidated, reading_of, spoken

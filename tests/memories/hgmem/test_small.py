@@ -105,6 +105,20 @@ async def test_steps_look_around_a_point_and_beyond_in_turn_and_read_no_chunk_tw
     assert len(reader.asked) == asked
 
 
+async def test_what_a_question_costs_at_most_is_known_before_it_is_asked(
+    memory_for: Ask,
+) -> None:
+    reader = Reader(first_sentence, sure_of(0.9))
+    memory = memory_for(reader.engine, preset="small", steps=3)
+    cost = await memory.estimate()
+    assert cost.is_bound
+    await memory.build()
+    assert 0 < len(reader.asked) <= cost.calls == 6 + 3 * 8 + 1
+    assert (await memory.estimate()).calls == 0
+    other = memory_for(reader.engine, "Who is Issus?", preset="small", steps=3)
+    assert (await other.estimate()).calls == cost.calls
+
+
 async def test_points_that_share_half_of_their_entities_are_merged() -> None:
     asker = asking()
     memory = memory_of(["ann", "bo"], ["cy", "dee"], ["ann", "bo", "eve"], ["cy", "fay", "gus"])

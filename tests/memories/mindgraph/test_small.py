@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 
 from mgl.llm.base import Completion, Request, TokenUsage
+from mgl.llm.calls import new_attempt
 from mgl.llm.fakes import SchemaEngine, ScriptedEngine
-from mgl.memories.mindgraph import SmallMindGraph, SmallMindGraphConfig
-from mgl.memories.mindgraph.claims import BlockFinder, split_question
+from mgl.memories.mindgraph import SmallMindGraph, SmallMindGraphConfig, claims
+from mgl.memories.mindgraph.claims import YES_OR_NO, BlockFinder, split_question
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.text.names import find_names
 from mgl.types import Chunk, Document, Question
@@ -44,7 +45,8 @@ class Reader(ScriptedEngine):
         holds = key in prompt.split("Question:")[0]
         if request.choices:
             return yes(0.9 if holds and self._sure else 0.2)
-        return f"It was {key}." if holds else "It says nothing of that."
+        told = "It was sea." if key == "sea" else "Bo forgave."
+        return told if holds else "It says nothing of that."
 
 
 async def test_the_best_blocks_are_read_in_order_and_the_claim_cites_the_sentence_that_says_it(
@@ -79,8 +81,10 @@ async def test_a_claim_that_no_sentence_bears_out_is_rejected_and_its_answer_cit
     answer = await memory.answer(RING)
     assert (answer.text, answer.citations) == ("It was sea.", ())
     assert answer.marks == ("unconfirmed",)
+    assert answer.hedged == "Not found in the text; the model's guess: It was sea."
     assert memory.state.nodes == ()
-    assert [row.reason for row in tools.store.edits(memory.id)] == ["not_supported"]
+    rows = [(row.op, row.reason) for row in tools.store.edits(memory.id)]
+    assert rows == [("reading", None), ("add_node", "not_supported")]
 
 
 async def test_a_source_that_lacks_most_words_of_a_claim_is_not_asked_about(
@@ -94,6 +98,14 @@ async def test_a_source_that_lacks_most_words_of_a_claim_is_not_asked_about(
         ("unconfirmed",),
     )
     assert len(engine.requests) == 1
+
+
+async def test_an_answer_that_repeats_its_question_is_a_guess(
+    make_tools: MakeTools, tale: Document
+) -> None:
+    engine = ScriptedEngine(["The ring was lost."], concurrency=1)
+    answer = await SmallMindGraph(make_tools(engine), tale, [RING], CONFIG).answer(RING)
+    assert (answer.citations, answer.guesses) == ((), ("The ring was lost.",))
 
 
 async def test_names_in_the_source_become_entities_with_the_sentence_that_names_them(
@@ -118,7 +130,7 @@ async def test_each_part_of_a_question_is_read_for_and_answered_on_its_own(
 ) -> None:
     memory = SmallMindGraph(make_tools(Reader()), tale, [BOTH], CONFIG)
     answer = await memory.answer(BOTH)
-    assert answer.text == "It was sea. It was forgave."
+    assert answer.text == "It was sea. Bo forgave."
     assert ["sea" in each.quote or "forgave" in each.quote for each in answer.citations] == [
         True
     ] * 2
@@ -147,7 +159,7 @@ async def test_each_question_of_a_graph_cites_its_own_claim(
     (citation,) = (await memory.answer(forgave)).citations
     claim = memory.state.node(citation.node_id)
     assert claim is not None
-    assert claim.content == "It was forgave."
+    assert claim.content == "Bo forgave."
 
 
 async def test_blocks_are_embedded_once_for_all_questions(
@@ -158,6 +170,57 @@ async def test_blocks_are_embedded_once_for_all_questions(
     await SmallMindGraph(tools, tale, [BOTH, RING], CONFIG).build()
     blocks = [text for text in embedder.embedded if not text.endswith("?")]
     assert len(blocks) == len(set(blocks)) == 3
+
+
+@pytest.mark.parametrize(("holds", "said"), [(True, "Yes."), (False, "No.")])
+async def test_a_question_that_wants_yes_or_no_gets_it_with_a_sentence_that_says_the_same(
+    make_tools: MakeTools, tale: Document, holds: bool, said: str
+) -> None:
+    asked = Question("Did Ann lose the ring at sea?")
+
+    def judge(request: Request) -> Completion:
+        prompt = request.messages[-1].content
+        shown = prompt.split("Question:")[0]
+        if "[2]" in shown:  # all passages
+            return yes(0.6 if holds else 0.4)
+        return yes(0.9 if ("sea" in shown) == holds else 0.2)
+
+    memory = SmallMindGraph(make_tools(ScriptedEngine([judge] * 3)), tale, [asked], CONFIG)
+    answer = await memory.answer(asked)
+    assert (answer.text, answer.marks) == (said, ())
+    (citation,) = answer.citations
+    (claim,) = (node for node in memory.state.nodes if node.type == "claim")
+    assert (claim.id, claim.content) == (citation.node_id, f"{asked.text} {said}")
+    idle = SmallMindGraph(make_tools(ScriptedEngine([])), tale, [asked], CONFIG)
+    assert await idle.answer(asked) == answer
+
+
+async def test_a_sentence_that_says_the_other_is_not_cited_for_yes_or_no(
+    make_tools: MakeTools, tale: Document
+) -> None:
+    asked = Question("Did Ann lose the ring at sea?")
+
+    def judge(request: Request) -> Completion:
+        return yes(0.6 if "[2]" in request.messages[-1].content else 0.1)
+
+    engine = ScriptedEngine([judge] * 3)
+    answer = await SmallMindGraph(make_tools(engine), tale, [asked], CONFIG).answer(asked)
+    assert (answer.citations, answer.marks) == ((), ("unconfirmed",))
+    assert answer.hedged == "Not found in the text; the model's guess: Yes."
+
+
+@pytest.mark.parametrize(
+    ("question", "wants"),
+    [
+        ("Is Ann here?", True),
+        ("Didn’t Bo leave?", True),
+        ("Was it Ann or Bo?", False),
+        ("Isolde left when?", False),
+        ("Who is Ann?", False),
+    ],
+)
+def test_which_questions_want_yes_or_no(question: str, wants: bool) -> None:
+    assert (YES_OR_NO.match(question) is not None) == wants
 
 
 async def test_one_of_the_options_is_chosen_from_the_same_blocks(
@@ -182,7 +245,90 @@ async def test_what_a_question_costs_is_known_before_and_nothing_is_left_after(
     after = await memory.estimate()
     assert after is not None
     assert after.calls == 0
-    assert await SmallMindGraph(make_tools(Reader()), tale, [], CONFIG).estimate() is None
+
+
+async def test_what_reading_every_block_costs_is_known_to_the_call(
+    make_tools: MakeTools, tale: Document
+) -> None:
+    engine = ScriptedEngine(
+        [lambda request: yes(0.9) if request.choices else "They met."] * 6, concurrency=1
+    )
+    memory = SmallMindGraph(make_tools(engine), tale, [], CONFIG)
+    before = await memory.estimate()
+    assert (before.calls, before.is_bound) == (6, False)
+    await memory.build()
+    assert len(engine.requests) == 6
+    assert (await memory.estimate()).calls == 0
+
+
+async def test_questions_of_a_document_share_a_memory_that_keeps_what_each_found(
+    make_tools: MakeTools, tale: Document
+) -> None:
+    forgave = Question("Who forgave Ann?")
+    first = SmallMindGraph(make_tools(Reader()), tale, [RING], CONFIG)
+    said = await first.answer(RING)
+    second = SmallMindGraph(make_tools(Reader()), tale, [forgave], CONFIG)
+    await second.answer(forgave)
+    assert first.id == second.id == SmallMindGraph(make_tools(Reader()), tale, [], CONFIG).id
+    claims = [node.content for node in second.state.nodes if node.type == "claim"]
+    assert claims == ["It was sea.", "Bo forgave."]
+    view = second.view()
+    assert (view.steps, view.questions) == (2, (RING.text, forgave.text))
+    silent = ScriptedEngine([])
+    assert (await SmallMindGraph(make_tools(silent), tale, [RING], CONFIG).answer(RING)) == said
+    assert (await second.estimate()).calls == 0
+
+
+async def test_the_source_of_the_likest_claim_is_read_for_the_next_question(
+    make_tools: MakeTools, tale: Document, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "BLOCKS_READ", 1)
+    (source,) = (
+        await SmallMindGraph(make_tools(Reader()), tale, [RING], CONFIG).answer(RING)
+    ).citations
+    later = Question("Did Bo find a letter in winter?")
+    judge = ScriptedEngine([yes(0.9)] * 3)
+    await SmallMindGraph(make_tools(judge), tale, [later], CONFIG).build()
+    shown = judge.requests[0].messages[-1].content
+    assert "In winter Bo found a letter" in shown
+    assert source.quote in shown
+
+
+async def test_a_reading_without_a_usable_reply_is_made_again_by_the_next_build(
+    make_tools: MakeTools, tale: Document
+) -> None:
+    empty = SmallMindGraph(make_tools(ScriptedEngine([""], concurrency=1)), tale, [RING], CONFIG)
+    await empty.build()
+    assert not empty.is_built()
+    with new_attempt():
+        memory = SmallMindGraph(make_tools(Reader()), tale, [RING], CONFIG)
+        await memory.build()
+    assert memory.is_built()
+    assert (await memory.answer(RING)).text == "It was sea."
+
+
+async def test_entities_are_labelled_as_the_text_names_them(make_tools: MakeTools) -> None:
+    text = "At last Mrs. Woods lost the ring at sea. Then Mrs. Woods wept, and Mrs. Woods slept."
+    memory = SmallMindGraph(
+        make_tools(Reader()), Document.from_text("woods.txt", text), [RING], CONFIG
+    )
+    await memory.build()
+    labels = {node.id: node.label for node in memory.view().nodes if node.kind == "entity"}
+    assert labels == {"mrs_woods": "Mrs. Woods"}
+
+
+async def test_a_question_that_counts_is_shown_its_hits_in_the_whole_text(
+    make_tools: MakeTools,
+) -> None:
+    filler = "Rain fell on the quiet harbour and nobody came to see the ships. " * 4
+    text = "".join(f"{filler}Captain {name} bought a parrot. " for name in "ABCDEFGH")
+    document = Document.from_text("parrots.txt", text)
+    replies = ["Eight captains bought a parrot.", yes(0.9), yes(0.9)]
+    engine = ScriptedEngine(replies, concurrency=1)
+    memory = SmallMindGraph(make_tools(engine), document, [], SmallMindGraphConfig(chunk_tokens=60))
+    await memory.answer(Question("How many captains bought a parrot?"))
+    shown = engine.requests[0].messages[-1].content
+    assert [name for name in "ABCDEFGH" if f"Captain {name} bought" in shown] == [*"ABCDEFGH"]
 
 
 async def test_without_a_question_every_block_makes_a_claim(

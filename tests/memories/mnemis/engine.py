@@ -284,12 +284,6 @@ async def taken_in(model: Model, source: Source, state: State = EMPTY, **config:
     return rows, state
 
 
-class Terms(SmallMnemis):
-    """Knows terms, and asks and answers as the paper's kind does."""
-
-    answer_first = None
-
-
 def choose(
     config: Mapping[str, Any], extraction: str = "terms"
 ) -> tuple[type[Mnemis], MnemisConfig]:
@@ -298,7 +292,7 @@ def choose(
     if "preset" in options:
         kind: type[Mnemis] = SmallMnemis if options["preset"] == "small" else Mnemis
     elif options.get("extraction", extraction) == "terms":
-        kind = Terms
+        kind = SmallMnemis
         asked = {"reflect": True, "grouping": "model", "selecting": "printed"}
         options = {"preset": "small", **asked, **options}
     else:

@@ -41,6 +41,41 @@ async def test_it_is_told_turn_by_turn_and_the_hierarchy_follows_with_each_sessi
         await memory.append(Turn("t9", "Ann", " "))
 
 
+async def test_a_server_that_settles_in_between_gets_the_hierarchy_too(memory_of: Open) -> None:
+    memory = memory_of(Conversation.named("told"))
+    await memory.take_in(TURNS[:2])
+    await memory.settle()
+    assert memory.state.categories == {}
+    await memory.take_in(TURNS[2:])
+    await memory.settle()
+    assert memory.state.categories
+
+
+async def test_a_turn_is_found_before_it_is_settled(memory_of: Open) -> None:
+    memory = memory_of()
+    await memory.build()
+    fresh = Turn("t9", "Ann", "I saw the cities of Porto and Braga.", session="3")
+    await memory.take_in([fresh])
+    found = await memory.recall(QUESTION)
+    assert memory.conversation.turns[found.ranked[0]].id == "t9"
+    assert any("Porto" in text for _, text in found.shown)
+    await memory.take_in([Turn("t10", "Ann", "Which cities did I see?", session="3")])
+    number = memory.find_number("t10")
+    found = await memory.recall(QUESTION, recent=[number - 1, number])
+    assert not any("Porto" in text for _, text in found.shown)
+
+
+async def test_a_failed_episode_is_read_again_without_a_build(memory_of: Open) -> None:
+    engine = Model(in_pairs, everything, entities=["no", named])
+    memory = memory_of(
+        Conversation.named("told"), engine, extraction="model", reflect=False, routes="system1"
+    )
+    await memory.take_in(TURNS[:1])
+    await memory.settle()
+    assert memory.state.find_unread(9) == {}
+    assert {"Ann", "Rome"} <= {entity.name for entity in memory.state.entities.values()}
+
+
 @pytest.mark.parametrize(("extraction", "shown"), [("terms", ""), ("model", " - now")])
 async def test_facts_are_shown_with_their_dates(
     memory_of: Open, extraction: str, shown: str
@@ -82,15 +117,17 @@ async def test_where_no_question_reads_the_graph_none_is_extracted(
 
 
 async def test_an_episode_that_could_not_be_read_is_read_again(memory_of: Open) -> None:
-    engine = Model(in_pairs, everything, entities=["no", named])
-    memory = memory_of(engine=engine, extraction="model", reflect=False, routes="system1")
-    for turn in TURNS:
-        await memory.append(turn)
-    assert memory.state.find_unread(9) == {0: 1}
+    engine = Model(in_pairs, everything, entities=["no", "no", "no", named])
+    memory = memory_of(
+        Conversation.named("told"), engine, extraction="model", reflect=False, routes="system1"
+    )
+    await memory.append(TURNS[0])
+    await memory.settle()
+    assert memory.state.find_unread(9) == {0: 3}
     assert [e.name for e in memory.state.entities.values() if e.episodes[0] == 0] == ["Ann"]
     answer = await memory.answer(QUESTION)
     assert answer.marks == ("episodes_unread",)
-    await memory.build()
+    await memory.retry_failed()
     assert memory.state.find_unread(9) == {}
     rome = next(each for each in memory.state.entities.values() if each.name == "Rome")
     assert rome.episodes[0] == 0

@@ -319,6 +319,28 @@ async def test_a_node_goes_as_it_was_grouped(memory_of: Open, store: Store) -> N
     check(memory, store)
 
 
+async def test_a_turn_goes_as_it_was_searched_and_asked(memory_of: Open, store: Store) -> None:
+    memory = memory_of(
+        talk("I paint.", "Did Ann paint Zanzibar?"), preset="small", routes="system1"
+    )
+    embedder = WordEmbedder(64)
+    memory._tools = replace(memory._tools, embedder=CachedEmbedder(embedder, store))
+    await memory.build()
+    await memory.read(Question("Did Ann paint Zanzibar?"))
+    lines = ["Bo: Did Ann paint Zanzibar?", "Ann: I paint."]
+    query, asked = f"{embedder.model_id} as query", ["Did paint Zanzibar?"]
+
+    def kept() -> list[bool]:
+        vectors = store.vectors(embedder.model_id, lines) + store.vectors(query, asked)
+        return [vector is not None for vector in vectors]
+
+    assert kept() == [True, True, True]
+    await memory.forget(["t1"])
+    assert kept() == [False, True, False]
+    assert (await memory.read(Question("Did Ann paint Zanzibar?"))).found["episodes"] == ["0"]
+    check(memory, store)
+
+
 @settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 100_000))
 def test_what_had_a_way_to_the_top_keeps_it(seed: int) -> None:

@@ -6,8 +6,10 @@ from functools import partialmethod
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 
+from mgl.baselines.turns import Turns, TurnsConfig
 from mgl.errors import UsageError
 from mgl.memories.mnemis import MnemisConfig, SmallMnemisConfig, reading
 from mgl.memories.mnemis.edits import AddEntity, AddEpisode, Describe, Repeat, replay
@@ -178,21 +180,24 @@ async def test_an_answer_carries_the_paths_to_what_was_read(memory_of: Open) -> 
     assert [layers[each] for each in answer.paths[0]] == [*range(memory.state.top, -1, -1)]
 
 
-async def test_orders_of_episodes_are_fused(memory_of: Open) -> None:
+async def test_in_context_episodes_are_ranked_as_turns_whatever_is_selected(
+    memory_of: Open,
+) -> None:
     engine = Model(
         in_pairs, lambda name: False if name == "Detroit" or name.startswith("Pair") else None
     )
     question = Question("Where was the ferry late?")
-    options = {"ranking": "context", "k": 4}
-    similar = memory_of(engine=engine, routes="system1", **options)
-    await similar.build()
-    assert set((await similar.read(question)).found["episodes"][:2]) == {"0", "1"}
-    both = memory_of(engine=engine, kinds="rag", **options)
-    await both.build()
+    memory = memory_of(engine=engine, routes="system1", k=4)
+    await memory.build()
+    plain = Turns(memory._tools, memory.conversation, (), TurnsConfig(k=4))
+    found = (await memory.read(question)).found["episodes"]
+    scores = await plain._score(question)
+    assert [int(number) for number in found] == np.argsort(-scores, kind="stable")[:4].tolist()
+    both = memory_of(engine=engine, kinds="rag", k=4)
     reading = await both.read(question)
     assert reading.selected["episodes"] == ["2", "3"]
-    assert set(reading.found["episodes"][:2]) & {"2", "3"}
-    selected = memory_of(engine=engine, routes="system2", kinds="rag", **options)
+    assert reading.found["episodes"] == found
+    selected = memory_of(engine=engine, routes="system2", kinds="rag", k=4)
     assert set((await selected.read(question)).found["episodes"]) == {"2", "3"}
 
 

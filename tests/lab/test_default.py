@@ -1,0 +1,143 @@
+"""The home's default model where a choice names none, and what is proposed instead of ours."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mgl.errors import ResourceError
+from mgl.lab import Lab, ModelChoice, suggestions
+from mgl.lab.default import DefaultModel, read_default, remove_default, write_default
+from mgl.lab.suggestions import propose_profile, suggest_model
+from mgl.models import fetch
+from mgl.models.profiles import load_profiles
+from mgl.serving import nearby
+from tests.llm.server import models, serving
+
+URL = "http://127.0.0.1:9/v1"
+SERVED = DefaultModel(model="llama3.1:8b", base_url=URL)
+OWN = DefaultModel(model="smollm2-135m")
+LORA = DefaultModel(adapter="edits")
+
+texts = st.none() | st.text(min_size=1)
+
+
+@given(st.builds(DefaultModel, model=texts, base_url=texts, adapter=texts))
+def test_what_is_written_is_read(default: DefaultModel) -> None:
+    with TemporaryDirectory() as folder:
+        home = Path(folder)
+        write_default(home, default)
+        assert read_default(home) == default
+        remove_default(home)
+        assert read_default(home) is None
+
+
+@pytest.mark.parametrize(
+    ("default", "choice", "used"),
+    [
+        (None, ModelChoice(), ModelChoice()),
+        (OWN, ModelChoice(), ModelChoice("smollm2-135m")),
+        (OWN, ModelChoice(engine="openvino"), ModelChoice("smollm2-135m", engine="openvino")),
+        (OWN, ModelChoice("qwen3-4b-q4"), ModelChoice("qwen3-4b-q4")),
+        (OWN, ModelChoice(base_url=URL), ModelChoice(base_url=URL)),
+        (OWN, ModelChoice(adapter="edits"), ModelChoice(adapter="edits")),
+        (LORA, ModelChoice(), ModelChoice(adapter="edits")),
+        (LORA, ModelChoice("smollm2-135m"), ModelChoice("smollm2-135m")),
+        (SERVED, ModelChoice(), ModelChoice("llama3.1:8b", base_url=URL)),
+        (SERVED, ModelChoice("llama3.1:8b"), ModelChoice("llama3.1:8b", base_url=URL)),
+        (SERVED, ModelChoice("smollm2-135m"), ModelChoice("smollm2-135m")),
+        (SERVED, ModelChoice(engine="openvino"), ModelChoice(engine="openvino")),
+        (SERVED, ModelChoice(weights=Path("x")), ModelChoice(weights=Path("x"))),
+    ],
+)
+def test_what_is_named_goes_before_the_default(
+    default: DefaultModel | None, choice: ModelChoice, used: ModelChoice, tmp_path: Path
+) -> None:
+    if default is not None:
+        write_default(tmp_path, default)
+    assert choice.with_default(tmp_path) == used
+
+
+@pytest.mark.parametrize(
+    ("free_gb", "cores", "proposed"),
+    [
+        (64, 8, "qwen2.5-7b-q4"),
+        (64, 4, "qwen3-4b-q4"),
+        (9, 16, "qwen3-4b-q4"),
+        (5, 16, None),
+        (64, 2, None),
+    ],
+)
+def test_memory_and_cores_decide_which_profile_is_proposed(
+    free_gb: int, cores: int, proposed: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give_machine(monkeypatch, free_gb, cores)
+    found = propose_profile(load_profiles())
+    assert (found and found.name) == proposed
+
+
+def give_machine(monkeypatch: pytest.MonkeyPatch, free_gb: int, cores: int) -> None:
+    monkeypatch.setattr(suggestions, "read_free_memory", lambda: free_gb * 10**9)
+    machine = SimpleNamespace(cpu_count=lambda logical: 2 * cores if logical else cores)
+    monkeypatch.setattr(suggestions, "psutil", machine)
+
+
+def test_weights_that_are_here_are_only_used(
+    mgl_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give_machine(monkeypatch, 64, 8)
+    told = asyncio.run(suggest_model(mgl_home))
+    assert told is not None
+    assert "`mgl models get qwen2.5-7b-q4 --allow-hub`, then `mgl use qwen2.5-7b-q4`" in told
+    monkeypatch.setattr(suggestions, "find_weights", lambda *_: mgl_home)
+    told = asyncio.run(suggest_model(mgl_home))
+    assert told == "qwen2.5-7b-q4 fits this machine: `mgl use qwen2.5-7b-q4`"
+
+
+@pytest.mark.parametrize(
+    ("name", "is_better"), [("llama3.2:1b", False), ("llama3.2:3b", True), ("a-model", True)]
+)
+def test_a_model_that_is_smaller_than_ours_is_not_proposed(
+    name: str, is_better: bool, mgl_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give_machine(monkeypatch, 1, 1)
+    with serving({"/v1/models": models(name)}) as server:
+        monkeypatch.setattr(nearby, "PORTS", (int(server.url.rsplit(":", 1)[1]),))
+        told = asyncio.run(suggest_model(mgl_home))
+    assert (told is not None and f"--model {name}`" in told) == is_better
+
+
+class Notes:
+    """An observer that keeps what is noted."""
+
+    def __init__(self) -> None:
+        self.noted: list[str] = []
+
+    def progress(self, stage: str, done: int, total: int) -> None: ...
+
+    def note(self, text: str) -> None:
+        self.noted.append(text)
+
+
+@pytest.mark.parametrize("model", [None, "qwen2.5-coder-1.5b"])
+def test_the_first_start_names_a_better_model_before_the_default_is_downloaded(
+    model: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give_machine(monkeypatch, 64, 8)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise ResourceError("no network", hint="none")
+
+    monkeypatch.setattr(fetch, "fetch_weights", refuse)
+    (tmp_path / "book.txt").write_text("Ann met Bo.")
+    seen = Notes()
+    with Lab.open(model, observer=seen) as lab, pytest.raises(ResourceError, match="no network"):
+        lab.ask(tmp_path / "book.txt", "Who met Bo?", memory="direct")
+    named = [text for text in seen.noted if "`mgl use qwen2.5-7b-q4`" in text]
+    assert len(named) == (model is None)

@@ -1,0 +1,31 @@
+"""What a run hands back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mgl.memories.results import answer_json, share_read
+from mgl.types import Answer, Document
+
+TALE = Document.from_text("tale.txt", "Ann lost the ring at sea. Bo wept.")
+SPANS = st.tuples(st.integers(0, 33), st.integers(1, 34)).filter(lambda pair: pair[0] < pair[1])
+
+
+def test_json_has_the_doubt_before_each_guess() -> None:
+    said = answer_json(Answer("Who?", "Bo. A pirate.", None, (), guesses=("A pirate.",)))
+    assert said["answer"] == "Bo. Not found in the text; the model's guess: A pirate."
+    assert said["guesses"] == ["A pirate."]
+
+
+@given(st.lists(SPANS, min_size=1, max_size=6))
+def test_the_share_read_counts_each_character_once(pairs: list[tuple[int, int]]) -> None:
+    retrieved = tuple(TALE.span(*pair).place for pair in pairs)
+    share = share_read(Answer("Who?", "Bo.", None, (), retrieved=retrieved), TALE)
+    read = {place for start, end in pairs for place in range(start, end)}
+    assert share == pytest.approx(len(read) / len(TALE.text))
+
+
+def test_no_share_is_known_without_passages() -> None:
+    assert share_read(Answer("Who?", "Bo.", None, ()), TALE) is None
