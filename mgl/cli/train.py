@@ -360,11 +360,13 @@ def _collect(
     """Read pairs from files, and have some written about a memory."""
     from mgl.lab import Lab
     from mgl.training.data import Pair, read_rows
+    from mgl.training.fitting import require_training
 
     _check(name, rows, on)
     learnt = [row for path in rows or () for row in read_rows(path, Pair)]
     if on is None:
         return learnt
+    require_training()
     with Lab.open(choice, observer=observer) as lab:
         return [*learnt, *lab.write_questions(complete_id(lab, on), questions)]
 
@@ -372,10 +374,8 @@ def _collect(
 def _check(name: str, rows: list[Path] | None, on: str | None = None) -> None:
     """Check what can be checked before anything is asked or read."""
     from mgl.models.adapters import check_name
-    from mgl.training.fitting import require_training
 
     check_name(name)
-    require_training()
     if not rows and on is None:
         raise UsageError("there is nothing to learn from", hint="give --rows FILE or --on MEMORY")
 

@@ -90,16 +90,18 @@ def abstains(item: Item) -> bool:
 
 def find_reply(item: Item, scorers: Sequence[str]) -> str:
     """The answer that the first scorer counts most: an option, a gold, what stands before its
-    semicolon (which is all that LoCoMo's script counts of an open-domain gold), or all golds."""
+    semicolon (which is all that LoCoMo's script counts of an open-domain gold), all golds, or all
+    lines of its rubric. Where the item has none of them, a judge alone knows: its passage."""
     first = [name for name in scorers if not name.startswith(RECALL)][:1]
     golds = [*item.golds, *(gold.partition(";")[0] for gold in item.golds), ", ".join(item.golds)]
-    said = item.question.options or tuple(dict.fromkeys(golds))
+    told = [*golds, "\n".join(item.rubric)]
+    said = item.question.options or tuple(filter(None, dict.fromkeys(told)))
 
     def weigh(answer: str) -> float:
         scores = score_answer(first, item, Record("", {}, answer=answer)) if first else {}
         return max((value for value in scores.values() if value is not None), default=0.0)
 
-    return max(said, key=weigh)
+    return max(said, key=weigh, default=item.passage or item.question.text)
 
 
 def find_needles(item: Item, source: Source, reply: str | None) -> Iterator[str]:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from mgl.text.asked import gives_what_is_asked
 from mgl.text.chapters import Heading, markdown_headings, sections
 from mgl.text.names import find_mentioned, find_names
 from mgl.text.private import find_private
@@ -41,7 +40,6 @@ WORK: dict[str, tuple[Callable[[], Any], float]] = {
     "an elided quote": (lambda: locate("a.a.… " * 1500 + "q", "a." * 64 * KB), 20),
     "keys": (lambda: find_private("AKIA" * 192 * KB), 20),
     "addresses": (lambda: find_private("a@b.org " * 16 * KB), 20),
-    "a question": (lambda: gives_what_is_asked("Ann", "what " * 48 * KB), 10),
     "sentences": (lambda: sentence_spans("A. " * 128 * KB), 10),
     "short lines": (lambda: markdown_headings("# x\n" * 64 * KB), 10),
     "long headings": (
