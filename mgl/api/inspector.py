@@ -13,7 +13,7 @@ from importlib import resources
 from string import Template
 from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.api.answers import (
     CallShown,
@@ -82,21 +82,12 @@ class TopicIn(BaseModel):
 
 
 class TraceQuery(BaseModel):
-    """The question of a stored answer, or the id of a turn that is a reply."""
+    """The question of a stored answer, or the id of a turn that is a reply, which comes first."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={"oneOf": [{"required": ["question"]}, {"required": ["turn"]}]},
-    )
+    model_config = ConfigDict(extra="forbid")
 
     question: str | None = None
     turn: str | None = None
-
-    @model_validator(mode="after")
-    def _check(self) -> TraceQuery:
-        if (self.question is None) == (self.turn is None):
-            raise ValueError("name a question or a turn")
-        return self
 
 
 class NameIn(BaseModel):
@@ -172,10 +163,11 @@ async def _trace(call: Call) -> Any:
     lab = call.memories.lab
 
     def do() -> Trace:
-        if wanted.turn is not None:
+        if wanted.turn:
             return trace_reply(lab, record.id, wanted.turn)
-        assert wanted.question is not None
-        return trace_answer(lab, record.id, wanted.question)
+        if wanted.question:
+            return trace_answer(lab, record.id, wanted.question)
+        raise NotServed("there is no such answer", hint="name a question or a turn")
 
     found = await asyncio.to_thread(do)
     return make_visible(

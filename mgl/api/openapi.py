@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from importlib.metadata import version
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from pydantic import BaseModel, TypeAdapter
 
 from mgl.api.answers import Failed
 from mgl.api.memories import LONGEST_NAME
-from mgl.api.rest import BLANK, Endpoint
+from mgl.api.rest import BLANK, Endpoint, TalkKind
 from mgl.memories.base import MEMORY_ID
 
 _REF: Final = "#/components/schemas/{model}"
@@ -35,7 +35,7 @@ _KIND: Final = {
     "in": "query",
     "required": False,
     "description": "The kind of memory, where several have a conversation of this name.",
-    "schema": {"enum": ["gam", "mnemis"]},
+    "schema": {"enum": list(get_args(TalkKind))},
 }
 _WHY: Final = {
     "400": "The request cannot be read.",

@@ -59,7 +59,7 @@ class ResponseRequest(BaseModel):
     user: str | None = None
     metadata: dict[str, Any] | None = None
     text: dict[str, Any] | None = None
-    tools: list[Any] | None = None
+    tools: list[Any] | None = Field(None, json_schema_extra={"maxItems": 0})
 
 
 async def _respond(call: Call) -> Any:

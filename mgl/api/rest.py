@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, get_args
 
 from pydantic import (
     AfterValidator,
@@ -254,9 +254,12 @@ class Endpoint:
     def read(self, tenant: Tenant, request: Request, body: bytes) -> Call:
         """Read a request; Refused with what is wrong in it."""
         query = None
+        has_own = self.query is not None and "memory" in self.query.model_fields
+        if self.takes_kind and not has_own:
+            _check_kinds(request.query_params.getlist("memory"))
         if self.query is not None:
             given: dict[str, Any] = dict(request.query_params)
-            if self.takes_kind and "memory" not in self.query.model_fields:
+            if self.takes_kind and not has_own:
                 given.pop("memory", None)
             for name, each in self.query.model_fields.items():
                 if each.annotation == list[str] and name in given:
@@ -277,6 +280,16 @@ class Endpoint:
             request.headers,
             query,
             read,
+        )
+
+
+def _check_kinds(kinds: Sequence[str]) -> None:
+    known: tuple[str, ...] = get_args(TalkKind)
+    if unknown := [kind for kind in kinds if kind not in known]:
+        raise Refused(
+            f"no conversation has the kind {unknown[0]!r}",
+            hint=f"memory is one of {', '.join(known)}",
+            param="memory",
         )
 
 

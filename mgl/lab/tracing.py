@@ -48,6 +48,8 @@ def trace_answer(lab: Lab, source: str, question: str) -> Trace:
 
 def trace_reply(lab: Lab, source: str, turn: str) -> Trace:
     """Trace a reply by the id of its turn; NotThere if that is no reply."""
+    if lab.memory(source).turns is None:
+        raise NotThere(f"turn {turn!r} is no reply", hint="a document has no turns")
     talk = lab.transcript(source)
     numbers = {each.id: number for number, each in enumerate(talk.turns)}
     sources = lab.replies(source).get(numbers.get(turn, -1))

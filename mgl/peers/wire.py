@@ -16,7 +16,14 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+)
 
 from mgl.errors import (
     Conflict,
@@ -247,7 +254,17 @@ class EmbeddingRequest(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True)
 
     model: str
-    input: str | list[str] | list[int] | list[list[int]]
+    input: Annotated[
+        str | list[str] | list[int] | list[list[int]],
+        WithJsonSchema(
+            {
+                "anyOf": [
+                    {"type": "string"},
+                    {"type": "array", "items": {"type": "string"}, "minItems": 1},
+                ]
+            }
+        ),
+    ]
     encoding_format: Literal["float", "base64"] | None = None
     dimensions: Count | None = None
 

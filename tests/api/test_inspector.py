@@ -97,8 +97,8 @@ async def test_a_trace_says_what_an_answer_and_a_reply_were_made_of(serve: Serve
         for wanted, status in (
             ({"turn": turn}, 404),
             ({"question": "Who?"}, 404),
-            ({}, 400),
-            ({"turn": turn, "question": "Who?"}, 400),
+            ({}, 404),
+            ({"question": "", "turn": ""}, 404),
         ):
             refused = await http.get(trace, params=wanted)
             assert refused.status_code == status, refused.text
@@ -115,6 +115,8 @@ async def test_a_trace_of_a_document_has_its_passages(serve: Serve) -> None:
         places = [f"{each['start']}-{each['end']}" for each in traced["retrieved"]]
         assert places == answer["retrieved"] != []
         assert traced["calls"]
+        refused = await http.get(f"{source}/trace", params={"turn": "1"})
+        assert refused.status_code == 404
 
 
 async def tell(served: Served, name: str = "diary", memory: str = "gam") -> None:

@@ -144,6 +144,16 @@ async def test_what_a_turn_says_is_corrected(serve: Serve, memory: str) -> None:
         assert len((await http.get(f"{path}/export")).json()["turns"]) == 2
 
 
+async def test_a_kind_that_no_conversation_has_is_refused(serve: Serve) -> None:
+    async with serve() as served, client(served) as http:
+        await http.post("/api/conversations/diary/turns", json={"turns": [{"text": "Hm."}]})
+        for query in ("memory=", "memory=none", "memory=gam&memory=-1"):
+            for verb in ("", "/export", "/nodes"):
+                reply = await http.get(f"/api/conversations/diary{verb}?{query}")
+                assert (reply.status_code, reply.json()["error"]["param"]) == (400, "memory")
+        assert (await http.get("/api/conversations/diary?memory=gam")).status_code == 200
+
+
 async def test_a_conversation_may_begin_empty(serve: Serve) -> None:
     async with serve() as served, client(served) as http:
         for _ in range(2):
