@@ -91,4 +91,4 @@ def _undo(found: re.Match[str]) -> str:
 
 def words_of(text: str) -> set[str]:
     """The words of a text, casefolded: "art" is none of "start"."""
-    return set(_WORD.findall(text.casefold()))
+    return set(_WORD.findall(plain_text(text).casefold()))

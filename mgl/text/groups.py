@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mgl.errors import UsageError
-from mgl.prompt import plain_text
+from mgl.prompt import one_line
 from mgl.text.chunks import CONTRADICTION, Counter, chunk_document, runs
 from mgl.text.sentences import numbered_sentences
 from mgl.types import Chunk, Conversation, Document, Span, Turn
@@ -126,4 +126,4 @@ async def _parts(
 
 def _format_line(turn: Turn, line: str) -> str:
     day = "" if turn.time is None else f"({turn.time:%A, %d %B %Y}) "
-    return f"{day}{' '.join(plain_text(line).split())}"
+    return f"{day}{one_line(line)}"

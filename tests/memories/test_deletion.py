@@ -9,7 +9,7 @@ import pytest
 from mgl.errors import InputError, UsageError
 from mgl.memories.deletion import delete, find_before, find_turn_numbers
 from mgl.store import EditRecord, MemoryRecord, Store
-from mgl.store.deletion import MASK, Redaction
+from mgl.store.deletion import MASK, Gone, Redaction
 from mgl.types import Conversation, Turn
 
 TURNS = [
@@ -29,6 +29,21 @@ def test_a_kind_that_says_nothing_has_its_log_cut_where_it_lost_something(store:
     assert store.edits("m") == rows[:1]
     assert store.steps("m") == 1
     assert set(store.turns(TALK.id)[1].text) == {MASK}
+
+
+def test_a_word_goes_however_it_was_typeset(store: Store) -> None:
+    """Models are shown a typeset text as a plain one, so what they say of it is plain."""
+    typeset = "My friend Zoe\u0308 was born in Lis-\nbon, in the \ufb01rst house."
+    talk = Conversation.from_turns("typeset", [TURNS[0], Turn("2", "Bo", typeset)])
+    store.put_conversation(talk)
+    store.put_memory(MemoryRecord("m", "turns", talk.id, (), "m", {}, 0, 0))
+    for step, word in enumerate(["Good morning", "Zoë", "Lisbon", "first"]):
+        row = EditRecord(step, "said", {"text": word}, "applied", turns=(0,))
+        store.append_edits("m", step, [row])
+    gone = Gone(talk.id, Redaction(frozenset({1})), talk.turns)
+    assert [row.payload["text"] for row in store.edits("m") if not gone.takes(row)] == [
+        "Good morning"
+    ]
 
 
 def test_nothing_is_deleted_while_a_memory_of_it_cannot_be_read(store: Store) -> None:

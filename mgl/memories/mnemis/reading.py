@@ -95,8 +95,7 @@ def render_episode(source: Source, episode: Episode) -> str:
     if isinstance(source, Document):
         return source.quote(episode.span).strip()
     return "\n".join(
-        f"{_head(source, number)}{' '.join(source.turns[number].text.split())}"
-        for number in episode.turns
+        f"{_head(source, number)}{one_line(source.turns[number].text)}" for number in episode.turns
     )
 
 
