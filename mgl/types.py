@@ -408,10 +408,12 @@ class Answer:
     @property
     def hedged(self) -> str:
         """The text, with its doubt before each guess: what people are shown."""
-        text = self.text
+        parts, done = list[str](), 0
         for guess in self.guesses:
-            text = text.replace(guess, f"{DOUBT}{guess}", 1)
-        return text
+            if (start := self.text.find(guess, done)) >= 0:
+                parts += [self.text[done:start], DOUBT, guess]
+                done = start + len(guess)
+        return "".join([*parts, self.text[done:]])
 
 
 def replace_surrogates(text: str) -> str:

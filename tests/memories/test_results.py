@@ -19,6 +19,13 @@ def test_json_has_the_doubt_before_each_guess() -> None:
     assert said["guesses"] == ["A pirate."]
 
 
+def test_two_guesses_alike_have_a_doubt_each() -> None:
+    """Such as No to both halves of a question."""
+    answer = Answer("Did Ann and did Bo?", "Yes. No. No.", None, (), guesses=("No.", "No."))
+    doubt = "Not found in the text; the model's guess:"
+    assert answer.hedged == f"Yes. {doubt} No. {doubt} No."
+
+
 @given(st.lists(SPANS, min_size=1, max_size=6))
 def test_the_share_read_counts_each_character_once(pairs: list[tuple[int, int]]) -> None:
     retrieved = tuple(TALE.span(*pair).place for pair in pairs)
