@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import log
 from typing import Final
 
@@ -20,20 +19,11 @@ NEAR: Final = 0.5
 """A sentence is a hit from this share of the best one's score; ours."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hits:
-    """``spans`` are hits with the sentences around them, in the order of the text, and hold
-    ``shown`` of all ``total`` hits."""
+def find_hits(document: Document, question: str, chars: int) -> list[Span]:
+    """Find the sentences of a whole text that share a question's words, with those around them, in
+    the order of the text and of at most ``chars`` together.
 
-    spans: tuple[Span, ...]
-    shown: int
-    total: int
-
-
-def find_hits(document: Document, question: str, chars: int) -> Hits:
-    """Find the sentences of a whole text that share a question's words, in at most ``chars``.
-
-    A word counts more the fewer sentences have it. Where the hits do not fit, the best are shown.
+    A word counts more the fewer sentences have it. Where the hits do not fit, the best are taken.
     """
     sentences = sentence_spans(document.text, 0, len(document.text))
     bags = [find_telling(document.text[start:end]) for start, end in sentences]
@@ -50,9 +40,9 @@ def find_hits(document: Document, question: str, chars: int) -> Hits:
         if 0 <= place < len(sentences) and place not in taken:
             size = sentences[place][1] - sentences[place][0]
             if size <= room:
-                taken, room = taken | {place}, room - size
-    shown = sum(place in taken for place in hits)
-    return Hits(tuple(_join(document, sentences, sorted(taken))), shown, len(hits))
+                taken.add(place)
+                room -= size
+    return _join(document, sentences, sorted(taken))
 
 
 def _join(

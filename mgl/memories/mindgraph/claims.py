@@ -269,7 +269,7 @@ class ClaimReader:
         best, *others = spans
         room = sum(span.end - span.start for span in others)
         hits = find_hits(self._document, question, room)
-        chosen = _join([best, *hits.spans])
+        chosen = _join([best, *hits])
         for block in others:  # as many as there is still room for
             wider = _join([*chosen, block])
             if _length(wider) <= _length([best]) + room:

@@ -6,7 +6,7 @@ a claim, a node of the graph; the names in the claim's source are its neighbours
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import cached_property
 from textwrap import shorten
@@ -73,7 +73,7 @@ class SmallMindGraph(MindGraph):
         if self._questions:
             found = await reader.read_parts([part for part in self._parts if part not in made])
         else:
-            found = await reader.read_blocks(self._find_unread(blocks))
+            found = await reader.read_blocks(_find_unread(blocks, made))
         writer = ClaimWriter(self._document)
         for claim in found:
             is_written = False
@@ -108,7 +108,7 @@ class SmallMindGraph(MindGraph):
             wanted = len(set(self._parts) - self._find_made().keys())
             calls, tokens = cost_of_part(size)
         else:
-            wanted = len(self._find_unread(await self._cut()))
+            wanted = len(_find_unread(await self._cut(), self._find_made()))
             calls, tokens = cost_of_block(size)
         reads, checks = (
             self._tools.store.pace(self._tools.llm.model_id, stage) for stage in ("read", "check")
@@ -148,15 +148,6 @@ class SmallMindGraph(MindGraph):
             made.setdefault(each.reading.question or _block_key(each.reading.spans[0]), each)
         return made
 
-    def _find_unread(self, blocks: Sequence[Chunk]) -> list[int]:
-        """The blocks that were not read yet for no question."""
-        made = self._find_made()
-        return [
-            block.index
-            for block in blocks
-            if _block_key((block.span.start, block.span.end)) not in made
-        ]
-
     def _scope(self) -> dict[str, Any]:
         return {"document": self._source.id}
 
@@ -178,6 +169,12 @@ class SmallMindGraph(MindGraph):
         if node.type == "claim":
             return shorten(node.content, LABEL_CHARACTERS, placeholder="…")
         return node.content.partition(ALSO)[0]
+
+
+def _find_unread(blocks: Sequence[Chunk], made: Collection[str]) -> list[int]:
+    """The blocks that were not read yet for no question; ``made`` are the keys of what was."""
+    keys = {block.index: _block_key((block.span.start, block.span.end)) for block in blocks}
+    return [place for place, key in keys.items() if key not in made]
 
 
 def _block_key(span: tuple[int, int]) -> str:

@@ -23,8 +23,6 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
-import numpy as np
-
 from mgl.memories.base import Tools, check_question, check_text
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import (
@@ -67,6 +65,7 @@ from mgl.memories.talk import Change, Recall, TalkMemory, refuse_topics
 from mgl.memories.turns import answer_from_lines, show_turns
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
+from mgl.retrieval.ranking import best
 from mgl.store import EditRecord
 from mgl.store.deletion import Fate
 from mgl.types import Answer, Citation, Conversation, Document, Question, Source, Span
@@ -377,7 +376,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         def rank() -> list[int]:
             lines = embedder.embed([source.turns[number].line for number in fresh])
             alike = lines @ embedder.embed([question.text], task="query")[0]
-            return [fresh[place] for place in np.argsort(-alike, kind="stable")[:FRESH]]
+            return [fresh[place] for place, _ in best(alike, FRESH)]
 
         return await asyncio.to_thread(rank) if fresh else []
 
