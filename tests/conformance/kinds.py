@@ -99,13 +99,18 @@ def own_word(number: int) -> str:
     return f"zq{number}vy"
 
 
+def typeset_word(number: int) -> str:
+    """The same word as its turn has it: every third has a soft hyphen, which no model sees."""
+    return own_word(number).replace("vy", "\u00advy") if number % 3 == 0 else own_word(number)
+
+
 TALK = Conversation.from_turns(
     "talk",
     [
         Turn(
             f"t{number}",
             "Ann" if number % 2 else "Bo",
-            f"I saw {own_word(number)} in {PLACES[number % 6]} and painted the lantern of "
+            f"I saw {typeset_word(number)} in {PLACES[number % 6]} and painted the lantern of "
             f"{PLACES[(number + 2) % 6]} with the walker before the letter came.",
             datetime(2023, 5, 8, 9) + timedelta(days=number // 4, minutes=number),
             f"{number // 4}",

@@ -25,6 +25,7 @@ from tests.conformance.kinds import (
     list_cases,
     open_store,
     own_word,
+    typeset_word,
 )
 
 talks = list_cases(reads="conversation")
@@ -36,7 +37,12 @@ def find_words(store: Store) -> set[int]:
     """The numbers of the turns whose own word the database has anywhere in its bytes."""
     files = [file.read_bytes().lower() for file in store.path.parent.glob(f"{store.path.name}*")]
     numbers = range(len(TALK.turns))
-    return {n for n in numbers if any(own_word(n).encode() in file for file in files)}
+    return {
+        n
+        for n in numbers
+        for word in {own_word(n), typeset_word(n)}
+        if any(word.encode() in file for file in files)
+    }
 
 
 async def ask(store: Store, memory: Any, question: Any = QUESTION) -> None:
