@@ -33,6 +33,7 @@ from mgl.llm.replies import strip_thinking
 from mgl.memories.calls import answer_field, list_options
 from mgl.memories.propose import StrictReply
 from mgl.prompt import Prompt, one_line
+from mgl.retrieval.cues import ASSISTANT
 from mgl.text.groups import format_turn
 from mgl.text.sentences import only_asks
 from mgl.text.support import find_repeated
@@ -223,7 +224,7 @@ def find_assistants(turns: Sequence[Turn]) -> frozenset[str]:
     """Return the speakers that reply as a chat's assistant does, by the ids of their turns or by
     name."""
     replied = {turn.speaker for turn in turns if turn.id.endswith("+")}
-    return frozenset(replied | {turn.speaker for turn in turns if turn.speaker == "assistant"})
+    return frozenset(replied | {turn.speaker for turn in turns if turn.speaker == ASSISTANT})
 
 
 def format_statement(turn: Turn, who: str) -> str:
@@ -256,10 +257,8 @@ async def reply_to_turn(
     texts = [text for text, _ in lines]
     kept = await fit_texts(llm, texts, reserve=llm.context_tokens // 2)
     remembered = _format_remembered(heard.speaker or SOMEBODY, _number_lines(kept))
-    answer, question = (
-        Answer(heard.text, await say(llm, remembered), "low", ()),
-        Question(heard.text),
-    )
+    answer = Answer(heard.text, await say(llm, remembered), "low", ())
+    question = Question(heard.text)
     told = [line for line in lines if any(each.speaker != voice.name for each in line[1])]
     cited = _cite_repeated(answer, question, told)
     return cited if cited.citations else _cite_repeated(answer, question, lines)
@@ -317,17 +316,18 @@ def order_for_reply(
     """Turn memories into statements: first what the speaker of ``heard`` said, then what others
     did and what stands for several turns, then what the speaker only asked, then what the voice
     itself said; each with its day."""
-    groups: tuple[list[Shown], ...] = ([], [], [], [])
+    stated, others, asked, own = list[Shown](), list[Shown](), list[Shown](), list[Shown]()
     for numbers, text in memories:
         turn = turns[numbers[0]] if numbers else None
         if turn is None or text != format_turn(turn):
-            groups[1].append((numbers, text))
-            continue
-        is_own, is_voice = turn.speaker == heard.speaker, turn.speaker == voice.name
-        who = "You" if is_voice else turn.speaker or "Somebody"
-        group = 3 if is_voice else 1 if not is_own else 2 if only_asks(turn.text) else 0
-        groups[group].append((numbers, format_statement(turn, who)))
-    return [shown for group in groups for shown in group]
+            others.append((numbers, text))
+        elif turn.speaker == voice.name:
+            own.append((numbers, format_statement(turn, "You")))
+        else:
+            shown = numbers, format_statement(turn, turn.speaker or "Somebody")
+            of_speaker = asked if only_asks(turn.text) else stated
+            (of_speaker if turn.speaker == heard.speaker else others).append(shown)
+    return [*stated, *others, *asked, *own]
 
 
 async def _show_recent(llm: LLM, turns: Sequence[Turn], voice: Voice) -> list[Message]:
