@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from pydantic import Field
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, note_row
 from mgl.errors import ReplyInvalid
 from mgl.llm.prompting import available_tokens, fit_texts, reader_messages, take_leading
 from mgl.memories.calls import Note, summarize
@@ -29,7 +29,6 @@ from mgl.memories.propose import StrictReply
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import nearest
 from mgl.store import EditRecord
-from mgl.store.records import EditOutcome
 from mgl.text.groups import format_span
 from mgl.types import Answer, Question, Span
 
@@ -150,14 +149,14 @@ class Light(Baseline):
                     "index": await self._note(INDEX.render(**read), INDEX_TOKENS, INDEX),
                     "notes": await self._note(NOTES.render(**read), NOTE_TOKENS, NOTES),
                 }
-            return [_row(place, name, each, span) for name, each in notes.items()]
+            return [note_row(place, name, each, span) for name, each in notes.items()]
 
         await self._fill("exchanges", 0, len(exchanges), note)
         done = self._tools.store.chunks_done(self.id)
         if exchanges and len(exchanges) not in done:
             whole = Span(talk.id, exchanges[0].start, exchanges[-1].end)
             pad = await self._write_scratchpad()
-            self._append(len(exchanges), [_row(len(exchanges), "scratchpad", pad, whole)])
+            self._append(len(exchanges), [note_row(len(exchanges), "scratchpad", pad, whole)])
 
     async def _note(self, prompt: str, tokens: int, asked: Prompt) -> Note:
         return await summarize(self._tools.llm, prompt, tokens, stage=asked.name)
@@ -243,10 +242,3 @@ class Light(Baseline):
             parts[-1].append(line)
             size += tokens
         return ["\n".join(part) for part in parts]
-
-
-def _row(step: int, name: str, note: Note, span: Span) -> EditRecord:
-    outcome: EditOutcome = "rejected" if note.problem else "applied"
-    return EditRecord(
-        step, name, {"text": note.text}, outcome, note.problem, span, None, note.call_key
-    )

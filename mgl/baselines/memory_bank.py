@@ -19,14 +19,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp
 
-from mgl.baselines.base import AT_ONCE, Baseline, BaselineConfig, Excerpt
+from mgl.baselines.base import AT_ONCE, Baseline, BaselineConfig, Excerpt, note_row
 from mgl.llm.concurrency import for_each
 from mgl.llm.prompting import fit_texts
 from mgl.memories.calls import Note, summarize
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import nearest
-from mgl.store import EditRecord
-from mgl.store.records import EditOutcome
 from mgl.text.groups import format_span
 from mgl.text.times import find_gap
 from mgl.types import Answer, Question, Span
@@ -132,7 +130,7 @@ class MemoryBank(Baseline):
                     name: await self._summarize(prompt, [format_span(self.conversation, span)])
                     for name, prompt in DAILY.items()
                 }
-            self._append(step, [_row(step, name, note, span) for name, note in notes.items()])
+            self._append(step, [note_row(step, name, note, span) for name, note in notes.items()])
             finished += 1
             self._tools.observer.progress("days", finished, len(days))
 
@@ -145,7 +143,7 @@ class MemoryBank(Baseline):
             }
             whole = self._span_of([days[0][0], days[-1][-1]])
             step = len(days)
-            self._append(step, [_row(step, name, note, whole) for name, note in notes.items()])
+            self._append(step, [note_row(step, name, note, whole) for name, note in notes.items()])
 
     async def _summarize(self, prompt: Prompt, texts: Sequence[str]) -> Note:
         if not texts:
@@ -225,10 +223,3 @@ def _widen(pieces: Sequence[Piece], place: int) -> list[int]:
                 return chosen
             chosen.append(at)
     return chosen
-
-
-def _row(step: int, name: str, note: Note, span: Span) -> EditRecord:
-    outcome: EditOutcome = "rejected" if note.problem else "applied"
-    return EditRecord(
-        step, name, {"text": note.text}, outcome, note.problem, span, None, note.call_key
-    )

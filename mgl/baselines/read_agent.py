@@ -20,7 +20,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, create_model, model_validator
 
-from mgl.baselines.base import AT_ONCE, Baseline, BaselineConfig, Excerpt
+from mgl.baselines.base import AT_ONCE, Baseline, BaselineConfig, Excerpt, note_row
 from mgl.llm.base import LLM, Sampling
 from mgl.llm.concurrency import for_each
 from mgl.llm.constraints import number
@@ -189,17 +189,8 @@ class ReadAgent(Baseline):
                     note = await summarize(
                         self._tools.llm, prompt, most, stage=GISTS, fallback=UNTOLD
                     )
-            row = EditRecord(
-                step,
-                "gist",
-                {"text": one_line(note.text)},
-                "rejected" if note.problem else "applied",
-                note.problem,
-                span,
-                None,
-                note.call_key,
-            )
-            self._append(step, [row])
+            note = replace(note, text=one_line(note.text))
+            self._append(step, [note_row(step, "gist", note, span)])
             done += 1
             self._tools.observer.progress(GISTS, done, len(spans))
 

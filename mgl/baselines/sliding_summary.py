@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, note_row
 from mgl.errors import ReplyInvalid
 from mgl.llm.prompting import SYSTEM
 from mgl.memories.calls import Note, check_room, summarize
 from mgl.prompt import Prompt
-from mgl.store import EditRecord
-from mgl.types import Answer, Chunk, Question
+from mgl.types import Answer, Question
 
 STAGE = "summary"
 NOTHING = "(nothing yet)"
@@ -69,7 +68,9 @@ class SlidingSummary(Baseline):
         summary, _ = self._read_log()
         for chunk in chunks[done:]:
             if not chunk.text:
-                self._append(chunk.index, [_row(chunk, Note(summary))])
+                self._append(
+                    chunk.index, [note_row(chunk.index, "summary", Note(summary), chunk.span)]
+                )
                 continue
             prompt = SUMMARY.render(
                 summary=summary or NOTHING,
@@ -78,7 +79,7 @@ class SlidingSummary(Baseline):
                 words=str(budget // 2),
             )
             note = await summarize(llm, prompt, budget, stage=STAGE, fallback=summary)
-            self._append(chunk.index, [_row(chunk, note)])
+            self._append(chunk.index, [note_row(chunk.index, "summary", note, chunk.span)])
             summary = note.text
             self._tools.observer.progress(STAGE, chunk.index + 1, total)
 
@@ -109,16 +110,3 @@ class SlidingSummary(Baseline):
             for row in rows
             if row.outcome == "rejected"
         ]
-
-
-def _row(chunk: Chunk, note: Note) -> EditRecord:
-    return EditRecord(
-        chunk.index,
-        "summary",
-        {"text": note.text},
-        "applied" if note.problem is None else "rejected",
-        note.problem,
-        chunk.span,
-        None,
-        note.call_key,
-    )
