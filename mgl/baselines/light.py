@@ -17,6 +17,8 @@ sentences changes most.
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from pydantic import Field
@@ -146,8 +148,8 @@ class Light(Baseline):
                 fitting = await fit_texts(self._tools.llm, texts, reserve=2 * INDEX_TOKENS)
                 read = {"text": fitting[-1], "before": fitting[0] if before else NOTHING}
                 notes = {
-                    "index": await self._note(INDEX.render(**read), INDEX_TOKENS, INDEX),
-                    "notes": await self._note(NOTES.render(**read), NOTE_TOKENS, NOTES),
+                    "index": await self._note(INDEX, read, INDEX_TOKENS),
+                    "notes": await self._note(NOTES, read, NOTE_TOKENS),
                 }
             return [note_row(place, name, each, span) for name, each in notes.items()]
 
@@ -158,16 +160,16 @@ class Light(Baseline):
             pad = await self._write_scratchpad()
             self._append(len(exchanges), [note_row(len(exchanges), "scratchpad", pad, whole)])
 
-    async def _note(self, prompt: str, tokens: int, asked: Prompt) -> Note:
-        return await summarize(self._tools.llm, prompt, tokens, stage=asked.name)
+    async def _note(self, prompt: Prompt, read: Mapping[str, str], tokens: int) -> Note:
+        return await summarize(self._tools.llm, prompt.render(**read), tokens, stage=prompt.name)
 
     async def _write_scratchpad(self) -> Note:
-        """Add the notes up, compressed whenever they are too long. Where the last call that should
-        compress them failed they stay as they are, with its problem."""
+        """Join the notes, compressing them whenever they grow too long. If the last call to
+        compress them failed, they stay as they are, with its problem."""
         llm, budget = self._tools.llm, self._config.scratchpad_tokens
         most = min(2 * budget, max(1, available_tokens(llm, 1, reserve=budget)))
         pad = Note("")
-        for text in self._load("notes").values():
+        for text in self._load()["notes"].values():
             pad = replace(pad, text=f"{pad.text}\n{text}".strip())
             (tokens,) = await llm.count_tokens([pad.text])
             if tokens > most:
@@ -177,25 +179,27 @@ class Light(Baseline):
                 pad = await summarize(llm, prompt, budget, stage=stage, fallback=pad.text)
         return pad
 
-    def _load(self, name: str) -> dict[int, str]:
-        """What was written under a name, by step."""
-        rows = sorted(self._tools.store.edits(self.id), key=lambda row: row.chunk)
-        texts = {row.chunk: row.payload["text"] for row in rows if row.op == name}
-        return {step: text for step, text in texts.items() if text}
+    def _load(self) -> defaultdict[str, dict[int, str]]:
+        """Read the texts of the log by their names, then by step; empty ones are left out."""
+        texts: defaultdict[str, dict[int, str]] = defaultdict(dict)
+        for row in sorted(self._tools.store.edits(self.id), key=lambda row: row.chunk):
+            if row.payload["text"]:
+                texts[row.op][row.chunk] = row.payload["text"]
+        return texts
 
     async def _respond(self, question: Question) -> Answer:
-        """Marked ``exchanges_missing`` where one could not be indexed or noted, ``parts_unread``
-        where the model did not say whether a part of the scratchpad is needed."""
+        """Marked ``exchanges_missing`` if one could not be indexed or noted, ``parts_unread`` if
+        the model did not say whether a part of the scratchpad is needed."""
         await self.build()
         exchanges, config, llm = self._exchanges(), self._config, self._tools.llm
-        index = self._load("index")
-        texts = {str(place): text for place, text in index.items()}
+        written = self._load()
+        texts = {str(place): text for place, text in written["index"].items()}
         found = await nearest(self._tools.required_embedder, question.text, texts, config.k)
         best = [int(name) for name, _ in found]
         latest = reversed(range(max(0, len(exchanges) - config.recent), len(exchanges)))
         wanted = list(dict.fromkeys([*best, *latest]))
         quotes = [format_span(self.conversation, exchanges[place]) for place in wanted]
-        needed, is_filtered = await self._filter(question)
+        needed, is_filtered = await self._filter(question, written["scratchpad"].values())
         room = available_tokens(
             llm, len(quotes) + len(needed), reserve=await self._reserve(question)
         )
@@ -204,7 +208,7 @@ class Light(Baseline):
         chosen = sorted(zip(wanted, quotes, strict=False))
         kept = [Excerpt(text, f"exchange-{at}", exchanges[at]) for at, text in chosen]
         parts = [Excerpt(text) for text in await take_leading(llm, needed, room)]
-        missing = min(len(index), len(self._load("notes"))) < len(exchanges)
+        missing = min(len(written["index"]), len(written["notes"])) < len(exchanges)
         marks = {"exchanges_missing": missing, "parts_unread": not is_filtered}
         return await self._answer(
             question,
@@ -214,10 +218,10 @@ class Light(Baseline):
             marks=[mark for mark, holds in marks.items() if holds],
         )
 
-    async def _filter(self, question: Question) -> tuple[list[str], bool]:
-        """The parts of the scratchpad that the model says are needed, in their order, and whether
-        it said so of each part or not; a part of which it did not is left out."""
-        parts = await self._cut("\n".join(self._load("scratchpad").values()))
+    async def _filter(self, question: Question, pads: Iterable[str]) -> tuple[list[str], bool]:
+        """Return the parts of the scratchpad that the model says are needed, in order, and whether
+        it gave a verdict on every part. A part without a verdict is left out."""
+        parts = await self._cut("\n".join(pads))
         asked = [NEEDS.render(text=part, question=question.text) for part in parts]
         needed = await asyncio.gather(*map(self._is_needed, asked))
         return [part for part, yes in zip(parts, needed, strict=True) if yes], None not in needed
