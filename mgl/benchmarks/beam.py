@@ -22,7 +22,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -31,7 +30,7 @@ from typing import Any, Final
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from mgl.benchmarks.base import About, Dataset, FileBenchmark, Item
-from mgl.benchmarks.files import DataFile, first_fault, gold_texts, open_file
+from mgl.benchmarks.files import DataFile, first_fault, gold_texts, hash_files, open_file
 from mgl.errors import InputError
 from mgl.text.gathering import Gathering
 from mgl.text.timewords import MONTHS
@@ -69,18 +68,6 @@ _SESSIONS: Final = TypeAdapter(list[_Batch | list[_Message]])
 _QUESTIONS: Final = TypeAdapter(dict[str, list[_Question]])
 
 
-@dataclass(frozen=True)
-class _Chat:
-    """The files of one chat, whose number is the name of its folder."""
-
-    name: str
-    said: DataFile
-    asked: DataFile
-
-    def hashes(self) -> dict[str, str]:
-        return {f"{self.name}/{file.path.name}": file.sha256 for file in (self.said, self.asked)}
-
-
 def _read(path: Path, size: str) -> Dataset:
     """Read the chats of one size; InputError, with the place, if they are not BEAM's."""
     items: list[Item] = []
@@ -88,12 +75,12 @@ def _read(path: Path, size: str) -> Dataset:
     sources: dict[str, Callable[[], Source]] = {}
     sha256: dict[str, str] = {}
     for folder in _find_chats(path, size):
-        chat = _Chat(folder.name, open_file(folder, *CHATS), open_file(folder / QUESTIONS))
-        name = f"{size}-{chat.name}"
-        talk = _read_chat(chat.said.path, name)
-        items += _items(chat.asked, name, _places(talk), notes)
-        sources[name] = partial(_read_chat, chat.said.path, name)
-        sha256 |= chat.hashes()
+        said, asked = open_file(folder, *CHATS), open_file(folder / QUESTIONS)
+        name = f"{size}-{folder.name}"
+        items += _items(asked, name, _places(_read_chat(said, name)), notes)
+        sources[name] = partial(_open_chat, said.path, name)
+        hashes = hash_files([said, asked])
+        sha256 |= {f"{folder.name}/{file}": sha for file, sha in hashes.items()}
     return Dataset(tuple(items), sources, sha256, tuple(notes))
 
 
@@ -114,10 +101,14 @@ def _is_chat(folder: Path) -> bool:
     return any((folder / name).is_file() for name in CHATS)
 
 
-def _read_chat(path: Path, name: str) -> Conversation:
+def _open_chat(path: Path, name: str) -> Conversation:
+    return _read_chat(open_file(path), name)
+
+
+def _read_chat(file: DataFile, name: str) -> Conversation:
     """Read a chat as a conversation, a batch a session."""
     gathered = Gathering(f"chat {name}")
-    for number, session in enumerate(_sessions(open_file(path)), start=1):
+    for number, session in enumerate(_sessions(file), start=1):
         day = None
         for order, message in enumerate(session, start=1):
             place = f"session {number}, message {order}"
@@ -130,7 +121,7 @@ def _read_chat(path: Path, name: str) -> Conversation:
             text = _MARK.sub("", message.content or "")
             gathered.add(place, Turn(id, message.role, text, day, str(number)))
     if gathered.empty:
-        raise InputError(f"{path} holds no message", hint=HINT)
+        raise InputError(f"{file.path} holds no message", hint=HINT)
     return gathered.conversation(sort=False)
 
 
