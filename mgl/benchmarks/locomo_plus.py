@@ -70,11 +70,11 @@ def _read(path: Path) -> Dataset:
         if not cue or not trigger:
             notes.append(f"{id}: cue or trigger has no line of A or B: left out")
             continue
-        gap = _read_gap(row.time_gap)
-        if gap is None:
-            notes.append(f"{id}: the time {row.time_gap!r} is not understood: taken as none")
         asked_at = talk.ends + WEEK
-        at = asked_at - (gap or timedelta())
+        at = _go_back(asked_at, row.time_gap)
+        if at is None:
+            notes.append(f"{id}: the time {row.time_gap[:40]!r} is not understood: taken as none")
+            at = asked_at
         said = [Turn("", talk.names[who], text, at) for who, text in cue]
         place = talk.count_before(at)
         speaker, other = talk.names["A"], talk.names["B"]
@@ -143,14 +143,18 @@ def _lines(text: str) -> list[tuple[str, str]]:
     return [(found[1], found[2]) for found in _LINE.finditer(text.replace("\\n", "\n"))]
 
 
-def _read_gap(text: str) -> timedelta | None:
-    """``about two weeks later``; None if it is not understood."""
-    found = _GAP.search(text.lower())
+def _go_back(moment: datetime, gap: str) -> datetime | None:
+    """Return the moment to which another is ``about two weeks later``; None if that is not
+    understood, or lies before the calendar."""
+    found = _GAP.search(gap.lower())
     if found is None:
         return None
     count = {"a": 1, "an": 1, **{word: n for n, word in enumerate(ONES, start=1)}}
-    number = int(found[1]) if found[1].isdigit() else count[found[1]]
-    return timedelta(days=number * DAYS[found[2]])
+    try:
+        number = int(found[1]) if found[1].isdigit() else count[found[1]]
+        return moment - timedelta(days=number * DAYS[found[2]])
+    except (OverflowError, ValueError):
+        return None
 
 
 LOCOMO_PLUS: Final = FileBenchmark(

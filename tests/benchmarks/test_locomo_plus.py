@@ -93,6 +93,13 @@ def test_the_time_between_is_read_in_words_and_days(tmp_path: Path, gap: str, se
     assert bool(dataset.notes) == (gap == "soon")
 
 
+@pytest.mark.parametrize("count", ["9999", "9" * 12, "9" * 5000], ids=len)
+def test_a_time_before_all_calendars_is_not_understood(tmp_path: Path, count: str) -> None:
+    dataset = read(tmp_path, row(time_gap=f"{count} years later"))
+    assert dataset.items[0].evidence == ("D4:1", "D4:2")
+    assert len(dataset.notes) == 1
+
+
 def test_lines_parted_by_letters_are_parted_and_rows_without_lines_are_left_out(
     tmp_path: Path,
 ) -> None:
