@@ -30,8 +30,8 @@ class Item:
     text that the question was made from, and ``judge_prompt`` the benchmark's own judge prompt with
     {question}, {gold} and {answer} (``mgl.benchmarks.official``), for judges. ``after`` is the id
     of the turn after which the question is asked: what comes later is not there yet
-    (``source_until``); empty: after the last. ``rubric`` has what an answer should say, each for a
-    judge to look for. Only ``question`` is ever shown to the model that answers.
+    (``source_until``); empty: after the last. ``rubric`` lists what an answer should say; a judge
+    looks for each point. Only ``question`` is ever shown to the model that answers.
     """
 
     id: str

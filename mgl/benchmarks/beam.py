@@ -3,8 +3,8 @@
 Source: Tavakoli et al., Beyond a Million Tokens (ICLR 2026, arXiv:2510.27246), CC BY-SA 4.0; the
 folder ``chats`` of its repository: SIZE/N/chat.json, with probing_questions/probing_questions.json
 beside it. Where there is a ``chat_trunecated.json`` (sic), that is read, as the official script
-does. What the repository's ``download_dataset.py`` writes has the same names and fewer levels, and
-is read as well.
+does. The output of the repository's ``download_dataset.py``, which has the same names and fewer
+levels, is read as well.
 
 A batch is a session. A turn is ``S`` and the number of its session, and the message's own id:
 ``S2:114``; ids of the file begin anew in some chats of 1M, where an id of the evidence stands for
@@ -85,8 +85,8 @@ def _read(path: Path, size: str) -> Dataset:
 
 
 def _find_chats(path: Path, size: str) -> list[Path]:
-    """List the folders of the chats of a size, in the order of their numbers: a repository's, those
-    of a folder of sizes or of chats, or the one of a single chat."""
+    """List the folders of the chats of a size, in the order of their numbers. ``path`` is the
+    repository, its folder of sizes, a folder of chats, or a single chat."""
     if _is_chat(path):
         return [path]
     for folder in (path / "chats" / size, path / size, path):

@@ -138,9 +138,10 @@ def open_file(path: Path, *names: str) -> DataFile:
 
 
 def parquet_as_json(file: DataFile, instead: str) -> DataFile:
-    """Return the file; one of Parquet as the JSON of its rows, under its own path.
+    """Return a Parquet file as the JSON of its rows, under its own path; any other as it is.
 
-    UsageError, which offers JSON Lines called ``instead``, where Parquet cannot be read.
+    UsageError without pyarrow, with a hint to save the rows as ``instead``; InputError for a
+    damaged file.
     """
     if file.path.suffix.lower() != ".parquet":
         return file

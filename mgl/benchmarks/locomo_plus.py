@@ -11,7 +11,7 @@ conversation's speakers.
 The item asks what B replies to the trigger; those words are ours. It has no gold answer:
 ``passage`` is the cue, which a reply has to show, and ``evidence`` the turns of the cue. The judge
 prompt is read if the repository's ``prompt.py`` lies beside the file, or where its clone has it.
-Where a cue's lines are parted by the letters ``\\n`` in place of a new line, they are parted here.
+Some cues have the letters ``\\n`` between their lines in place of a new line; they count as one.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class _Talk:
         return sum((turns[0].time or datetime.max) <= at for turns in self.sessions)
 
     def insert(self, said: Sequence[Turn], place: int, name: str) -> Conversation:
-        """Return the conversation with a session more at a place; all are counted anew."""
+        """Return the conversation with one more session at a place, all sessions renumbered."""
         sessions = [*self.sessions[:place], said, *self.sessions[place:]]
         turns = [
             replace(turn, id=f"D{number}:{order}", session=str(number))
@@ -139,7 +139,7 @@ def _find_prompt(folder: Path) -> tuple[str, list[DataFile]]:
 
 
 def _lines(text: str) -> list[tuple[str, str]]:
-    """The lines of A and B, each with its speaker."""
+    """Return the lines of A and B, each with its speaker."""
     return [(found[1], found[2]) for found in _LINE.finditer(text.replace("\\n", "\n"))]
 
 

@@ -1,15 +1,15 @@
 """MemoryAgentBench: long texts that an agent is given part by part, then asked about many times.
 
 Source: Hu et al., Evaluating Memory in LLM Agents via Incremental Multi-Turn Interactions (ICLR
-2026, arXiv:2507.05257), MIT; one file for each of four competencies, of which those are read that
-are there. Parquet is read where pyarrow is installed; its rows as JSON or JSON Lines are read as
-they are (``Conflict_Resolution.jsonl``).
+2026, arXiv:2507.05257), MIT. Each of four competencies has a file; those that are there are read.
+Parquet needs pyarrow; JSON and JSON Lines with the same rows do not
+(``Conflict_Resolution.jsonl``).
 
 A row's context is cut at its sentences into parts of about ``PART_TOKENS``, estimated at four bytes
 each: the turns of a conversation, all said by the user. 512 is ours: the released code's default is
 4,096, which an embedder of sentences reads only the beginning of. All questions are asked after the
-last part. ``category`` is the competency, ``labels["set"]`` the data set that a row was made from.
-How a question is put is ours: as it stands.
+last part, in the file's own words. ``category`` is the competency, ``labels["set"]`` the data set
+that a row was made from.
 
 Films to recommend (``recsys``) are left out, with a note: they are scored by a list of all films.
 Summaries are scored here like other answers, in the released code by key points.
@@ -67,7 +67,7 @@ class _Row(BaseModel):
     metadata: _Metadata = _Metadata()
 
     def golds(self) -> list[tuple[str, ...]]:
-        """The gold answers of each question; a single one has all that are there."""
+        """Return the gold answers of each question; a single question has all of the row's."""
         each = [[one] if isinstance(one, str) else one for one in self.answers]
         if len(self.questions) == 1:
             each = [[text for texts in each for text in texts]]
@@ -75,8 +75,8 @@ class _Row(BaseModel):
 
 
 def _read(path: Path) -> Dataset:
-    """Read the rows of every competency that is there; InputError, with the place, if none is, or
-    if one is not as described."""
+    """Read the rows of every competency that has a file; InputError without any such file, and for
+    a row that is not as described, with its place."""
     held = {name: file for name in COMPETENCIES if (file := _open(path, name)) is not None}
     if not held:
         raise InputError(
@@ -108,7 +108,8 @@ def _read(path: Path) -> Dataset:
 
 
 def _open(path: Path, name: str) -> DataFile | None:
-    """The file of a competency: the path itself, or one in the folder or in its ``data``."""
+    """Open the file of a competency: the path itself, or one in the folder or in its ``data``; None
+    if there is none."""
     if path.is_file():
         return open_file(path) if path.name.startswith(name) else None
     for folder in (path, path / "data"):
