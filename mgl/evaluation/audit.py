@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Final, Literal
 
 from mgl import registry
@@ -25,9 +25,10 @@ from mgl.benchmarks.files import find_data
 from mgl.errors import MglError
 from mgl.evaluation.records import BuildRecord, Record, RunLog
 from mgl.evaluation.runs.manifest import Manifest
+from mgl.llm.base import ToolCall
 from mgl.llm.calls import CallRecord, RecordedRun
 from mgl.text.groups import format_turn
-from mgl.types import Conversation, Source, Span
+from mgl.types import Conversation, Document, Span
 
 RIGHT: Final = 0.5
 """An answer counts as right from this score of 1 on."""
@@ -50,8 +51,8 @@ class ShownPassage:
 
 @dataclass(frozen=True, slots=True)
 class LoggedCall:
-    """A call by its key; ``record`` is None if the store has no such call. ``edits`` are what
-    became of the edits that it proposed."""
+    """A call by its key; ``record`` is None if the store has no such call. ``edits`` are the
+    outcomes of the edits that it proposed."""
 
     key: str
     record: CallRecord | None
@@ -65,8 +66,7 @@ class LoggedCall:
         done = self.record.completion
         if done is None:
             return self.record.error or self.record.outcome
-        tools = [f"{one.name}({one.arguments})" for one in done.tool_calls]
-        return "\n".join([done.text] * bool(done.text) + tools)
+        return _join(done.text, done.tool_calls)
 
     @property
     def said(self) -> list[tuple[str, str]]:
@@ -74,12 +74,10 @@ class LoggedCall:
         if self.record is None:
             return []
         request = self.record.request
-        parts: list[tuple[str, str]] = []
-        for message in request.messages:
-            tools = [f"{one.name}({one.arguments})" for one in message.tool_calls]
-            parts.append(
-                (message.role, "\n".join([message.content] * bool(message.content) + tools))
-            )
+        parts: list[tuple[str, str]] = [
+            (message.role, _join(message.content, message.tool_calls))
+            for message in request.messages
+        ]
         if request.tools:
             parts.append(("tools", ", ".join(tool.name for tool in request.tools)))
         if request.json_schema is not None:
@@ -97,13 +95,20 @@ class LoggedCall:
         call, done = self.record, self.record.completion
         parts = [call.stage or "no stage", call.model_id, call.outcome]
         if done is not None:
-            parts += [f"{done.usage.input_tokens:,} tokens in, {done.usage.output_tokens:,} out"]
+            parts.append(f"{done.usage.input_tokens:,} tokens in, {done.usage.output_tokens:,} out")
         sampling = call.request.sampling
-        parts += [f"{call.seconds:.1f} s"]
-        parts += [f"temperature {sampling.temperature:g}, seed {sampling.seed}"]
-        parts += [f"edits: {', '.join(f'{n} {kind}' for kind, n in Counter(self.edits).items())}"
-                  ] * bool(self.edits)  # fmt: skip
+        parts.append(f"{call.seconds:.1f} s")
+        parts.append(f"temperature {sampling.temperature:g}, seed {sampling.seed}")
+        if self.edits:
+            counts = Counter(self.edits).items()
+            parts.append(f"edits: {', '.join(f'{n} {kind}' for kind, n in counts)}")
         return " · ".join(parts)
+
+
+def _join(text: str, calls: Iterable[ToolCall]) -> str:
+    """Write what was said, then the tools that it calls, a line each."""
+    tools = [f"{one.name}({one.arguments})" for one in calls]
+    return "\n".join([text, *tools] if text else tools)
 
 
 @dataclass(frozen=True)
@@ -139,20 +144,20 @@ class Auditor:
 
     def __init__(self, manifest: Manifest, log: RunLog, store: RecordedRun | None) -> None:
         self._manifest, self._log, self._store = manifest, log, store
-        self._open = lru_cache(maxsize=1)(self._read_source)
+        self._open = lru_cache(maxsize=1)(self._open_texts)
 
     def audit(self, record: Record) -> Audit:
         """Collect what is behind an answer. Those of one source after each other are faster."""
-        source = self._open(record.item["source"])
-        gold, build = set(record.item["evidence"]), self._log.find_build(record)
+        item, build = record.item, self._log.find_build(record)
+        find_text = self._open(item["source"])
         own = record.took.get("keys", ())
         built = record.calls if build is None else build.took.get("keys", build.calls)
         edits = record.calls if build is None else build.calls
         return Audit(
             record,
             judge_answer(record, self._manifest.headline),
-            tuple(_quote(source, record.item["evidence"], gold)),
-            tuple(_quote(source, record.retrieved, gold)),
+            _show_passages(item["evidence"], item["evidence"], find_text),
+            _show_passages(record.retrieved, item["evidence"], find_text),
             tuple(self._find(key) for key in own if build is not None or key not in built),
             {
                 judge: tuple(map(self._find, verdict.took.get("keys", ())))
@@ -168,11 +173,19 @@ class Auditor:
             found = self._store.find_call(key) or self._store.find_failure(key)
         return LoggedCall(key, found, edits)
 
-    def _read_source(self, name: str) -> Source | None:
+    def _open_texts(self, name: str) -> Callable[[str], str]:
+        """Read a source, and return what gives the text of a turn or passage by its id: empty if
+        it is not at hand."""
         try:
-            return None if self._dataset is None else self._dataset.sources[name]()
+            source = None if self._dataset is None else self._dataset.sources[name]()
         except (KeyError, MglError):
-            return None
+            source = None
+        if source is None:
+            return lambda _: ""
+        if isinstance(source, Conversation):
+            turns = {turn.id: turn for turn in source.turns}
+            return lambda id: format_turn(turns[id]) if id in turns else ""
+        return partial(_quote, source)
 
     @cached_property
     def _dataset(self) -> Dataset | None:
@@ -190,18 +203,19 @@ class Auditor:
         return dataset if is_same else None
 
 
-def _quote(
-    source: Source | None, ids: Iterable[str], gold: Collection[str]
-) -> Iterable[ShownPassage]:
-    """Each id with its text; a turn is evidence, too, where its session is named."""
-    lines = {}
-    if isinstance(source, Conversation):
-        lines = {turn.id: format_turn(turn) for turn in source.turns}
-    for id in ids:
-        text = lines.get(id, "")
-        if source is not None and not isinstance(source, Conversation):
-            try:
-                text = source.quote(Span.at(source.id, id))
-            except (ValueError, MglError):
-                text = ""
-        yield ShownPassage(id, text[:LENGTH], id in gold or id.partition(":")[0] in gold)
+def _quote(document: Document, place: str) -> str:
+    try:
+        return document.quote(Span.at(document.id, place))
+    except (ValueError, MglError):
+        return ""
+
+
+def _show_passages(
+    ids: Iterable[str], evidence: Iterable[str], find_text: Callable[[str], str]
+) -> tuple[ShownPassage, ...]:
+    """Give each id its text; a turn is evidence, too, where its session is named."""
+    gold = {*evidence}
+    return tuple(
+        ShownPassage(id, find_text(id)[:LENGTH], id in gold or id.partition(":")[0] in gold)
+        for id in ids
+    )
