@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
+from pathlib import Path
 from typing import Final, Literal
 
 from mgl import registry
@@ -138,12 +139,25 @@ def judge_answer(record: Record, headline: str) -> Verdict:
     return "unsure" if value is None else "right" if value >= RIGHT else "wrong"
 
 
+def read_dataset(benchmark: str, place: Path) -> Dataset:
+    """Read the files of a benchmark by its name."""
+    dataset: Dataset = registry.load("benchmark", benchmark).read(place)
+    return dataset
+
+
 class Auditor:
     """Collects what is behind the answers of a run. ``store`` has its calls; without one they are
-    named by their keys alone."""
+    named by their keys alone. Auditors of several runs may share a ``read`` that keeps what it
+    read."""
 
-    def __init__(self, manifest: Manifest, log: RunLog, store: RecordedRun | None) -> None:
-        self._manifest, self._log, self._store = manifest, log, store
+    def __init__(
+        self,
+        manifest: Manifest,
+        log: RunLog,
+        store: RecordedRun | None,
+        read: Callable[[str, Path], Dataset] = read_dataset,
+    ) -> None:
+        self._manifest, self._log, self._store, self._read = manifest, log, store, read
         self._open = lru_cache(maxsize=1)(self._open_texts)
 
     def audit(self, record: Record) -> Audit:
@@ -192,11 +206,10 @@ class Auditor:
         """The benchmark's files, if they are here and are those of the run."""
         arguments, facts = self._manifest.arguments, self._manifest.dataset
         try:
-            benchmark = registry.load("benchmark", arguments.benchmark)
             place = arguments.data
             if place is None or not place.exists():
-                place = find_data(benchmark.about)
-            dataset: Dataset | None = None if place is None else benchmark.read(place)
+                place = find_data(registry.load("benchmark", arguments.benchmark).about)
+            dataset = None if place is None else self._read(arguments.benchmark, place)
         except MglError:
             return None
         is_same = dataset is not None and dict(dataset.sha256) == dict(facts.sha256)

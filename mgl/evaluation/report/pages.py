@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib import resources
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mgl.errors import ResourceError, UsageError, install_hint
-from mgl.evaluation.audit import RIGHT, Auditor
+from mgl.evaluation.audit import RIGHT, Auditor, read_dataset
 from mgl.evaluation.report.cells import number
 from mgl.evaluation.report.plots import Plot
 from mgl.evaluation.report.questions import Question
@@ -134,8 +135,9 @@ def _write_questions(
 ) -> None:
     """Write a page for each question, source by source, so that each text is read once."""
     runs: dict[str, StoredRun] = {run.name: run for run in chapter.runs}
+    read = cache(read_dataset)
     auditors = {
-        name: Auditor(run.manifest, run.log, stores.get(name)) for name, run in runs.items()
+        name: Auditor(run.manifest, run.log, stores.get(name), read) for name, run in runs.items()
     }
     template = environment.get_template("item.html.j2")
     numbered: list[tuple[int, Question]] = list(enumerate(chapter.questions))

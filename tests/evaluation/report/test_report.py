@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from mgl.benchmarks.base import Dataset
 from mgl.benchmarks.locomo import LOCOMO
+from mgl.evaluation.audit import read_dataset
 from mgl.evaluation.papers.references import load_references
 from mgl.evaluation.papers.suites import load_suites
 from mgl.evaluation.records import BuildRecord, Spent
@@ -160,12 +162,26 @@ def listed(page: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_each_question_has_a_page_with_everything_behind_its_answers(tmp_path: Path) -> None:
+def write_data(folder: Path) -> Path:
+    """A file of LoCoMo's with one conversation of three turns."""
     turns = [{"speaker": "Ann", "dia_id": f"D1:{n}", "text": f"Line {n}."} for n in range(1, 4)]
     talk = {"session_1": turns, "session_1_date_time": "1:56 pm on 8 May, 2023"}
     asked = [{"question": "Which?", "answer": "2", "category": 4, "evidence": ["D1:2"]}]
-    data = tmp_path / "locomo10.json"
+    data = folder / "locomo10.json"
     data.write_text(json.dumps([{"sample_id": "c", "conversation": talk, "qa": asked}]))
+    return data
+
+
+def set_data(folder: Path, data: Path) -> None:
+    """Make the manifest of a run name these files as its own."""
+    manifest = Manifest.read(folder)
+    arguments = manifest.arguments.model_copy(update={"data": data})
+    facts = manifest.dataset.model_copy(update={"sha256": dict(LOCOMO.read(data).sha256)})
+    manifest.model_copy(update={"arguments": arguments, "dataset": facts}).write(folder)
+
+
+def test_each_question_has_a_page_with_everything_behind_its_answers(tmp_path: Path) -> None:
+    data = write_data(tmp_path)
     about = item("c/q0", source="c", evidence=["D1:2"], question={"text": EVIL})
     took = {"keys": ["k1", "lost"], "own_s": 1.5, "replayed": 0}
     said = {
@@ -173,10 +189,7 @@ def test_each_question_has_a_page_with_everything_behind_its_answers(tmp_path: P
         "b": [Said({"exact_match": 0.0}, more={"answer": EVIL})],
     }
     folder = write_run(tmp_path / "run", [method("a"), method("b")], [about], said)
-    manifest = Manifest.read(folder)
-    arguments = manifest.arguments.model_copy(update={"data": data})
-    facts = manifest.dataset.model_copy(update={"sha256": dict(LOCOMO.read(data).sha256)})
-    manifest.model_copy(update={"arguments": arguments, "dataset": facts}).write(folder)
+    set_data(folder, data)
     (chapter,) = made(folder)
     (one,) = chapter.questions
     assert one.kind == "split"
@@ -204,6 +217,29 @@ def test_each_question_has_a_page_with_everything_behind_its_answers(tmp_path: P
     ((id, _, _, question, gold, answers),) = rows["rows"]
     assert (id, gold, answers[0]) == ("c/q0", "gold", ["r", "an answer"])
     assert (question, answers[1][0]) == (answers[1][1], "w")
+
+
+def test_runs_over_the_same_files_read_them_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = write_data(tmp_path)
+    about = item("c/q0", source="c", evidence=["D1:2"])
+    for name in ("one", "two"):
+        said = {name: [Said({"exact_match": 1.0})]}
+        set_data(write_run(tmp_path / name, [method(name)], [about], said), data)
+    (chapter,) = made(tmp_path / "one", tmp_path / "two")
+    opened: list[Path] = []
+
+    def read(benchmark: str, place: Path) -> Dataset:
+        opened.append(place)
+        return read_dataset(benchmark, place)
+
+    monkeypatch.setattr("mgl.evaluation.report.pages.read_dataset", read)
+    folder = write_report([chapter], tmp_path / "r.html", {})
+    page = (folder / "c0-0.html").read_text()
+    assert page.count('<section class="block method">') == 2
+    assert "Ann: Line 2." in page
+    assert opened == [data]
 
 
 def test_the_scores_of_each_source_stand_by_themselves(chapter: Chapter, tmp_path: Path) -> None:
