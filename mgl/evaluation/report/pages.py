@@ -12,10 +12,9 @@ on a narrow screen each row of a table is a card. What runs, models and papers w
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,9 +22,7 @@ from mgl.errors import ResourceError, UsageError, install_hint
 from mgl.evaluation.audit import RIGHT, Auditor, read_dataset
 from mgl.evaluation.report.cells import number
 from mgl.evaluation.report.plots import Plot
-from mgl.evaluation.report.questions import Question
 from mgl.evaluation.report.report import Chapter
-from mgl.evaluation.report.runs import StoredRun
 from mgl.evaluation.statistics import FEWEST_SOURCES
 from mgl.llm.calls import RecordedRun
 from mgl.models.permissions import make_private_folder, open_new_private
@@ -38,7 +35,7 @@ if TYPE_CHECKING:
 _STYLE: Final = "style.css"
 _PAGE: Final = re.compile(r"c\d+-\d+\.html")
 _LISTED: Final = 240
-"""How many characters of a question, a gold answer or an answer the list has."""
+"""How many characters the list shows of a question, a gold answer or an answer."""
 
 
 def write_report(
@@ -73,11 +70,11 @@ def render_page(chapters: Sequence[Chapter], folder: str) -> str:
 
     ``folder`` has the questions' pages, beside it. UsageError without jinja2.
     """
+    template = _open_templates().get_template("report.html.j2")
     from markupsafe import Markup
 
     script = _read_asset("report.js")
     lists = [_list_rows(chapter, place, folder) for place, chapter in enumerate(chapters)]
-    template = _open_templates().get_template("report.html.j2")
     page = template.render(
         chapters=chapters,
         style=Markup(_read_style()),
@@ -94,11 +91,9 @@ def render_page(chapters: Sequence[Chapter], folder: str) -> str:
 def _list_rows(chapter: Chapter, place: int, folder: str) -> dict[str, Any]:
     """What the script lists of a chapter: a row has the item's id, source and category (by their
     places), question, gold, and of each method the verdict's letter and the answer."""
-    labels = {label: n for n, label in enumerate(chapter.labels)}
-    sources = {one: n for n, one in enumerate(dict.fromkeys(
-        str(each.item["source"]) for each in chapter.questions))}  # fmt: skip
-    categories = {one: n for n, one in enumerate(dict.fromkeys(
-        str(each.item["category"]) for each in chapter.questions))}  # fmt: skip
+    labels = _number(chapter.labels)
+    sources = _number(str(each.item["source"]) for each in chapter.questions)
+    categories = _number(str(each.item["category"]) for each in chapter.questions)
     rows = []
     for each in chapter.questions:
         answers: list[Any] = [None] * len(labels)
@@ -125,6 +120,11 @@ def _list_rows(chapter: Chapter, place: int, folder: str) -> dict[str, Any]:
     }
 
 
+def _number(names: Iterable[str]) -> dict[str, int]:
+    """Number names from 0, in the order in which they first come."""
+    return {name: place for place, name in enumerate(dict.fromkeys(names))}
+
+
 def _write_questions(
     environment: Environment,
     chapter: Chapter,
@@ -134,27 +134,24 @@ def _write_questions(
     stores: Mapping[str, RecordedRun | None],
 ) -> None:
     """Write a page for each question, source by source, so that each text is read once."""
-    runs: dict[str, StoredRun] = {run.name: run for run in chapter.runs}
     read = cache(read_dataset)
     auditors = {
-        name: Auditor(run.manifest, run.log, stores.get(name), read) for name, run in runs.items()
+        run.name: Auditor(run.manifest, run.log, stores.get(run.name), read) for run in chapter.runs
     }
     template = environment.get_template("item.html.j2")
-    numbered: list[tuple[int, Question]] = list(enumerate(chapter.questions))
-    numbered.sort(key=lambda pair: str(pair[1].item["source"]))
-    for _, own in groupby(numbered, key=lambda pair: str(pair[1].item["source"])):
-        for n, each in own:
-            said = [(one, auditors[one.series.run.name].audit(one.record)) for one in each.answers]
-            page = template.render(
-                item=each.item,
-                said=said,
-                evidence=said[0][1].evidence if said else (),
-                title=f"{chapter.title}: {each.item['id']}",
-                chapter=f"{back}#c{place}",
-                before=f"c{place}-{n - 1}.html" if n else "",
-                after=f"c{place}-{n + 1}.html" if n + 1 < len(chapter.questions) else "",
-            )
-            _write(folder / f"c{place}-{n}.html", page + "\n")
+    numbered = sorted(enumerate(chapter.questions), key=lambda pair: str(pair[1].item["source"]))
+    for n, each in numbered:
+        said = [(one, auditors[one.series.run.name].audit(one.record)) for one in each.answers]
+        page = template.render(
+            item=each.item,
+            said=said,
+            evidence=said[0][1].evidence if said else (),
+            title=f"{chapter.title}: {each.item['id']}",
+            chapter=f"{back}#c{place}",
+            before=f"c{place}-{n - 1}.html" if n else "",
+            after=f"c{place}-{n + 1}.html" if n + 1 < len(chapter.questions) else "",
+        )
+        _write(folder / f"c{place}-{n}.html", page + "\n")
 
 
 def _open_templates() -> Environment:

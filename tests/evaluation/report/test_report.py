@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 from mgl.benchmarks.base import Dataset
 from mgl.benchmarks.locomo import LOCOMO
+from mgl.errors import UsageError
 from mgl.evaluation.audit import read_dataset
 from mgl.evaluation.papers.references import load_references
 from mgl.evaluation.papers.suites import load_suites
@@ -331,3 +333,12 @@ def test_the_page_says_what_its_signs_and_counts_mean(tmp_path: Path) -> None:
     assert chapter.notes[0].startswith("1 method, 1 of the benchmark's")
     page = render_page([chapter], "items")
     assert "✓ stands for 50 or more of 100" in page
+
+
+def test_a_page_without_jinja2_is_refused_with_what_to_install(
+    chapter: Chapter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("jinja2", "markupsafe"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(UsageError, match="jinja2"):
+        render_page([chapter], "items")
