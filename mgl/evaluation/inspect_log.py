@@ -23,7 +23,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from mgl.errors import UsageError
 from mgl.evaluation.audit import Audit, Auditor, LoggedCall
-from mgl.evaluation.records import Record, Spent, scratch_path
+from mgl.evaluation.records import Record, Spent, scratch_path, sum_spent
 from mgl.evaluation.runs.folder import RunFolder, list_counted, tally
 from mgl.evaluation.runs.manifest import Manifest, Method
 from mgl.llm.base import Message, ToolCall
@@ -187,7 +187,7 @@ def _list_events(audit: Audit, started: str) -> Iterator[dict[str, Any]]:
     time = started if at is None else datetime.fromtimestamp(at, UTC).isoformat()
     base = {"timestamp": time, "working_start": 0.0}
     if build is not None and build.usage:
-        calls = sum(one.calls for one in build.usage.values())
+        calls = sum_spent([build.usage]).calls
         about = {"shared memory": build.source, "calls": calls, **_count(build.usage)}
         yield {"event": "info", **base, "source": "memory", "data": about}
     own = (*(audit.building if build is None else ()), *audit.calls)
@@ -290,9 +290,12 @@ def _make_score(record: Record, name: str) -> dict[str, Any] | None:
 
 
 def _count(usage: Mapping[str, Spent]) -> dict[str, int]:
-    read = sum(one.input_tokens for one in usage.values())
-    written = sum(one.output_tokens for one in usage.values())
-    return {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
+    spent = sum_spent([usage])
+    return {
+        "input_tokens": spent.input_tokens,
+        "output_tokens": spent.output_tokens,
+        "total_tokens": spent.input_tokens + spent.output_tokens,
+    }
 
 
 def _add_usage(parts: Iterable[Mapping[str, Mapping[str, int]]]) -> dict[str, dict[str, int]]:

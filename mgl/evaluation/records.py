@@ -56,7 +56,7 @@ class Spent:
 
 
 def sum_spent(usages: Iterable[Mapping[str, Spent]]) -> Spent:
-    """Add up what all stages spent."""
+    """Add up the completions and tokens of all stages."""
     every = [spent for usage in usages for spent in usage.values()]
     return Spent(
         sum(one.calls for one in every),
@@ -202,8 +202,8 @@ def item_from_json(value: Mapping[str, Any]) -> Item:
 
 
 def title_build(source: str, after: str) -> str:
-    """Return the ``source`` of the record of a build whose items are asked after a turn, or last
-    of all."""
+    """Name a build by its source and, unless its items are asked at the end, by the turn ``after``
+    which they are asked."""
     return f"{source} after {after}" if after else source
 
 

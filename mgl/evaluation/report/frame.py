@@ -117,7 +117,7 @@ RESULTS: Final = "with results"
 """The value of ``found`` where an answer stands on something, or failed before that was known."""
 
 OF_ROWS: Final = frozenset({"nodes", "found", "source"})
-"""What a row of ``Frame.data`` has, and the labels of its item have not."""
+"""Columns of ``Frame.data`` that are not labels of an item."""
 
 
 class Frame:
@@ -224,7 +224,7 @@ class Frame:
         return bool(self.data["repeat"].any())
 
     def _select(self, part: Mapping[str, str]) -> Any:
-        """Whether each item has these labels, as far as they are an item's."""
+        """Whether each item has these labels; those of rows are ignored."""
         names = [name for name in part if name not in OF_ROWS]
         labels = self.labels.reindex(columns=names, fill_value="")
         return (labels == [part[name] for name in names]).all(axis=1)

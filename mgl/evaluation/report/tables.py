@@ -26,11 +26,11 @@ from mgl.evaluation.statistics import Paired, correct_holm
 
 LEVEL: Final = 0.05
 _COLUMNS: Final = 4  # metrics in one table
-_SOURCES: Final = 200  # in the table of sources
-_SHOWN: Final = 20  # sources that are not folded
+_SOURCES: Final = 200  # most rows of the table of sources
+_SHOWN: Final = 20  # most rows of it that are not folded
 
 Prices = Mapping[str, tuple[float, float]]
-"""What a million tokens in and out cost, by the profile of the model; "" is any other's."""
+"""What a million tokens in and out cost, by the profile of the model; "" stands for all others."""
 
 NO_PRICES: Final[Prices] = MappingProxyType({})
 
@@ -69,7 +69,7 @@ def part_tables(frame: Frame) -> Iterator[Table]:
 
 
 def source_table(frame: Frame) -> Iterator[Table]:
-    """Show the headline by conversation or book, if there are few enough to be looked at."""
+    """Show the headline by conversation or book, unless there is one or more than ``_SOURCES``."""
     every = frame.group.series
     sources = dict.fromkeys(item["source"] for item in frame.items.values())
     if frame.headline.kind != "score" or not 1 < len(sources) <= _SOURCES:
@@ -159,7 +159,7 @@ def difference_table(frame: Frame, comparisons: Sequence[Comparison]) -> Iterato
 
 
 def spent_table(group: Group, prices: Prices) -> Table:
-    """Show what building, answering and judging took of each method, in all."""
+    """Show what building, answering and judging took in all, by method."""
     rows = [_spent_row(series, prices) for series in group.series]
     head = "method tokens_to_build tokens_to_answer tokens_to_judge engine_seconds".split()
     notes = ["Tokens in and out of all completions; seconds are of the calls that were issued."]
@@ -173,21 +173,20 @@ def spent_table(group: Group, prices: Prices) -> Table:
 def _spent_row(series: Series, prices: Prices) -> tuple[Cell, ...]:
     verdicts = [(key, verdict) for one in series.records for key, verdict in one.verdicts.items()]
     judges = {seat.key: seat.model for seat in series.run.manifest.panel}
-    parts = [
-        (series.method.model, sum_spent(one.usage for one in series.builds)),
-        (series.method.model, sum_spent(one.usage for one in series.records)),
-        *(
-            (model, sum_spent(one.usage for key, one in verdicts if judges[key] == model))
-            for model in dict.fromkeys(judges.values())
-        ),
-    ]
-    judged = sum_spent([dict(parts[2:])])
+    built = sum_spent(one.usage for one in series.builds)
+    answered = sum_spent(one.usage for one in series.records)
+    judged = {
+        model: sum_spent(one.usage for key, one in verdicts if judges[key] == model)
+        for model in judges.values()
+    }
     records: list[BuildRecord | Record | VerdictRecord]
     records = [*series.builds, *series.records, *(verdict for _, verdict in verdicts)]
     seconds = sum(sum(one.took.get("stages", {}).values()) for one in records)
-    texts = [_show_tokens(spent) for spent in (parts[0][1], parts[1][1], judged)]
+    texts = [_show_tokens(spent) for spent in (built, answered, sum_spent([judged]))]
     texts.append(Cell(f"{seconds:,.0f}"))
     if prices:
+        own = series.method.model
+        parts = [(own, built), (own, answered), *judged.items()]
         costs = [_cost(spent, prices.get(model, prices.get(""))) for model, spent in parts]
         known = [cost for cost in costs if cost is not None]
         texts.append(Cell(f"{sum(known):,.2f}" if len(known) == len(costs) else NONE))
