@@ -23,13 +23,13 @@
 | ``citation_support`` | ours: the share of an answer's sentences that what it cites supports |
 
 A verdict is 0 or 1; HGMem's are 0 to 1 (of 100: the score that is given, whatever its level),
-support is a share, BEAM's the mean over the rubric (§2.4: 0, 0.5 or 1 an item; its released code
-makes 0 of 0.5, and which of both its tables have is not said). Of event ordering both of its judges
-give Kendall's tau-b, brought to 0 to 1, of the events that the answer lists, as the released report
-does. What cannot be read is no verdict: a reply that does not fit its schema after the
-client's repairs, and an item that lacks what a judge reads. Its score is None, which is missing,
-not wrong. A preference is 1 for the first answer, 0 for the second, 0.5 for neither (after Edge et
-al., From Local to Global, 2024; prompts ours).
+support is a share, BEAM's the mean over the rubric (§2.4: 0, 0.5 or 1 an item; the released code
+counts 0.5 as 0, and the paper does not say which its tables use). For event ordering both BEAM
+judges give Kendall's tau-b of the events that the answer lists, rescaled to 0 to 1 as in the
+released report. There is no verdict if a reply does not fit its schema after the client's repairs,
+or if an item lacks what the judge reads: the score is None, which is missing, not wrong. A
+preference is 1 for the first answer, 0 for the second, 0.5 for neither (after Edge et al.,
+From Local to Global, 2024; prompts ours).
 
 Official prompts are not part of this package: the loaders read them where the user has put the
 script beside the benchmark's files (``mgl.benchmarks.official``).
@@ -227,7 +227,7 @@ async def _locomo_plus_official(asking: Asking) -> VerdictRecord:
 
 
 def _about_cue(asking: Asking) -> Asking:
-    """The same with the item's passage as its gold answer."""
+    """Put the item's passage in the place of its gold answer."""
     return replace(asking, item=replace(asking.item, golds=(asking.item.passage,)))
 
 
@@ -315,7 +315,7 @@ async def _citation_support(asking: Asking) -> VerdictRecord:
 
 
 def _average(verdicts: Sequence[VerdictRecord]) -> VerdictRecord:
-    """Join verdicts into one; no verdict if one of them is none."""
+    """Join verdicts into one with the mean score; no verdict if one of them has no score."""
     scores = [each.score for each in verdicts if each.score is not None]
     reason = " ".join(each.reason for each in verdicts)
     if len(scores) < len(verdicts):
@@ -330,7 +330,8 @@ ORDERING: Final = "event_ordering"
 
 
 def _judge_rubric(count: Callable[[float], float]) -> Ask:
-    """Judge by BEAM's prompts; ``count`` is what the score of an item counts."""
+    """Judge by BEAM's prompts; ``count`` turns the score of an item of the rubric into what it
+    adds to the mean."""
 
     async def ask(asking: Asking) -> VerdictRecord:
         item, verdicts = asking.item, []
@@ -351,8 +352,8 @@ def _judge_rubric(count: Callable[[float], float]) -> Ask:
 
 
 async def _judge_order(asking: Asking) -> VerdictRecord:
-    """Score the order of the answer's lines, each taken for the first event that it means and that
-    no line before it does. As in BEAM's script, an empty line counts as one that means none."""
+    """Score the order of the answer's lines. A line stands for the first event that it means and
+    that no earlier line took; as in BEAM's script, an empty line counts as one that means none."""
     left, listed, replies = list(asking.item.rubric), [], []
     for line in list_events(asking.record.answer):
         for event in left if line.strip() else ():
