@@ -262,6 +262,7 @@ def evidence(lab: Lab, arguments: Arguments) -> None:
     scores: defaultdict[str, Scores] = defaultdict(dict)
     found: defaultdict[str, set[str]] = defaultdict(set)
     embedder = open_embedder(arguments.embedder or DEFAULT_EMBEDDER, home())
+    reranker = open_reranker(arguments.reranker or DEFAULT_RERANKER, home(), embedder=embedder)
     for sample in read_locomo(arguments):
         turns = sample.conversation.turns
         for setting, own in choose_settings(arguments).items():
@@ -277,7 +278,6 @@ def evidence(lab: Lab, arguments: Arguments) -> None:
                     found[setting].add(item.id)
         plain = TurnIndex(embedder)
         plain.extend(turns, range(len(turns)))
-        reranker = open_reranker(arguments.reranker or DEFAULT_RERANKER, home(), embedder=embedder)
         for item in find_questions(sample, arguments):
             in_context = asyncio.run(rank_turns(item.question, turns, plain, reranker=reranker))
             for name, places in (

@@ -103,8 +103,8 @@ def list_names(http: httpx.Client) -> dict[str, list[str]]:
 def narrow(description: Mapping[str, Any], names: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """Add to a description what JSON Schema cannot say of any chat: which models there are, which
     schemas they can be held to, that the last message is the user's, and that images need a memory,
-    which needs a name. The dimensions of an embedding are the embedder's and are
-    left out; the input of a response is a text."""
+    which needs a name. The dimensions of an embedding, which only the embedder knows, are left out;
+    the input of a response is a text."""
     narrowed: dict[str, Any] = copy.deepcopy({**description})
     schemas = narrowed["components"]["schemas"]
     schemas["_JsonSchema"]["properties"]["schema"] = {"enum": HELD_TO}
