@@ -42,8 +42,8 @@ Verdict = Literal["right", "wrong", "unsure", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class ShownPassage:
-    """A passage or a turn by its id, with its text as a model reads it (a turn with its day), empty
-    if it is not at hand; ``is_evidence`` says whether the benchmark names it."""
+    """A passage or a turn by its id, with its text as a model reads it (a turn with its day). The
+    text is empty if it is not at hand; ``is_evidence`` says whether the benchmark names it."""
 
     id: str
     text: str
@@ -161,7 +161,8 @@ class Auditor:
         self._open = lru_cache(maxsize=1)(self._open_texts)
 
     def audit(self, record: Record) -> Audit:
-        """Collect what is behind an answer. Those of one source after each other are faster."""
+        """Collect what is behind an answer. Auditing the answers of one source in a row is faster,
+        since its text is read once."""
         item, build = record.item, self._log.find_build(record)
         find_text = self._open(item["source"])
         own = record.took.get("keys", ())

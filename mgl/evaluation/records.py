@@ -97,8 +97,8 @@ class Record:
     it failed: what was in flight then varies. ``memory`` describes what was read: kind, nodes,
     edges, chunks, marks, compaction ratio, a package's own ``counts``, and ``read_all`` if it was
     every turn of a conversation, none of them chosen. ``calls`` wrote the log of its own memory;
-    a shared memory's are its build's. ``took`` has seconds, in all and by stage, calls by their
-    outcome, and the ``keys`` of all calls in the order in which they were made.
+    those of a shared memory are with its build. ``took`` has seconds, in all and by stage, calls by
+    their outcome, and the ``keys`` of all calls in the order in which they were made.
     """
 
     method: str
