@@ -25,7 +25,13 @@ from pydantic import Field
 
 from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, note_row
 from mgl.errors import ReplyInvalid
-from mgl.llm.prompting import available_tokens, fit_texts, reader_messages, take_leading
+from mgl.llm.prompting import (
+    LEAST_TOKENS,
+    available_tokens,
+    fit_texts,
+    reader_messages,
+    take_leading,
+)
 from mgl.memories.calls import Note, summarize
 from mgl.memories.propose import StrictReply
 from mgl.prompt import Prompt
@@ -104,8 +110,9 @@ class _Needed(StrictReply):
 
 class LightConfig(BaselineConfig):
     """``k`` exchanges are found by their index, and up to ``recent`` are the latest. Both together
-    have at most ``read_tokens``; the scratchpad has up to twice ``scratchpad_tokens`` and is
-    filtered by parts of about ``part_tokens``."""
+    have at most ``read_tokens``; the scratchpad has up to twice ``scratchpad_tokens``, less where
+    the model's context cannot hold them with their compressed form, and is filtered by parts of
+    about ``part_tokens``."""
 
     k: int = Field(5, ge=1)
     recent: int = Field(100, ge=0)
@@ -166,7 +173,9 @@ class Light(Baseline):
     async def _write_scratchpad(self) -> Note:
         """Join the notes, compressing them whenever they grow too long. If the last call to
         compress them failed, they stay as they are, with its problem."""
-        llm, budget = self._tools.llm, self._config.scratchpad_tokens
+        llm = self._tools.llm
+        half = max(LEAST_TOKENS, available_tokens(llm, 1, reserve=0) // 2)
+        budget = min(self._config.scratchpad_tokens, half)
         most = min(2 * budget, max(1, available_tokens(llm, 1, reserve=budget)))
         pad = Note("")
         for text in self._load()["notes"].values():

@@ -94,6 +94,25 @@ async def test_the_scratchpad_is_compressed_when_it_has_twice_its_tokens(store: 
     assert row.outcome == "applied"
 
 
+async def test_a_scratchpad_takes_no_more_than_a_small_context_has(store: Store) -> None:
+    model = silent(writing)
+
+    def long(prompt: str) -> str | Completion:
+        notes = said(notes=" ".join(["bees"] * 250))
+        return notes if "has to be remembered" in prompt else model(prompt)
+
+    mine, engine = asking(store, long, 1024)
+    memory = Light(mine, TALK)
+    await memory.build()
+    compressing = [
+        request for request in engine.requests if "Write them again" in request.messages[-1].content
+    ]
+    assert len(compressing) == 2  # after two notes of 250 tokens, and after two more
+    assert all(request.sampling.max_tokens < 1024 // 2 for request in compressing)
+    [row] = [row for row in store.edits(memory.id) if row.op == "scratchpad"]
+    assert row.outcome == "applied"
+
+
 @pytest.mark.parametrize("words", ["key and its value", "has to be remembered"])
 async def test_an_exchange_without_index_or_notes_is_marked(store: Store, words: str) -> None:
     mine, _ = asking(store, silent(writing, words))
