@@ -191,7 +191,11 @@ def _find_kinds(command: object) -> dict[str, MemoryKind]:
 def collect_options(
     preset: Annotated[
         Literal["paper", "small"] | None,
-        typer.Option("--preset", help="The paper's method, or ours for small models."),
+        typer.Option(
+            "--preset",
+            help="The paper's method, or ours for small models.",
+            is_eager=True,  # as --memory
+        ),
     ] = None,
     settings: Annotated[
         list[str] | None,
