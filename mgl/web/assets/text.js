@@ -145,12 +145,23 @@ function readWhole() {
   return { words, nodes, starts, lower: lower.length === words.length ? lower : words };
 }
 
+/** The number of the last text node that begins at a place of the string, or before it. */
+function nodeAt(place) {
+  const { starts } = whole;
+  let [low, high] = [0, starts.length];
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (starts[middle] <= place) low = middle;
+    else high = middle;
+  }
+  return low;
+}
+
 /** A range of the text between two places of its string. */
 function rangeOf(start, end) {
   const { nodes, starts } = whole;
   const range = document.createRange();
-  const place = (at) => starts.findLastIndex((each) => each <= at);
-  const [first, last] = [place(start), place(end - 1)];
+  const [first, last] = [nodeAt(start), nodeAt(end - 1)];
   range.setStart(nodes[first], start - starts[first]);
   range.setEnd(nodes[last], end - starts[last]);
   return range;
