@@ -454,7 +454,9 @@ class Lab:
         others: list[tuple[MemoryRecord, Citation]] = []
         for record in sources.values():
             for found in find_passages(self._planner.load(record.document_id), words):
-                (phrases if found.is_phrase else others).append((record, found.citation))
+                kept = phrases if found.is_phrase else others
+                if len(kept) < limit:
+                    kept.append((record, found.citation))
                 if len(phrases) == limit:
                     return phrases
         return [*phrases, *others][:limit]
