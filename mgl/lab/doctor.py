@@ -289,7 +289,7 @@ def _check_loaded(profile: ModelProfile, home: Path) -> Check | None:
 
 
 def _check_memory(profile: ModelProfile) -> Check:
-    """Check that there is the free memory which the model needs."""
+    """Check that as much memory is free as the model needs."""
     needed = profile.memory_bytes
     free = read_free_memory()
     if free is None:

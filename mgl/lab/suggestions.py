@@ -1,8 +1,8 @@
-"""Which better model is at hand than the shipped default, and the command that uses it.
+"""Whether a better model than the shipped default is at hand, and the command that uses it.
 
-A model of a server that runs on this machine goes first. Else a profile is proposed whose weights
-fit the free memory, with a core for each thousand million parameters (ours): fewer cores would make
-every command wait.
+A model of a server that runs on this machine goes first. Else the largest profile is proposed whose
+weights fit the free memory, with a core for each thousand million parameters (ours): with fewer,
+every command would wait.
 """
 
 from __future__ import annotations
