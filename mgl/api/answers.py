@@ -120,7 +120,7 @@ class Found(_Answer):
 
 
 class CitedIn(Cited):
-    """A passage with the newest memory of what it is of."""
+    """A passage with the newest memory of its source."""
 
     memory_id: str
     memory: str

@@ -82,7 +82,8 @@ class TopicIn(BaseModel):
 
 
 class TraceQuery(BaseModel):
-    """The question of a stored answer, or the id of a turn that is a reply, which comes first."""
+    """The question of a stored answer, or the id of a reply's turn; the turn counts if both are
+    given."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -91,7 +92,7 @@ class TraceQuery(BaseModel):
 
 
 class NameIn(BaseModel):
-    """Another name."""
+    """The new name."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -230,7 +231,7 @@ INSPECTOR: Final = (
         "GET",
         "/api/memories/{memory}/version",
         _version,
-        "Say which state it is in: another after each turn, edit or deletion.",
+        "Show its version, which changes with each turn, edit or deletion.",
         answer=VersionShown,
     ),
     Endpoint(
@@ -270,7 +271,7 @@ INSPECTOR: Final = (
         "POST",
         "/api/memories/{memory}/rename",
         _rename,
-        "Give the document of a memory another name.",
+        "Rename the document of a memory.",
         body=NameIn,
         answer=Renamed,
     ),

@@ -318,7 +318,7 @@ class Memories:
         return await self.work(record.id, None, do)
 
     async def rename(self, source: str, name: str) -> None:
-        """Give the document of a memory another name (``Lab.rename``)."""
+        """Rename the document of a memory (``Lab.rename``)."""
         record = await self.find(source)
         await asyncio.to_thread(self.lab.rename, record.id, name)
 

@@ -127,7 +127,7 @@ class TurnsIn(_Shape):
 
 
 class CorrectionIn(_Shape):
-    """What a turn is to say."""
+    """The corrected words of a turn."""
 
     text: Words
 

@@ -51,8 +51,7 @@ class Runs:
     def report(self, names: Sequence[str]) -> list[dict[str, Any]]:
         """Report runs by their names: chapters of tables and questions.
 
-        NotServed for a name that is none of the listing's; errors as of ``read_run`` and
-        ``make_report``.
+        NotServed for a name that is not listed; errors as of ``read_run`` and ``make_report``.
         """
         folders = self._find_folders()
         for name in names:
@@ -210,7 +209,7 @@ def _question_json(question: Question, auditors: Mapping[str, Auditor]) -> dict[
         "text": item["question"]["text"],
         "golds": item["golds"],
         "kind": question.kind,
-        "evidence": [astuple(one) for one in audits[0].evidence],
+        "evidence": [astuple(one) for audit in audits[:1] for one in audit.evidence],
         "answers": [
             _said_json(each, audit) for each, audit in zip(question.answers, audits, strict=True)
         ],

@@ -25,7 +25,7 @@ def ask(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="A txt, md, html, epub or pdf file, a chat log, a memory or a conversation.",
+            help="A txt, md, html, epub, pdf or docx file, a chat log, a memory or a conversation.",
         ),
     ],
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="What you want to know.")],

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +14,7 @@ import typer
 from mgl.cli.options import Kind, ModelChoice, takes_model
 from mgl.cli.output import clean, print_answer, print_nodes, say
 from mgl.errors import MglError
-from mgl.types import Turn
+from mgl.types import Answer, Turn
 
 if TYPE_CHECKING:
     from mgl.lab.talk import Talk
@@ -38,8 +39,7 @@ def chat(
 ) -> None:
     """Talk with a model that remembers this and earlier sessions.
 
-    Each line is stored before it is answered, and each reply lists the earlier turns it uses. What
-    you asked of your own life is answered from what you said, never from what the model said. The
+    Each line is stored before it is answered, and each reply lists the earlier turns it uses. The
     arrow keys edit the line and bring back earlier ones. Leaving (/quit, Ctrl-D, Ctrl-C) loses
     nothing: the same command continues.
     """
@@ -66,7 +66,9 @@ def chat(
                 answer = talk.reply(turn, persona=persona, hear=printed).answer
                 if printed.text:
                     typer.echo("")
-                print_answer(answer, talk.memory.conversation, is_said=bool(printed.text))
+                conversation = talk.memory.conversation
+                answer = _leave_out_last(answer, conversation.turns, len(said))
+                print_answer(answer, conversation, is_said=bool(printed.text))
                 talk.settle_later()  # while the next line is typed
             except MglError as error:
                 failed = error
@@ -77,6 +79,16 @@ def chat(
         talk.pause()  # the next turn does what is due
     if failed is not None:
         raise typer.Exit(failed.exit_code)
+
+
+def _leave_out_last(answer: Answer, turns: Sequence[Turn], begun: int) -> Answer:
+    """The answer without citations of the last turns since this chat has ``begun``, which stand on
+    the screen."""
+    from mgl.memories.talk import RECENT
+
+    seen = {turn.id for turn in turns[max(begun, len(turns) - RECENT - 1) :]}
+    cited = tuple(each for each in answer.citations if each.node_id not in seen)
+    return replace(answer, citations=cited)
 
 
 def _open_prompt(speaker: str, said: Iterable[str]) -> Callable[[], str | None]:

@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -141,16 +142,12 @@ def collect_model(
     )
 
 
+@wraps(collect_model, assigned=())
 def choose_model(**options: Any) -> ModelChoice:
     """Collect the options that choose a model, and take the home's default if none does."""
     from mgl.models import shipped
 
     return collect_model(**options).with_default(shipped.home())
-
-
-choose_model.__signature__ = inspect.signature(  # type: ignore[attr-defined]
-    collect_model, eval_str=True
-)
 
 
 def write_choice(choice: ModelChoice) -> list[str]:
@@ -191,7 +188,11 @@ def _find_kinds(command: object) -> dict[str, MemoryKind]:
 def collect_options(
     preset: Annotated[
         Literal["paper", "small"] | None,
-        typer.Option("--preset", help="The paper's method, or ours for small models."),
+        typer.Option(
+            "--preset",
+            help="The paper's method, or ours for small models.",
+            is_eager=True,  # as --memory
+        ),
     ] = None,
     settings: Annotated[
         list[str] | None,

@@ -5,7 +5,7 @@
     >>> [(found.citation.node_id, found.is_phrase) for found in find_passages(talk, "HORSE is")]
     [('1', True)]
 
-A passage is a turn, or a part of a paragraph, that holds all of the words, be it within others.
+A passage is a turn, or a part of a paragraph, that holds all of the words, also as parts of others.
 Case, quotation marks, dashes and forms of accents do not matter (``mgl.text.quotes``). It knows no
 meaning and no language, and calls no model.
 """

@@ -372,7 +372,7 @@ class Lab:
         self._store.put_document(document)
 
     def rename(self, source: str, name: str) -> None:
-        """Give the document of a memory another name; it is found by those that it had, too.
+        """Rename the document of a memory; its earlier names still find it.
 
         UsageError for a conversation, or a name that looks like a memory's id.
         """
@@ -444,9 +444,12 @@ class Lab:
         return [each for each in self._store.memories() if each.document_id in called]
 
     def find_passages(self, words: str, limit: int) -> list[tuple[MemoryRecord, Citation]]:
-        """Find passages that hold some words, in all that is remembered, each with the newest
-        memory of its source; those that hold the words as they are given come first, then those of
-        newer memories."""
+        """Find passages of any source that hold some words, each with the newest memory of its
+        source.
+
+        Those that hold the words as they are given come first; within both groups, those of newer
+        memories.
+        """
         sources: dict[str, MemoryRecord] = {}
         for each in self._store.memories():
             sources.setdefault(each.document_id, each)
@@ -454,7 +457,9 @@ class Lab:
         others: list[tuple[MemoryRecord, Citation]] = []
         for record in sources.values():
             for found in find_passages(self._planner.load(record.document_id), words):
-                (phrases if found.is_phrase else others).append((record, found.citation))
+                kept = phrases if found.is_phrase else others
+                if len(kept) < limit:
+                    kept.append((record, found.citation))
                 if len(phrases) == limit:
                     return phrases
         return [*phrases, *others][:limit]
@@ -527,7 +532,7 @@ class Lab:
         return self._store.edits(self.find(source).id)
 
     def version(self, source: str) -> str:
-        """What is another after each turn, edit or deletion of a memory; answers change nothing."""
+        """A string that changes with each turn, edit or deletion of a memory, not with answers."""
         return self._store.version(self.find(source).id)
 
     def calls(self, source: str) -> list[CallRecord]:
@@ -535,7 +540,7 @@ class Lab:
         return self._store.calls(self.find(source).id)
 
     def replies(self, source: str) -> Mapping[int, ReplySources]:
-        """Load what each reply of a conversation was made of and shown, by its number."""
+        """Load what each reply of a conversation was made of and shown, by the reply's number."""
         return self._store.find_replies(self.find(source).document_id)
 
     def call(self, key: str) -> CallRecord | None:

@@ -242,8 +242,8 @@ class Planner:
 def _keep_options(
     name: str, kind: MemoryKind, config: Mapping[str, Any], given: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Keep a stored configuration; if the preset changes, without what the old preset set, and
-    without what the kind of the new one has not."""
+    """Keep a stored configuration. If the preset changes, drop what the old preset set and what
+    the kind of the new preset lacks."""
     preset = given.get("preset", config.get("preset"))
     if preset == config.get("preset"):
         return config

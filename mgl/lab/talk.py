@@ -200,9 +200,9 @@ class Talk:
     ) -> AskResult:
         """Add what somebody says, reply as ``name``, and add the reply.
 
-        ``persona`` says how ``name`` is to be. ``hear`` is given the reply so far while
-        it is written, where the engine streams. ``say`` replies in place of the memory
-        (``TalkMemory.reply``). What the turns make due is left to ``settle`` or ``settle_later``.
+        ``persona`` describes ``name``. If the engine streams, ``hear`` gets the reply so far while
+        it is written. ``say`` replies in place of the memory (``TalkMemory.reply``). The work that
+        the turns trigger is left to ``settle`` or ``settle_later``.
         """
         return self._count(*self.respond(turn, name, persona=persona, hear=hear, say=say))
 
@@ -230,7 +230,7 @@ class Talk:
         return self.run(reply if stop is None else lambda: stop.guard(reply))
 
     def take_in(self, turns: Sequence[Turn]) -> None:
-        """Add turns in order, and leave what they make due to ``settle`` or ``settle_later``."""
+        """Add turns in order; ``settle`` or ``settle_later`` does the work that they trigger."""
         self.run(lambda: self.memory.take_in(turns))
 
     def add(self, turns: Sequence[Turn]) -> list[Turn]:
@@ -243,7 +243,7 @@ class Talk:
         return self.run(lambda: self._add_all(turns))
 
     async def aadd(self, turns: Sequence[Turn]) -> list[Turn]:
-        """Add turns as ``add`` does, and begin what they make due as ``settle_later`` does."""
+        """Add turns as ``add`` does, and begin the work that they trigger (``settle_later``)."""
 
         async def add() -> list[Turn]:
             added = await self._add_all(turns)
@@ -374,7 +374,7 @@ class Talk:
         return self.roll.follow(self.memory.conversation.turns).ids
 
     def settle(self) -> None:
-        """Do what the turns so far make due."""
+        """Do the work that the turns so far trigger."""
         self.run(self.memory.settle)
 
     def settle_later(self) -> None:

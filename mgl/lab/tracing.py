@@ -4,9 +4,9 @@
         trace = trace_answer(lab, "diary", "What is the horse called?")
         print([call.seconds for call in trace.calls])
 
-A call records no question: those are taken whose prompt holds the question, or the turn before,
-and whose reply then holds the words of this turn. A call that was replayed belongs to the memory
-that it was first made for.
+A call records no question. The calls of an answer are those whose prompt holds its question; those
+of a reply hold the turn that it replies to in their prompt, and its words in what the model wrote.
+A replayed call belongs to the memory that it was first made for.
 """
 
 from __future__ import annotations

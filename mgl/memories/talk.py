@@ -299,7 +299,8 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
             how: Any = {"voice": voice, "sampling": sampling, "hear": hear, "wish": wish}
             say = partial(say_in_talk, recent=shown, **how)
         with self._log.showing(seen):
-            answer = await reply_to_turn(llm, talk, found.shown, heard, voice, say)
+            about = talk, found.shown, heard, voice, say
+            answer = await reply_to_turn(llm, *about, before=recent[:-1])
         if not answer.text.strip():
             return replace(answer, trace=found.trace, paths=found.paths)
         cited = {self._log.number(citation.node_id) for citation in answer.citations}

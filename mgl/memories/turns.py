@@ -246,9 +246,10 @@ async def reply_to_turn(
     heard: Turn,
     voice: Voice,
     say: Say,
+    before: Sequence[int] = (),
 ) -> Answer:
-    """What is replied to a turn, by ``say``; the memories that it repeats are cited, what the voice
-    itself said where nobody else said it.
+    """What is replied to a turn, by ``say``. The memories and the turns just ``before`` that it
+    repeats are cited, what the voice itself said where nobody else said it.
 
     The text is empty where it replies otherwise, by calls of tools for one. Raises what ``say``
     raises.
@@ -259,6 +260,7 @@ async def reply_to_turn(
     remembered = _format_remembered(heard.speaker or SOMEBODY, _number_lines(kept))
     answer = Answer(heard.text, await say(llm, remembered), "low", ())
     question = Question(heard.text)
+    lines += cite_shown(conversation, show_turns(conversation.turns, before))
     told = [line for line in lines if any(each.speaker != voice.name for each in line[1])]
     cited = _cite_repeated(answer, question, told)
     return cited if cited.citations else _cite_repeated(answer, question, lines)

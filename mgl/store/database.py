@@ -56,8 +56,7 @@ class Store(Turns, CallTable, Caches):
             )
 
     def rename_document(self, identity: str, name: str) -> None:
-        """Give a document another name; it is found by those that it had, too, as one that is read
-        again. StoreError if there is none."""
+        """Rename a document; its earlier names still find it. StoreError if there is none."""
         with self._write() as connection:
             _keep_name(connection, identity, name)
             update = "UPDATE documents SET name = ? WHERE id = ?"
@@ -303,7 +302,7 @@ class Store(Turns, CallTable, Caches):
     # The edit log
 
     def version(self, memory_id: str) -> str:
-        """What is another after each turn, edit or deletion of a memory; answers change nothing."""
+        """A string that changes with each turn, edit or deletion of a memory, not with answers."""
         with self._read() as connection:
             row = connection.execute(
                 """SELECT (SELECT max(number) FROM edits WHERE memory_id = memories.id),
@@ -539,7 +538,8 @@ def _check(memory_id: str, chunk: int, edit: EditRecord, texts: Mapping[str, str
 
 
 def _keep_name(connection: sqlite3.Connection, document_id: str, name: str) -> None:
-    """Keep the name that a document has now, before it gets another, which is then its own."""
+    """Keep a document's present name among its earlier ones, before it gets ``name``, which then
+    is no document's earlier name."""
     connection.execute("DELETE FROM names WHERE name = ?", (records.pack(name),))
     connection.execute(
         "INSERT OR IGNORE INTO names SELECT id, name FROM documents WHERE id = ? AND name != ?",

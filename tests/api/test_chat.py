@@ -63,6 +63,14 @@ async def test_a_client_that_sends_its_history_is_remembered_once(serve: Serve) 
         ]
 
 
+async def test_what_was_said_just_before_is_cited_too(serve: Serve) -> None:
+    async with serve() as served, client(served) as api:
+        await say(api, HORSE)
+        reply = await say(api, ASKED)
+        assert reply.content == HORSE
+        assert [cited["node_id"] for cited in reply.citations] == ["1"]
+
+
 async def test_what_was_said_long_ago_is_recalled_and_cited(serve: Serve) -> None:
     async with serve() as served, client(served) as api:
         for text in (HORSE, *(f"It rains on day {day}" for day in range(9))):

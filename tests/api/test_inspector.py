@@ -20,6 +20,12 @@ from tests.web.test_axe import FIND
 
 NAME = "<img src=x onerror=\"document.title='taken'\">"
 NO_SERVER = "The server does not answer. Is `mgl up` still running?"
+ASK_SLOWLY = """import('./source.js').then(async ({ whileSeen }) => {
+  let asked = 0;
+  whileSeen(5, () => (asked++, new Promise(() => {})), () => {});
+  await new Promise((done) => setTimeout(done, 100));
+  return asked;
+})"""
 COME = "document.dispatchEvent(new Event('visibilitychange'))"
 DETAIL = "document.querySelector('#detail').textContent"
 ATTACK = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
@@ -350,7 +356,7 @@ def _search(tab: Tab, root: str, key: str, axe: str) -> None:
 
 @pytest.mark.browser
 async def test_a_page_in_sight_says_what_is_new(serve: Serve, tab: Tab, axe: str) -> None:
-    """Of its memory, and of the list."""
+    """Of its memory, and of the list; it asks no more while it waits for an answer."""
     async with serve() as served, client(served) as http:
         await tell(served)
         await asyncio.to_thread(tab.unlock, served.root, served.key)
@@ -371,6 +377,7 @@ async def test_a_page_in_sight_says_what_is_new(serve: Serve, tab: Tab, axe: str
         text = await asyncio.to_thread(tab.run, "document.querySelector('#text').textContent")
         assert "Hail" in text
         await asyncio.to_thread(tab.show, f"{served.root}/inspect/")
+        assert await asyncio.to_thread(tab.run, ASK_SLOWLY) == 1
         await http.post("/api/conversations/other/turns", json=sent)
         await asyncio.to_thread(tab.run, COME)
         rows = "document.querySelector('tbody').innerText.includes('other')"

@@ -18,6 +18,7 @@ from mgl.training.fitting import Epoch, Fitted, Settings
 from mgl.training.records import Base, Course, Trained, keep_training, read_course
 from tests.api.conftest import Serve
 from tests.api.test_rest import client
+from tests.evaluation.report.folders import Said, item, method, write_run
 from tests.evaluation.report.test_report import EVIL, run
 from tests.web.test_axe import FIND
 
@@ -96,6 +97,19 @@ def test_a_report_follows_its_run(runs: Path) -> None:
     lines = records.read_text().splitlines(keepends=True)
     records.write_text("".join(lines[:-1]))
     assert shown.report(["first"]) != before
+
+
+def test_a_question_whose_first_answer_is_still_to_come_is_reported(tmp_path: Path) -> None:
+    """Of a run that repeats each question, answers come in any order."""
+    said = {"turns": [Said({"exact_match": 1.0})] * 4}
+    folder = write_run(tmp_path / "run", [method("turns")], [item("q0"), item("q1")], said)
+    records = folder / "records.jsonl"
+    lines = records.read_text().splitlines(keepends=True)
+    lines.remove(next(line for line in lines if '"answer"' in line))
+    records.write_text("".join(lines))
+    (chapter,) = Runs(tmp_path).report(["run"])
+    counted = {each["id"]: len(each["answers"]) for each in chapter["questions"]}
+    assert counted == {"q0": 0, "q1": 1}
 
 
 def test_no_name_leads_out_of_the_folder(runs: Path, tmp_path: Path) -> None:

@@ -20,11 +20,15 @@ from tests.patience import PATIENCE_S
 WORDS = {"": "quagga", "ann": "zeppelin"}
 """What each says, and the other never does."""
 
+TEXT = {"text": "other words"}
+
 Step = tuple[str, str, str, int]
 Steps = st.lists(
     st.tuples(
         st.sampled_from([*WORDS]),
-        st.sampled_from(["append", "chat", "ask", "search", "list", "forget", "export"]),
+        st.sampled_from(
+            ["append", "chat", "ask", "search", "find", "list", "forget", "export", "page"]
+        ),
         st.sampled_from(["diary", "work"]),
         st.integers(0, 5),
     ),
@@ -59,11 +63,17 @@ async def play(home: Path, steps: list[Step]) -> None:
             answer = await do(ann if tenant else owner, said[tenant], text, what, talk, place)
             assert other not in answer.text
             known = talk in said[tenant]
-            needs = what in ("ask", "search", "forget", "export")
+            needs = what in ("ask", "search", "forget", "export", "page")
             assert answer.status_code == (404 if needs and not known else answer.status_code)
             if what == "list":
                 listed = {each["document"] for each in answer.json()["memories"]}
                 assert listed == set(said[tenant])
+            elif what == "find":
+                found = [each["quote"] for each in answer.json()["results"]]
+                own = [text for texts in said[tenant].values() for text in texts]
+                assert sorted(text for text in found if WORDS[tenant] in text) == sorted(
+                    text for text in own if WORDS[tenant] in text
+                )
             elif what == "export" and known:
                 texts = [each["text"] for each in answer.json()["turns"]]
                 assert [text for text in texts if WORDS[tenant] in text] == said[tenant][talk]
@@ -99,6 +109,10 @@ async def do(
         return await http.post(f"/api/memories/{talk}/ask", json=sent)
     if what == "search":
         return await http.get(f"/api/memories/{talk}/search", params={"q": "the number"})
+    if what == "find":
+        return await http.get("/api/search", params={"q": "number", "limit": 100})
+    if what == "page":
+        return await http.get(f"/api/memories/{talk}/page")
     if what == "list":
         return await http.get("/api/memories")
     if what == "export":
@@ -138,11 +152,11 @@ async def test_an_id_of_another_is_no_id(tmp_path: Path, tenant: str) -> None:
             given = await http.post(
                 "/api/documents", params={"name": "a.txt"}, content=b"P1 met P2.", headers=mine
             )
-            for path in (
-                f"/api/memories/{memory['memory_id']}",
-                f"/api/memories/{memory['memory_id']}/export",
-                f"/api/jobs/{given.json()['id']}",
-                f"/api/jobs/{given.json()['id']}/events",
-            ):
+            source, job = f"/api/memories/{memory['memory_id']}", f"/api/jobs/{given.json()['id']}"
+            shown = [f"{source}/{part}" for part in ("export", "page", "version", "trace?turn=1")]
+            for path in (source, *shown, job, f"{job}/events"):
                 assert (await http.get(path, headers=other)).status_code == 404
+            for path, body in ((f"{source}/rename", {"name": "x"}), (f"{source}/turns/1", TEXT)):
+                assert (await http.post(path, json=body, headers=other)).status_code == 404
+            assert "hello" in (await http.get(f"{source}/export", headers=mine)).text
             assert json.loads((await http.get("/api/jobs", headers=other)).text) == {"jobs": []}

@@ -372,6 +372,18 @@ def test_each_line_is_answered_and_remembered(mgl: Mgl, server: Server) -> None:
     assert all(turn["time"] for turn in turns)
 
 
+def test_a_reply_of_a_later_chat_shows_what_was_said_in_an_earlier_one(
+    mgl: Mgl, server: Server
+) -> None:
+    del mgl
+    chat(server, "My horse is called Star.", "/quit")
+    result = chat(server, "What is my horse called?", "/quit")
+    said, cited = result.stdout.splitlines()
+    assert said == "My horse is called Star."
+    assert "turn 1" in cited
+    assert cited.endswith("user: “My horse is called Star.”")
+
+
 @pytest.mark.parametrize(("memory", "few"), [("gam", ("--set", "k=1")), ("mnemis", ())])
 def test_a_chat_continues_with_its_memory(
     mgl: Mgl,

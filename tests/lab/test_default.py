@@ -100,6 +100,33 @@ def test_weights_that_are_here_are_only_used(
     assert told == "qwen2.5-7b-q4 fits this machine: `mgl use qwen2.5-7b-q4`"
 
 
+def test_weights_that_are_damaged_do_not_stop_what_runs_without_them(
+    mgl_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give_machine(monkeypatch, 64, 4)
+    damaged = mgl_home / "weights" / "qwen3-4b-q4" / load_profiles()["qwen3-4b-q4"].weights.filename
+    damaged.parent.mkdir(parents=True)
+    damaged.write_bytes(b"damaged")
+    told = asyncio.run(suggest_model(mgl_home))
+    assert told is not None
+    assert "`mgl models get qwen3-4b-q4 --allow-hub`, then" in told
+
+
+def test_our_own_model_on_a_server_is_not_proposed(
+    mgl_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server counts its parameters one by one; its name says 1.5B."""
+    give_machine(monkeypatch, 1, 1)
+    entry = {
+        "id": "qwen2.5-coder-1.5b",
+        "owned_by": "llamacpp",
+        "meta": {"n_params": 1_543_714_304},
+    }
+    with serving({"/v1/models": {"data": [entry]}, "/props": {"build_info": "b1"}}) as server:
+        monkeypatch.setattr(nearby, "PORTS", (int(server.url.rsplit(":", 1)[1]),))
+        assert asyncio.run(suggest_model(mgl_home)) is None
+
+
 @pytest.mark.parametrize(
     ("name", "is_better"), [("llama3.2:1b", False), ("llama3.2:3b", True), ("a-model", True)]
 )

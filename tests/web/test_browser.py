@@ -325,6 +325,27 @@ def test_the_text_is_searched(tab: Tab, tmp_path: Path, view: GraphView) -> None
     assert said["left"] == [False, 0]
 
 
+def test_a_letter_that_lower_case_makes_longer_hides_nothing(
+    tab: Tab, tmp_path: Path, view: GraphView
+) -> None:
+    """The capital I with a dot becomes two characters, and all that follows would move."""
+    document = Document.from_text("story.txt", "Ann left İzmir. BO stayed in İzmir.")
+    said = driven(
+        tab,
+        tmp_path,
+        to_html(replace(view, document=document, nodes=(), edges=(), answers=())),
+        """
+        const look = (words) => {
+          one("#search").value = words;
+          one("#search").dispatchEvent(new Event("input"));
+          return [...(CSS.highlights.get("hits") ?? [])].map(String);
+        };
+        return ["bo stayed", "İzmir", "izmir. b"].map(look);
+        """,
+    )
+    assert said == [["BO stayed"], ["İzmir", "İzmir"], ["İzmir. B"]]
+
+
 def test_a_crowded_graph_is_thinned(tab: Tab, tmp_path: Path, view: GraphView) -> None:
     """Without its hub; only a node with its neighbours, and theirs; what was found is fitted."""
     whole = view.document.span(0, 4)

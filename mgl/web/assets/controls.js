@@ -15,8 +15,8 @@ let place = -1; // of the hit in the text that was shown last
 
 function lookFor(query) {
   place = -1;
-  const wanted = query.trim().toLowerCase();
-  change({ query: wanted, hits: findInText(wanted) }, "search");
+  const wanted = query.trim();
+  change({ query: wanted.toLowerCase(), hits: findInText(wanted) }, "search");
   const nodes = `${number.format(found().length)} of ${many(data.nodes.filter(there).length, "node")}`;
   byId("found").textContent = wanted ? `${data.nodes.length ? `${nodes}, ` : ""}${number.format(state.hits.length)} in the text` : "";
 }

@@ -52,7 +52,7 @@ function beginForm() {
   return form;
 }
 
-/** A passage of any memory, which its page opens with. */
+/** A passage that was found, with a link that opens its memory there. */
 function hitRow({ memory_id: id, document: name, memory, start, end, quote, speaker, time, session, chapter, page }) {
   const where = time ? moment(time, true) : (chapter ?? (page && `page ${page}`) ?? session ?? "");
   const link = make("a", { href: `memory?id=${id}#at=${start}-${end}`, dir: "auto" }, name);

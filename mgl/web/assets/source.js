@@ -28,17 +28,20 @@ export async function loadPage() {
   }
 }
 
-/** Do something every so many milliseconds while the page is in sight, and when it comes into sight;
-    tell of a failure, or of none. It is tried again. */
+/** Do something every so many milliseconds while the page is in sight, and when it comes into sight,
+    unless it is still being done; tell of a failure, or of none. It is tried again. */
 export function whileSeen(period, act, tell) {
+  let isBusy = false;
   const attempt = async () => {
-    if (document.visibilityState !== "visible") return;
+    if (isBusy || document.visibilityState !== "visible") return;
+    isBusy = true;
     try {
       await act();
       tell("");
     } catch (error) {
       tell(error.message);
     }
+    isBusy = false;
   };
   setInterval(attempt, period);
   document.addEventListener("visibilitychange", attempt);

@@ -129,6 +129,9 @@ export function bringSource() {
 const MOST_HITS = 1000;
 let whole = null;
 
+/** Lower case of the same length: "İ" alone would become two characters. */
+const lowerCase = (words) => words.replaceAll("İ", "i").toLowerCase();
+
 /** The text as one string, with the text nodes that it is made of and where each begins in it. */
 function readWhole() {
   const walker = document.createTreeWalker(text, NodeFilter.SHOW_TEXT);
@@ -141,16 +144,26 @@ function readWhole() {
     starts.push(words.length);
     words += node.data;
   }
-  const lower = words.toLowerCase();
-  return { words, nodes, starts, lower: lower.length === words.length ? lower : words };
+  return { words, nodes, starts, lower: lowerCase(words) };
+}
+
+/** The number of the last text node that begins at a place of the string, or before it. */
+function nodeAt(place) {
+  const { starts } = whole;
+  let [low, high] = [0, starts.length];
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (starts[middle] <= place) low = middle;
+    else high = middle;
+  }
+  return low;
 }
 
 /** A range of the text between two places of its string. */
 function rangeOf(start, end) {
   const { nodes, starts } = whole;
   const range = document.createRange();
-  const place = (at) => starts.findLastIndex((each) => each <= at);
-  const [first, last] = [place(start), place(end - 1)];
+  const [first, last] = [nodeAt(start), nodeAt(end - 1)];
   range.setStart(nodes[first], start - starts[first]);
   range.setEnd(nodes[last], end - starts[last]);
   return range;
@@ -161,9 +174,10 @@ export function findInText(query) {
   CSS.highlights?.delete("hits");
   if (query.length < 2) return [];
   whole ??= readWhole();
+  const wanted = lowerCase(query);
   const hits = [];
-  for (let at = whole.lower.indexOf(query); at >= 0 && hits.length < MOST_HITS; at = whole.lower.indexOf(query, at + query.length)) {
-    const end = at + query.length;
+  for (let at = whole.lower.indexOf(wanted); at >= 0 && hits.length < MOST_HITS; at = whole.lower.indexOf(wanted, at + wanted.length)) {
+    const end = at + wanted.length;
     hits.push({ range: rangeOf(at, end), before: whole.words.slice(Math.max(0, at - 40), at), words: whole.words.slice(at, end), after: whole.words.slice(end, end + 60) });
   }
   CSS.highlights?.set("hits", new Highlight(...hits.map(({ range }) => range)));
