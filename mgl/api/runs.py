@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -173,9 +173,10 @@ def _leave_paths(run: StoredRun) -> StoredRun:
 
 
 def _chapter_json(chapter: Chapter) -> dict[str, Any]:
-    from mgl.evaluation.audit import Auditor
+    from mgl.evaluation.audit import Auditor, read_dataset
 
-    auditors = {run.name: Auditor(run.manifest, run.log, None) for run in chapter.runs}
+    read = cache(read_dataset)
+    auditors = {run.name: Auditor(run.manifest, run.log, None, read) for run in chapter.runs}
     return {
         "title": chapter.title,
         "headline": chapter.headline,

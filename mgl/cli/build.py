@@ -17,7 +17,9 @@ from mgl.errors import UsageError
 def build(
     path: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="A txt, md, html, epub, pdf or docx file, or a chat log."),
+        typer.Argument(
+            metavar="FILE", help="A txt, md, html, epub, pdf or docx file, or a chat log."
+        ),
     ],
     question: Annotated[
         list[str] | None,

@@ -22,6 +22,7 @@ from mgl import registry
 from mgl.benchmarks.base import Benchmark
 from mgl.errors import UsageError
 from mgl.evaluation.records import Calls
+from mgl.evaluation.audit import RIGHT
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import Manifest
 from mgl.evaluation.runs.units import list_calls
@@ -30,9 +31,6 @@ from mgl.llm.replies import clean
 from mgl.llm.schemas import print_reply
 from mgl.store import MemoryRecord, Store
 from mgl.training.data import Example, Preference
-
-RIGHT: Final = 0.5
-"""An answer is right from this score on."""
 
 PLAIN: Final = ("direct", "naive-rag")
 """Kinds of memory that a graph has to be better than, for its calls to be learnt from."""
