@@ -21,8 +21,8 @@ from typing import Any, Final
 from mgl import registry
 from mgl.benchmarks.base import Benchmark
 from mgl.errors import UsageError
-from mgl.evaluation.records import Calls
 from mgl.evaluation.audit import RIGHT
+from mgl.evaluation.records import Calls
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import Manifest
 from mgl.evaluation.runs.units import list_calls
