@@ -13,6 +13,7 @@ import pytest
 import typer.main
 
 from mgl.cli.app import app
+from scripts.cli_page import PAGE, write_page
 from tests.api.conftest import Serve, serve
 
 __all__ = ["serve"]
@@ -56,6 +57,10 @@ def test_every_command_and_its_options_exist(commands: Any, line: str, words: li
 
 def test_commands_are_found() -> None:
     assert len([*find_commands()]) > 60
+
+
+def test_the_page_of_commands_is_the_help_of_today() -> None:
+    assert PAGE.read_text(encoding="utf-8") == write_page(), "run: python scripts/cli_page.py"
 
 
 @pytest.mark.parametrize("number", [0, 1])
