@@ -423,3 +423,22 @@ class TestChoosing:
             }
             for day, (id, title) in enumerate([("a", "Trip"), ("b", "Trip"), ("c", "Work")])
         ]
+
+
+@pytest.mark.parametrize(
+    ("data", "format_"),
+    [
+        (b"PK\x03\x04" + bytes(64), "zip"),
+        (b"%PDF-1.7\n", "PDF"),
+        (b"<!doctype html><p>Ann: Hi.", "HTML"),
+    ],
+    ids=["zip", "PDF", "HTML"],
+)
+def test_a_document_that_is_added_as_a_chat_is_named_as_one(
+    tmp_path: Path, data: bytes, format_: str
+) -> None:
+    path = tmp_path / "talk.txt"
+    path.write_bytes(data)
+    error = refused(path)
+    assert f"talk.txt is not a chat log, but {format_}" in str(error)
+    assert "mgl ask FILE QUESTION" in (error.hint or "")
