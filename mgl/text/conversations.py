@@ -202,7 +202,8 @@ def parse_conversations(
 ) -> list[Conversation]:
     """Read the content of a file whose name is ``path``; as ``read_conversations``."""
     if (format_ := name_format(data)) is not None:
-        raise InputError(f"{path.name} is not a chat log, but {format_}", hint=_DOCUMENT_HINT)
+        hint = "unpack it and give the log in it" if format_ == "zip" else _DOCUMENT_HINT
+        raise InputError(f"{path.name} is not a chat log, but {format_}", hint=hint)
     decoded = decode(data, path.name, encoding=encoding)
     found = _conversations(decoded.text, path)
     return [replace(talk, notes=(*decoded.notes, *talk.notes)) for talk in found]
