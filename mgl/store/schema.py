@@ -240,7 +240,7 @@ def create_tables(connection: sqlite3.Connection, path: Path) -> None:
         raise StoreError(
             f"{path} was written by another version of mgl "
             f"(it ends at {name!r}, this version at {LAST!r})",
-            hint="upgrade mgl, or set MGL_HOME to another folder",
+            hint="upgrade mindgraph-lab, or set MGL_HOME to another folder",
         )
 
 
