@@ -202,14 +202,15 @@ def _check_machines(ray: Any, workers: Sequence[Any]) -> None:
     except ray.exceptions.RayError as error:
         raise ResourceError(
             f"a worker cannot start: {_shorten(error)}",
-            hint="install the same mgl on every machine, in the Python of its `ray start`",
+            hint="install the same mindgraph-lab on every machine, in the Python of its "
+            "`ray start`",
         ) from error
     own = hash_code()
     if others := sorted({machine for machine, code in found if code != own}):
         raise ResourceError(
             f"{', '.join(others)} has another mgl than this machine",
-            hint="install the same mgl on every machine: records must not depend on where they "
-            "were made",
+            hint="install the same mindgraph-lab on every machine: records must not depend on "
+            "where they were made",
         )
 
 

@@ -81,7 +81,7 @@ def open_embedder(
     ``dims``, or those that the name ends in, truncate its vectors, where the model was trained for
     that. A name that ends in a ranking needs a model that FlagEmbedding runs here: servers give
     dense vectors alone. Raises UsageError where the name is unknown, the dims or the ranking cannot
-    be had, or the model needs the extra ``mgl[retrieval]``, and ResourceError where a folder holds
+    be had, or the model needs the extra ``retrieval``, and ResourceError where a folder holds
     no model.
     """
     source = source or Source()

@@ -59,7 +59,7 @@ def make_causal(
     """Train an adapter for a language model and keep it in the home.
 
     InputError for rows that cannot be learnt from and for a loss that is no number; UsageError
-    without the extra ``mgl[training]``; ResourceError where the model does not load or the disk is
+    without the extra ``training``; ResourceError where the model does not load or the disk is
     full.
     """
     wanted = Preference if recipe.method == "dpo" else Example

@@ -129,14 +129,14 @@ def autocast() -> AbstractContextManager[Any]:
 
 
 def require_training() -> None:
-    """Raise UsageError unless the packages of ``mgl[training]`` are installed; load nothing."""
+    """Raise UsageError without the packages of the extra ``training``; load nothing."""
     for module in ("torch", "transformers", "peft"):
         if find_spec(module) is None:
             raise explain_import(ModuleNotFoundError(name=module))
 
 
 def explain_import(error: ImportError) -> UsageError:
-    """Say which package of the extra ``mgl[training]`` is missing."""
+    """Say which package of the extra ``training`` is missing."""
     return UsageError(
         f"nothing can be trained without the package {error.name or error}",
         hint=install_hint("training"),

@@ -247,7 +247,7 @@ class Shrinking:
 
 
 def test_an_epoch_of_fewer_batches_begins_again(tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="needs mgl[training]")
+    pytest.importorskip("torch", reason="needs the extra training")
     task = Shrinking()
     fitted = fit(task, FitSettings(epochs=2), tmp_path, "key", SILENT)
     assert (task.seen, len(fitted.epochs)) == ([1, 2, 3, 4, 5, 4], 2)
