@@ -62,7 +62,7 @@ Limit = Annotated[
     int | None, typer.Option("--limit", metavar="N", min=1, help="Run at most this many items.")
 ]
 Concurrency = Annotated[
-    int, typer.Option("--concurrency", metavar="N", min=1, help="Items in work at once.")
+    int, typer.Option("--concurrency", metavar="N", min=1, help="Maximum concurrent items.")
 ]
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 FREE = "longmemeval-s,hotpotqa,musique"
 
 app = typer.Typer(
-    help="Train small models that a memory is read with.",
+    help="Train the small models that memories use.",
     rich_markup_mode=None,
     no_args_is_help=True,
 )
@@ -64,10 +64,8 @@ Questions = Annotated[
     int | None,
     typer.Option("--questions", metavar="N", min=1, help="Write at most N questions."),
 ]
-Epochs = Annotated[
-    int, typer.Option("--epochs", metavar="N", min=1, help="Most passes over the rows.")
-]
-Rate = Annotated[float, typer.Option("--rate", metavar="X", help="Highest learning rate.")]
+Epochs = Annotated[int, typer.Option("--epochs", metavar="N", min=1, help="Maximum epochs.")]
+Rate = Annotated[float, typer.Option("--rate", metavar="X", help="Peak learning rate.")]
 Base = Annotated[str, typer.Option("--base", metavar="PROFILE", help="Encoder to adapt.")]
 LargeBase = Annotated[
     str | None, typer.Option("--base", metavar="PROFILE", help="Language model to adapt.")
@@ -76,7 +74,7 @@ BaseWeights = Annotated[
     Path | None,
     typer.Option("--weights", metavar="PATH", help="Load the base from this folder or GGUF file."),
 ]
-Batch = Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Rows of one step.")]
+Batch = Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Batch size.")]
 Rank = Annotated[int, typer.Option("--rank", metavar="N", min=1, help="Rank of the LoRA.")]
 MostTokens = Annotated[
     int,

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """List under which conditions each method of the papers' first tables answers.
 
-    python scripts/bench/conditions.py
+    python scripts/conditions.py
 
 Each method answers a question of the run's kind over a small text, with a fake model that keeps
 what it is asked: the instruction of the answering call, and how that call is sampled, are read off
