@@ -27,7 +27,7 @@ import mgl.baselines
 import mgl.memories
 from mgl import registry
 from mgl.baselines.base import Baseline, Excerpt
-from mgl.evaluation.papers.suites import Method, Run, load_suites
+from mgl.evaluation.papers.suites import Run, SuiteMethod, load_suites
 from mgl.llm.base import Completion, Request, Sampling
 from mgl.llm.client import Client
 from mgl.llm.fakes import SchemaEngine
@@ -131,7 +131,7 @@ def name_prompt(request: Request, prompts: list[Prompt]) -> Prompt:
     return max(filter(is_shown, prompts), key=lambda prompt: len(prompt.text))
 
 
-async def ask(run: Run, method: Method) -> Request:
+async def ask(run: Run, method: SuiteMethod) -> Request:
     """Have a method answer, and return the request of the call that answers."""
     talks = registry.load("benchmark", run.benchmark).reads == "conversation"
     source: Source = TALK if talks else BOOK
@@ -158,7 +158,7 @@ async def _count_nothing() -> int:
     return 1
 
 
-def _reads(method: Method) -> str:
+def _reads(method: SuiteMethod) -> str:
     _, config = choose_kind(method.memory, method.settings, lambda: "paper")
     values: Mapping[str, Any] = config.model_dump()
     averaged = (method.reads, method.reads_a_step)
