@@ -21,7 +21,14 @@ from mgl.cluster.actors import Home, Worker, hash_code
 from mgl.errors import EngineUnavailable, MglError, ResourceError, UsageError, install_hint
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.records import BuildRecord, Record, VerdictRecord
-from mgl.evaluation.runs.units import Ask, Build, Executor, OpenExecutor, Workplace, remove_store
+from mgl.evaluation.runs.units import (
+    Ask,
+    Build,
+    Executor,
+    OpenExecutor,
+    UnitWorkplace,
+    remove_store,
+)
 from mgl.lab.model import ModelChoice
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.models.permissions import open_private
@@ -112,7 +119,7 @@ def shard(
     """
 
     @contextmanager
-    def open_executor(place: Workplace) -> Iterator[Executor]:
+    def open_executor(place: UnitWorkplace) -> Iterator[Executor]:
         facts = place.facts
         if facts.engine != "openai":
             raise UsageError(

@@ -51,7 +51,7 @@ SIMILARITY: Final = "similarity"
 
 DEFAULT_RERANKER: Final = "all-minilm-l6-v2"
 """By late interaction: in GAM's preset small it finds more of LoCoMo's evidence than no reranker
-does, and in the paper's reading far more than the cosine (docs/measurements.md)."""
+does, and in the paper's reading far more than the cosine (docs/results.md)."""
 
 UNTRAINED: Final = (15.1, -11.7)
 """Slope and offset of late interaction by an encoder that no adapter changes: fitted for

@@ -32,7 +32,7 @@ BatchT = TypeVar("BatchT")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class FitSettings:
     """``rate`` is the highest learning rate, reached after a tenth of the steps; it falls to 0.
     ``rank`` is that of the LoRA; texts are truncated at ``max_tokens``.
 
@@ -92,7 +92,9 @@ class Task(Protocol[BatchT]):
         ...
 
 
-def fit(task: Task[BatchT], settings: Settings, work: Path, key: str, observer: Observer) -> Fitted:
+def fit(
+    task: Task[BatchT], settings: FitSettings, work: Path, key: str, observer: Observer
+) -> Fitted:
     """Train a task's parameters in place, and leave the best of its epochs in them.
 
     Goes on from the checkpoint in ``work``, if there is one of the same ``key`` (which stands for
@@ -142,7 +144,7 @@ def explain_import(error: ImportError) -> UsageError:
 
 
 class _Run(Generic[BatchT]):
-    def __init__(self, task: Task[BatchT], settings: Settings, work: Path, key: str) -> None:
+    def __init__(self, task: Task[BatchT], settings: FitSettings, work: Path, key: str) -> None:
         import torch
 
         self._task, self._settings, self._key = task, settings, key
