@@ -54,6 +54,34 @@ def list_profiles(context: typer.Context, as_json: AsJson = False) -> None:
     say("`mgl serve start PROFILE` starts its first model; `mgl serve status` lists servers")
 
 
+@app.command("setup")
+def setup(
+    card: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--card",
+            metavar="NAME,GB[,DRIVER]",
+            help="With --dry-run: plan for this GPU, not for the machine's own (repeatable).",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print every step and take none.")
+    ] = False,
+) -> None:
+    """Set up this GPU box, from nothing to a running server.
+
+    The model is chosen by the memory of the GPUs. vLLM is installed from a lock with hashes, and the
+    weights come from the model hub; how much is downloaded is said first. If interrupted, run the
+    same command again.
+    """
+    from mgl.cli.setup import set_up_box
+
+    def start_chosen(profile: str, model: str) -> None:
+        start(profile, model=model, detach=True)
+
+    set_up_box(card or (), dry_run=dry_run, start=start_chosen)
+
+
 @app.command("start")
 def start(
     profile: Annotated[
