@@ -70,9 +70,9 @@ def setup(
 ) -> None:
     """Set up this GPU box, from nothing to a running server.
 
-    The model is chosen by the memory of the GPUs. vLLM is installed from a lock with hashes, and the
-    weights come from the model hub; how much is downloaded is said first. If interrupted, run the
-    same command again.
+    The model is chosen by the memory of the GPUs. vLLM is installed from a lock with hashes, and
+    the weights come from the model hub; how much is downloaded is said first. If interrupted, run
+    the same command again.
     """
     from mgl.cli.setup import set_up_box
 
