@@ -112,9 +112,9 @@ def gpu(checkout: Path, *words: str) -> tuple[subprocess.CompletedProcess[str], 
 def test_a_gpu_box_is_set_up_and_asked_by_the_papers_method(checkout: Path) -> None:
     done, asked = gpu(checkout)
     assert done.returncode == 0, done.stderr
-    assert [line.split()[0] for line in asked] == ["serve", "models", "ask", "export"]
-    assert asked[2].endswith("--preset paper")
-    assert asked[3].startswith("export m-1 --format html")
+    assert [line.split()[0] for line in asked] == ["serve", "models", "serve", "ask", "export"]
+    assert asked[3].endswith("--preset paper")
+    assert asked[4].startswith("export m-1 --format html")
     assert f"file://{checkout}/runs/gpu.html" in done.stderr
 
 
