@@ -256,7 +256,7 @@ def probe(base_url: BaseUrl = None, model: Model = None, as_json: AsJson = False
 
     Constraints are tried one by one; an embedding or reranking server of `mgl serve` by its task.
     """
-    from mgl.llm.capabilities import save_capabilities
+    from mgl.llm.capabilities import load_capabilities, save_capabilities
     from mgl.models.shipped import home
     from mgl.serving.probe import probe as probe_server
     from mgl.serving.probe import probe_pooling
@@ -281,6 +281,8 @@ def probe(base_url: BaseUrl = None, model: Model = None, as_json: AsJson = False
             _print_findings(tried)
         return
     found = asyncio.run(probe_server(base_url, key, model))
+    known = load_capabilities(folder, base_url, found.server, found.model)
+    found = replace(found, speed=None if known is None else known.speed)
     if found.is_complete:
         save_capabilities(folder, base_url, found)
     if as_json:
