@@ -2,20 +2,17 @@
 """Measure what mgl itself costs, with engines that answer at once. Says nothing about models.
 
     python scripts/bench/overhead.py call      [--count 500]    one structured call after another
-    python scripts/bench/overhead.py calls     [--count 1000]   16, 64 and 256 such calls at once
     python scripts/bench/overhead.py graph     [--count 10000]  chunks read into an entity graph
     python scripts/bench/overhead.py hierarchy [--count 50000]  entities sorted into categories
     python scripts/bench/overhead.py run       [--count 10000]  items of a benchmark, and a replay
 
 ``call`` times a call through mgl (schema, key, call log in SQLite, request, validation, row) and
-the same HTTP request without mgl; the difference of the medians is what mgl adds. ``calls`` does
-so with many at once, by processor time, with the server in a process of its own. ``graph`` reads
+the same HTTP request without mgl; the difference of the medians is what mgl adds. ``graph`` reads
 a synthetic document as a build does and gives milliseconds and memory by tenths of the chunks.
 ``hierarchy`` (Mnemis) does a tenth of the entities, then all of them. ``run`` asks ``turns``
 made-up questions in LoCoMo's form, judges each answer, and then replays and verifies the run.
 
-Exit code 1: a call costs more than 5 ms; many at once take more than 1.25 times the processor of
-bare requests; the last tenth of the chunks takes more than twice as
+Exit code 1: a call costs more than 5 ms; the last tenth of the chunks takes more than twice as
 long as the first, or a chunk leaves more than 4 KiB in memory; an entity takes more than twice as
 long among all as among a tenth; the replay takes more than 6 ms of the processor an item.
 """
@@ -31,14 +28,12 @@ import os
 import random
 import re
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -54,11 +49,10 @@ from mgl.lab.model import ModelChoice
 from mgl.lab.workplace import OwnModels, Workplace
 from mgl.llm.base import Completion, Message, Request, TokenUsage
 from mgl.llm.capabilities import Endpoint
-from mgl.llm.client import Client, Policy
+from mgl.llm.client import Client
 from mgl.llm.engines import open_engine
 from mgl.llm.engines.deferred import DeferredEngine
 from mgl.llm.engines.recorded import ModelFacts
-from mgl.llm.engines.server import Connections
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.base import Tools
 from mgl.memories.graph import DocumentGraph
@@ -89,7 +83,7 @@ def resident_mib() -> float:
 
 # One call
 
-PROFILE, WARM_UP, LEVELS = "qwen2.5-7b-instruct", 20, (16, 64, 256)
+PROFILE, WARM_UP = "qwen2.5-7b-instruct", 20
 PROMPT = "Ann met Bo at the harbour, and they spoke of the garden. " * 150
 
 
@@ -134,75 +128,6 @@ async def time_calls(count: int, call: Callable[[int], Awaitable[object]]) -> li
         await call(number)
         taken.append((time.perf_counter() - start) * 1000)
     return taken[WARM_UP:]
-
-
-@contextmanager
-def serving() -> Iterator[str]:
-    """The server in a process of its own, so that its work is not counted; gives its URL."""
-    command = [sys.executable, __file__, "serve"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield process.stdout.readline().strip()
-        finally:
-            process.terminate()
-
-
-async def serve_forever() -> None:
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", flush=True)
-    await server.serve_forever()
-
-
-async def load(numbers: range, at_once: int, call: Callable[[int], Awaitable[object]]) -> Figures:
-    """Make calls, so many at once; milliseconds of this process's processor a call."""
-    queue, count = iter(numbers), len(numbers)
-
-    async def work() -> None:
-        for number in queue:
-            await call(number)
-
-    began, cpu = time.perf_counter(), time.process_time()
-    await asyncio.gather(*(work() for _ in range(at_once)))
-    seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
-    return {"cpu_ms": 1000 * cpu / count, "calls_a_cpu_s": count / cpu, "calls_s": count / seconds}
-
-
-async def measure_calls(count: int, folder: Path, levels: Sequence[int] = LEVELS) -> Figures:
-    figures: Figures = {}
-    for at_once in levels:
-        with serving() as url, Store.open(folder / f"{at_once}.sqlite") as store:
-            engine = await open_engine(load_profile(PROFILE), "openai", endpoint=Endpoint(url))
-            client = Client(engine, store.call_log(), Policy(concurrency=at_once))
-            limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
-            async with (
-                httpx.AsyncClient(limits=limits, timeout=None) as one_pool,
-                httpx.AsyncClient(transport=Connections(), timeout=None) as many_pools,
-            ):
-
-                async def bare(number: int, http: httpx.AsyncClient, url: str = url) -> None:
-                    messages = [{"role": "user", "content": f"{number} {PROMPT}"}]
-                    reply = await http.post(f"{url}/chat/completions", json={"messages": messages})
-                    reply.json()
-
-                async def through_mgl(number: int, client: Client = client) -> None:
-                    message = Message("user", f"{number} {PROMPT}")
-                    await client.complete([message], Note, stage="build")
-
-                ways: dict[str, Callable[[int], Awaitable[object]]] = {
-                    "http": partial(bare, http=one_pool),
-                    "http_many_pools": partial(bare, http=many_pools),
-                    "mgl": through_mgl,
-                }
-                own: Figures = {}
-                for name, call in ways.items():
-                    await load(range(-at_once, 0), at_once, call)
-                    own[name] = await load(range(count), at_once, call)
-            await client.aclose()
-        for name in ("http", "http_many_pools"):
-            own[f"ratio_to_{name}"] = own[name]["cpu_ms"] / own["mgl"]["cpu_ms"]
-        figures[f"{at_once}"] = own
-    return {**figures, "failed": any(one["ratio_to_http"] < 0.8 for one in figures.values())}
 
 
 async def measure_call(count: int, folder: Path) -> Figures:
@@ -530,19 +455,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("what", choices=("call", "calls", "graph", "hierarchy", "run", "serve"))
+    parser.add_argument("what", choices=("call", "graph", "hierarchy", "run"))
     parser.add_argument("--count", type=int, help="calls, chunks, entities or items")
     parser.add_argument("--grouping", choices=("model", "likeness"), default="model")
     options = parser.parse_args()
-    if options.what == "serve":  # what ``calls`` starts
-        asyncio.run(serve_forever())
-    usual = {"call": 500, "calls": 1000, "graph": 10_000, "hierarchy": 50_000, "run": 10_000}
+    usual = {"call": 500, "graph": 10_000, "hierarchy": 50_000, "run": 10_000}
     count = options.count or usual[options.what]
     with tempfile.TemporaryDirectory() as folder:
         if options.what == "call":
             figures = asyncio.run(measure_call(count, Path(folder)))
-        elif options.what == "calls":
-            figures = asyncio.run(measure_calls(count, Path(folder)))
         elif options.what == "graph":
             figures = asyncio.run(measure_graph(count, Path(folder)))
         elif options.what == "run":

@@ -32,11 +32,3 @@ async def test_a_graph_is_measured_by_tenths(tmp_path: Path) -> None:
     assert figures["chunks"] >= 20
     assert figures["entities"] > 0
     assert figures["relations"] > 0
-
-
-async def test_calls_at_once_are_measured_beside_bare_requests(tmp_path: Path) -> None:
-    figures = await overhead.measure_calls(8, tmp_path, levels=(2, 4))
-    assert set(figures) == {"2", "4", "failed"}
-    for own in (figures["2"], figures["4"]):
-        assert own["ratio_to_http"] == own["http"]["cpu_ms"] / own["mgl"]["cpu_ms"]
-        assert all(own[way]["calls_a_cpu_s"] > 0 for way in ("http", "http_many_pools", "mgl"))
