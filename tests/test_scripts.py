@@ -126,6 +126,20 @@ def test_a_dry_run_of_a_gpu_box_does_nothing(checkout: Path) -> None:
     assert not (checkout / "runs").exists()
 
 
+def test_a_pretended_card_is_the_cpu_build(checkout: Path) -> None:
+    executable(checkout / "scripts" / "serve-cpu", 'echo "serve-cpu $1" >> mgl-asked')
+    done, asked = gpu(checkout, "--pretend")
+    assert done.returncode == 0, done.stderr
+    model = "qwen2.5-coder-1.5b"
+    assert asked[:3] == [
+        f"serve-cpu {model}",
+        "serve status",
+        f"serve start cpu --model {model} --detach",
+    ]
+    assert [line.split()[0] for line in asked[3:]] == ["models", "serve", "ask", "export"]
+    assert gpu(checkout, "--pretend", "--dry-run")[0].returncode == 2
+
+
 def test_a_box_without_a_card_asks_nothing(checkout: Path) -> None:
     (checkout / "broken").touch()
     done, asked = gpu(checkout)
