@@ -89,11 +89,11 @@ class Analysis(StrictReply):
     tags: Words
 
 
-class Keywords(StrictReply):
+class NoteKeywords(StrictReply):
     keywords: Words
 
 
-class Change(StrictReply):
+class NoteChange(StrictReply):
     context: Sentence
     tags: Words
 
@@ -101,7 +101,7 @@ class Change(StrictReply):
 class _Evolution(StrictReply):
     links: list[int]
     tags: Words
-    neighbours: list[Change]
+    neighbours: list[NoteChange]
 
 
 class AMemConfig(BaselineConfig):
@@ -226,7 +226,7 @@ class AMem(Baseline):
             "evolution",
             __base__=_Evolution,
             links=(index_set(len(near), first=1), ...),
-            neighbours=(several(Change, len(near)), ...),
+            neighbours=(several(NoteChange, len(near)), ...),
         )
         prompt = EVOLVE.render(note=note.text, neighbours=shown)
         sampling = self._sampling()
@@ -238,7 +238,7 @@ class AMem(Baseline):
         memory = _Notes.of(tools.store.edits(self.id), self._contents())
         prompt = KEYWORDS.render(question=question.text)
         said = await propose(
-            tools.llm, prompt, Keywords, sampling=self._sampling(), stage="keywords"
+            tools.llm, prompt, NoteKeywords, sampling=self._sampling(), stage="keywords"
         )
         words = ", ".join(said.reply.keywords) if said.reply else ""
         query = words or question.text

@@ -86,14 +86,14 @@ class Names(StrictReply):
     entities: Annotated[list[Term], Field(max_length=12)]
 
 
-class Fact(StrictReply):
+class FactReply(StrictReply):
     subject: Term
     relation: Term
     object: Term
 
 
 class _Facts(StrictReply):
-    facts: several(Fact, 16)  # type: ignore[valid-type]
+    facts: several(FactReply, 16)  # type: ignore[valid-type]
 
 
 class _Kept(StrictReply):

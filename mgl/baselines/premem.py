@@ -114,7 +114,7 @@ class Inferences(StrictReply):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Fragment:
     """A fragment or an inference, and the numbers of the turns that it is made of."""
 
     key: str
@@ -136,7 +136,7 @@ class Piece:
 class _State:
     """What the log makes: pieces, and the open clusters, as the places of their pieces."""
 
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: list[Fragment] = field(default_factory=list)
     pool: list[tuple[int, ...]] = field(default_factory=list)
 
     def apply(self, row: EditRecord) -> None:
@@ -148,7 +148,7 @@ class _State:
         elif row.op == "close":
             self.pool.remove(tuple(said["pieces"]))
         else:
-            piece = Piece(said["key"], said["value"], said["time"], row.turns or ())
+            piece = Fragment(said["key"], said["value"], said["time"], row.turns or ())
             self.pieces.append(piece)
 
 

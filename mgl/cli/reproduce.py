@@ -258,14 +258,14 @@ def _run(arguments: Arguments, path: Path, places: Workplaces, execution: Execut
 def _compare(suite: Suite, entry: Entry, paths: Sequence[Path]) -> list[Beside]:
     """Put the methods of runs over the same items beside the rows that the suite says they are, and
     those that are no row of the paper's beside nothing."""
-    from mgl.evaluation.papers.beside import Beside, Rows, put_beside
+    from mgl.evaluation.papers.beside import Beside, SuiteRows, put_beside
     from mgl.evaluation.papers.references import load_references
     from mgl.evaluation.report.frame import Frame
     from mgl.evaluation.report.runs import group_runs, read_run
 
     (group,) = group_runs([read_run(path) for path in paths])
     frame = Frame(group)
-    found = put_beside(frame, load_references()[suite.name].cells(entry.id), Rows([suite]))
+    found = put_beside(frame, load_references()[suite.name].cells(entry.id), SuiteRows([suite]))
     shown = {one.label for one in found}
     return found + [
         Beside(one.label, frame.headline, "", "", frame.figure(one.label, frame.headline), ())

@@ -53,7 +53,7 @@ def load(path: str) -> Any:
     return module.Adapter
 
 
-class Host:
+class PeerHost:
     """Keeps one adapter and does what messages ask of it."""
 
     def __init__(self, path: str) -> None:
@@ -78,7 +78,7 @@ async def serve(path: str) -> None:
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     sys.stdout = sys.stderr
-    host, loop = Host(path), asyncio.get_running_loop()
+    host, loop = PeerHost(path), asyncio.get_running_loop()
     while line := await loop.run_in_executor(None, sys.stdin.readline):
         try:
             said = {"done": await host.do(json.loads(line))}

@@ -57,7 +57,7 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PeerAnswer:
     """What a peer finds for a question, and the places of the units that it stands on."""
 
     text: str
@@ -126,7 +126,7 @@ class PeerMemory(Baseline):
             native = None
             if self._config.mode == "native":
                 native = await asyncio.to_thread(process.do, "answer", question=question.text)
-        found = [Found(row["text"], row["kind"], tuple(row["units"])) for row in rows]
+        found = [PeerAnswer(row["text"], row["kind"], tuple(row["units"])) for row in rows]
         kinds = [each.kind for each in found]
         counted = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
         trace = [f"found {counted or 'nothing'}"]
@@ -139,7 +139,7 @@ class PeerMemory(Baseline):
     async def _answer_from(
         self,
         question: Question,
-        found: Sequence[Found],
+        found: Sequence[PeerAnswer],
         units: Mapping[int, Unit],
         read: Sequence[Span],
         trace: Sequence[str],
@@ -163,7 +163,7 @@ class PeerMemory(Baseline):
         self,
         question: Question,
         text: str,
-        found: Sequence[Found],
+        found: Sequence[PeerAnswer],
         read: Sequence[Span],
         trace: Sequence[str],
     ) -> Answer:
