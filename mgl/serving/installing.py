@@ -37,7 +37,9 @@ def find_lock(home: Path) -> Path:
     for folder in shipped.data_dirs("serving", home=home):
         if (folder / "locks" / "vllm.txt").is_file():
             return folder / "locks" / "vllm.txt"
-    raise ResourceError("vLLM's lock is missing", hint="install mgl again: its wheel carries it")
+    raise ResourceError(
+        "vLLM's lock is missing", hint="install mindgraph-lab again: its wheel carries it"
+    )
 
 
 def needs_install(home: Path) -> bool:
@@ -81,7 +83,7 @@ def install_vllm(home: Path, *, report: Callable[[str], None]) -> Path:
         raise ResourceError(
             f"vLLM {KNOWN_GOOD} is locked for Python {oldest[0]}.{oldest[1]} to "
             f"{newest[0]}.{newest[1]}, and mgl runs on {platform.python_version()}",
-            hint="install mgl into an environment of one of those, and run it there",
+            hint="install mindgraph-lab into an environment of one of those, and run it there",
         )
     folder, lock = _folder(home), find_lock(home)
     shipped.require_space(folder, DOWNLOAD_BYTES)
