@@ -246,7 +246,7 @@ class ComoRag(HippoRag):
         async def write(place: int) -> list[EditRecord]:
             part = parts[place]
             stands = [spans[at] for at in part.chunks]
-            with self._showing(stands):
+            with self._note_shown(stands):
                 texts = [text for text in part.texts if text]
                 fitting = await fit_texts(llm, texts, reserve=2 * SUMMARY_TOKENS) if texts else []
                 asked = prompt.render(text="\n\n".join(fitting))

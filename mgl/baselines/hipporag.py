@@ -123,7 +123,7 @@ class HippoRag(NaiveRag):
         spans = self._spans()
 
         async def extract(place: int) -> list[EditRecord]:
-            with self._showing([spans[place]]):
+            with self._note_shown([spans[place]]):
                 return [await self._extract(1 + place, spans[place])]
 
         await self._fill("chunks", 1, len(spans), extract)

@@ -152,7 +152,7 @@ class MemGPT(Baseline):
         store, sessions = self._tools.store, self._sessions()
         spans = [self._span_of(session) for session in sessions]
         for step in range(store.steps(self.id), len(spans)):
-            with self._showing(spans[: step + 1]):
+            with self._note_shown(spans[: step + 1]):
                 self._append(step, await self._update(step, spans[step]))
             self._tools.observer.progress("sessions", step + 1, len(spans))
 

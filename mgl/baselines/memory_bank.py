@@ -125,7 +125,7 @@ class MemoryBank(Baseline):
         async def describe(step: int) -> None:
             nonlocal finished
             span = self._span_of(days[step])
-            with self._showing([span]):
+            with self._note_shown([span]):
                 notes = {
                     name: await self._summarize(prompt, [format_span(self.conversation, span)])
                     for name, prompt in DAILY.items()

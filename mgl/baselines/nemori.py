@@ -241,7 +241,7 @@ class Nemori(Baseline):
         for step in range(store.steps(self.id), len(batches)):
             groups, rows = await self._group(step, batches[step])
             for turns in groups:
-                with self._showing([self._span_of([batches[0][0], batches[step][-1]])]):
+                with self._note_shown([self._span_of([batches[0][0], batches[step][-1]])]):
                     written = await self._write(step, turns, state)
                 for row in written:
                     state.apply(row)
@@ -266,7 +266,7 @@ class Nemori(Baseline):
         groups = several(group, len(batch))
         schema = create_model("groups", __base__=_Groups, episodes=(groups, ...))
         numbered = (f"{place}. {line}" for place, line in enumerate(shown, 1))
-        with self._showing([self.conversation.line_span(at) for at in batch]):
+        with self._note_shown([self.conversation.line_span(at) for at in batch]):
             said = await propose(
                 llm,
                 GROUP.render(messages="\n".join(numbered)),
@@ -298,7 +298,7 @@ class Nemori(Baseline):
         """The rows of a group: its episode, alone or as part of an earlier one, and statements."""
         llm, lines = self._tools.llm, self._lines(turns)
         shown = await fit_texts(llm, lines, reserve=2 * EPISODE_TOKENS)
-        with self._showing([self.conversation.line_span(at) for at in turns]):
+        with self._note_shown([self.conversation.line_span(at) for at in turns]):
             said = await self._narrate(NARRATE.render(messages="\n".join(shown)), "narrate")
         if said.reply is None:
             episode = NemoriEpisode("", "\n".join(lines), tuple(turns))

@@ -170,7 +170,7 @@ class PreMem(Baseline):
     async def _read(self) -> None:
         store, sessions, state = self._tools.store, self._sessions(), self._load()
         for step in range(store.steps(self.id), len(sessions)):
-            with self._showing([self._span_of(session) for session in sessions[: step + 1]]):
+            with self._note_shown([self._span_of(session) for session in sessions[: step + 1]]):
                 first, rows = len(state.pieces), await self._extract(step, sessions[step])
                 for row in rows:
                     state.apply(row)

@@ -222,7 +222,7 @@ def _read_as(run: Run, folder: Path) -> Run:
         f"{run.measured} reads {reads.chunks} chunks on average in {folder}, {reads.step_chunks} a "
         "step, and so do the baselines"
     )
-    return run.reading(reads)
+    return run.set_chunks(reads)
 
 
 def _split(run: Run, place: Path, *, is_measured: bool) -> list[tuple[Run, Path]]:

@@ -41,7 +41,7 @@ class Class:
     negated: bool = False
 
 
-def _derived() -> Any:
+def _hide_field() -> Any:
     return field(init=False, repr=False, compare=False)
 
 
@@ -73,9 +73,9 @@ class Seq(_Tree):
     """All of these in order."""
 
     parts: tuple[Node, ...]
-    size: int = _derived()
-    is_fixed: bool = _derived()
-    _hash: int = _derived()
+    size: int = _hide_field()
+    is_fixed: bool = _hide_field()
+    _hash: int = _hide_field()
 
     def __post_init__(self) -> None:
         self._derive(self.parts)
@@ -89,9 +89,9 @@ class Alternatives(_Tree):
     """Any one of these; never empty."""
 
     options: tuple[Node, ...]
-    size: int = _derived()
-    is_fixed: bool = _derived()
-    _hash: int = _derived()
+    size: int = _hide_field()
+    is_fixed: bool = _hide_field()
+    _hash: int = _hide_field()
 
     def __post_init__(self) -> None:
         self._derive(self.options)
@@ -107,9 +107,9 @@ class Repetition(_Tree):
     part: Node
     least: int
     most: int | None
-    size: int = _derived()
-    is_fixed: bool = _derived()
-    _hash: int = _derived()
+    size: int = _hide_field()
+    is_fixed: bool = _hide_field()
+    _hash: int = _hide_field()
 
     def __post_init__(self) -> None:
         self._derive((self.part,), self.least, self.most)

@@ -36,12 +36,12 @@ def freeze(moment: str, seed: str) -> None:
     random.seed(0)
     numbers = count()
 
-    def counted() -> uuid.UUID:
+    def make_id() -> uuid.UUID:
         digest = hashlib.md5(f"{seed}:{next(numbers)}".encode(), usedforsecurity=False).digest()
         return uuid.UUID(bytes=digest, version=4)
 
-    uuid.uuid4 = counted
-    uuid.uuid1 = lambda *_: counted()
+    uuid.uuid4 = make_id
+    uuid.uuid1 = lambda *_: make_id()
 
 
 def load(path: str) -> Any:

@@ -111,7 +111,7 @@ class PeerMemory(Baseline):
         if not await self._units():
             await super()._read()
             return
-        async with self._working("build"):
+        async with self._serve_stage("build"):
             await self._feed()
 
     async def _respond(self, question: Question) -> Answer:
@@ -119,7 +119,7 @@ class PeerMemory(Baseline):
         units = {unit.place: unit for unit in await self._units()}
         if not units:
             return await self._answer(question, [])
-        async with self._working("answer") as process:
+        async with self._serve_stage("answer") as process:
             if self._fed is None:
                 await self._feed()
             rows = await asyncio.to_thread(process.do, "retrieve", question=question.text)
@@ -210,7 +210,7 @@ class PeerMemory(Baseline):
     """The peer's own counts, once its process has read everything."""
 
     @asynccontextmanager
-    async def _working(self, stage: str) -> AsyncIterator[PeerProcess]:
+    async def _serve_stage(self, stage: str) -> AsyncIterator[PeerProcess]:
         """Serve the peer's calls within the block as one stage; one block at a time.
 
         If the proxy could not use the model, raises the proxy's error, not the peer's.
@@ -280,7 +280,7 @@ class PeerMemory(Baseline):
             ]
             await asyncio.to_thread(process.do, "read", units=sent)
             if any(isinstance(each, _OURS) for each in self._proxy.failures):
-                return  # which ``_working`` raises: what was read so far is not what it seems
+                return  # which ``_serve_stage`` raises: what was read so far is not what it seems
             if step >= store.steps(self.id):
                 rows = [
                     EditRecord(step, "read", {"place": unit.place}, "applied", span=unit.span)

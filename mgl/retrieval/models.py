@@ -173,8 +173,8 @@ def _of_folder(folder: Path, wanted: Wanted) -> RetrievalModel:
         context_tokens=_FOLDER_TOKENS,
         folder=lambda: folder,
         found=lambda: folder,
-        embedding=_embedding(folder) if wanted == "embed" else None,
-        reranking=_reranking(folder) if wanted == "rerank" else None,
+        embedding=_describe_embedding(folder) if wanted == "embed" else None,
+        reranking=_describe_reranking(folder) if wanted == "rerank" else None,
         is_encoder=is_encoder(folder),
     )
 
@@ -204,13 +204,13 @@ def _dims(folder: Path) -> int:
         ) from error
 
 
-def _embedding(folder: Path) -> EmbeddingSettings:
+def _describe_embedding(folder: Path) -> EmbeddingSettings:
     is_m3 = all((folder / name).is_file() for name in HEADS)
     library: Literal["sentence-transformers", "flag"] = "flag" if is_m3 else "sentence-transformers"
     return EmbeddingSettings(dims=_dims(folder), library=library, matryoshka=True)
 
 
-def _reranking(folder: Path) -> Reranking | None:
+def _describe_reranking(folder: Path) -> Reranking | None:
     """Tell a language model that says yes or no, a cross-encoder, and an encoder without a head,
     which reranks by late interaction (None)."""
     name = str((_json(folder / "config.json").get("architectures") or [""])[0])

@@ -49,7 +49,7 @@ class SuiteMethod(Strict):
     reads_a_step: str | None = None
     counted: Literal["all", "results"] = "all"
 
-    def reading(self, reads: Reads) -> SuiteMethod:
+    def set_chunks(self, reads: Reads) -> SuiteMethod:
         """Return the method with so many chunks to read, if it reads any."""
         own = ((self.reads, reads.chunks), (self.reads_a_step, reads.step_chunks))
         given = {name: chunks for name, chunks in own if name is not None}
@@ -102,9 +102,9 @@ class Run(Strict):
             raise UsageError(f"there is no judge {name!r}", hint=f"take one of {', '.join(JUDGES)}")
         return self.model_copy(update={"judges": (name,)})
 
-    def reading(self, reads: Reads) -> Run:
+    def set_chunks(self, reads: Reads) -> Run:
         """Return the run with this number of chunks for the methods that read chunks."""
-        methods = tuple(method.reading(reads) for method in self.methods)
+        methods = tuple(method.set_chunks(reads) for method in self.methods)
         return self.model_copy(update={"methods": methods})
 
     def only(self, *, measured: bool) -> Run:
