@@ -149,6 +149,14 @@ def test_a_machine_without_a_card_is_told_how_to_plan(
         gpu.main([*H200])
 
 
+@pytest.fixture
+def short_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    story = tmp_path / "story.txt"
+    story.write_text(gpu.STORY.read_text("utf-8")[:40_000], encoding="utf-8")
+    monkeypatch.setattr(gpu, "STORY", story)
+
+
+@pytest.mark.usefixtures("short_story")
 @pytest.mark.parametrize("method", gpu.METHODS)
 def test_the_prompts_are_those_that_builds_send(method: str) -> None:
     requests = gpu.record_prompts(method, most=3)
@@ -164,6 +172,7 @@ def test_the_prompts_are_those_that_builds_send(method: str) -> None:
             assert not (is_held and format_ is None)
 
 
+@pytest.mark.usefixtures("short_story")
 def test_loads_are_figures_for_each_method_way_and_level(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu, "METHODS", ("mindgraph",))
     formats: dict[str, Format] = {"guidance": LARK}
