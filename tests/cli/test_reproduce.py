@@ -13,6 +13,8 @@ import pytest
 from mgl.evaluation.papers.outlook import measure_reads
 from mgl.evaluation.papers.suites import load_suites
 from mgl.evaluation.runs.manifest import Manifest
+from mgl.llm.capabilities import Speed
+from mgl.llm.engines.server import Http
 from mgl.serving import speed
 from tests.cli.conftest import Mgl
 from tests.cli.server import MODEL, Server
@@ -184,8 +186,13 @@ def test_the_context_is_compared_with_the_lengths_of_the_items_before_anything_s
 def test_the_speed_of_a_vllm_server_is_measured_once_and_says_time_and_concurrency(
     mgl: Mgl, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(speed, "SECONDS", 0.4)
-    monkeypatch.setattr(speed, "STEPS", (3,))
+    async def measure(http: Http, *_: Any, **__: Any) -> Speed:
+        """Ask once: how fast the server is, tests of its own say by a clock of theirs."""
+        message = {"role": "user", "content": "P1 met P2."}
+        await http.post("chat/completions", {"messages": [message], "ignore_eos": True})
+        return Speed(read=1000.0, written=50.0, at_once=3)
+
+    monkeypatch.setattr(speed, "measure_speed", measure)
     server.version = "0.32.0"
     command = ("reproduce", "atlas/table1", "--limit", 1, "--base-url", server.url)
     long = ("reproduce", "gam/table1", "--dry-run", "--base-url", server.url)
@@ -195,7 +202,7 @@ def test_the_speed_of_a_vllm_server_is_measured_once_and_says_time_and_concurren
     assert done.exit_code == 0, done.stderr
     assert f"measuring the speed of {MODEL}" in done.stderr
     assert "3 items in work at once" in done.stderr
-    assert [one for one in server.seen if one.get("ignore_eos")]
+    assert len([one for one in server.seen if one.get("ignore_eos")]) == 1
     calls = len(server.seen)
     assert f"measured on the server of {SERVED} with 3 requests at once" in mgl(*long).stdout
     assert len(server.seen) == calls
