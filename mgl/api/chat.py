@@ -85,6 +85,8 @@ class Chat:
         besides: dict[str, Any] = notes if chat.ignored else {}
         if name is None or chat.model == self._profile:
             return await self._forward(chat, hear), besides
+        if is_whole:
+            name = await self._memories.find_chat(name)
         chat, kind = chat.with_named_attachments(), chat.model.removeprefix(PREFIX)
         if is_task(_read_messages(chat), chat.metadata, headers.get(TASK)):
             return await self._forward(chat, hear), besides

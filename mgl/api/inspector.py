@@ -20,7 +20,6 @@ from mgl.api.answers import (
     CallsListed,
     LogListed,
     PageShown,
-    Renamed,
     RunsListed,
     RunsReported,
     TopicChanged,
@@ -28,7 +27,7 @@ from mgl.api.answers import (
     TrainingsListed,
     VersionShown,
 )
-from mgl.api.memories import LONGEST_NAME, grows
+from mgl.api.memories import grows
 from mgl.api.rest import Call, Endpoint, Words
 from mgl.lab.tracing import Trace, trace_answer, trace_reply
 from mgl.memories.results import call_json, citation_json, edit_json
@@ -89,14 +88,6 @@ class TraceQuery(BaseModel):
 
     question: str | None = None
     turn: str | None = None
-
-
-class NameIn(BaseModel):
-    """The new name."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    name: Words = Field(max_length=LONGEST_NAME)
 
 
 class RunsQuery(BaseModel):
@@ -197,11 +188,6 @@ async def _edit(call: Call) -> Any:
     return {"topic": what.topic}
 
 
-async def _rename(call: Call) -> Any:
-    await call.memories.rename(call.path["memory"], call.body.name)
-    return {"name": call.body.name}
-
-
 async def _runs(call: Call) -> Any:
     return make_visible({"runs": await asyncio.to_thread(call.runs.list_all)})
 
@@ -266,14 +252,6 @@ INSPECTOR: Final = (
         "Correct, merge, freeze or unlink a topic of a conversation.",
         body=TopicIn,
         answer=TopicChanged,
-    ),
-    Endpoint(
-        "POST",
-        "/api/memories/{memory}/rename",
-        _rename,
-        "Rename the document of a memory.",
-        body=NameIn,
-        answer=Renamed,
     ),
     Endpoint(
         "GET", "/api/runs", _runs, "List the evaluations, the newest first.", answer=RunsListed

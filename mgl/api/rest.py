@@ -34,6 +34,7 @@ from mgl.api.answers import (
     MemoriesListed,
     MemoryShown,
     NodesListed,
+    Renamed,
     SourceDeleted,
     TalkExported,
     TurnCorrected,
@@ -42,7 +43,7 @@ from mgl.api.answers import (
 )
 from mgl.api.chat import Chat
 from mgl.api.jobs import Job, Jobs
-from mgl.api.memories import Memories
+from mgl.api.memories import LONGEST_NAME, Memories
 from mgl.api.relay import hearing
 from mgl.api.runs import Runs
 from mgl.errors import MglError
@@ -165,6 +166,12 @@ class ForgetIn(_Shape):
         return self
 
 
+class NameIn(_Shape):
+    """The new name."""
+
+    name: Words = Field(max_length=LONGEST_NAME)
+
+
 class DeleteQuery(_Query):
     """Whether only to say what would go, and the kind of memory that is to go alone."""
 
@@ -234,7 +241,7 @@ class Endpoint:
     come in its place: ``own``, which ``do`` gives, or those of the work's ``progress``.
     """
 
-    method: Literal["GET", "POST", "DELETE"]
+    method: Literal["GET", "POST", "PATCH", "DELETE"]
     path: str
     do: Callable[[Call], Awaitable[Any]]
     summary: str
@@ -301,7 +308,7 @@ async def _find_memory(call: Call) -> str:
 
 
 def _for_both(
-    method: Literal["GET", "POST", "DELETE"],
+    method: Literal["GET", "POST", "PATCH", "DELETE"],
     verb: str,
     do: Callable[[Call], Awaitable[Any]],
     summary: str,
@@ -361,10 +368,18 @@ async def _correct(call: Call) -> Any:
     return await call.memories.correct(source, call.path["turn"], call.body.text)
 
 
+async def _rename(call: Call) -> Any:
+    await call.memories.rename(await _find_memory(call), call.body.name)
+    return {"name": call.body.name}
+
+
 async def _delete(call: Call) -> Any:
     what: DeleteQuery = call.query
     name = call.path.get("name")
-    source = call.path["memory"] if name is None else Conversation.named(name)
+    source: str | Conversation
+    source = call.path.get("memory", "")
+    if name is not None:
+        source = await asyncio.to_thread(call.memories.lab.named_conversation, name)
     deleted = await call.memories.delete(source, what.memory, dry_run=what.dry_run)
     call.jobs.drop_deleted()
     return deleted
@@ -488,6 +503,14 @@ ENDPOINTS: Final = (
         "Replace what a turn of a conversation says.",
         body=CorrectionIn,
         answer=TurnCorrected,
+    ),
+    *_for_both(
+        "PATCH",
+        "",
+        _rename,
+        "Rename a document or conversation.",
+        body=NameIn,
+        answer=Renamed,
     ),
     *_for_both(
         "DELETE",

@@ -47,6 +47,7 @@ COMMANDS = {
         "log",
         "export",
         "edit",
+        "rename",
         "forget",
         "delete",
     ),

@@ -29,7 +29,7 @@ from mgl.memories.talk import Change, check_turns, to_plain
 from mgl.memories.turns import Say, Wish, find_assistants
 from mgl.store.owners import Owner, owned_by
 from mgl.text.times import as_aware, check_time
-from mgl.types import Answer, Citation, Question, StageUsage, Turn, Usage
+from mgl.types import Answer, Citation, Conversation, Question, StageUsage, Turn, Usage
 
 if TYPE_CHECKING:
     from mgl.lab.model import NoModel
@@ -147,6 +147,15 @@ class Talk:
     @property
     def id(self) -> str:
         return self.memory.id
+
+    def is_called(self, name: str) -> bool:
+        """Whether this name leads to the conversation, which may have been renamed since it was
+        opened, or not have begun yet."""
+        called = Conversation.named(name).name
+        source_id, held = self._store.source_of(self._owner)
+        if held is not None:
+            return held in (name, called)
+        return self._store.named_conversation(name).id == source_id
 
     @property
     def is_deleted(self) -> bool:

@@ -28,9 +28,12 @@ MIGRATIONS: Final = {
         name BLOB NOT NULL,
         PRIMARY KEY (document_id, name)
     ) WITHOUT ROWID""",
+    "0015_named": "ALTER TABLE documents ADD COLUMN named INTEGER",
+    "0016_by_name": "CREATE UNIQUE INDEX conversations_by_name ON documents (name) WHERE named = 1",
 }
 """By name, in order. ``follows`` is the number of the turn before, in the history of a client;
-``names`` are those that a document had before."""
+``names`` are those that a document had before; ``named`` is 1 for conversations that are known by
+their names, without those of earlier versions that were not renamed."""
 
 LAST: Final = [*MIGRATIONS][-1]
 

@@ -99,7 +99,8 @@ document.title = `${data.name} · mgl`;
 byId("back").hidden = !live;
 if (live) {
   byId("about").after(deleteButton(data.memory_id, data.name, () => location.assign("./")));
-  if (!data.turns) byId("about").after(renameButton(data.memory_id, data.name, () => location.reload()));
+  const showRenamed = () => location.assign(`memory?id=${data.memory_id}`);
+  byId("about").after(renameButton(data.memory_id, data.name, data.turns !== null, showRenamed));
 }
 byId("title").textContent = data.name;
 byId("about").textContent = [data.memory, data.model, count(), `memory ${data.memory_id}`].join(" · ");
