@@ -292,10 +292,6 @@ class PageShown(_Answer):
     version: str
 
 
-class VersionShown(_Answer):
-    version: str
-
-
 class EditListed(_Answer):
     """An edit of step ``chunk``, and what became of it."""
 

@@ -25,7 +25,6 @@ from mgl.api.answers import (
     TopicChanged,
     TraceShown,
     TrainingsListed,
-    VersionShown,
 )
 from mgl.api.memories import grows
 from mgl.api.rest import Call, Endpoint, Words
@@ -105,16 +104,16 @@ async def _page(call: Call) -> Any:
     def do() -> dict[str, Any]:
         version = lab.version(record.id)
         is_told = lab.memory(record.id).turns is not None
-        talk = lab.transcript(record.id) if is_told else None
+        talk = lab.read_transcript(record.id) if is_told else None
         page = page_data(lab.view(record.id), lab.place(record.id), talk)
         return {**page, "grows": is_told and grows(record.kind), "version": version}
 
     return make_visible(await asyncio.to_thread(do))
 
 
-async def _version(call: Call) -> Any:
+async def _version(call: Call) -> str:
     record = await call.memories.find(call.path["memory"])
-    return {"version": await asyncio.to_thread(call.memories.lab.version, record.id)}
+    return await asyncio.to_thread(call.memories.lab.version, record.id)
 
 
 async def _log(call: Call) -> Any:
@@ -210,15 +209,9 @@ INSPECTOR: Final = (
         "GET",
         "/api/memories/{memory}/page",
         _page,
-        "Show all that its page shows.",
+        "Show all that its page shows, unless nothing of it has changed (If-None-Match).",
         answer=PageShown,
-    ),
-    Endpoint(
-        "GET",
-        "/api/memories/{memory}/version",
-        _version,
-        "Show its version, which changes with each turn, edit or deletion.",
-        answer=VersionShown,
+        tag=_version,
     ),
     Endpoint(
         "GET", "/api/memories/{memory}/log", _log, "List its edits, in order.", answer=LogListed

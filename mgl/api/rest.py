@@ -238,7 +238,8 @@ class Endpoint:
     """What a path does. ``body`` is its shape, or ``bytes`` for a file, with an ``example`` of one.
 
     ``answer`` is the shape of what ``do`` gives, and ``status`` that of success. ``events`` may
-    come in its place: ``own``, which ``do`` gives, or those of the work's ``progress``.
+    come in its place: ``own``, which ``do`` gives, or those of the work's ``progress``. ``tag``
+    gives a version of the answer: a client that has it (If-None-Match) gets 304 and no answer.
     """
 
     method: Literal["GET", "POST", "PATCH", "DELETE"]
@@ -252,6 +253,7 @@ class Endpoint:
     events: Literal["own", "progress"] | None = None
     answer: Any = dict[str, Any]
     example: str | None = None
+    tag: Callable[[Call], Awaitable[str]] | None = None
 
     @property
     def takes_kind(self) -> bool:

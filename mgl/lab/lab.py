@@ -34,6 +34,7 @@ from mgl.llm.concurrency import Stop, make_awaitable
 from mgl.memories.base import Memory, check_name, is_memory_id
 from mgl.memories.results import AskResult, BuildResult, MemorySummary, Stats
 from mgl.memories.talk import UNWIPED
+from mgl.memories.view import Transcript
 from mgl.models import shipped
 from mgl.observer import SILENT, Observer
 from mgl.store import EditRecord, MemoryCost, MemoryRecord, Store
@@ -492,6 +493,15 @@ class Lab:
         """Load the conversation of a memory; StoreError for a document's."""
         return self._store.conversation(self.find(source).document_id)
 
+    def read_transcript(self, source: str) -> Transcript:
+        """Load the conversation of a memory as a reader sees it; StoreError for a document's."""
+        conversation = self.transcript(source)
+        fates = self._store.find_fates(conversation.id)
+        gone = frozenset(number for number, fate in fates.items() if fate == "forgotten")
+        corrections = self._store.find_corrections(conversation.id)
+        replies = frozenset(self._store.find_replies(conversation.id))
+        return Transcript(conversation, gone, corrections, replies)
+
     def write_questions(self, source: str, limit: int | None = None) -> list[Pair]:
         """Have the model write questions about a memory's text, to train its retriever on.
 
@@ -544,7 +554,8 @@ class Lab:
         return self._store.edits(self.find(source).id)
 
     def version(self, source: str) -> str:
-        """A string that changes with each turn, edit or deletion of a memory, not with answers."""
+        """A string that changes with each turn, edit, deletion or name of a memory, not with
+        answers."""
         return self._store.version(self.find(source).id)
 
     def calls(self, source: str) -> list[CallRecord]:

@@ -370,6 +370,13 @@ class Talk:
         if follows:
             self._store.set_follows(self.memory.conversation.id, follows)
 
+    def find_reply(self, turn: str) -> str | None:
+        """The id of the reply to a turn, the last where there are several; None without one."""
+        turns, forgotten = self.memory.conversation.turns, self.memory.forgotten
+        later = range(len(turns) - 1, self.memory.find_number(turn), -1)
+        ids = (turns[number].id for number in later if number not in forgotten)
+        return next((each for each in ids if each.rstrip("+") == turn), None)
+
     def take_back(self, numbers: Collection[int]) -> None:
         """Delete turns that a client replaced by others; said again, they are new."""
         if numbers:
@@ -442,9 +449,10 @@ class Talk:
     def correct(self, turn: str, text: str) -> tuple[Turn, Forgotten]:
         """Replace what a turn says, and return the turn that says it now, and what was deleted.
 
-        The new words are a turn of their own, the last one, with the speaker, time and session of
-        the old one, which is deleted as by ``forget``. InputError for a turn that is not there, was
-        forgotten, or says just this.
+        The new words are a turn of their own, the last one, so that the memory reads them as what
+        was said last, with the speaker, time and session of the old one, which is deleted as by
+        ``forget``. A transcript shows them in its place (``Lab.read_transcript``). InputError for a
+        turn that is not there, was forgotten, or says just this.
         """
         self.forget([turn], dry_run=True)
         old = self.memory.find_turn(turn)
@@ -452,6 +460,8 @@ class Talk:
         if old.text == text.strip():
             raise InputError(f"turn {turn!r} says just this", hint="change its words, or leave it")
         (new,) = self.add([replace(old, id="", text=text.strip())])
+        find = self.memory.find_number
+        self._store.put_correction(self.memory.conversation.id, find(new.id), find(turn))
         return new, self.forget([turn])
 
     def edit(

@@ -302,16 +302,18 @@ class Store(Turns, CallTable, Caches):
     # The edit log
 
     def version(self, memory_id: str) -> str:
-        """A string that changes with each turn, edit or deletion of a memory, not with answers."""
+        """A string that changes with each turn, edit, deletion or name of a memory, not with
+        answers."""
         with self._read() as connection:
             row = connection.execute(
                 """SELECT (SELECT max(number) FROM edits WHERE memory_id = memories.id),
                     (SELECT max(number) FROM turns WHERE document_id = memories.document_id),
-                    (SELECT max(number) FROM deletions WHERE document_id = memories.document_id)
+                    (SELECT max(number) FROM deletions WHERE document_id = memories.document_id),
+                    (SELECT lower(hex(name)) FROM documents WHERE id = memories.document_id)
                 FROM memories WHERE id = ?""",
                 (memory_id,),
             ).fetchone()
-        return ".".join("" if number is None else f"{number}" for number in row or ())
+        return ".".join("" if part is None else f"{part}" for part in row or ())
 
     def costs(self) -> dict[str, MemoryCost]:
         """When each memory was begun and what its calls have cost, by its id."""

@@ -36,6 +36,14 @@ class ReplySources:
     shown: frozenset[int]
 
 
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """That a turn says what another, ``corrects``, should have said; when it was told, in UTC."""
+
+    corrects: int
+    corrected_at: str
+
+
 class Turns(Owners):
     """The conversations of a file."""
 
@@ -172,6 +180,24 @@ class Turns(Owners):
                 "UPDATE turns SET follows = ? WHERE document_id = ? AND number = ?",
                 [(before, conversation_id, number) for number, before in follows.items()],
             )
+
+    def put_correction(self, conversation_id: str, number: int, corrects: int) -> None:
+        """Note that a turn says what another should have said, both by number."""
+        with self._write() as connection:
+            connection.execute(
+                "INSERT OR IGNORE INTO corrections (document_id, number, corrects) "
+                "VALUES (?, ?, ?)",
+                (conversation_id, number, corrects),
+            )
+
+    def find_corrections(self, conversation_id: str) -> dict[int, Correction]:
+        """The turns that correct others, by their number."""
+        with self._read() as connection:
+            found = connection.execute(
+                "SELECT number, corrects, corrected_at FROM corrections WHERE document_id = ?",
+                (conversation_id,),
+            )
+            return {number: Correction(*rest) for number, *rest in found}
 
     def forget_digests(self, conversation_id: str, numbers: Collection[int]) -> None:
         """Drop the digests of deleted turns: who says the same again says something new."""

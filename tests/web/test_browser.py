@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 from tab import Tab
 
-from mgl.memories.view import GraphView, ViewEdge, ViewNode
+from mgl.memories.view import GraphView, Transcript, ViewEdge, ViewNode
 from mgl.store.records import EditRecord
 from mgl.types import Answer, Conversation, Document, Turn
 from mgl.web.escape import visible
@@ -283,7 +283,7 @@ def test_each_turn_has_its_time_beside_it(tab: Tab, tmp_path: Path) -> None:
     said = driven(
         tab,
         tmp_path,
-        to_html(view, talk=talk),
+        to_html(view, talk=Transcript(talk)),
         """
         const times = all("#text time").map((each) => [each.textContent, each.title]);
         return [times, String([...CSS.highlights.get("passage")][0]), one(".by-hand") === null];

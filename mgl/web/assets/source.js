@@ -16,6 +16,12 @@ export async function load(part) {
   return live ? fetchJson(api("memories", memory, part)) : (parts[part] ?? null);
 }
 
+/** All that the page shows, unless it is still of this version. */
+export async function loadNews(version) {
+  const answer = await send(api("memories", memory, "page"), undefined, "application/json", "GET", { "if-none-match": `"${version}"` });
+  return answer.status === 304 ? null : answer.json();
+}
+
 /** All that the page shows; where it cannot be had, say why, and try again when that is asked for. */
 export async function loadPage() {
   for (;;) {
@@ -93,15 +99,15 @@ function lose() {
   throw new Error("The server does not answer. Is `mgl up` still running?");
 }
 
-async function send(path, body, accept, method = body === undefined ? "GET" : "POST") {
+async function send(path, body, accept, method = body === undefined ? "GET" : "POST", headers = {}) {
   for (;;) {
     const key = sessionStorage.getItem(KEY) ?? (await askKey(""));
     const answer = await fetch(path, {
       method,
-      headers: { authorization: `Bearer ${key}`, accept },
+      headers: { authorization: `Bearer ${key}`, accept, ...headers },
       body: body === undefined || body instanceof Blob ? body : JSON.stringify(body),
     }).catch(lose);
-    if (answer.ok) return answer;
+    if (answer.ok || answer.status === 304) return answer;
     const said = await answer.json().catch(() => null);
     const message = said?.error?.message ?? `the server said ${answer.status}`;
     if (answer.status !== 401) throw Object.assign(new Error(message), { param: said?.error?.param });
