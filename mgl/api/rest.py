@@ -31,6 +31,7 @@ from mgl.api.answers import (
     FoundAnywhere,
     GraphExported,
     JobsListed,
+    KindsListed,
     MemoriesListed,
     MemoryShown,
     NodesListed,
@@ -179,6 +180,9 @@ class DeleteQuery(_Query):
     memory: str | None = None
 
 
+DocumentKind: TypeAlias = Literal["mindgraph", "hgmem", "mnemis", "graph"]
+
+
 class DocumentQuery(_Query):
     """The document's file name, the kind of memory, and the questions it is read for.
 
@@ -186,7 +190,7 @@ class DocumentQuery(_Query):
     """
 
     name: str = Field(min_length=1)
-    memory: Literal["mindgraph", "hgmem", "mnemis", "graph"] = "mindgraph"
+    memory: DocumentKind = "mindgraph"
     question: list[str] = []
     confirm: bool = False
 
@@ -326,6 +330,11 @@ async def _list(call: Call) -> Any:
     return {"memories": await call.memories.list_all()}
 
 
+async def _list_kinds(call: Call) -> Any:
+    del call
+    return {"documents": get_args(DocumentKind), "conversations": get_args(TalkKind)}
+
+
 async def _show(call: Call) -> Any:
     return await call.memories.show(await _find_memory(call))
 
@@ -455,6 +464,13 @@ ENDPOINTS: Final = (
         _list,
         "List all memories, the newest first.",
         answer=MemoriesListed,
+    ),
+    Endpoint(
+        "GET",
+        "/api/kinds",
+        _list_kinds,
+        "List the kinds of memory that read documents and chat logs, the usual one first.",
+        answer=KindsListed,
     ),
     Endpoint(
         "GET",

@@ -167,14 +167,21 @@ def page_data(
 
 
 def _keep_sections(document: Document, told: Transcript) -> tuple[Section, ...]:
-    """The sections without those all of whose turns stand elsewhere, in the place of others."""
+    """The sections without those all of whose turns stand elsewhere, in the place of others; what
+    these had cut in two is one."""
     talk, starts = told.conversation, [section.start for section in document.sections]
     kept = {
         bisect_right(starts, talk.line_span(number).start) - 1
         for number in range(len(talk.turns))
         if told.find_corrected(number) is None
     }
-    return tuple(each for index, each in enumerate(document.sections) if index in kept)
+    found: list[Section] = []
+    for index, section in enumerate(document.sections):
+        if index in kept and found and found[-1].label == section.label:
+            found[-1] = replace(found[-1], end=section.end)
+        elif index in kept:
+            found.append(section)
+    return tuple(found)
 
 
 def _turns(told: Transcript) -> list[dict[str, Any]]:

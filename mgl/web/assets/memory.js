@@ -80,7 +80,6 @@ const tell = (message) => (byId("changed").textContent = message);
 /** Name the memory, and say how large it is. */
 function nameMemory() {
   document.title = `${data.name} · mgl`;
-  document.documentElement.dataset.version = data.version ?? "";
   byId("title").textContent = data.name;
   byId("about").textContent = [data.memory, data.model, count(), `memory ${data.memory_id}`].join(" · ");
 }
@@ -113,4 +112,5 @@ change(answered(), "start");
 if (location.hash.length < 2) openCited();
 if (live) whileSeen(WATCHED, lookForNews, tell);
 readAddress();
+document.documentElement.dataset.version = data.version ?? "";
 document.documentElement.dataset.ready = "true";

@@ -8,7 +8,8 @@ const KEY = "mgl-key";
 
 /** Whether a server answers; else the page is a file, which holds all that it shows. */
 export const live = !held;
-export const memory = new URLSearchParams(location.search).get("id") ?? "";
+/** The id of the memory; first what the address has, which may be a name. */
+let memory = new URLSearchParams(location.search).get("id") ?? "";
 export const api = (...path) => `/api/${path.map(encodeURIComponent).join("/")}`;
 
 /** A part of the memory's data; null where a file does not hold it. */
@@ -27,7 +28,10 @@ export async function loadPage() {
   for (;;) {
     if (live) byId("title").textContent = "Loading…";
     try {
-      return await load("page");
+      const page = await load("page");
+      memory = page.memory_id;
+      if (live) history.replaceState(null, "", `?${new URLSearchParams({ id: memory })}${location.hash}`);
+      return page;
     } catch (error) {
       await showFault("This memory cannot be shown", error.message);
     }

@@ -171,8 +171,10 @@ export async function renew() {
     section: (section && data.sections.find(({ start }) => start === section.start)) || null,
     only: only && new Set(only.map(findNode).filter(Boolean)),
   });
-  for (const each of renewers) each();
+  const done = renewers.map((each) => each());
   change({}, "start");
+  await Promise.all(done);
+  document.documentElement.dataset.version = data.version;
   return true;
 }
 

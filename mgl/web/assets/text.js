@@ -14,30 +14,20 @@ const turns = new Map();
 const standIns = new Map();
 const picker = byId("sections");
 
-/** Build the text; blocks that say what they said before stay, with what is selected in them. */
+/** Build the text. What says the same as before stays, with what is selected in it. */
 export function buildText() {
-  const blocks = new Map([...text.children].map((each) => [each.said, each]));
   readTurns();
   passages.clear();
   covering.clear();
   for (const ref of elements.keys()) passages.set(ref, []);
-  const place = keepPlace();
-  const isSame = (each, index) => text.children[index] === each;
-  const made = data.text.map((each) => {
-    const said = JSON.stringify([each, toolsOf(each)]);
-    return blocks.get(said) ?? Object.assign(block(each), { said });
-  });
-  if (made.length !== text.children.length || !made.every(isSame)) {
-    for (const each of [...text.children]) if (!made.includes(each)) each.remove();
-    made.forEach((each, index) => isSame(each, index) || text.insertBefore(each, text.children[index] ?? null));
-  }
+  const blocks = new Map([...text.children].map((each) => [each.dataset.start, each]));
+  settle(text, data.text.map((each) => block(each, blocks.get(String(each.start)))));
   for (const each of text.querySelectorAll("mark")) {
     const refs = each.dataset.refs.split(" ");
     each.classList.remove("on", "hand");
     covering.set(each, refs.map((ref) => elements.get(ref)));
     for (const ref of refs) passages.get(ref).push(each);
   }
-  place();
   whole = null;
   byId("name").textContent = byId("name").title = data.name;
   byId("size").textContent = `${data.length.toLocaleString("en")} characters`;
@@ -63,60 +53,51 @@ function readTurns() {
 
 const partsOf = (turn) => [...turns.keys()].filter((part) => turns.get(part) === turn);
 
-/** What is shown of a block's turns besides its own text. */
-const toolsOf = ({ parts }) =>
-  parts.map((part) => {
-    const turn = turns.get(part);
-    const other = standIns.get(turn);
-    return [turn, other && [other, partsOf(other)]];
-  });
-
-/** Where the reader is: gives what brings the same line back to its height. */
-function keepPlace() {
-  const top = text.getBoundingClientRect().top;
-  const isBelow = (each) => each.getBoundingClientRect().bottom > top;
-  const first = [...([...text.children].find(isBelow)?.querySelectorAll("p[data-start]") ?? [])].find(isBelow);
-  if (!first || !text.scrollTop) return () => {};
-  const [start, height] = [first.dataset.start, first.getBoundingClientRect().top];
-  return () => {
-    const now = text.querySelector(`p[data-start="${start}"]`);
-    if (now) text.scrollTop += now.getBoundingClientRect().top - height;
-  };
+/** Let an element have these children; those that it has already are not moved. */
+function settle(parent, children) {
+  const wanted = new Set(children);
+  for (const each of [...parent.childNodes]) if (!wanted.has(each)) each.remove();
+  children.forEach((each, index) => parent.childNodes[index] === each || parent.insertBefore(each, parent.childNodes[index] ?? null));
 }
 
 picker.addEventListener("change", () => bringStart(Number(picker.value)));
 
-/** The section selector says where the reader is. */
+/** The section selector says where the reader is: in the upper third, at the ends as far up or down as it goes. */
 function showSection() {
   if (!data.sections.length) return;
-  const line = text.getBoundingClientRect().top + text.clientHeight * 0.35;
+  const [high, rest] = [text.clientHeight, text.scrollHeight - text.clientHeight - text.scrollTop];
+  const down = text.scrollTop ? Math.max(Math.min(high * 0.35, text.scrollTop), high - rest) : 0;
+  const line = text.getBoundingClientRect().top + down;
   const begun = [...text.children].findLast((each) => each.getBoundingClientRect().top <= line);
   const here = data.sections.findLast(({ start }) => start <= Number(begun?.dataset.start ?? 0));
   picker.value = (here ?? data.sections[0]).start;
 }
 text.addEventListener("scroll", () => requestAnimationFrame(showSection), { passive: true });
 
-function block({ start, size, parts }) {
-  const made = make("div", { class: `block s${size}`, "data-start": start });
+/** A block of the text, the one that was there where it is; parts that say the same keep their nodes. */
+function block({ start, size, parts }, made = make("div", { "data-start": start })) {
+  const known = made.drawn ?? new Map();
+  made.drawn = new Map();
+  made.className = `block s${size}`;
   for (const part of parts) {
-    if (part.head !== undefined) {
-      made.append(make("h3", { class: "section", "data-start": part.start }, part.head));
-      continue;
-    }
-    if (part.heading) {
-      made.append(make("h3", { class: "heading", dir: "auto", "data-start": part.start }, ...part.heading.map(piece)), ...part.tail.map(piece));
-      continue;
-    }
     const turn = turns.get(part);
-    if (!turn) made.append(...paragraph(part));
-    else if (turn.place !== null) continue;
-    else if (!standIns.has(turn)) made.append(...paragraph(part, turn));
-    else if (part.start === turn.start) {
-      const other = standIns.get(turn);
-      made.append(...partsOf(other).flatMap((each) => paragraph(each, other)));
-    }
+    const other = standIns.get(turn);
+    const said = JSON.stringify([part, turn, other && [other, partsOf(other)], data.grows]);
+    made.drawn.set(said, known.get(said) ?? drawPart(part, turn, other).filter((each) => each !== "").map(asNode));
   }
+  settle(made, [...made.drawn.values()].flat());
   return made;
+}
+
+const asNode = (each) => (typeof each === "string" ? document.createTextNode(each) : each);
+
+function drawPart(part, turn, other) {
+  if (part.head !== undefined) return [make("h3", { class: "section", "data-start": part.start }, part.head)];
+  if (part.heading) return [make("h3", { class: "heading", dir: "auto", "data-start": part.start }, ...part.heading.map(piece)), ...part.tail.map(piece)];
+  if (!turn) return paragraph(part);
+  if (turn.place !== null) return [];
+  if (!other) return paragraph(part, turn);
+  return part.start === turn.start ? partsOf(other).flatMap((each) => paragraph(each, other)) : [];
 }
 
 /** A paragraph; where a turn begins with it, with what stands beside and below that. */
