@@ -439,10 +439,10 @@ def _wait_writing(tab: Tab, http: httpx.AsyncClient, name: str) -> None:
     tab.run("document.querySelector('.tools:not([hidden]) button').click()")
     tab.run("document.querySelector('#words').value = 'half a sentence'")
     with httpx.Client(base_url=http.base_url, headers=http.headers) as other:
-        other.post(f"/api/conversations/{name}/turns", json={"turns": [{"text": "Snow"}]})
+        other.post(f"/api/conversations/{name}/turns", json={"turns": [{"text": "Sleet"}]})
     tab.run(f"{COME}; new Promise((done) => setTimeout(done, 500))")
     assert tab.run("document.querySelector('#words').value") == "half a sentence"
-    assert "Snow" not in tab.run("document.querySelector('#text').textContent")
+    assert "Sleet" not in tab.run("document.querySelector('#text').textContent")
 
 
 @pytest.mark.browser
