@@ -458,6 +458,20 @@ async def test_the_list_renews_itself_and_asks_once_at_a_time(serve: Serve, tab:
         await asyncio.to_thread(tab.wait, rows)
 
 
+async def test_each_kind_that_is_offered_takes_a_file(serve: Serve) -> None:
+    async with serve() as served, client(served) as http:
+        kinds = (await http.get("/api/kinds")).json()
+        for kind in kinds["documents"]:
+            query = {"name": f"{kind}.txt", "memory": kind}
+            given = await http.post("/api/documents", params=query, content=f"P1 met {kind}.")
+            assert given.status_code == 202, given.text
+        for kind in kinds["conversations"]:
+            said = json.dumps({"speaker": "Ann", "text": HORSE})
+            path = f"/api/conversations/{kind}/file"
+            taken = await http.post(path, params={"memory": kind}, content=said)
+            assert taken.status_code == 201, taken.text
+
+
 async def test_a_page_is_sent_once(serve: Serve) -> None:
     """Answers leave it as it is; turns, corrections, deletions and names change it."""
     async with serve() as served, client(served) as http:

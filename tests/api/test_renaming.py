@@ -138,6 +138,27 @@ async def test_a_clients_chat_goes_on_in_the_conversation_that_was_renamed(serve
         assert len(await read(http, "3f9a")) == 2
 
 
+async def test_responses_go_on_in_the_conversation_that_was_renamed(serve: Serve) -> None:
+    """By the id of the response before, and by the id that its conversation had then."""
+    async with serve() as served, connect(served) as http:
+        sent = {"model": "mgl/gam", "input": "My horse is called Star."}
+        first = (await http.post("/v1/responses", json=sent)).json()
+        identity = first["conversation"]["id"]
+        path = f"/api/conversations/{identity}"
+        assert (await http.patch(path, json={"name": "Horses"})).status_code == 200
+        kept = (await http.get(f"/v1/responses/{first['id']}")).json()
+        assert kept["output"][0]["content"][0]["text"] == first["output"][0]["content"][0]["text"]
+        for number, before in enumerate(
+            ({"previous_response_id": first["id"]}, {"conversation": identity})
+        ):
+            sent = {"model": "mgl/gam", "input": f"It is {number}.", **before}
+            answer = await http.post("/v1/responses", json=sent)
+            assert answer.status_code == 200, answer.text
+        assert (await read(http, "Horses"))[1:] == ["It is 0.", "It is 1."]
+        assert (await http.delete(f"/v1/responses/{first['id']}")).status_code == 200
+        assert (await http.get(f"/v1/responses/{first['id']}")).status_code == 404
+
+
 async def test_ids_turns_and_traces_stay(serve: Serve) -> None:
     async with serve() as served, connect(served) as http:
         said = await chat(http, "My horse is called Star.", user="a")
