@@ -3,7 +3,7 @@
 import { camera, canvas, fit, isLarge, reveal, stage } from "./camera.js";
 import { byId, make, many, shorten } from "./dom.js";
 import { find, redraw, zoomBy } from "./graph.js";
-import { around, byWeight, change, children, drawable, filter, hubs, onChange, plain, relation, select, shown, state, tied, ties } from "./state.js";
+import { around, byWeight, change, children, drawable, filter, hubs, onChange, onNews, plain, relation, select, shown, state, tied, ties } from "./state.js";
 
 const pointers = new Map();
 let hold = null;
@@ -176,9 +176,11 @@ byId("zoom-fit").addEventListener("click", () => {
 export function buildFilters() {
   byId("hubs").addEventListener("click", () => filter({ noHubs: !state.noHubs }));
   byId("show-all").addEventListener("click", () => filter({ only: null }));
+  const offer = () => (byId("hubs").hidden = !hubs.size);
+  offer(); // before anything is drawn: the button takes room from the canvas
+  onNews(offer);
   onChange((before, origin) => {
     if (origin === "hover") return;
-    byId("hubs").hidden = !hubs.size;
     byId("hubs").setAttribute("aria-pressed", String(state.noHubs));
     byId("hubs").textContent = state.noHubs ? `without ${many(hubs.size, "hub")}` : `hide ${many(hubs.size, "hub")}`;
     byId("show-all").hidden = !state.only;
