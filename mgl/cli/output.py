@@ -134,11 +134,25 @@ def _format_place(citation: Citation) -> str:
 
 def format_turn(turn: Turn, width: int | None = None) -> str:
     """Put a turn on one line: session, id, time, speaker, and its text cut to ``width``."""
+    from mgl.store.deletion import is_deleted
+
     session = None if turn.session is None else f"session {one_line(turn.session)}"
     time = None if turn.time is None else f"{turn.time:%d %B %Y %H:%M}"
     place = ", ".join(part for part in (session, f"turn {one_line(turn.id)}", time) if part)
     speaker = f"{one_line(turn.speaker)}: " if turn.speaker else ""
-    return f"[{place}] {speaker}“{one_line(turn.text, width)}”"
+    said = "(deleted)" if is_deleted(turn) else f"“{one_line(turn.text, width)}”"
+    return f"[{place}] {speaker}{said}"
+
+
+def format_value(value: Any) -> str:
+    """Put a JSON value on one line, without its empty parts."""
+    if isinstance(value, dict):
+        empty: tuple[Any, ...] = (None, "", [], {})
+        told = {k: each for k, each in value.items() if each is not False and each not in empty}
+        return ", ".join(f"{key} {format_value(each)}" for key, each in told.items())
+    if isinstance(value, list):
+        return ", ".join(format_value(each) for each in value) or "-"
+    return "-" if value in (None, "") else one_line(f"{value}")
 
 
 def print_stats(stats: Stats, unit: str, turns: int | None = None) -> None:
@@ -213,6 +227,7 @@ def print_nodes(view: GraphView) -> None:
 
 
 def _print_node(node: ViewNode) -> None:
-    name = "" if node.label in (node.id, "", node.content) else f"{one_line(node.label)}: "
+    name = "" if node.label in (node.id, node.content) else node.label
     place = f"[{node.span.start}:{node.span.end}]"
-    typer.echo(f"  {one_line(node.id)} ({node.kind}) {place} {name}{one_line(node.content)}")
+    said = ": ".join(one_line(part) for part in (name, node.content) if part)
+    typer.echo(f"  {one_line(node.id)} ({node.kind}) {place} {said}")

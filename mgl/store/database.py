@@ -146,6 +146,17 @@ class Store(Turns, CallTable, Caches):
             mark_unwiped(connection)
         return self.wipe()
 
+    def find_answers_on(self, conversation_id: str, what: Redaction) -> tuple[str, ...]:
+        """Find the questions whose answers, by any memory, ``delete`` would drop; each once."""
+        with self._read() as connection:
+            gone = Gone(conversation_id, what, self.turns(conversation_id))
+            found = [
+                question
+                for memory in self._memory_where("document_id = ?", conversation_id)
+                for question in deletion.find_answers(connection, memory.id, gone).values()
+            ]
+        return tuple(dict.fromkeys(found))
+
     # Removal of whole sources and memories
 
     def plan_removal(self, document_id: str, memory_ids: Collection[str] | None = None) -> Removal:

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from mgl.memories.results import answer_json, edit_json
 from mgl.memories.view import GraphView, ViewEdge, optional_fields
-from mgl.store.deletion import MASK
+from mgl.store.deletion import is_deleted
 from mgl.store.records import EditRecord
 from mgl.types import Conversation, Document, Span
 from mgl.web.arrange import (
@@ -173,7 +173,7 @@ def _turns(talk: Conversation) -> list[dict[str, Any]]:
             "end": line.end,
             "speaker": turn.speaker,
             "time": turn.time and turn.time.isoformat(),
-            "forgotten": not turn.text.strip(MASK),
+            "forgotten": is_deleted(turn),
         }
         for turn, line, said in zip(talk.turns, lines, words, strict=True)
     ]
