@@ -17,7 +17,7 @@ import typer
 from mgl import prompt
 
 if TYPE_CHECKING:
-    from mgl.memories.results import Stats
+    from mgl.memories.results import MemorySummary, Stats
     from mgl.memories.view import GraphView, ViewNode
     from mgl.types import Answer, Citation, Conversation, Span, Turn, Usage
 
@@ -142,6 +142,17 @@ def format_turn(turn: Turn, width: int | None = None) -> str:
     speaker = f"{one_line(turn.speaker)}: " if turn.speaker else ""
     said = "(deleted)" if is_deleted(turn) else f"“{one_line(turn.text, width)}”"
     return f"[{place}] {speaker}{said}"
+
+
+def format_progress(summary: MemorySummary) -> str:
+    """Say how much of its source a memory has read."""
+    if summary.turns is not None:
+        return count(summary.turns, "turn")
+    if not summary.record.chunks:
+        return count(summary.chunks_done, "step")
+    if summary.chunks_done >= summary.record.chunks:
+        return "whole text"
+    return f"{summary.chunks_done:,} of {count(summary.record.chunks, 'chunk')}"
 
 
 def format_value(value: Any) -> str:

@@ -10,6 +10,7 @@ import typer
 
 from mgl.cli.options import AsJson, Memory, OfKind, complete_id, open_lab
 from mgl.cli.output import (
+    format_progress,
     format_turn,
     format_value,
     one_line,
@@ -71,11 +72,10 @@ def _show_memory(lab: Lab, summary: MemorySummary, step: int | None, as_json: bo
     name = one_line(summary.document)
     pairs = {"memory": f"{summary.id} ({record.kind})"}
     if turns is not None:
-        pairs["conversation"] = f"{name}, {summary.turns:,} turns"
+        pairs["conversation"] = f"{name}, {format_progress(summary)}"
     else:
         pairs["document"] = f"{name}, {record.tokens:,} tokens"
-        chunks = f"{summary.chunks_done} of {record.chunks} read"
-        pairs |= {"chunks": chunks} if record.chunks else {"steps": f"{summary.chunks_done}"}
+        pairs["read"] = format_progress(summary)
     pairs["model"] = one_line(record.model_id)
     pairs["questions"] = "\n".join(map(one_line, summary.questions)) or "(none yet)"
     if step is not None:

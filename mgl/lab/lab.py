@@ -32,6 +32,7 @@ from mgl.lab.workplace import DATABASE, OwnModels, Workplace
 from mgl.llm.calls import MemoryCallLog, content_hash, new_attempt
 from mgl.llm.concurrency import Stop, make_awaitable
 from mgl.memories.base import Memory, check_name, is_memory_id
+from mgl.memories.log import READING
 from mgl.memories.results import AskResult, BuildResult, MemorySummary, Stats
 from mgl.memories.talk import UNWIPED
 from mgl.models import shipped
@@ -609,6 +610,7 @@ class Lab:
             min(done, record.chunks) if record.chunks else done,
             self._store.count_turns(record.document_id),
             tuple(self._store.questions_answered(record.id)),
+            tuple(row["question"] for row in self._store.payloads(record.id, READING)),
         )
 
 

@@ -401,6 +401,15 @@ class Store(Turns, CallTable, Caches):
             found = connection.execute(f"{query} ORDER BY number", values)
             return [records.edit_from_row(row) for row in found]
 
+    def payloads(self, memory_id: str, op: str) -> list[Mapping[str, Any]]:
+        """The payloads of the edits of one op in a memory's log, in order."""
+        with self._read() as connection:
+            found = connection.execute(
+                "SELECT payload FROM edits WHERE memory_id = ? AND op = ? ORDER BY number",
+                (memory_id, op),
+            )
+            return [json.loads(payload) for (payload,) in found]
+
     def steps(self, memory_id: str) -> int:
         """One more than the last chunk that is done: the step that comes next."""
         with self._read() as connection:
