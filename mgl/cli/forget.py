@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from mgl.cli.options import Memory, OfKind, complete_id, open_lab
-from mgl.cli.output import confirm, count, format_turn, one_line, say
-from mgl.errors import UsageError
+from mgl.cli.output import confirm_deletion, count, format_turn, one_line, say
 
 if TYPE_CHECKING:
     from mgl.lab.talk import Talk
@@ -67,7 +66,7 @@ def forget(
         )
         names = _name_nodes(talk)
         _print_plan(talk, found, names)
-        if not found.turns or not (yes or _confirm()):
+        if not found.turns or not (yes or confirm_deletion()):
             say("nothing was deleted")
             return
         gone = replace(talk.forget(found.turns), replies=found.replies)
@@ -134,13 +133,3 @@ def _count_gone(found: Forgotten, names: Mapping[str, tuple[str, str]]) -> str:
         **kinds,
     }
     return ", ".join(count(number, kind) for kind, number in gone.items() if number)
-
-
-def _confirm() -> bool:
-    try:
-        return confirm("Delete this for good?")
-    except EOFError:
-        raise UsageError(
-            "nothing was deleted: there was nobody to confirm it",
-            hint="--yes deletes without asking",
-        ) from None

@@ -32,8 +32,9 @@ def list(
     """
     with open_lab() as lab:
         found, costs = lab.memories(), lab.costs()
-    if source is not None:
-        found = [summary for summary in found if summary.document == source]
+        if source is not None:
+            called = {record.id for record in lab.find_called(source)}
+            found = [summary for summary in found if summary.id in called]
     if as_json:
         print_json([summary.to_json() for summary in found])
         return

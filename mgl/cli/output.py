@@ -34,10 +34,25 @@ def say(text: str) -> None:
     typer.echo(clean(text), err=True)
 
 
-def confirm(question: str) -> bool:
-    """Ask on the terminal; EOFError where nobody can answer."""
+def confirm(question: str, *, refused: str, hint: str) -> bool:
+    """Ask for a yes, typed or piped in; UsageError, with what is ``refused`` and a hint, where the
+    input ends without an answer."""
+    from mgl.errors import UsageError
+
     say(f"{question} [y/N]")
-    return input().strip().lower() in ("y", "yes")
+    try:
+        return input().strip().lower() in ("y", "yes")
+    except EOFError:
+        raise UsageError(refused, hint=hint) from None
+
+
+def confirm_deletion() -> bool:
+    """Ask whether to delete what was listed."""
+    return confirm(
+        "Delete this for good?",
+        refused="nothing was deleted: there was nobody to confirm it",
+        hint="--yes deletes without asking",
+    )
 
 
 def clean(text: str) -> str:

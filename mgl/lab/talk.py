@@ -149,6 +149,11 @@ class Talk:
         return self.memory.id
 
     @property
+    def is_begun(self) -> bool:
+        """Whether the memory is stored: a new one is stored with its first turn."""
+        return self._store.find_memory(self.id) is not None
+
+    @property
     def is_deleted(self) -> bool:
         """Whether the memory was deleted since it was opened, by this process or another."""
         return not self._store.has_owner(self._owner)

@@ -40,25 +40,35 @@ class Store(Turns, CallTable, Caches):
     # Documents and memories
 
     def put_document(self, document: Document) -> None:
-        """Keep a document; the same text read again only renews its name and sections.
+        """Keep a document; the same text read again only renews its sections.
 
-        It is found by the names that it had before, too, until another document has them.
+        Under another name it keeps its own, and is found by both, until another document has
+        that name.
         """
         with self._write() as connection:
-            _keep_name(connection, document.id, document.name)
             connection.execute(
                 f"""INSERT INTO documents ({records.DOCUMENT_COLUMNS})
                 VALUES ({records.placeholders(records.DOCUMENT_COLUMNS)})
-                ON CONFLICT (id) DO UPDATE SET name = excluded.name,
-                    sections = excluded.sections, media_type = excluded.media_type,
-                    notes = excluded.notes""",
+                ON CONFLICT (id) DO UPDATE SET sections = excluded.sections,
+                    media_type = excluded.media_type, notes = excluded.notes""",
                 records.document_row(document),
+            )
+            name = records.pack(document.name)
+            connection.execute("DELETE FROM names WHERE name = ?", (name,))
+            connection.execute(
+                "INSERT INTO names SELECT id, ? FROM documents WHERE id = ? AND name != ?",
+                (name, document.id, name),
             )
 
     def rename_document(self, identity: str, name: str) -> None:
         """Rename a document; its earlier names still find it. StoreError if there is none."""
         with self._write() as connection:
-            _keep_name(connection, identity, name)
+            connection.execute("DELETE FROM names WHERE name = ?", (records.pack(name),))
+            connection.execute(
+                "INSERT OR IGNORE INTO names SELECT id, name FROM documents "
+                "WHERE id = ? AND name != ?",
+                (identity, records.pack(name)),
+            )
             update = "UPDATE documents SET name = ? WHERE id = ?"
             if not connection.execute(update, (records.pack(name), identity)).rowcount:
                 raise self._no_document(identity)
@@ -297,18 +307,16 @@ class Store(Turns, CallTable, Caches):
             return connection.execute(select, (identity,)).fetchone() is not None
 
     def documents_called(self, name: str) -> list[str]:
-        """The ids of the documents and conversations with exactly this name, the oldest first; of
-        those that had it before, where none has it now."""
-        before = "id IN (SELECT document_id FROM names WHERE name = ?)"
+        """The ids of the documents and conversations that have exactly this name, as their present
+        one or another, the oldest first."""
+        packed = records.pack(name)
         with self._read() as connection:
-            for has_name in ("name = ?", before):
-                found = connection.execute(
-                    f"SELECT id FROM documents WHERE {has_name} ORDER BY created_at, id",
-                    (records.pack(name),),
-                ).fetchall()
-                if found:
-                    return [identity for (identity,) in found]
-        return []
+            found = connection.execute(
+                """SELECT id FROM documents WHERE name = ?
+                OR id IN (SELECT document_id FROM names WHERE name = ?) ORDER BY created_at, id""",
+                (packed, packed),
+            )
+            return [identity for (identity,) in found]
 
     # The edit log
 
@@ -554,14 +562,4 @@ def _check(memory_id: str, chunk: int, edit: EditRecord, texts: Mapping[str, str
     raise StoreError(
         f"an edit ({edit.op}) of chunk {chunk} of memory {memory_id} {problem}",
         hint="this is a fault of the memory's code: nothing of the chunk was written",
-    )
-
-
-def _keep_name(connection: sqlite3.Connection, document_id: str, name: str) -> None:
-    """Keep a document's present name among its earlier ones, before it gets ``name``, which then
-    is no document's earlier name."""
-    connection.execute("DELETE FROM names WHERE name = ?", (records.pack(name),))
-    connection.execute(
-        "INSERT OR IGNORE INTO names SELECT id, name FROM documents WHERE id = ? AND name != ?",
-        (document_id, records.pack(name)),
     )

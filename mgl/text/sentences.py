@@ -83,7 +83,9 @@ def sentence_spans(text: str, start: int = 0, end: int | None = None) -> list[tu
 
 
 def only_asks(text: str) -> bool:
-    """Whether a text has nothing but questions, by their question marks.
+    """Whether a text has nothing but questions, by their question marks: there is nothing to cite.
+
+    Turns are ranked by ``mgl.retrieval.cues.is_statement``, which looks at how they end.
 
     >>> only_asks("Where does Ann live? And Bo?"), only_asks("Ann moved. Did you know?")
     (True, False)

@@ -395,6 +395,14 @@ def test_each_line_is_answered_and_remembered(mgl: Mgl, server: Server) -> None:
     assert all(turn["time"] for turn in turns)
 
 
+def test_a_chat_without_a_word_leaves_no_memory(mgl: Mgl, server: Server) -> None:
+    opened = chat(server, "/topics", "/end", "/quit")
+    assert opened.exit_code == 0, opened.stderr
+    assert "0 turns so far" in opened.stderr
+    assert "nothing was said yet" in opened.stderr
+    assert json.loads(mgl("list", "--json").stdout) == []
+
+
 def test_a_reply_of_a_later_chat_shows_what_was_said_in_an_earlier_one(
     mgl: Mgl, server: Server
 ) -> None:

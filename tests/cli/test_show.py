@@ -66,6 +66,26 @@ def test_the_list_has_a_row_a_source_and_its_date(mgl: Mgl, book: Path, server: 
     assert "no memory is of 'other.txt'" in unknown.stderr
 
 
+def test_a_text_under_two_names_is_found_by_both(mgl: Mgl, book: Path, server: Server) -> None:
+    options = ("--model", "qwen2.5-7b-instruct", "--base-url", server.url)
+    copy = book.with_name("copy.txt")
+    copy.write_bytes(book.read_bytes())
+    assert "both names" not in mgl("build", book, *options).stderr
+    assert (
+        "copy.txt has the text of book.txt: both names find it"
+        in mgl("build", copy, *options).stderr
+    )
+    (_, row) = mgl("list").stdout.splitlines()
+    assert "book.txt" in row
+    assert mgl("list", "copy.txt").stdout == mgl("list", "book.txt").stdout
+    copy.write_text("P1 met P9.")
+    assert mgl("build", copy, *options).exit_code == 0
+    assert "book.txt" in mgl("list", "book.txt").stdout
+    assert "book.txt" not in mgl("list", "copy.txt").stdout
+    assert mgl("delete", "copy.txt", "--yes").exit_code == 0
+    assert "copy.txt" not in mgl("list").stdout
+
+
 def test_questions_that_a_document_was_read_for_are_shown_before_they_are_asked(
     mgl: Mgl, book: Path, server: Server
 ) -> None:
