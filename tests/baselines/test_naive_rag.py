@@ -33,6 +33,13 @@ async def test_the_best_chunks_are_read_in_the_order_of_the_text(store: Store) -
     assert f"read 3 of {len(windows)} chunks" in answer.trace[0]
 
 
+async def test_an_answer_that_declines_cites_nothing_of_a_document(store: Store) -> None:
+    mine, _ = asking(store, lambda _prompt: "The text does not say where Carl was.")
+    answer = await NaiveRag(mine, BOOK, [QUESTION]).answer(QUESTION)
+    assert answer.citations == ()
+    assert answer.retrieved
+
+
 async def test_chunks_are_ranked_by_words_as_well_where_that_is_asked_for(store: Store) -> None:
     mine, _ = asking(store, answered)
     config = NaiveRagConfig(chunk_tokens=40, overlap_tokens=10, k=3, ranking="both")

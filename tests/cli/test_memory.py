@@ -158,7 +158,7 @@ def test_one_of_several_conversations_is_named(
     for command in (("ask", path, "Who?"), ("add", "diary", path)):
         refused = mgl(*command, *options)
         assert refused.exit_code == 3
-        assert "(--all): 1 one (1 turns); 2 two (1 turns)" in refused.stderr
+        assert "--all`): 1 one (1 turns); 2 two (1 turns)" in refused.stderr
         assert mgl(*command, "--conversation", "two", *options).exit_code == 0
 
 

@@ -149,6 +149,10 @@ async def test_numbers_are_held_to_the_memories_there_are(
         ("The horse", [3], ["c"]),
         ("Bananas", [3], ["c"]),  # no line says it: what was named stays
         (UNMENTIONED, [], []),
+        (UNMENTIONED, [1, 3], []),
+        ("Not mentioned", [3], []),
+        ("The conversation does not mention her job.", [1], []),
+        ("The conversation does not mention her job, but the horse is ill.", [3], ["c"]),
     ],
 )
 async def test_what_an_answer_repeats_is_cited_where_other_lines_were_named(
@@ -226,6 +230,15 @@ async def test_a_reply_follows_the_last_turns_and_knows_what_was_said_earlier() 
         ("user", "The horse is ill\nAnn: What job?"),
     ]
     assert request.sampling.max_tokens >= 1000
+
+
+async def test_a_reply_that_declines_cites_nothing() -> None:
+    client, _ = llm("You have not told me what the job is.")
+    turns = (*TALK.turns, Turn("d", "Ann", "What job have I got?", MAY, "2"))
+    talk, bo = Conversation.from_turns("talk", turns), Voice("Bo")
+    say = partial(say_in_talk, recent=turns[-1:], voice=bo, sampling=Sampling())
+    answer = await reply_to_turn(client, talk, show_turns(TALK.turns, [0]), turns[-1], bo, say)
+    assert answer.citations == ()
 
 
 async def test_a_reply_needs_no_memories_and_is_given_as_far_as_it_was_written() -> None:

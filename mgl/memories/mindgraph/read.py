@@ -31,6 +31,7 @@ from mgl.memories.mindgraph.prompts import ACTIONS, ANSWER, TOO_LARGE
 from mgl.memories.mindgraph.state import Graph, Node, serialise
 from mgl.memories.mindgraph.tools import NATIVE_TOOLS, GraphTools, cite_nodes
 from mgl.memories.propose import StrictReply
+from mgl.text.declining import is_declined
 from mgl.types import Answer, Confidence, Question
 
 MAX_CITED = 20
@@ -77,7 +78,7 @@ class GraphReader:
             question=self.question.text,
             text=final.answer.strip(),
             confidence=final.confidence,
-            citations=citations,
+            citations=() if is_declined(final.answer, self.question.unknown) else citations,
             trace=tuple(self.trace),
             marks=(*self.marks, *(("reports_failed",) if self.tools.report_failed else ())),
             compaction_ratio=self.first_input_tokens / self.source_tokens,

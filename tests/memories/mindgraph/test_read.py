@@ -122,6 +122,13 @@ async def test_actions_look_up_a_source_and_answer_with_what_they_cite(ask: Ask)
     assert '"node_id": {"const": "ann"' in schemas[1], "what was looked up is not offered again"
 
 
+async def test_an_answer_that_declines_cites_nothing(ask: Ask) -> None:
+    told = final("bo", answer="The text does not say where they met.")
+    answer, _ = await ask([json.dumps({"step": {"action": "answer"} | told})])
+    assert answer.citations == ()
+    assert answer.retrieved
+
+
 async def test_the_graph_is_shown_with_provenance_unless_the_brief_form_is_asked_for(
     ask: Ask,
 ) -> None:
