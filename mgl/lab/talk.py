@@ -163,11 +163,12 @@ class Talk:
         self.run(lambda: self.memory.append(turn))
 
     def extend(self, turns: Sequence[Turn]) -> int:
-        """Add turns in order, skipping those already there; return how many there are now."""
+        """Add turns in order, skipping those already there; return how many there are now, but for
+        deleted ones."""
         for done, turn in enumerate(turns, 1):
             self.append(turn)
             self._observer.progress("turns", done, len(turns))
-        return len(self.memory.conversation.turns)
+        return len(self.memory.conversation.turns) - len(self.memory.forgotten)
 
     def ask(self, question: str | Question) -> AskResult:
         """Answer from what was said so far.
