@@ -203,13 +203,15 @@ class GraphExported(_Answer):
 
 
 class TurnsDeleted(_Answer):
-    """What was deleted, or would be: turns, replies and nodes; what is made again, and adapters.
+    """What was deleted, or would be: turns, the ``replies`` among them, the questions of stored
+    ``answers``, nodes and adapters. ``stale`` nodes are described again.
 
-    ``echoes`` are turns that stay, and repeat a word of those.
+    ``echoes`` are turns that stay, though they repeat most of a turn that goes.
     """
 
     turns: list[str]
     replies: list[str]
+    answers: list[str]
     echoes: list[str]
     removed: list[str]
     stale: list[str]

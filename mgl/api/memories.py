@@ -378,7 +378,7 @@ class Memories:
 
 
 def _list_gone(gone: Forgotten) -> dict[str, Any]:
-    names = ("turns", "replies", "echoes", "removed", "stale", "adapters")
+    names = ("turns", "replies", "answers", "echoes", "removed", "stale", "adapters")
     return {name: list(getattr(gone, name)) for name in names}
 
 

@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
-from mgl.errors import UsageError, WrongKind
+from mgl.errors import StoreError, UsageError, WrongKind
 from mgl.lab.deleting import Deleted, Doomed, delete, find_doomed
 from mgl.lab.estimates import describe_estimate, describe_large, estimate_from_past
 from mgl.lab.finding import find_passages
@@ -32,6 +32,7 @@ from mgl.lab.workplace import DATABASE, OwnModels, Workplace
 from mgl.llm.calls import MemoryCallLog, content_hash, new_attempt
 from mgl.llm.concurrency import StopSignal, make_awaitable
 from mgl.memories.base import Memory, check_name, is_memory_id
+from mgl.memories.log import READING
 from mgl.memories.results import AskResult, BuildResult, MemorySummary, Stats
 from mgl.memories.talk import UNWIPED
 from mgl.memories.view import Transcript
@@ -295,6 +296,13 @@ class Lab:
                 self._approve(large)
         with self._place.alone(opened.id):
             self._place.run(build if stop is None else lambda: stop.guard(build))
+        self._note_other_name(plan.source)
+
+    def _note_other_name(self, source: Source) -> None:
+        if not self._store.has_document(source.id):
+            return
+        if (known := self._store.document_name(source.id)) != source.name:
+            self._observer.note(f"{source.name} has the text of {known}: both names find it")
 
     async def forward(self, work: Callable[[LLM], Coroutine[Any, Any, ResultT]]) -> ResultT:
         """Run ``work``'s model calls without logging them; cancelling stops them."""
@@ -537,6 +545,11 @@ class Lab:
 
         folder = Path(source)
         if not (folder / MANIFEST).is_file():
+            if not self._planner.find_named(source):
+                raise StoreError(
+                    f"{source!r} is neither a memory nor the folder of an evaluation run",
+                    hint="`mgl list` shows the memories; `mgl eval run` says where a run is kept",
+                )
             return read_memory(self._store, self.find(source))
         if not (folder / PACKED).is_file():
             return read_run(folder, self._store, hold_out)
@@ -632,6 +645,7 @@ class Lab:
             min(done, record.chunks) if record.chunks else done,
             self._store.count_turns(record.document_id),
             tuple(self._store.questions_answered(record.id)),
+            tuple(row["question"] for row in self._store.payloads(record.id, READING)),
         )
 
 

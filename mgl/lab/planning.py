@@ -95,7 +95,8 @@ class Planner:
             raise InputError(
                 f"{path} holds {len(found)} conversations"
                 + (f", and {fault} called {name!r}" if name is not None else ""),
-                hint=f"choose one by its number (--conversation), or all (--all): {names}",
+                hint="choose one by its number (--conversation), or add all (`mgl add NAME FILE "
+                f"--all`): {names}",
             )
         for note in chosen[0].notes:
             self._observer.note(f"{chosen[0].name}: {note}")

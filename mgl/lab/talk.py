@@ -158,6 +158,11 @@ class Talk:
         return self._store.named_conversation(name).id == source_id
 
     @property
+    def is_begun(self) -> bool:
+        """Whether the memory is stored: a new one is stored with its first turn."""
+        return self._store.find_memory(self.id) is not None
+
+    @property
     def is_deleted(self) -> bool:
         """Whether the memory was deleted since it was opened, by this process or another."""
         return not self._store.has_owner(self._owner)
@@ -167,11 +172,12 @@ class Talk:
         self.run(lambda: self.memory.append(turn))
 
     def extend(self, turns: Sequence[Turn]) -> int:
-        """Add turns in order, skipping those already there; return how many there are now."""
+        """Add turns in order, skipping those already there; return how many there are now, but for
+        deleted ones."""
         for done, turn in enumerate(turns, 1):
             self.append(turn)
             self._observer.progress("turns", done, len(turns))
-        return len(self.memory.conversation.turns)
+        return len(self.memory.conversation.turns) - len(self.memory.forgotten)
 
     def ask(self, question: str | Question) -> AskResult:
         """Answer from what was said so far.

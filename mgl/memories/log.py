@@ -37,6 +37,9 @@ StateT = TypeVar("StateT")
 APPEND: Final = "append"
 """The op of a row that takes in a turn: ``{"turn": number}``."""
 
+READING: Final = "reading"
+"""The op of a row that says for which ``question`` a document was read, "" for none."""
+
 FORGET: Final = "forget"
 """The op of a row that deletes turns, or parts of them: rows before it were rewritten."""
 

@@ -381,8 +381,10 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
                 log.turns, self._tools.store.find_replies(self._source.id), chosen, log.forgotten
             )
             gone = chosen | replies
-            echoes = find_repeating(log.turns, gone, log.forgotten)
-            what, turns_before, old = Redaction(gone), log.turns, log.state
+            echoes = find_repeating(log.turns, chosen, gone | log.forgotten)
+            what, turns_before = Redaction(gone), log.turns
+            old: Any = log.state
+            answers = self._tools.store.find_answers_on(self._source.id, what)
             if gone and not dry_run:
                 self._delete(what)
                 after: Any = log.state
@@ -394,11 +396,12 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         return Forgotten(
             _name_turns(turns_before, gone),
             _in_order(removed),
-            _in_order(after.stale),
+            _in_order(after.stale - old.stale),
             _in_order(spared),
             calls,
             tuple(self._tools.store.find_runs(self._source.id, gone)),
             replies=_name_turns(turns_before, replies),
+            answers=answers,
             echoes=_name_turns(turns_before, echoes),
             is_least=is_least,
         )

@@ -34,6 +34,7 @@ from mgl.memories.calls import answer_field, list_options
 from mgl.memories.propose import StrictReply
 from mgl.prompt import Prompt, one_line
 from mgl.retrieval.cues import ASSISTANT
+from mgl.text.declining import is_declined
 from mgl.text.groups import format_turn
 from mgl.text.sentences import only_asks
 from mgl.text.support import find_repeated
@@ -373,7 +374,9 @@ async def answer_from_lines(
     places = sorted(set(reply.parsed.memories))
     citations = tuple(dict.fromkeys(each for place in places for each in lines[place - 1][1]))
     answer = Answer("", reply.parsed.answer, "medium" if citations else "low", citations)
-    if answer.text != say_unknown(question) and not question.options:
+    if is_declined(answer.text, say_unknown(question)):
+        answer = replace(answer, confidence="low", citations=())
+    elif not question.options:
         answer = _cite_repeated(answer, question, lines)
     ratio = reply.usage.input_tokens / source_tokens if source_tokens else None
     return replace(answer, question=question.text, compaction_ratio=ratio)

@@ -149,6 +149,8 @@ async def test_numbers_are_held_to_the_memories_there_are(
         ("The horse", [3], ["c"]),
         ("Bananas", [3], ["c"]),  # no line says it: what was named stays
         (UNMENTIONED, [], []),
+        (UNMENTIONED, [1, 3], []),
+        ("Not mentioned", [3], []),
     ],
 )
 async def test_what_an_answer_repeats_is_cited_where_other_lines_were_named(

@@ -136,7 +136,7 @@ class Http:
             gone = EngineLost if self._answered else EngineUnavailable
             raise gone(
                 f"no server answers at {self._root} ({error or type(error).__name__})",
-                hint="start one (for instance `vllm serve MODEL`), or point --base-url at it",
+                hint="start one, for instance `vllm serve MODEL`, or give the URL of one that runs",
             ) from error
         self._answered = True
         if response.status_code != httpx.codes.OK:
@@ -152,7 +152,7 @@ class Http:
             kind = {"text/html": "an HTML page", "": "an unknown type"}.get(kind, kind)
             raise EngineUnusable(
                 f"{response.url} answered with {kind} instead of JSON",
-                hint="point --base-url at the server's API, for instance http://127.0.0.1:8000/v1",
+                hint="give the URL of the server's API, for instance http://127.0.0.1:8000/v1",
             ) from None
 
 
@@ -255,7 +255,7 @@ async def list_models(http: Http) -> dict[str, Mapping[str, Any]]:
     except (TypeError, KeyError):
         raise EngineUnusable(
             "the server's list of models does not follow the OpenAI API",
-            hint="point --base-url at an OpenAI-compatible server",
+            hint="give the URL of an OpenAI-compatible server",
         ) from None
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from textwrap import shorten
 from typing import Any, ClassVar
 
 from mgl.errors import ReplyInvalid, UsageError
@@ -43,7 +42,7 @@ from mgl.memories.hgmem.state import (
     apply,
 )
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
-from mgl.prompt import Prompt
+from mgl.prompt import Prompt, one_line
 from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.types import Answer, Chunk, Citation, Question, Source, Span
 
@@ -290,7 +289,7 @@ class LogView:
         name, content, since = f"point {point.number}", point.description, point.changed
         if point.changed != point.step:
             name += f", updated in step {point.changed}"
-        label = shorten(f"{point.number}: {content}", LABEL_CHARACTERS, placeholder="…")
+        label = one_line(f"{point.number}: {content}", LABEL_CHARACTERS)
         if point.parents:
             content += f" (merged of points {', '.join(map(str, point.parents))})"
         ends = [(each, self._span(memory.vertices[each])) for each in sorted(point.vertices)]

@@ -7,7 +7,8 @@ import { age, listTable, openPage } from "./plain.js";
 import { api, fetchJson, whileSeen } from "./source.js";
 
 function size({ turns, chunks, chunks_done: done, tokens, edits }) {
-  const read = turns !== null ? many(turns, "turn") : chunks ? `${number.format(done)} of ${many(chunks, "chunk")}` : many(done, "step");
+  const some = chunks ? `${number.format(done)} of ${many(chunks, "chunk")}` : many(done, "step");
+  const read = turns !== null ? many(turns, "turn") : chunks && done >= chunks ? "read to the end" : some;
   return [read, tokens && turns === null ? many(tokens, "token") : "", many(edits, "edit")].filter(Boolean).join(", ");
 }
 

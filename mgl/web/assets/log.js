@@ -121,12 +121,15 @@ function undo(edit) {
 }
 
 const isText = (value) => typeof value === "string";
+const TURNS = new Set(["turn", "turns", "through", "boundaries", "masked"]); // fields that hold numbers of turns
 const say = (value) => (isText(value) ? value : Array.isArray(value) && value.every(isText) ? value.join(", ") : JSON.stringify(value));
 
 /** What an edit says, with the fields of a topic among the others. */
 function given({ topic, ...rest }) {
   const fields = isText(topic) || !topic ? { topic, ...rest } : { ...topic, ...rest };
-  return Object.entries(fields).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const known = ([, value]) => value !== null && value !== undefined && value !== "";
+  const named = ([name, value]) => [name, TURNS.has(name) && data.turns ? [value].flat().map((at) => data.turns[at]?.id ?? `${at}`) : value];
+  return Object.entries(fields).filter(known).map(named);
 }
 
 function editRow(edit) {
