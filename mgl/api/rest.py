@@ -179,7 +179,7 @@ class DocumentQuery(_Query):
     """
 
     name: str = Field(min_length=1)
-    memory: Literal["mindgraph", "hgmem", "mnemis", "graph"] = "mindgraph"
+    memory: Literal["mindgraph", "hgmem", "graph"] = "mindgraph"
     question: list[str] = []
     confirm: bool = False
 

@@ -303,7 +303,7 @@ def evidence(lab: Lab, arguments: Arguments) -> None:
             print_head(f"less {base}", CATEGORY_HEAD)
             print_lines(*differences(scores, base))
     print_lines(
-        "\nWithout ranking=context S1 both has the episodes of S1 RAG, facts and entities beside."
+        "\nWith preset paper S1 both has the episodes of S1 RAG, facts and entities beside."
     )
 
 

@@ -364,7 +364,7 @@ async def test_a_document_gets_another_name_and_is_found_by_both(serve: Serve) -
             assert refused.status_code == status, refused.text
 
 
-@pytest.mark.parametrize("memory", ["mindgraph", "mnemis"])
+@pytest.mark.parametrize("memory", ["mindgraph", "hgmem"])
 async def test_a_document_is_searched_and_shown_whatever_kind_reads_it(
     serve: Serve, memory: str
 ) -> None:

@@ -21,6 +21,7 @@ since existing categories are not regrouped: ``needs_rebuild`` says when they ar
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
@@ -47,7 +48,9 @@ DRIFT: Final = 0.3
 CHILDREN, TAGS, AT_ONCE = 30, 5, 32
 """Children shown of a category, its tags, and calls at once."""
 
-Stopped = Literal["no_entities", "too_few", "one_node", "layer_limit", "compression", "failed"]
+Stopped = Literal[
+    "no_entities", "too_few", "one_node", "layer_limit", "compression", "failed", "updated"
+]
 
 
 class _Described(StrictReply):
@@ -62,13 +65,45 @@ async def renew_hierarchy(
     tools: Tools, draft: EditDraft, config: MnemisConfig, grouping: Grouping = BY_MODEL
 ) -> None:
     """Build the hierarchy anew or update it, as the configuration has it."""
-    stopped = "updated"
-    if _is_rebuilt(draft.state, config):
-        stopped = await build_hierarchy(tools, draft, config, grouping)
-    else:
-        await update_hierarchy(tools, draft, config, grouping)
+    if draft.state.categories and _is_rebuilt(draft.state, config):
+        draft.put(DropHierarchy())
+    stopped = await grow_hierarchy(tools, draft, config, grouping)
     state = draft.state
     draft.put(FinishHierarchy(stopped, len(state.entities), state.top))
+
+
+async def grow_hierarchy(
+    tools: Tools, draft: EditDraft, config: MnemisConfig, grouping: Grouping = BY_MODEL
+) -> Stopped:
+    """Put the nodes that are in no category into the hierarchy, and return why that stopped.
+
+    Where no hierarchy stands, it is built layer by layer. One that stands gets no further layer;
+    from layer 2 on a layer never comes to have more nodes than the one below: new categories that
+    would make it so are refused, and their nodes promoted. Nodes of a reply that cannot be used are
+    promoted. Raises what ``propose`` raises.
+    """
+    top = draft.state.top
+    for layer in count(1):
+        before = draft.state
+        nodes = _find_unplaced(before, layer)
+        if top and (layer > top or all(map(is_speaker, nodes))):
+            break
+        if not top and (stopped := _find_stop(before, layer - 1, config)):
+            return stopped
+        forming = Forming(before, layer, nodes)
+        await grouping.form(tools, draft, forming, config)
+        plan = forming.settle(config.compression)
+        is_larger = layer > 1 and plan.size > len(before.layer(layer - 1))
+        if top and is_larger:
+            plan = forming.settle(config.compression, only_known=True)
+        elif not top and forming.is_failed:
+            return FAILED
+        elif not top and (is_larger or not plan.has_groups):
+            return "compression"
+        changed = carry_out(plan, draft, layer)
+        outgrown = [each for each in changed if _has_outgrown(each, before, draft.state)]
+        await describe_categories(tools, draft, outgrown, config, grouping)
+    return "updated"
 
 
 def count_grouping_calls(
@@ -89,54 +124,6 @@ def count_grouping_calls(
 
 def _is_rebuilt(state: State, config: MnemisConfig) -> bool:
     return config.hierarchy == "rebuild" or not state.categories or needs_rebuild(state)
-
-
-async def build_hierarchy(
-    tools: Tools, draft: EditDraft, config: MnemisConfig, grouping: Grouping = BY_MODEL
-) -> Stopped:
-    """Build all categories anew, and return why it stopped.
-
-    Nodes of a reply that cannot be used are promoted. Raises what ``propose`` raises.
-    """
-    if draft.state.categories:
-        draft.put(DropHierarchy())
-    layer = 0
-    while (stopped := _find_stop(draft.state, layer, config)) is None:
-        nodes = draft.state.layer(layer)
-        forming = Forming(draft.state, layer + 1, nodes)
-        await grouping.form(tools, draft, forming, config)
-        if forming.is_failed:
-            return FAILED
-        plan = forming.settle(config.compression)
-        if not plan.has_groups or (layer and plan.size > len(nodes)):
-            return "compression"
-        layer += 1
-        changed = carry_out(plan, draft, layer)
-        await describe_categories(tools, draft, changed, config, grouping)
-    return stopped
-
-
-async def update_hierarchy(
-    tools: Tools, draft: EditDraft, config: MnemisConfig, grouping: Grouping = BY_MODEL
-) -> None:
-    """Put the entities that are in no category into the hierarchy, if there is one.
-
-    From layer 2 on a layer never comes to have more nodes than the one below: new categories that
-    would make it so are refused, and their nodes promoted. Raises what ``propose`` raises.
-    """
-    for layer in range(1, draft.state.top + 1):
-        fresh = _find_unplaced(draft.state, layer)
-        if all(map(is_speaker, fresh)):
-            break
-        forming = Forming(draft.state, layer, fresh)
-        await grouping.form(tools, draft, forming, config)
-        plan = forming.settle(config.compression)
-        if layer > 1 and plan.size > len(draft.state.layer(layer - 1)):
-            plan = forming.settle(config.compression, only_known=True)
-        before = draft.state
-        changed = carry_out(plan, draft, layer)
-        outgrown = [each for each in changed if _has_outgrown(each, before, draft.state)]
-        await describe_categories(tools, draft, outgrown, config, grouping)
 
 
 async def describe_stale(

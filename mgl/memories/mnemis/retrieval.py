@@ -15,34 +15,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Final
 
 from mgl.memories.base import Tools
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.facts import render_period
+from mgl.memories.mnemis.index import Index, Kind
 from mgl.memories.mnemis.reading import render_episode
 from mgl.memories.mnemis.selection import Ask, Selection, ask_printed, select
 from mgl.memories.mnemis.state import (
-    EMPTY,
     Entity,
     Fact,
     Mention,
     State,
     node_text,
-    summary_text,
-    words_text,
 )
 from mgl.prompt import one_line
-from mgl.retrieval.base import Embedder, Reranker
-from mgl.retrieval.turns import TurnIndex, rank_turns
-from mgl.retrieval.vectors import HybridIndex
-from mgl.store import Store
-from mgl.types import Conversation, Question, Source, Turn
+from mgl.retrieval.turns import TurnIndex
+from mgl.types import Conversation, Question
 
-Kind = Literal["episodes", "entities", "facts"]
 KINDS: Final[Mapping[str, tuple[Kind, ...]]] = {
     "all": ("episodes", "entities", "facts"),
     "rag": ("episodes",),
@@ -53,96 +44,6 @@ FIRST_CITED, LAST_CITED = 3, 7
 
 Found = Mapping[Kind, Sequence[str]]
 """Ids by kind, the best first; an episode's is its number as a text."""
-
-
-# The index of System-1
-
-
-class Index:
-    """The nodes of a state by words and by meaning, for each kind; it grows with the state.
-
-    With ``in_context`` episodes, which must be turns, are ranked by what stands around them, too.
-    Episodes and facts, whose texts never change, are indexed in the store under the memory's
-    ``name``; a deletion empties these indexes.
-    """
-
-    def __init__(
-        self,
-        embedder: Embedder,
-        store: Store | None = None,
-        name: str = "",
-        *,
-        in_context: bool = False,
-    ) -> None:
-        self.state = EMPTY
-        self.in_context = in_context
-        self._embedder = embedder
-        facts = HybridIndex(embedder, store, f"{name}/facts")
-        self._nodes = {"e": HybridIndex(embedder), "f": facts}
-        self._episodes = (
-            TurnIndex(embedder, store, f"{name}/said")
-            if in_context
-            else HybridIndex(embedder, store, f"{name}/episodes")
-        )
-        self._numbers: list[int] = []
-        self._turns: list[Turn] = []
-
-    def update(self, state: State, source: Source) -> None:
-        """Index the nodes of a later state that are new or changed; embeds, and blocks.
-
-        No node may be missing: after a deletion another index is needed.
-        """
-        known = self.state
-        entities = state.entities.changes_since(known.entities) or ()
-        facts = state.facts.changes_since(known.facts) or ()
-        stored = self._nodes["f"]
-        missing = [each for each in facts if int(each[1:]) not in stored]
-        changed = {int(id[1:]): state.entities[id] for id in entities}
-        own = self._nodes["e"]
-        own.vectors.extend({at: summary_text(each) for at, each in changed.items()})
-        own.words.extend({at: words_text(each) for at, each in changed.items()})
-        stored.extend({int(id[1:]): state.facts[id].text for id in missing})
-        self._add_episodes(state, source, state.episodes.changes_since(known.episodes) or ())
-        self.state = state
-
-    async def embed(self, query: str) -> NDArray[np.float32]:
-        """Embed a query: shape (dims,)."""
-        vectors = await asyncio.to_thread(self._embedder.embed, [query], task="query")
-        vector: NDArray[np.float32] = vectors[0]
-        return vector
-
-    def search(self, kind: Kind, query: str, vector: NDArray[np.float32], count: int) -> list[str]:
-        """Return the ids of the ``count`` most similar nodes of a kind, the best first."""
-        if kind == "episodes":
-            assert isinstance(self._episodes, HybridIndex)
-            hits = self._episodes.search(query, count, vector=vector)
-            return [str(self._numbers[hit.id]) for hit in hits]
-        letter = kind[0]
-        hits = self._nodes[letter].search(query, count, vector=vector)
-        return [f"{letter}{hit.id}" for hit in hits]
-
-    async def rank_in_context(self, question: Question, reranker: Reranker | None) -> list[str]:
-        """Return the ids of all episodes, the best first, by what stands around them, too."""
-        assert isinstance(self._episodes, TurnIndex)
-        turns = self._turns  # it may grow meanwhile
-        scores = await rank_turns(question, turns, self._episodes, reranker=reranker)
-        return [str(self._numbers[place]) for place in np.argsort(-scores, kind="stable")]
-
-    def _add_episodes(self, state: State, source: Source, numbers: Sequence[int]) -> None:
-        missing = [
-            (place, state.episodes[number])
-            for place, number in enumerate(numbers, len(self._numbers))
-            if place not in self._episodes
-        ]
-        self._numbers += numbers
-        if not isinstance(self._episodes, TurnIndex):
-            self._episodes.extend({at: render_episode(source, each) for at, each in missing})
-            return
-        assert isinstance(source, Conversation)
-        spoken = [source.turns[state.episodes[number].turns[0]] for number in numbers]
-        turns = [*self._turns, *spoken]
-        self._episodes.extend(turns, [place for place, _ in missing])
-        self._turns = turns
 
 
 # What is found
@@ -207,7 +108,7 @@ class Reading:
         }
         return replace(self, found=found)
 
-    def items(self, state: State, source: Source, *, ends_known: bool = True) -> list[Item]:
+    def items(self, state: State, source: Conversation, *, ends_known: bool = True) -> list[Item]:
         """Return what an answer is shown: facts, entities, then episodes in the source's order.
 
         Where nobody looked for the ends of facts, they are shown with their begin alone.
@@ -257,7 +158,7 @@ class Reading:
 async def find(
     tools: Tools,
     index: Index,
-    source: Source,
+    source: Conversation,
     question: Question,
     config: MnemisConfig,
     ask: Ask = ask_printed,
@@ -271,11 +172,11 @@ async def find(
     similar: dict[Kind, list[str]] = {kind: [] for kind in kinds}
     selected: dict[Kind, list[str]] = {kind: [] for kind in kinds}
     selection = None
-    by_context = index.in_context and "episodes" in kinds
+    by_context = isinstance(index.episodes, TurnIndex) and "episodes" in kinds
     in_context = await index.rank_in_context(question, tools.reranker) if by_context else []
     in_context = [each for each in in_context if int(each) in state.episodes]
     if config.routes != "system2":
-        vector = await index.embed(query)
+        [vector] = await asyncio.to_thread(index.embedder.embed, [query], task="query")
         for kind, count in counts.items():
             if by_context and kind == "episodes":
                 similar[kind] = in_context[:count]
@@ -337,7 +238,7 @@ def _has(state: State, kind: Kind, identity: str) -> bool:
     return identity in (state.entities if kind == "entities" else state.facts)
 
 
-def _text(state: State, source: Source, kind: Kind, identity: str) -> str:
+def _text(state: State, source: Conversation, kind: Kind, identity: str) -> str:
     """Return a node as it is judged."""
     if kind == "facts":
         return state.facts[identity].text

@@ -23,7 +23,7 @@ from mgl.memories.mnemis.state import Episode, Node, State
 from mgl.memories.mnemis.terms import Places, describe_by_sentences, read_terms
 from mgl.memories.propose import StrictReply, propose
 from mgl.prompt import Prompt, one_line
-from mgl.types import Source
+from mgl.types import Conversation
 
 NAMED: Final = 6
 """Names that a reply may select."""
@@ -45,7 +45,7 @@ to {most} of them, the most helpful first.
 
 
 class SmallMnemisConfig(MnemisConfig):
-    """How a small model takes in, categorises and reads a source.
+    """How a small model takes in, categorises and reads a conversation.
 
     ``extraction`` says who finds entities and facts: the ``model``, or code, which knows ``terms``
     alone. ``grouping`` says what decides which nodes a category holds: the ``model``, or
@@ -61,13 +61,13 @@ class SmallMnemisConfig(MnemisConfig):
     reflect: bool = Field(False, description="ask again for missed names and facts (§2.1)")
     grouping: Literal["model", "likeness"] = "likeness"
     selecting: Literal["printed", "names"] = "names"
-    ranking: Literal["rerank", "context"] = "context"
 
 
 class SmallMnemis(Mnemis):
     """Searches by similarity and selects down a hierarchy of terms."""
 
     Config = SmallMnemisConfig
+    in_context = True
 
     @property
     def _options(self) -> SmallMnemisConfig:
@@ -97,7 +97,7 @@ class SmallMnemis(Mnemis):
         return {"document": self._source.id} if self._knows_terms else super()._scope()
 
     async def _read(
-        self, draft: EditDraft, source: Source, episode: Episode, failures: int
+        self, draft: EditDraft, source: Conversation, episode: Episode, failures: int
     ) -> bool:
         if not self._knows_terms:
             return await super()._read(draft, source, episode, failures)
@@ -110,7 +110,7 @@ class SmallMnemis(Mnemis):
             await super()._describe_again(draft)
             return
         for entity in stale_entities(self._log.state):
-            draft.put(describe_by_sentences(self._log.source, draft.state, entity))
+            draft.put(describe_by_sentences(self._talk, draft.state, entity))
 
     def _count_descriptions(self, state: State) -> int:
         return 0 if self._knows_terms else super()._count_descriptions(state)
@@ -121,9 +121,9 @@ class SmallMnemis(Mnemis):
             return super()._stands_on_all(identity)
         return identity in self._log.state.categories
 
-    def _list_items(self, reading: Reading, source: Source) -> list[Item]:
+    def _list_items(self, reading: Reading) -> list[Item]:
         """Nobody looked for the ends of facts by terms."""
-        return reading.items(self._log.state, source, ends_known=not self._knows_terms)
+        return reading.items(self._log.state, self._talk, ends_known=not self._knows_terms)
 
 
 class _Selected(StrictReply):

@@ -7,7 +7,6 @@ const READ_AS = {
   "": "as their endings say",
   "documents mindgraph": "as documents, by mindgraph",
   "documents hgmem": "as documents, by hgmem",
-  "documents mnemis": "as documents, by mnemis",
   "documents graph": "as documents, by graph",
   "conversations gam": "as chat logs, by gam",
   "conversations mnemis": "as chat logs, by mnemis",

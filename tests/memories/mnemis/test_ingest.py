@@ -20,13 +20,14 @@ from mgl.memories.mnemis.edits import VOCABULARY
 from mgl.memories.mnemis.entities import (
     Found,
     check_name,
-    find_candidates,
     find_similar_before,
     is_said,
 )
+from mgl.memories.mnemis.index import Index
 from mgl.memories.mnemis.state import EMPTY, Entity, Fact, Mention, State
+from mgl.memories.table import Table
 from mgl.retrieval.fakes import WordEmbedder
-from mgl.types import Document, Span
+from mgl.types import Span
 from tests.memories.mnemis.engine import named, reader, sentences, taken_in, talk
 
 TALK = talk(
@@ -283,16 +284,12 @@ async def test_a_log_replayed_gives_the_state_and_all_it_says_lies_in_its_episod
     assert speakers - {""} <= {name for each in state.entities.values() for name in each.names}
 
 
-async def test_many_entities_are_taken_in_by_bounded_calls(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(reading, "EPISODE_TOKENS", 100_000)
+async def test_many_entities_are_taken_in_by_bounded_calls() -> None:
     text = " ".join(
         f"Name{n:03} met Name{n + 1:03}. It rained. It rained. It rained." for n in range(0, 120, 2)
     )
-    document = Document.from_text("many", text)
     ingestor = reader()
-    _, state = await taken_in(ingestor, document)
+    _, state = await taken_in(ingestor, talk(("", text)))
     assert len(state.episodes) == 1
     assert len(state.entities) == 120
     assert len(state.facts) == 60
@@ -305,9 +302,8 @@ async def test_many_entities_are_taken_in_by_bounded_calls(
 
 
 async def test_a_long_episode_is_asked_about_part_by_part() -> None:
-    document = Document.from_text("long", "Ann saw Bo. " * 25)
     ingestor = reader()
-    await taken_in(ingestor, document, reflect=False)
+    await taken_in(ingestor, talk(("", "Ann saw Bo. " * 25)), reflect=False)
     first, second = ingestor.prompts("entities")
     assert "(nothing)" in first
     context, rest = second.split("The text,")
@@ -362,19 +358,20 @@ def _entity(number: int, name: str, summary: str = "") -> Entity:
     return Entity(f"e{number}", (name,), (Mention(0, Span("x", 0, 1)),), summary)
 
 
-async def test_likely_entities_share_words_or_are_like_by_name() -> None:
+def test_likely_entities_share_words_or_are_like_by_name() -> None:
+    index, names = Index(WordEmbedder(512)), ["the groups", "museum", "dog"]
+    assert index.find_entities(names, 2) == [[], [], []]
     entities = [
         _entity(1, "Rome"),
         _entity(2, "Louvre", "A museum in Paris."),
         _entity(3, "support group"),
     ]
-    names = ["the groups", "museum", "dog"]
-    assert await find_candidates(WordEmbedder(512), names, entities, 2) == [["e3"], ["e2"], []]
-    assert await find_candidates(WordEmbedder(512), names, [], 2) == [[], [], []]
-    assert await find_candidates(WordEmbedder(512), [], entities, 2) == []
+    index.grow_candidates(State(entities=Table({each.id: each for each in entities})))
+    assert index.find_entities(names, 2) == [["e3"], ["e2"], []]
+    assert index.find_entities([], 2) == []
 
 
-async def test_names_before_a_name_may_mean_the_same() -> None:
+def test_names_before_a_name_may_mean_the_same() -> None:
     names = ["Rome", "support group", "old Rome", "group"]
-    assert await find_similar_before(WordEmbedder(512), names, 2) == [[], [], [0], [1]]
-    assert await find_similar_before(WordEmbedder(512), ["Rome"], 2) == [[]]
+    assert find_similar_before(WordEmbedder(512), names, 2) == [[], [], [0], [1]]
+    assert find_similar_before(WordEmbedder(512), ["Rome"], 2) == [[]]
