@@ -33,7 +33,6 @@ from mgl.memories.deletion import (
 )
 from mgl.memories.log import FORGET, Log
 from mgl.memories.turns import (
-    TURN_ANSWER,
     Say,
     Shown,
     Voice,
@@ -238,9 +237,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
             answer = Answer(question.text, say_unknown(question), "low", ())
             if found.shown or question.options:
                 lines = cite_shown(talk, found.shown)
-                answer = await answer_from_lines(
-                    llm, lines, question, TURN_ANSWER, self._answer_sampling
-                )
+                answer = await answer_from_lines(llm, lines, question, self._answer_sampling)
         trace = (self._judged_by, *found.trace)
         ranked = dict.fromkeys(talk.turns[number].id for number in found.ranked)
         return replace(answer, trace=trace, retrieved=tuple(ranked), paths=found.paths)

@@ -15,9 +15,8 @@ settings of that route, which call no model to find anything and build no hierar
 finds nothing for some questions, as Table 4's System-2 does for one in ten, it has two rows: over
 all, and over the questions with results.
 
-The preset is the model profile's: with a small model ``--set preset=paper`` (or
-``extraction=model``) has the model extract. Calls are logged in MGL_HOME: an interrupted run
-resumes, and what ran before is replayed.
+The preset is the model profile's: with a small model ``--set preset=paper`` has the model extract.
+Calls are logged in MGL_HOME: an interrupted run resumes, and what ran before is replayed.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ from mgl.memories.log import Draft
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import VOCABULARY
 from mgl.memories.mnemis.grouping import BY_MODEL, Grouping
-from mgl.memories.mnemis.hierarchy import grow_hierarchy
+from mgl.memories.mnemis.hierarchy import HierarchyBuilder
 from mgl.memories.mnemis.likeness import BY_LIKENESS
 from mgl.memories.mnemis.selection import select
 from mgl.memories.mnemis.state import Entity, Episode, Mention, State
@@ -313,7 +313,7 @@ async def build_topics(count: int, how: Grouping, folder: Path) -> Figures:
         began = time.perf_counter()
         tools = Tools(llm, store, SilentObserver(), WordEmbedder(256))
         draft = Draft(VOCABULARY, 0, before)
-        stopped = await grow_hierarchy(tools, draft, config, how)
+        stopped = await HierarchyBuilder(tools, config, how).grow(draft)
         rows, state = draft.rows, draft.state
         built = time.perf_counter()
         calls = {stage: usage.calls for stage, usage in llm.usage().items()}

@@ -42,12 +42,12 @@ Form = Callable[[Tools, EditDraft, Forming, MnemisConfig], Awaitable[None]]
 class Grouping:
     """How nodes are put into the categories of a layer, and whether a model describes these.
 
-    ``count_calls`` says how many model calls so many nodes take at least, in a hierarchy that is
-    built anew or (False) updated.
+    ``batch`` is how many nodes a call decides on; None where one may decide on all, and an update
+    may need none.
     """
 
     form: Form
-    count_calls: Callable[[int, bool], int]
+    batch: int | None
     is_described: bool = True
 
 
@@ -179,9 +179,4 @@ def _split(nodes: Sequence[Node], most: int) -> list[Sequence[Node]]:
     return [nodes[begin:end] for begin, end in pairwise(bounds)]
 
 
-def _count_calls(nodes: int, is_rebuilt: bool) -> int:
-    del is_rebuilt
-    return -(-nodes // BATCH)
-
-
-BY_MODEL: Final = Grouping(form_by_model, _count_calls)
+BY_MODEL: Final = Grouping(form_by_model, BATCH)

@@ -183,10 +183,4 @@ def _join(name: str, about: str) -> str:
     return one_line(f"{name} ({about})" if about else name)
 
 
-def _count_calls(nodes: int, is_rebuilt: bool) -> int:
-    """Each group is named; an update may find homes for all."""
-    del nodes
-    return int(is_rebuilt)
-
-
-BY_LIKENESS: Final = Grouping(form_by_likeness, _count_calls, is_described=False)
+BY_LIKENESS: Final = Grouping(form_by_likeness, None, is_described=False)

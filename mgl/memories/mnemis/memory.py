@@ -49,17 +49,11 @@ from mgl.memories.mnemis.entities import (
 from mgl.memories.mnemis.facts import find_facts, match_facts
 from mgl.memories.mnemis.forgetting import MnemisRedactor
 from mgl.memories.mnemis.grouping import BY_MODEL, Grouping
-from mgl.memories.mnemis.hierarchy import (
-    count_grouping_calls,
-    count_stale_calls,
-    describe_stale,
-    needs_rebuild,
-    renew_hierarchy,
-)
+from mgl.memories.mnemis.hierarchy import HierarchyBuilder, needs_rebuild
 from mgl.memories.mnemis.index import Index
 from mgl.memories.mnemis.prompts import writing_prompts
 from mgl.memories.mnemis.reading import EpisodeReader, find_fresh, in_batches
-from mgl.memories.mnemis.retrieval import Item, Reading, find
+from mgl.memories.mnemis.retrieval import Reading, find
 from mgl.memories.mnemis.selection import Ask, ask_printed
 from mgl.memories.mnemis.state import Category, Entity, Episode, State
 from mgl.memories.talk import Change, Recall, TalkMemory, refuse_topics
@@ -94,6 +88,9 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
     retrieves = True
     in_context: ClassVar[bool] = False
     """Whether episodes are ranked by what stands around them, as plain turns are."""
+    is_understood: ClassVar[bool] = True
+    """Whether a model has read all episodes: it sees where facts end, and describes an entity by
+    all that is said of it."""
     Config: ClassVar[type[MnemisConfig]] = MnemisConfig
     vocabulary = VOCABULARY
     Redactor = MnemisRedactor
@@ -120,6 +117,10 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
     def _grouping(self) -> Grouping:
         """How nodes are put into categories."""
         return BY_MODEL
+
+    @property
+    def _hierarchy(self) -> HierarchyBuilder:
+        return HierarchyBuilder(self._tools, self._config, self._grouping)
 
     @property
     def _ask_nodes(self) -> Ask:
@@ -232,7 +233,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         with log.showing():
             draft = log.draft()
             await self._describe_again(draft)
-            await describe_stale(self._tools, draft, self._config, self._grouping)
+            await self._hierarchy.describe_stale(draft)
             for identity in sorted(draft.state.stale):
                 node = draft.state.node(identity)
                 draft.put(Describe(identity, node.summary, node.tags))
@@ -255,7 +256,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
             return True
         with log.showing():
             draft = log.draft()
-            await renew_hierarchy(self._tools, draft, self._config, self._grouping)
+            await self._hierarchy.renew(draft)
             return log.write(draft)
 
     def _is_due(self, state: State, most: int = MOST_FAILURES) -> bool:
@@ -294,10 +295,8 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
 
     def _count_renewals(self, state: State) -> tuple[int, bool]:
         calls = self._count_descriptions(state)
-        calls += count_stale_calls(state, self._config, self._grouping)
-        least = None
-        if self._is_due(state):
-            least = count_grouping_calls(state, self._config, self._grouping)
+        calls += self._hierarchy.count_stale_calls(state)
+        least = self._hierarchy.count_calls(state) if self._is_due(state) else None
         return calls + (least or 0), least is not None
 
     def _count_descriptions(self, state: State) -> int:
@@ -329,8 +328,9 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         fresh = await self._find_fresh(question, recent)
         if recent:
             reading = reading.until(recent[-1], state, shown=recent[0])
-        items = self._list_items(reading)
-        summaries = (item.id for item in items if self._stands_on_all(item.id))
+        items = reading.items(state, self._talk, ends_known=self.is_understood)
+        whole = {*state.categories, *(state.entities if self.is_understood else ())}
+        summaries = (item.id for item in items if item.id in whole)
         return Recall(
             [*((item.turns(state), item.text) for item in items), *show_turns(log.turns, fresh)],
             [
@@ -360,14 +360,6 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
             return [fresh[place] for place, _ in best(alike, FRESH)]
 
         return await asyncio.to_thread(rank) if fresh else []
-
-    def _stands_on_all(self, identity: str) -> bool:
-        """Whether a node's description is made of all turns that mention it, or those below it."""
-        state = self._log.state
-        return identity in state.categories or identity in state.entities
-
-    def _list_items(self, reading: Reading) -> list[Item]:
-        return reading.items(self._log.state, self._talk)
 
     def _trace_unread(self) -> tuple[str, ...]:
         count = len(self._log.state.find_unread(sys.maxsize)) if self._config.reads_graph else 0

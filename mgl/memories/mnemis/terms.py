@@ -8,9 +8,9 @@ decides what a term is. Where that is decided late, mentions in earlier episodes
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import Final
 
 from mgl.memories.graph.names import clean_name
@@ -141,7 +141,7 @@ class _Reading:
         entities = self._draft.state.entities
         for identity, kind in self._kinds.items():
             entity = entities[identity]
-            summary = _join(self._quote_mention(each) for each in entity.mentions[:SENTENCES])
+            summary = _summarize(entity, self._find_passage)
             if summary != entity.summary:
                 tags = entity.tags or (kind,)
                 span = entity.mentions[0].span
@@ -172,11 +172,10 @@ class _Reading:
         self._kinds.setdefault(identity, place.kind)
         return identity
 
-    def _quote_mention(self, mention: Mention) -> str:
-        if mention.episode == self._episode.number:
-            return self.passage.at(mention.span).line
-        episode = self._draft.state.episodes[mention.episode]
-        return Passage.of(self._source, episode).at(mention.span).line
+    def _find_passage(self, episode: int) -> Passage:
+        if episode == self._episode.number:
+            return self.passage
+        return Passage.of(self._source, self._draft.state.episodes[episode])
 
     def _find_earlier(self, place: Place) -> list[Mention]:
         """Return the sentences of earlier episodes that have a term which was none then."""
@@ -185,8 +184,7 @@ class _Reading:
             (turn,) = self._source.turns_at(Span(self._source.id, start, start + 1))
             known = state.lookups.episodes.get(turn, self._episode.number)
             if known != self._episode.number:
-                passage = Passage.of(self._source, state.episodes[known])
-                spans = (each.span for each in passage.sentences)
+                spans = (each.span for each in self._find_passage(known).sentences)
                 found += [Mention(known, span) for span in spans if span.start <= start < span.end]
         return found
 
@@ -201,8 +199,7 @@ class _Reading:
 
 def describe_by_sentences(source: Conversation, state: State, entity: Entity) -> Describe:
     """Return the description of an entity by its first sentences, where a deletion took it."""
-    passages = ((Passage.of(source, state.episodes[m.episode]), m) for m in entity.mentions)
-    summary = _join(passage.at(m.span).line for passage, m in islice(passages, SENTENCES))
+    summary = _summarize(entity, lambda number: Passage.of(source, state.episodes[number]))
     if entity.tags:
         return Describe(entity.id, summary, entity.tags)
     speakers = {key_of(turn.speaker) for turn in source.turns}
@@ -220,5 +217,6 @@ def _text_between(source: Conversation, start: int, end: int) -> str:
     return lines[start - begin : end - begin]
 
 
-def _join(sentences: Iterable[str]) -> str:
-    return " ".join(clip(each, SENTENCE_CHARS) for each in sentences)
+def _summarize(entity: Entity, find_passage: Callable[[int], Passage]) -> str:
+    said = (find_passage(each.episode).at(each.span) for each in entity.mentions[:SENTENCES])
+    return " ".join(clip(each.line, SENTENCE_CHARS) for each in said)

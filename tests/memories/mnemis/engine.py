@@ -22,8 +22,9 @@ from mgl.llm.client import Client, Policy
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.base import Tools
 from mgl.memories.log import Draft
-from mgl.memories.mnemis import Mnemis, MnemisConfig, SmallMnemis, grouping, hierarchy
+from mgl.memories.mnemis import Mnemis, MnemisConfig, SmallMnemis, grouping
 from mgl.memories.mnemis.edits import VOCABULARY, AddEntity, AddEpisode, Describe, Edit, replay
+from mgl.memories.mnemis.hierarchy import HierarchyBuilder
 from mgl.memories.mnemis.index import Index
 from mgl.memories.mnemis.memory import read_episode
 from mgl.memories.mnemis.reading import EpisodeReader, find_fresh
@@ -299,15 +300,14 @@ def choose(
 ) -> tuple[type[Mnemis], MnemisConfig]:
     """Choose the paper's kind for ``extraction`` model, else one of terms."""
     options = dict(config)
-    if "preset" in options:
-        kind: type[Mnemis] = SmallMnemis if options["preset"] == "small" else Mnemis
-    elif options.get("extraction", extraction) == "terms":
+    extraction = options.pop("extraction", extraction)
+    if options.get("preset") == "small":
+        kind: type[Mnemis] = SmallMnemis
+    elif extraction == "terms" and "preset" not in options:
         kind = SmallMnemis
-        asked = {"reflect": True, "grouping": "model", "selecting": "printed"}
-        options = {"preset": "small", **asked, **options}
+        options = {"preset": "small", "grouping": "model", "selecting": "printed", **options}
     else:
         kind = Mnemis
-        options.pop("extraction", None)
     return kind, kind.Config.model_validate(options)
 
 
@@ -337,5 +337,5 @@ async def grow_hierarchy(
     draft = draft_of(state, step)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grouping, "BATCH", batch)
-        stopped = await hierarchy.grow_hierarchy(tools, draft, config, how)
+        stopped = await HierarchyBuilder(tools, config, how).grow(draft)
     return draft.rows, draft.state, stopped

@@ -15,7 +15,7 @@ from mgl.memories.graph.names import entity_key
 from mgl.memories.mnemis import MnemisConfig, hierarchy
 from mgl.memories.mnemis.edits import VOCABULARY, Describe, PutCategory, replay
 from mgl.memories.mnemis.grouping import BATCH
-from mgl.memories.mnemis.hierarchy import describe_categories, needs_rebuild
+from mgl.memories.mnemis.hierarchy import HierarchyBuilder, needs_rebuild
 from mgl.memories.mnemis.layers import is_first_person
 from mgl.memories.mnemis.state import Category, State
 from mgl.store import EditRecord
@@ -343,7 +343,7 @@ async def test_whatever_a_model_says_the_rules_hold_as_it_grows(
 
 async def describe(state: State, engine: Model, ids: list[str]) -> Written:
     draft = draft_of(state, 3)
-    await describe_categories(tools_of(engine), draft, ids, config())
+    await HierarchyBuilder(tools_of(engine), config()).describe(draft, ids)
     return draft.rows, draft.state
 
 

@@ -95,9 +95,10 @@ async def test_what_decides_how_a_memory_is_read_is_no_part_of_its_id(memory_of:
 def test_what_decides_the_log_is_part_of_the_id(memory_of: Open, option: str) -> None:
     default = SmallMnemisConfig.model_fields[option].default
     others = {"preset": "paper", "hierarchy": "incremental", "grouping": "likeness"}
-    others |= {"extraction": "model", "reflect": False, "temperature": 0.5}
-    value = others.get(option, default if option in others else default + 1 if default else 1)
-    assert memory_of(**{option: value}).id != memory_of().id
+    others |= {"reflect": False, "temperature": 0.5}
+    value = others[option] if option in others else default + 1
+    own = {"extraction": "model"} if option == "reflect" else {}
+    assert memory_of(**own, **{option: value}).id != memory_of(**own).id
 
 
 def test_the_embedder_is_part_of_the_id_where_it_proposes_candidates(
