@@ -332,15 +332,8 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         whole = {*state.categories, *(state.entities if self.is_understood else ())}
         summaries = (item.id for item in items if item.id in whole)
         return Recall(
-            [*((item.turns(state), item.text) for item in items), *show_turns(log.turns, fresh)],
-            [
-                *fresh,
-                *(
-                    turn
-                    for mention in reading.rank_mentions(items)
-                    for turn in state.episodes[mention.episode].turns
-                ),
-            ],
+            [*((item.turns, item.text) for item in items), *show_turns(log.turns, fresh)],
+            [*fresh, *reading.rank_turns(items)],
             (*reading.trace(state), *self._trace_unread()),
             reading.paths,
             frozenset(turns_below(state, *summaries)),

@@ -5,7 +5,7 @@ summaries, facts) and BM25 (content; name and summary; fact), fused by their ran
 (``selection``) gives entities, with their facts, their episodes and what the facts link them to,
 and the categories that were selected on the way (Appendix B: their summaries enrich the context).
 The union of each kind is ordered by the re-ranker and cut: k episodes, 2k entities (with
-categories), 2k facts. With ``ranking`` context (ours) episodes are ranked as plain turns are
+categories), 2k facts. In the small kind (ours) episodes are ranked as plain turns are
 (``mgl.retrieval.turns``), and System-2 alone says which of them may be read: what facts, entities
 and selections say of episodes takes better ones' places (docs/measurements.md).
 """
@@ -19,17 +19,12 @@ from typing import Final
 
 from mgl.memories.base import Tools
 from mgl.memories.mnemis.config import MnemisConfig
+from mgl.memories.mnemis.edits import turns_of
 from mgl.memories.mnemis.facts import render_period
 from mgl.memories.mnemis.index import Index, Kind
 from mgl.memories.mnemis.reading import render_episode
 from mgl.memories.mnemis.selection import Ask, Selection, ask_printed, select
-from mgl.memories.mnemis.state import (
-    Entity,
-    Fact,
-    Mention,
-    State,
-    node_text,
-)
+from mgl.memories.mnemis.state import Entity, Fact, State, node_text
 from mgl.prompt import one_line
 from mgl.retrieval.turns import TurnIndex
 from mgl.types import Conversation, Question
@@ -46,21 +41,13 @@ Found = Mapping[Kind, Sequence[str]]
 """Ids by kind, the best first; an episode's is its number as a text."""
 
 
-# What is found
-
-
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One line that an answer is shown, and where it stands in the source."""
+    """One line that an answer is shown, and the turns that it stands on, each once."""
 
     id: str
     text: str
-    mentions: tuple[Mention, ...]
-
-    def turns(self, state: State) -> tuple[int, ...]:
-        """Return the turns that it stands on, each once."""
-        episodes = (state.episodes[mention.episode] for mention in self.mentions)
-        return tuple(dict.fromkeys(turn for episode in episodes for turn in episode.turns))
+    turns: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -119,23 +106,23 @@ class Reading:
             begin, end = state.period(fact)
             is_dated = begin is not None and not (ends_known or end)
             period = f" ({begin:%Y-%m-%d})" if is_dated else render_period(begin, end)
-            items.append(Item(identity, f"Fact: {fact.text}{period}", fact.mentions))
+            items.append(Item(identity, f"Fact: {fact.text}{period}", turns_of(state, fact)))
         for identity in self.found.get("entities", ()):
             node = state.node(identity)
             if node.summary or node.tags:
-                mentions = _cite(node.mentions) if isinstance(node, Entity) else ()
-                items.append(Item(identity, one_line(node_text(node)), mentions))
+                turns = _cite(state, node) if isinstance(node, Entity) else ()
+                items.append(Item(identity, one_line(node_text(node)), turns))
         for number in sorted(self.episodes, key=lambda each: state.episodes[each].span.start):
             episode = state.episodes[number]
             text = one_line(render_episode(source, episode))
-            items.append(Item(f"episode {number}", text, (Mention(number, episode.span),)))
+            items.append(Item(f"episode {number}", text, episode.turns))
         return items
 
-    def rank_mentions(self, items: Sequence[Item]) -> list[Mention]:
-        """Return where items stand: the episodes, the best first, then facts and entities."""
+    def rank_turns(self, items: Sequence[Item]) -> list[int]:
+        """Return the turns behind items: of the episodes, the best first, then of the others."""
         by_id = {item.id: item for item in items}
         episodes = [by_id.pop(f"episode {number}") for number in self.episodes]
-        return [mention for item in (*episodes, *by_id.values()) for mention in item.mentions]
+        return [turn for item in (*episodes, *by_id.values()) for turn in item.turns]
 
     def trace(self, state: State) -> tuple[str, ...]:
         """Return lines of trace: counts, layers of the selection, paths to its entities."""
@@ -190,6 +177,8 @@ async def find(
     found: dict[Kind, Sequence[str]] = {}
     for kind, count in counts.items():
         if by_context and kind == "episodes":
+            within = set(selected[kind] if config.routes == "system2" else in_context)
+            found[kind] = [number for number in in_context if number in within][:count]
             continue
         union = list(dict.fromkeys((*similar[kind], *selected[kind])))
         if union and (config.routes != "system1" or config.reranked):
@@ -198,20 +187,18 @@ async def find(
             order = sorted(range(len(union)), key=lambda at: (-float(scores[at]), at))
             union = [union[place] for place in order]
         found[kind] = union[:count]
-    if by_context:
-        within = set(selected["episodes"] if config.routes == "system2" else in_context)
-        found["episodes"] = [number for number in in_context if number in within][: config.k]
     return Reading(found, similar, selected, selection)
 
 
-def _cite(mentions: tuple[Mention, ...]) -> tuple[Mention, ...]:
-    """Return the mentions that an entity is cited by: of many, the first and the latest.
+def _cite(state: State, entity: Entity) -> tuple[int, ...]:
+    """Return the turns that an entity is cited by: of many mentions, the first and the latest.
 
     The first ones are what its description by terms quotes.
     """
-    if len(mentions) <= FIRST_CITED + LAST_CITED:
-        return mentions
-    return (*mentions[:FIRST_CITED], *mentions[-LAST_CITED:])
+    mentions = entity.mentions
+    if len(mentions) > FIRST_CITED + LAST_CITED:
+        mentions = (*mentions[:FIRST_CITED], *mentions[-LAST_CITED:])
+    return turns_of(state, replace(entity, mentions=mentions))
 
 
 def _reach(state: State, selection: Selection) -> dict[Kind, list[str]]:

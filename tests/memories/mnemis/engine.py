@@ -276,12 +276,16 @@ def draft_of(state: State, step: int = 0) -> Draft[Edit, State]:
 
 
 async def taken_in(
-    model: Model, source: Conversation, state: State = EMPTY, **config: Any
+    model: Model,
+    source: Conversation,
+    state: State = EMPTY,
+    embedder: Embedder | None = None,
+    **config: Any,
 ) -> Written:
     """All episodes of a conversation that the state has not, one after the other."""
     rows: list[EditRecord] = []
     kind, chosen = choose(config, "model")
-    tools, index, places = tools_of(model), Index(WordEmbedder()), Places()
+    tools, index, places = tools_of(model), Index(embedder or WordEmbedder()), Places()
     for episode in find_fresh(source, state):
         index.grow_candidates(state)
         draft = draft_of(state, episode.number)

@@ -70,6 +70,14 @@ async def test_an_entity_has_at_most_five_tags_of_three_words() -> None:
     assert schema["properties"]["e2"]["properties"]["tags"]["maxItems"] == 5
 
 
+async def test_a_name_and_a_fact_are_embedded_once_however_many_episodes_follow() -> None:
+    embedder = WordEmbedder()
+    source = talk(*[("Ann", f"Rome suits Cy{number}.") for number in range(6)])
+    await taken_in(reader(), source, embedder=embedder)
+    told = {"Ann", "Rome", "Cy0", "Rome suits Cy0."}
+    assert {embedder.embedded.count(each) for each in told} <= {1, 2}  # as it came, as it is known
+
+
 async def test_the_stages_of_an_episode_come_in_the_order_of_the_paper() -> None:
     ingestor = reader()
     await taken_in(ingestor, talk(("Ann", "I went to Rome with Cy.")))
