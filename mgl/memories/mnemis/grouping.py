@@ -24,7 +24,7 @@ from mgl.memories.mnemis.edits import EditDraft
 from mgl.memories.mnemis.layers import (
     SHOWN_CHILDREN,
     CategoryDraft,
-    Checked,
+    CheckedReply,
     Forming,
     Group,
     check_groups,
@@ -94,13 +94,13 @@ async def _sort(
     nodes: Sequence[Node],
     known: Collection[str],
     config: MnemisConfig,
-) -> Checked | None:
+) -> CheckedReply | None:
     """Ask for the categories of a batch, again if the reply breaks rules; None if it failed."""
     names, sampling = [node.name for node in nodes], config.sampling(REPLY_TOKENS)
 
     async def ask(
         messages: Sequence[Message], stage: str, failures: int = 0
-    ) -> tuple[Proposal[Any], Checked | None]:
+    ) -> tuple[Proposal[Any], CheckedReply | None]:
         schema = _schema(len(nodes))
         made = await propose(
             llm, messages, schema, sampling=sampling, stage=stage, failures=failures

@@ -66,7 +66,7 @@ class Index:
 
     def grow_candidates(self, state: State) -> None:
         """Index the names and the facts of a later state that are new."""
-        named = self._changed("names", state.entities)
+        named = self._find_changed("names", state.entities)
         own = ((at, name) for at, entity in named.items() for name in entity.names)
         fresh = [form for form in own if form not in self._forms]
         self._names.extend(dict(enumerate((name for _, name in fresh), len(self._forms))))
@@ -109,7 +109,7 @@ class Index:
 
     def update(self, state: State, source: Conversation) -> None:
         """Index what a question finds of a later state, where it is new or changed."""
-        changed = self._changed("summaries", state.entities)
+        changed = self._find_changed("summaries", state.entities)
         self.entities.vectors.extend({at: summary_text(each) for at, each in changed.items()})
         self._grow_shared(state)
         self._grow_episodes(state, source)
@@ -132,8 +132,8 @@ class Index:
         return [str(self._numbers[place]) for place in np.argsort(-scores, kind="stable")]
 
     def _grow_shared(self, state: State) -> None:
-        entities = self._changed("words", state.entities)
-        facts = self._changed("facts", state.facts)
+        entities = self._find_changed("words", state.entities)
+        facts = self._find_changed("facts", state.facts)
         self.entities.words.extend({at: words_text(each) for at, each in entities.items()})
         self.facts.extend({at: each.text for at, each in facts.items() if at not in self.facts})
 
@@ -151,7 +151,7 @@ class Index:
             own = {at: state.episodes[self._numbers[at]] for at in missing}
             self.episodes.extend({at: render_episode(source, each) for at, each in own.items()})
 
-    def _changed(self, part: str, table: Table[str, NodeT]) -> dict[int, NodeT]:
+    def _find_changed(self, part: str, table: Table[str, NodeT]) -> dict[int, NodeT]:
         """Return what a part lacks of a table's nodes, by the numbers of their ids."""
         known = self._grown.get(part, Table())
         self._grown[part] = table

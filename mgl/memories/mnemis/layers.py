@@ -66,7 +66,7 @@ def is_speaker(node: Node) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedReply:
     """A reply: the categories that can be used, those refused with the reason, and in sentences
     what breaks a rule. ``left`` counts the nodes that are in none of ``kept``."""
 
@@ -78,7 +78,7 @@ class Checked:
 
 def check_groups(
     groups: Sequence[Group], names: Sequence[str], known: Collection[str], least: int
-) -> Checked:
+) -> CheckedReply:
     """Check a reply about nodes of these ``names``.
 
     ``known`` are the keys of existing categories, which may take a single node more; a new one has
@@ -137,7 +137,7 @@ def check_groups(
         *([f"{_list(left)} are in no category."] if left else ()),
     )
     covered = speakers.union(*(group.indexes for group in kept))
-    return Checked(tuple(kept), tuple(refused), problems, len(names) - len(covered))
+    return CheckedReply(tuple(kept), tuple(refused), problems, len(names) - len(covered))
 
 
 def _find_refusal(group: Group) -> str | None:
@@ -254,7 +254,7 @@ class Forming:
         shown = set(chosen[:most])
         return [self._drafts[key] for key in self._offered if key in shown]
 
-    def use(self, draft: EditDraft, checked: Checked, nodes: Sequence[Node]) -> None:
+    def use(self, draft: EditDraft, checked: CheckedReply, nodes: Sequence[Node]) -> None:
         """Use what a reply says of a batch of nodes; the draft notes what is refused."""
         for group, reason in checked.refused:
             children = tuple(nodes[index].id for index in group.indexes)

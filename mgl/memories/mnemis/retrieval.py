@@ -5,7 +5,7 @@ summaries, facts) and BM25 (content; name and summary; fact), fused by their ran
 (``selection``) gives entities, with their facts, their episodes and what the facts link them to,
 and the categories that were selected on the way (Appendix B: their summaries enrich the context).
 The union of each kind is ordered by the re-ranker and cut: k episodes, 2k entities (with
-categories), 2k facts. In the small kind (ours) episodes are ranked as plain turns are
+categories), 2k facts. With ``in_context`` (ours) episodes are ranked as plain turns are
 (``mgl.retrieval.turns``), and System-2 alone says which of them may be read: what facts, entities
 and selections say of episodes takes better ones' places (LOG.md).
 """

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mgl.memories.mnemis.layers import Checked, Group, check_groups
+from mgl.memories.mnemis.layers import CheckedReply, Group, check_groups
 
 NAMES = ("Poodle", "Beagle", "Oak", "user", "Pine")
 
@@ -20,7 +20,9 @@ def group(name: str, *indexes: int) -> Group:
 GOOD = (group("Dogs", 0, 1), group("Trees", 2, 4), group("Speaker", 3))
 
 
-def check(*groups: Group, names: Sequence[str] = NAMES, known: Collection[str] = ()) -> Checked:
+def check(
+    *groups: Group, names: Sequence[str] = NAMES, known: Collection[str] = ()
+) -> CheckedReply:
     return check_groups(groups, names, known, 2)
 
 
@@ -47,7 +49,7 @@ def test_a_category_that_breaks_a_rule_is_refused(bad: Group, said: str, reason:
 def test_left_over_nodes_are_told_but_not_the_speaker_where_there_is_no_such_category() -> None:
     checked = check(group("Dogs", 0, 1))
     assert (checked.problems, checked.left) == (("2, 4 are in no category.",), 2)
-    assert check(names=["I", "me", "User"]) == Checked((), (), (), 0)
+    assert check(names=["I", "me", "User"]) == CheckedReply((), (), (), 0)
 
 
 @pytest.mark.parametrize(
