@@ -98,9 +98,9 @@ class HierarchyBuilder:
             is_larger = layer > 1 and plan.size > len(before.layer(layer - 1))
             if top and is_larger:
                 plan = forming.settle(self.config.compression, only_known=True)
-            elif not top and forming.is_failed:
+            elif not top and 0 < forming.asked == forming.failed:
                 return FAILED
-            elif not top and (is_larger or not plan.has_groups):
+            elif not top and (is_larger or all(len(each.children) < 2 for each in plan.kept)):
                 return "compression"
             changed = carry_out(plan, draft, layer)
             outgrown = [each for each in changed if _has_outgrown(each, before, draft.state)]

@@ -204,11 +204,6 @@ class Plan:
     promoted: tuple[tuple[Node, str], ...]
     size: int
 
-    @property
-    def has_groups(self) -> bool:
-        """Whether any category is more than a promotion."""
-        return any(len(draft.children) > 1 for draft in self.kept)
-
 
 class Forming:
     """The categories of a layer, existing ones and those to come, over ``nodes`` below.
@@ -230,11 +225,6 @@ class Forming:
             self._drafts.setdefault(key, draft)
             if not category.is_promotion or key == SPEAKER_KEY:
                 self._offer(key, (category.name, *category.tags))
-
-    @property
-    def is_failed(self) -> bool:
-        """Whether no reply could be used."""
-        return 0 < self.asked == self.failed
 
     @property
     def offered(self) -> frozenset[str]:
