@@ -309,6 +309,8 @@ class Log(Generic[EditT, StateT]):
             self.step = max([steps, *(row.chunk + 1 for row in rows[-1:])])
 
     def _read_turns(self) -> None:
+        if self._is_open:  # it may have been renamed
+            self._source = replace(self._source, name=self._store.document_name(self._source.id))
         deletions = self._store.count_deletions(self._source.id)  # before they are read
         if deletions != self.deletions:
             self._drop_turns()

@@ -174,11 +174,11 @@ byId("zoom-fit").addEventListener("click", () => {
 
 /** Filters of a large graph: without its hubs, or only with some nodes. */
 export function buildFilters() {
-  byId("hubs").hidden = !hubs.size;
   byId("hubs").addEventListener("click", () => filter({ noHubs: !state.noHubs }));
   byId("show-all").addEventListener("click", () => filter({ only: null }));
   onChange((before, origin) => {
     if (origin === "hover") return;
+    byId("hubs").hidden = !hubs.size;
     byId("hubs").setAttribute("aria-pressed", String(state.noHubs));
     byId("hubs").textContent = state.noHubs ? `without ${many(hubs.size, "hub")}` : `hide ${many(hubs.size, "hub")}`;
     byId("show-all").hidden = !state.only;
