@@ -180,7 +180,7 @@ class DeleteQuery(_Query):
     memory: str | None = None
 
 
-DocumentKind: TypeAlias = Literal["mindgraph", "hgmem", "mnemis", "graph"]
+DocumentKind: TypeAlias = Literal["mindgraph", "hgmem", "graph"]
 
 
 class DocumentQuery(_Query):

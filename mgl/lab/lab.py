@@ -197,7 +197,7 @@ class Lab:
         if retry_failed and not hasattr(plan.kind, "retry_failed"):
             raise UsageError(
                 f"{plan.name} cannot retry failed parts",
-                hint="--memory graph, hgmem, mindgraph or mnemis can",
+                hint="--memory graph, hgmem or mindgraph can",
             )
         client, log = self._place.open_client()
         opened = plan.open(self._place.tools(client, plan.kind), asked)

@@ -151,7 +151,15 @@ class Planner:
         kind, config = self._configure(name, options)
         source: Source
         if kind.reads == "conversation" or (kind.reads == "either" and is_log):
-            source = self.read_conversation(path, conversation)
+            try:
+                source = self.read_conversation(path, conversation)
+            except InputError as error:
+                if is_log:
+                    raise
+                raise InputError(
+                    f"{name} reads conversations: {error.message}",
+                    hint=f"take --memory {READS} for a document; a chat log has lines as Ann: Hi.",
+                ) from error
         else:
             source = read_document(path)
             for note in source.notes:

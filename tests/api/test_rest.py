@@ -363,14 +363,9 @@ async def test_a_document_gets_another_name_and_is_found_by_both(serve: Serve) -
             assert refused.status_code == 400, refused.text
 
 
-@pytest.mark.parametrize("memory", ["mindgraph", "mnemis"])
-async def test_a_document_is_searched_and_shown_whatever_kind_reads_it(
-    serve: Serve, memory: str
-) -> None:
+async def test_a_document_is_searched_shown_and_asked(serve: Serve) -> None:
     async with serve() as served, client(served) as http:
-        given = await http.post(
-            "/api/documents", params={"name": "b.txt", "memory": memory}, content=b"P1 met P2."
-        )
+        given = await http.post("/api/documents", params={"name": "b.txt"}, content=b"P1 met P2.")
         source = f"/api/memories/{(await finish(http, given.json()['id']))['memory_id']}"
         for path in ("", "/nodes", "/export", "/page", "/log", "/calls", "/search?q=P1"):
             answer = await http.get(f"{source}{path}")

@@ -138,7 +138,6 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
     """Groups the events of a conversation into linked topics."""
 
     kind = "gam"
-    reads = "conversation"
     retrieves = True
     Config: ClassVar[type[GamConfig]] = GamConfig
     vocabulary = VOCABULARY
