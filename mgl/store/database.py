@@ -28,7 +28,7 @@ from mgl.store.caches import Caches
 from mgl.store.calls import CallTable
 from mgl.store.deletion import Fate, Gone, Redaction, Rewrite
 from mgl.store.file import mark_unwiped
-from mgl.store.records import EditRecord, MemoryCost, MemoryRecord
+from mgl.store.records import EditRecord, MemoryCost, MemoryRecord, Snapshot
 from mgl.store.removal import Removal
 from mgl.store.turns import ReplySources, Turns, insert_turn
 from mgl.types import CONVERSATION, Document, Turn
@@ -85,15 +85,17 @@ class Store(Turns, CallTable, Caches):
         turns: Sequence[Turn],
         memory_id: str,
         edits: Sequence[EditRecord],
+        snapshot: Snapshot | None = None,
     ) -> None:
         """Append turns to a conversation, and an edit for each to a memory's log, in one
-        transaction.
+        transaction, with a ``snapshot`` as ``append_edits`` keeps it.
 
         ``first`` is the number of the first turn, ``chunk`` of an edit its step. StoreConflict, and
         nothing written, where another process has taken a turn's number, its id or a step.
         """
         with self._write() as connection:
             _require_memory(connection, memory_id)
+            _keep_snapshot(connection, memory_id, snapshot)
             for number, (turn, edit) in enumerate(zip(turns, edits, strict=True), first):
                 insert_turn(connection, conversation_id, number, turn)
                 self._append(connection, memory_id, edit.chunk, [edit])
@@ -334,11 +336,13 @@ class Store(Turns, CallTable, Caches):
         *,
         since: int | None = None,
         length: int | None = None,
+        snapshot: Snapshot | None = None,
     ) -> None:
         """Append the edits of one chunk and mark the chunk done, in one transaction.
 
         ``length`` is the source's, in characters, if the writer knows it: then the source is not
-        read to check spans without a quote.
+        read to check spans without a quote. ``snapshot`` is the state before the chunk; it is kept
+        in place of an earlier one, unless something was deleted that it does not know of.
 
         StoreError, and nothing written, if an edit names another chunk, or a span leaves its
         document or differs from the quote in the edit's payload. StoreConflict if the chunk was
@@ -372,7 +376,16 @@ class Store(Turns, CallTable, Caches):
                     "something was deleted that this step may have been made of",
                     hint="run the same command again",
                 )
+            _keep_snapshot(connection, memory_id, snapshot)
             self._append(connection, memory_id, chunk, edits)
+
+    def find_snapshot(self, memory_id: str) -> Snapshot | None:
+        """The snapshot of a memory, if there is one."""
+        with self._read() as connection:
+            row = connection.execute(
+                "SELECT step, since, version, body FROM snapshots WHERE memory_id = ?", (memory_id,)
+            ).fetchone()
+            return None if row is None else Snapshot(*row)
 
     def chunks_done(self, memory_id: str) -> frozenset[int]:
         """The chunks whose edits are in the log."""
@@ -511,6 +524,22 @@ def _require_memory(connection: sqlite3.Connection, memory_id: str) -> None:
     select = "SELECT 1 FROM memories WHERE id = ?"
     if connection.execute(select, (memory_id,)).fetchone() is None:
         raise StoreDeleted
+
+
+def _keep_snapshot(
+    connection: sqlite3.Connection, memory_id: str, snapshot: Snapshot | None
+) -> None:
+    """Keep a snapshot that knows of all deletions, if the database can hold one of its size."""
+    most = connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH)
+    if (
+        snapshot is not None
+        and snapshot.since == lineage.count_deletions_of(connection, memory_id)
+        and len(snapshot.body) < most
+    ):
+        connection.execute(
+            "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?)",
+            (memory_id, snapshot.step, snapshot.since, snapshot.version, snapshot.body),
+        )
 
 
 def _check(memory_id: str, chunk: int, edit: EditRecord, texts: Mapping[str, str | None]) -> None:

@@ -28,9 +28,16 @@ MIGRATIONS: Final = {
         name BLOB NOT NULL,
         PRIMARY KEY (document_id, name)
     ) WITHOUT ROWID""",
+    "0015_snapshots": """CREATE TABLE snapshots (
+        memory_id TEXT PRIMARY KEY REFERENCES memories (id),
+        step INTEGER NOT NULL,
+        since INTEGER NOT NULL,
+        version TEXT NOT NULL,
+        body BLOB NOT NULL
+    )""",
 }
 """By name, in order. ``follows`` is the number of the turn before, in the history of a client;
-``names`` are those that a document had before."""
+``names`` are those that a document had before; ``snapshots`` are states before a step."""
 
 LAST: Final = [*MIGRATIONS][-1]
 
