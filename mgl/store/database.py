@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -28,7 +29,7 @@ from mgl.store.caches import Caches
 from mgl.store.calls import CallTable
 from mgl.store.deletion import Fate, Gone, Redaction, Rewrite
 from mgl.store.file import mark_unwiped
-from mgl.store.records import EditRecord, MemoryCost, MemoryRecord, Snapshot
+from mgl.store.records import EditOutcome, EditRecord, MemoryCost, MemoryRecord, Snapshot
 from mgl.store.removal import Removal
 from mgl.store.turns import ReplySources, Turns, insert_turn
 from mgl.types import CONVERSATION, Document, Turn
@@ -402,6 +403,24 @@ class Store(Turns, CallTable, Caches):
         with self._read() as connection:
             found = connection.execute(f"{query} ORDER BY number", values)
             return [records.edit_from_row(row) for row in found]
+
+    def count_outcomes(self, memory_id: str) -> Counter[tuple[EditOutcome, str | None]]:
+        """How many edits of a memory had which outcome, and for which reason; applied ones have
+        none."""
+        with self._read() as connection:
+            (count,) = connection.execute(
+                "SELECT count(*) FROM edits WHERE memory_id = ?", (memory_id,)
+            ).fetchone()
+            found = connection.execute(
+                """SELECT outcome, reason, count(*) FROM edits
+                WHERE memory_id = ? AND outcome != 'applied' GROUP BY outcome, reason""",
+                (memory_id,),
+            )
+            counts = Counter[tuple[EditOutcome, str | None]]()
+            for outcome, reason, some in found:
+                counts[outcome, None if reason is None else records.unpack(reason)] = some
+            counts["applied", None] = count - counts.total()
+            return counts
 
     def steps(self, memory_id: str) -> int:
         """One more than the last chunk that is done: the step that comes next."""

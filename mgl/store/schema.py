@@ -35,6 +35,8 @@ MIGRATIONS: Final = {
         version TEXT NOT NULL,
         body BLOB NOT NULL
     )""",
+    "0016_unapplied": """CREATE INDEX unapplied_edits ON edits (memory_id, outcome, reason)
+        WHERE outcome != 'applied'""",
 }
 """By name, in order. ``follows`` is the number of the turn before, in the history of a client;
 ``names`` are those that a document had before; ``snapshots`` are states before a step."""

@@ -43,7 +43,7 @@ class Turns(Owners):
 
         StoreError if an existing turn differs; nothing is written then.
         """
-        identity, name = conversation.id, conversation.name
+        identity, name, count = conversation.id, conversation.name, len(conversation.turns)
         document = Document(identity, name, "", (), CONVERSATION, conversation.notes)
         with self._write() as connection:
             connection.execute(
@@ -54,8 +54,8 @@ class Turns(Owners):
             )
             there = connection.execute(
                 f"SELECT {_COLUMNS}, redacted, digest FROM turns WHERE document_id = ? "
-                "ORDER BY number",
-                (identity,),
+                "AND number < ? ORDER BY number",
+                (identity, count),
             ).fetchall()
             for number, (turn, row) in enumerate(zip(conversation.turns, there, strict=False)):
                 if _row(turn) != row[:-2] and not self._is_deleted_as(turn, row):
@@ -66,8 +66,8 @@ class Turns(Owners):
             for number, turn in enumerate(conversation.turns[len(there) :], len(there)):
                 insert_turn(connection, identity, number, turn)
 
-    def conversation(self, identity: str) -> Conversation:
-        """The conversation with this id; StoreError if there is none."""
+    def conversation(self, identity: str, *, with_turns: bool = True) -> Conversation:
+        """The conversation with this id, or but its name and notes; StoreError if there is none."""
         with self._read() as connection:
             found = connection.execute(
                 "SELECT name, notes FROM documents WHERE id = ? AND media_type = ?",
@@ -76,7 +76,8 @@ class Turns(Owners):
             if found is None:
                 raise self._no_document(identity)
             name, notes = records.unpack(found[0]), tuple(json.loads(found[1]))
-            return Conversation(identity, name, tuple(self.turns(identity)), notes)
+            turns = tuple(self.turns(identity)) if with_turns else ()
+            return Conversation(identity, name, turns, notes)
 
     def turns(self, conversation_id: str, *, since: int = 0) -> list[Turn]:
         """The turns of a conversation from number ``since`` on; empty if it does not exist."""
@@ -85,6 +86,16 @@ class Turns(Owners):
                 f"SELECT {_COLUMNS} FROM turns WHERE document_id = ? AND number >= ? "
                 "ORDER BY number",
                 (conversation_id, since),
+            )
+            return [_turn(row) for row in found]
+
+    def find_turns(self, conversation_id: str, ids: Collection[str]) -> list[Turn]:
+        """The turns of a conversation with some ids, in their order."""
+        with self._read() as connection:
+            found = connection.execute(
+                f"""SELECT {_COLUMNS} FROM turns WHERE document_id = ?
+                AND id IN ({", ".join("?" for _ in ids)}) ORDER BY number""",
+                (conversation_id, *map(records.pack, ids)),
             )
             return [_turn(row) for row in found]
 

@@ -249,7 +249,9 @@ def run_whole(case: Case) -> tuple[dict[str, Any], Answer | None, tuple[str, ...
 
 def check_answer(case: Case, memory: Any, answer: Answer) -> None:
     """Its citations are exact, and what it names is there."""
-    document = memory.view().document
+    view = memory.view()
+    document = view.document
+    assert memory.measure() == view.size
     assert answer.text.strip()
     for citation in answer.citations:
         assert document.quote(citation.span) == citation.quote

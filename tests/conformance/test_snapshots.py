@@ -45,6 +45,8 @@ def check(case: Case, store: Store, source: Source) -> None:
     """A memory that is opened now has the state of its whole log, and its snapshot agrees."""
     opened = case.open(store, RepeatingEngine(), source)
     check_same(opened.state, case.kind.vocabulary.replay(store.edits(opened.id)))
+    if case.grows:
+        assert opened.measure() == opened.view().size
     check_snapshots(store)
 
 
