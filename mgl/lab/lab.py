@@ -610,7 +610,7 @@ class Lab:
             yield opened
 
     def _summary(self, record: MemoryRecord) -> MemorySummary:
-        done = len(self._store.chunks_done(record.id))
+        done = self._store.count_done(record.id)
         return MemorySummary(
             record,
             self._store.document_name(record.document_id),

@@ -89,6 +89,7 @@ class Vocabulary(Generic[EditT, StateT]):
         self.apply = apply
         self.empty = empty
         self.snapshots = SnapshotCodec(apply, empty)
+        self._adapters: dict[str, Any] = {}
         self._span = span
         self._turns = turns
 
@@ -103,7 +104,7 @@ class Vocabulary(Generic[EditT, StateT]):
     ) -> EditRecord:
         """Make an edit or event a row."""
         name = self._names[type(edit)]
-        payload = self._adapters[name].dump_python(edit, mode="json")
+        payload = self._adapter(name).dump_python(edit, mode="json")
         if origin.get("span") is None and self._span is not None:
             origin["span"] = self._span(edit)
         made_of = None if turns is None else tuple(sorted(turns))
@@ -123,7 +124,7 @@ class Vocabulary(Generic[EditT, StateT]):
         """The edit or event of a row; None where it was rejected, or is a bare mark."""
         if row.outcome == "rejected" or row.op not in self._types:
             return None
-        return self._adapters[row.op].validate_python(row.payload)
+        return self._adapter(row.op).validate_python(row.payload)
 
     def edit(self, row: EditRecord) -> EditT | None:
         """The edit of a row; None where it was rejected, or changes no state."""
@@ -153,11 +154,13 @@ class Vocabulary(Generic[EditT, StateT]):
     def _names(self) -> dict[type[Any], str]:
         return {kind: name for name, kind in self._types.items()}
 
-    @cached_property
-    def _adapters(self) -> dict[str, Any]:
-        from pydantic import TypeAdapter
+    def _adapter(self, name: str) -> Any:
+        """The adapter of a kind of row, made when the first is written or read."""
+        if name not in self._adapters:
+            from pydantic import TypeAdapter
 
-        return {name: TypeAdapter(kind) for name, kind in self._types.items()}
+            self._adapters[name] = TypeAdapter(self._types[name])
+        return self._adapters[name]
 
 
 def find_read_again(rows: Iterable[EditRecord]) -> dict[int, int]:

@@ -197,10 +197,9 @@ class VectorIndex:
                     self._flat.reset()
                     rows = self._store.read_index_vectors(self._name)
                     joined = np.frombuffer(b"".join(vector for _, vector in rows), "<f4")
-                    self._put(
-                        [identity for identity, _ in rows],
-                        joined.reshape(len(rows), self._embedder.dims),
-                    )
+                    self._ids.extend(identity for identity, _ in rows)
+                    self._slots.update(zip(self._ids, range(len(rows)), strict=True))
+                    self._flat.add(joined.reshape(len(rows), self._embedder.dims))
                     self._version = version
             return self._slots
 

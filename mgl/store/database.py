@@ -394,6 +394,13 @@ class Store(Turns, CallTable, Caches):
             found = connection.execute("SELECT chunk FROM steps WHERE memory_id = ?", (memory_id,))
             return frozenset(chunk for (chunk,) in found)
 
+    def count_done(self, memory_id: str) -> int:
+        """How many chunks have their edits in the log."""
+        with self._read() as connection:
+            select = "SELECT count(*) FROM steps WHERE memory_id = ?"
+            (count,) = connection.execute(select, (memory_id,)).fetchone()
+            return int(count)
+
     def edits(self, memory_id: str, *, since: int | None = None) -> list[EditRecord]:
         """The edit log of a memory in the order it was appended, from chunk ``since`` on."""
         query = f"SELECT {records.EDIT_COLUMNS} FROM edits WHERE memory_id = ?"

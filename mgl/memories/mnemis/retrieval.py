@@ -13,8 +13,9 @@ and selections say of episodes takes better ones' places (docs/measurements.md).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Final, Literal
 
 import numpy as np
@@ -121,12 +122,12 @@ class Index:
         hits = self._nodes[letter].search(query, count, vector=vector)
         return [f"{letter}{hit.id}" for hit in hits]
 
-    async def rank_in_context(self, question: Question, reranker: Reranker | None) -> list[str]:
-        """Return the ids of all episodes, the best first, by what stands around them, too."""
+    async def rank_in_context(self, question: Question, reranker: Reranker | None) -> Iterator[str]:
+        """Yield the ids of all episodes, the best first, by what stands around them, too."""
         assert isinstance(self._episodes, TurnIndex)
         turns = self._turns  # it may grow meanwhile
         scores = await rank_turns(question, turns, self._episodes, reranker=reranker)
-        return [str(self._numbers[place]) for place in np.argsort(-scores, kind="stable")]
+        return (str(self._numbers[place]) for place in np.argsort(-scores, kind="stable").tolist())
 
     def _add_episodes(self, state: State, source: Source, numbers: Sequence[int]) -> None:
         missing = [
@@ -272,8 +273,11 @@ async def find(
     selected: dict[Kind, list[str]] = {kind: [] for kind in kinds}
     selection = None
     by_context = index.in_context and "episodes" in kinds
-    in_context = await index.rank_in_context(question, tools.reranker) if by_context else []
-    in_context = [each for each in in_context if int(each) in state.episodes]
+    in_context: list[str] = []
+    if by_context:
+        ranked = await index.rank_in_context(question, tools.reranker)
+        known = (number for number in ranked if int(number) in state.episodes)
+        in_context = list(known if config.routes == "system2" else islice(known, config.k))
     if config.routes != "system2":
         vector = await index.embed(query)
         for kind, count in counts.items():
