@@ -36,6 +36,9 @@ __all__ = [
     "Usage",
 ]
 
+DISTRIBUTION = "mindgraph-lab"
+"""The name of this package on an index; there ``mgl`` is another project's."""
+
 _HOMES = {
     "AskResult": "mgl.memories.results",
     "BuildResult": "mgl.memories.results",

@@ -26,9 +26,11 @@ Every error that reaches a user carries a hint: the command or change that mends
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, ClassVar, Final, Self
+
+from mgl import DISTRIBUTION
 
 
 class MglError(Exception):
@@ -165,12 +167,18 @@ def install_hint(extra: str) -> str:
     from importlib.metadata import PackageNotFoundError, requires
 
     try:
-        listed = [one.split(";") for one in requires("mgl") or ()]
+        listed = [one.split(";") for one in requires(DISTRIBUTION) or ()]
     except PackageNotFoundError:
         return f"python -m pip install -e '.[{extra}]' in the checkout"
-    marks = (f'extra == "{extra}"', f"extra == '{extra}'")
-    wanted = [name.strip() for name, *mark in listed if "".join(mark).strip() in marks]
-    return shlex.join([sys.executable, "-m", "pip", "install", *wanted])
+
+    def expand(extra: str) -> Iterator[str]:
+        marks = (f'extra == "{extra}"', f"extra == '{extra}'")
+        for name, *mark in listed:
+            if "".join(mark).strip() in marks:
+                inner = name.strip().removeprefix(f"{DISTRIBUTION}[")
+                yield from [inner] if inner == name.strip() else expand(inner.removesuffix("]"))
+
+    return shlex.join([sys.executable, "-m", "pip", "install", *expand(extra)])
 
 
 def describe_fault(fault: Mapping[str, Any], whole: str = "value") -> str:

@@ -1,6 +1,6 @@
 # Sourced by the other scripts: the virtual environment in .venv.
 #
-#   ensure_venv base|dev    create .venv where it is missing and install mgl into it, with the
+#   ensure_venv base|dev    create .venv where it is missing and install the checkout, with the
 #                           development tools for dev; a stamp in .venv saves the next run from
 #                           doing so again until pyproject.toml changes
 

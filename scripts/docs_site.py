@@ -15,6 +15,7 @@ from mkdocs.structure.files import File, Files
 ROOT: Final = Path(__file__).parent.parent
 PAGES: Final = {
     "README.md": "index.md",
+    "LOG.md": "log.md",
     "serving/README.md": "serving.md",
     "models/README.md": "models.md",
     "eval/README.md": "eval.md",

@@ -13,12 +13,15 @@ import pytest
 import typer.main
 
 from mgl.cli.app import app
+from scripts.cli_page import PAGE, write_page
 from tests.api.conftest import Serve, serve
 
 __all__ = ["serve"]
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+INLINE = re.compile(r"`(mgl [^`]+)`")
+SCRIPT = re.compile(r"(?<![\w/])scripts/\w[\w./-]*\w")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -28,13 +31,16 @@ def find_blocks(page: Path, language: str) -> list[str]:
 
 
 def find_commands() -> Iterator[tuple[str, list[str]]]:
-    """Each line that begins with mgl; of one that names several commands, the first."""
+    """Each line that begins with mgl, of one that names several commands the first; and each
+    command that the page of results names."""
     for page in PAGES:
         for block in find_blocks(page, ""):
             for line in block.splitlines():
                 words = shlex.split(line.partition(" · ")[0], comments=True)
                 if words[:1] == ["mgl"]:
                     yield f"{page.name}: {line}", words[1:]
+    for line in INLINE.findall((ROOT / "docs" / "results.md").read_text(encoding="utf-8")):
+        yield f"results.md: {line}", line.split()[1:]
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +62,16 @@ def test_every_command_and_its_options_exist(commands: Any, line: str, words: li
 
 def test_commands_are_found() -> None:
     assert len([*find_commands()]) > 60
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.name))
+def test_every_script_that_is_named_is_there(page: Path) -> None:
+    named = set(SCRIPT.findall(page.read_text(encoding="utf-8")))
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
+def test_the_page_of_commands_is_the_help_of_today() -> None:
+    assert PAGE.read_text(encoding="utf-8") == write_page(), "run: python scripts/cli_page.py"
 
 
 @pytest.mark.parametrize("number", [0, 1])

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mgl import errors
+from mgl import DISTRIBUTION, errors
 from mgl.errors import MglError, UsageError, describe_fault, install_hint
 from mgl.memories.mindgraph import MindGraph
 from mgl.memories.options import configure
@@ -35,9 +35,15 @@ def test_an_error_survives_the_way_to_another_process(kind: type[MglError]) -> N
 @pytest.mark.parametrize("extra", ["retrieval", "transformers", "privacy"])
 def test_the_hint_of_a_missing_extra_names_what_the_registry_has(extra: str) -> None:
     hint = install_hint(extra)
-    assert "mgl[" not in hint
+    assert DISTRIBUTION not in hint
     names = [re.split(r"[<>=]", requirement)[0] for requirement in EXTRAS[extra]]
     assert all(name.lower() in hint.lower() for name in names)  # metadata may say it in lower case
+
+
+def test_the_hint_of_an_extra_that_holds_another_names_the_packages_of_both() -> None:
+    hint = install_hint("training").split()
+    assert {*install_hint("evaluation").split()} < {*hint}
+    assert not [each for each in hint if each.startswith(DISTRIBUTION)]
 
 
 class Settings(BaseModel):

@@ -30,7 +30,7 @@ from mgl.api.tasks import TASK, is_task
 from mgl.lab.talk import Talk
 from mgl.llm.base import LLM, Message, Reply, TokenUsage
 from mgl.llm.calls import showing_deleted
-from mgl.llm.concurrency import Stop
+from mgl.llm.concurrency import StopSignal
 from mgl.llm.progress import Listener
 from mgl.memories.base import is_memory_id
 from mgl.memories.results import citation_json
@@ -93,7 +93,7 @@ class Chat:
         passed = _Passed(chat, seen.listener) if _is_passed(chat) else None
 
         budget = chat.max_completion_tokens or chat.max_tokens
-        wish, stop = Wish(budget, chat.temperature, chat.top_p, chat.seed), Stop()
+        wish, stop = Wish(budget, chat.temperature, chat.top_p, chat.seed), StopSignal()
 
         def do(talk: Talk) -> tuple[Answer, StageUsage, str]:
             whose = {"is_retry": is_retry, "is_whole": is_whole}
@@ -171,7 +171,7 @@ def _reply(
     seen: _Seen,
     passed: _Passed | None,
     wish: Wish,
-    stop: Stop,
+    stop: StopSignal,
     *,
     is_retry: bool,
     is_whole: bool,

@@ -24,7 +24,7 @@ from mgl.api.relay import hearing
 from mgl.errors import MglError
 from mgl.lab import Lab
 from mgl.lab.deleting import drop_unfinished_writes, hold_jobs
-from mgl.llm.concurrency import Stop
+from mgl.llm.concurrency import StopSignal
 from mgl.models.files import write_whole
 from mgl.peers.faults import describe_fault, log_fault
 from mgl.peers.wire import NotServed
@@ -62,7 +62,7 @@ class Jobs:
         self._lab = lab
         self._jobs: dict[str, Job] = {}
         self._changed: dict[str, set[asyncio.Event]] = {}
-        self._stops: dict[str, Stop] = {}
+        self._stops: dict[str, StopSignal] = {}
         self._turn = asyncio.Semaphore(1)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -183,7 +183,7 @@ class Jobs:
             if job.is_finished:
                 return
             self._change(job, {"state": "running"})
-            stop = self._stops[job.id] = Stop()
+            stop = self._stops[job.id] = StopSignal()
             try:
                 with hearing(hear):
                     built = await asyncio.to_thread(self._build, job, stop)
@@ -198,7 +198,7 @@ class Jobs:
                 del self._stops[job.id]
             self._write(job)
 
-    def _build(self, job: Job, stop: Stop) -> str | None:
+    def _build(self, job: Job, stop: StopSignal) -> str | None:
         """Build a job's memory and return its id; None if it was stopped."""
         document = self._lab.load(job.document_id)
         try:

@@ -23,6 +23,7 @@ from mcp_types import ToolAnnotations
 from pydantic import Field
 from starlette.routing import BaseRoute
 
+from mgl import DISTRIBUTION
 from mgl.api.memories import Memories
 from mgl.errors import MglError
 from mgl.peers.faults import CODE, describe_fault, log_fault, new_identity
@@ -47,7 +48,7 @@ Conversation = Annotated[str, Field(description="The conversation's name; a new 
 def make_mcp(find: FindMemories) -> MCPServer[Any]:
     """Make a server of the memories that ``find`` gives for a request."""
     server: MCPServer[Any] = MCPServer(
-        "mgl", version=version("mgl"), instructions=INSTRUCTIONS, log_level="WARNING"
+        "mgl", version=version(DISTRIBUTION), instructions=INSTRUCTIONS, log_level="WARNING"
     )
 
     @server.tool()

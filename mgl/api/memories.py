@@ -24,7 +24,7 @@ from mgl.api.relay import tell
 from mgl.errors import StoreError, UsageError
 from mgl.lab import Lab
 from mgl.lab.talk import Talk
-from mgl.llm.concurrency import Stop
+from mgl.llm.concurrency import StopSignal
 from mgl.llm.progress import listen
 from mgl.memories.base import check_name, is_memory_id
 from mgl.memories.deletion import Forgotten
@@ -73,7 +73,7 @@ class Memories:
         do: Callable[[Talk], ResultT],
         *,
         is_new: bool = False,
-        stop: Stop | None = None,
+        stop: StopSignal | None = None,
     ) -> ResultT:
         """Do something with a conversation, in a thread, when its turn has come.
 

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, get_args
 
 from pydantic import BaseModel, TypeAdapter
 
+from mgl import DISTRIBUTION
 from mgl.api.answers import Failed
 from mgl.api.memories import LONGEST_NAME
 from mgl.api.rest import BLANK, Endpoint, TalkKind
@@ -65,7 +66,7 @@ def describe(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
         paths.setdefault(path, {})[each.method.lower()] = _describe(each, schemas)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "mgl", "version": version("mgl")},
+        "info": {"title": "mgl", "version": version(DISTRIBUTION)},
         "security": [{"key": []}],
         "paths": paths,
         "components": {

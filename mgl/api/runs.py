@@ -17,8 +17,8 @@ from mgl.peers.wire import NotServed
 
 if TYPE_CHECKING:
     from mgl.evaluation.audit import Audit, Auditor
-    from mgl.evaluation.report.cells import Cell, Table
-    from mgl.evaluation.report.questions import Question, Said
+    from mgl.evaluation.report.cells import Cell, ReportTable
+    from mgl.evaluation.report.questions import ReportedAnswer, ReportedItem
     from mgl.evaluation.report.report import Chapter
     from mgl.evaluation.report.runs import StoredRun
 
@@ -187,7 +187,7 @@ def _chapter_json(chapter: Chapter) -> dict[str, Any]:
     }
 
 
-def _table_json(table: Table) -> dict[str, Any]:
+def _table_json(table: ReportTable) -> dict[str, Any]:
     rows = [[_cell_json(cell) for cell in row] for row in table.rows]
     about = {"title": table.title, "head": table.head, "notes": table.notes}
     return {**about, "rows": rows, "folded": table.folded}
@@ -200,7 +200,7 @@ def _cell_json(cell: Cell) -> dict[str, Any]:
     return {"text": cell.text, "beside": cell.beside, "drawn": drawn}
 
 
-def _question_json(question: Question, auditors: Mapping[str, Auditor]) -> dict[str, Any]:
+def _question_json(question: ReportedItem, auditors: Mapping[str, Auditor]) -> dict[str, Any]:
     item = question.item
     audits = [auditors[each.series.run.name].audit(each.record) for each in question.answers]
     return {
@@ -217,7 +217,7 @@ def _question_json(question: Question, auditors: Mapping[str, Auditor]) -> dict[
     }
 
 
-def _said_json(said: Said, audit: Audit) -> dict[str, Any]:
+def _said_json(said: ReportedAnswer, audit: Audit) -> dict[str, Any]:
     record = said.record
     verdicts = {name: [verdict.score, verdict.reason] for name, verdict in record.verdicts.items()}
     return {

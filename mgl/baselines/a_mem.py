@@ -89,11 +89,11 @@ class Analysis(StrictReply):
     tags: Words
 
 
-class Keywords(StrictReply):
+class NoteKeywords(StrictReply):
     keywords: Words
 
 
-class Change(StrictReply):
+class NoteChange(StrictReply):
     context: Sentence
     tags: Words
 
@@ -101,7 +101,7 @@ class Change(StrictReply):
 class _Evolution(StrictReply):
     links: list[int]
     tags: Words
-    neighbours: list[Change]
+    neighbours: list[NoteChange]
 
 
 class AMemConfig(BaselineConfig):
@@ -155,7 +155,7 @@ class AMem(Baseline):
         analysed: dict[int, Proposal[Analysis]] = {}
 
         async def analyse(number: int) -> None:
-            with self._showing([self.conversation.line_span(number)]):
+            with self._note_shown([self.conversation.line_span(number)]):
                 analysed[number] = await self._analyse(number)
 
         for number in range(done, total):
@@ -174,14 +174,14 @@ class AMem(Baseline):
     def _contents(self) -> list[str]:
         return [format_turn(turn) for turn in self.conversation.turns]
 
-    def _sampling(self) -> Sampling:
+    def _choose_sampling(self) -> Sampling:
         config = self._config
         return Sampling(config.temperature, max_tokens=REPLY_TOKENS, seed=config.seed)
 
     async def _analyse(self, number: int) -> Proposal[Analysis]:
         prompt = NOTE.render(text=format_turn(self.conversation.turns[number]))
         return await propose(
-            self._tools.llm, prompt, Analysis, sampling=self._sampling(), stage="note"
+            self._tools.llm, prompt, Analysis, sampling=self._choose_sampling(), stage="note"
         )
 
     async def _take_in(
@@ -226,10 +226,10 @@ class AMem(Baseline):
             "evolution",
             __base__=_Evolution,
             links=(index_set(len(near), first=1), ...),
-            neighbours=(several(Change, len(near)), ...),
+            neighbours=(several(NoteChange, len(near)), ...),
         )
         prompt = EVOLVE.render(note=note.text, neighbours=shown)
-        sampling = self._sampling()
+        sampling = self._choose_sampling()
         return await propose(self._tools.llm, prompt, schema, sampling=sampling, stage="evolve")
 
     async def _respond(self, question: Question) -> Answer:
@@ -238,7 +238,7 @@ class AMem(Baseline):
         memory = _Notes.of(tools.store.edits(self.id), self._contents())
         prompt = KEYWORDS.render(question=question.text)
         said = await propose(
-            tools.llm, prompt, Keywords, sampling=self._sampling(), stage="keywords"
+            tools.llm, prompt, NoteKeywords, sampling=self._choose_sampling(), stage="keywords"
         )
         words = ", ".join(said.reply.keywords) if said.reply else ""
         query = words or question.text

@@ -142,7 +142,7 @@ class Baseline(SourceMemory[Any]):
         if store.find_memory(self.id) is None:
             (tokens,) = await self._tools.llm.count_tokens([self._document.text])
             store.put_memory(self._record(chunks=await self._count_steps(), tokens=tokens))
-        with self._showing([None]):
+        with self._note_shown([None]):
             await self._read()
         self._is_built = True
 
@@ -151,7 +151,7 @@ class Baseline(SourceMemory[Any]):
         check_question(question)
         if self._has_changed():
             self._is_built = False
-        with self._showing([None]):
+        with self._note_shown([None]):
             return await self._respond(question)
 
     @abstractmethod
@@ -188,7 +188,7 @@ class Baseline(SourceMemory[Any]):
         """Append a step; StoreConflict where something was deleted since the source was read."""
         self._tools.store.append_edits(self.id, step, rows, since=self._since)
 
-    def _showing(self, spans: Sequence[Span | None]) -> AbstractContextManager[None]:
+    def _note_shown(self, spans: Sequence[Span | None]) -> AbstractContextManager[None]:
         """State that the calls within show these parts of the source; None for an unknown one."""
         source = self._source
         if not isinstance(source, Conversation):
@@ -341,7 +341,7 @@ class Baseline(SourceMemory[Any]):
         if not texts and not question.options:
             unknown = say_unknown(question)
             return Answer(question.text, unknown, "low", (), tuple(trace), tuple(marks))
-        with self._showing([excerpt.span for excerpt in excerpts]):
+        with self._note_shown([excerpt.span for excerpt in excerpts]):
             answer = await answer_from_lines(
                 self._tools.llm,
                 [(excerpt.text, self._cite(excerpt)) for excerpt in excerpts],

@@ -177,7 +177,7 @@ class ComoRagConfig(HippoRagConfig):
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class LayerHit:
     """What was found in a layer for a question or a probe, and what was noted of it."""
 
     layer: Layer
@@ -246,7 +246,7 @@ class ComoRag(HippoRag):
         async def write(place: int) -> list[EditRecord]:
             part = parts[place]
             stands = [spans[at] for at in part.chunks]
-            with self._showing(stands):
+            with self._note_shown(stands):
                 texts = [text for text in part.texts if text]
                 fitting = await fit_texts(llm, texts, reserve=2 * SUMMARY_TOKENS) if texts else []
                 asked = prompt.render(text="\n\n".join(fitting))
@@ -309,12 +309,12 @@ class ComoRag(HippoRag):
         self, question: Question, layers: _Layers, trace: list[str]
     ) -> list[Excerpt]:
         """Try and probe until a try succeeds, or the rounds are over: what the last one read."""
-        pool: list[Node] = []
+        pool: list[LayerHit] = []
         asked: list[str] = []
         history: list[str] = []
         limit = self._config.step_chunks
         found = await self._find(question.text, layers, limit)
-        shown, fresh = found, list[Node]()
+        shown, fresh = found, list[LayerHit]()
         for turn in range(self._config.rounds + 1):
             if await self._try(question, shown, history):
                 trace.append(f"answered at try {turn + 1}")
@@ -422,9 +422,9 @@ class ComoRag(HippoRag):
 
     async def _encode(
         self, question: Question, probe: str, found: dict[Layer, list[Excerpt]]
-    ) -> list[Node]:
+    ) -> list[LayerHit]:
         """Note what each layer tells: a node a layer where something was found and noted."""
-        llm, nodes = self._tools.llm, list[Node]()
+        llm, nodes = self._tools.llm, list[LayerHit]()
         wanted = question.text if probe == question.text else f"{question.text} {probe}"
         for layer in LAYERS:
             if not found[layer]:
@@ -434,10 +434,10 @@ class ComoRag(HippoRag):
             prompt = CUE.render(text="\n\n".join(fitting), question=wanted)
             note = await summarize(llm, prompt, CUE_TOKENS, stage="encode")
             if note.text:
-                nodes.append(Node(layer, probe, note.text))
+                nodes.append(LayerHit(layer, probe, note.text))
         return nodes
 
-    async def _fuse(self, question: Question, pool: Sequence[Node]) -> list[str]:
+    async def _fuse(self, question: Question, pool: Sequence[LayerHit]) -> list[str]:
         """One note of the better half of the pool; none where nothing was noted."""
         llm = self._tools.llm
         findings = [f"{node.probe} {node.cue}" for node in pool]

@@ -74,7 +74,7 @@ class _Step(StrictReply):
     questions: list[_Asked]
 
 
-class Found(StrictReply):
+class SubAnswer(StrictReply):
     answer: Sentence
 
 
@@ -157,5 +157,7 @@ class DeepRag(NaiveRag):
         fitting = await fit_texts(llm, texts, reserve=2 * REPLY_TOKENS)
         prompt = READ.render(passages="\n\n".join(fitting), question=question)
         sampling = Sampling(max_tokens=REPLY_TOKENS)
-        said = await propose(llm, reader_messages(prompt), Found, sampling=sampling, stage="read")
+        said = await propose(
+            llm, reader_messages(prompt), SubAnswer, sampling=sampling, stage="read"
+        )
         return said.reply.answer if said.reply else "(no answer)"

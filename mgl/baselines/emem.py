@@ -205,7 +205,7 @@ class EMem(Baseline):
             "statements", __base__=_AllTold, statements=(several(told_by, MOST_TURNS), ...)
         )
         lines = [format_turn(turns[number]) for number in numbers]
-        with self._showing([span]):
+        with self._note_shown([span]):
             fitting = await fit_texts(self._tools.llm, lines, reserve=STATE_TOKENS)
             prompt = STATE.render(turns=_number(fitting))
             sampling = Sampling(max_tokens=STATE_TOKENS)
@@ -247,7 +247,7 @@ class EMem(Baseline):
         span, payload = self._span_of(turns), {"text": text, "session": session}
         if not self._config.graph:
             return EditRecord(step, "statement", payload, "applied", span=span, turns=turns)
-        with self._showing([span]):
+        with self._note_shown([span]):
             said = await propose(
                 self._tools.llm,
                 ANALYSE.render(text=text),

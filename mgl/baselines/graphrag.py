@@ -133,7 +133,7 @@ class GraphRag(Baseline):
 
     async def _read_chunks(self, chunks: Sequence[Chunk]) -> None:
         async def read(place: int) -> list[EditRecord]:
-            with self._showing([chunks[place].span]):
+            with self._note_shown([chunks[place].span]):
                 return await self._extract(chunks[place])
 
         await self._fill("chunks", 0, len(chunks), read)
@@ -170,7 +170,7 @@ class GraphRag(Baseline):
             community = communities[place]
             parts = [each for each in communities if each.parent == community.id]
             spans = find_spans(graph, community.members)
-            with self._showing(spans):
+            with self._note_shown(spans):
                 row = await self._report(first + place, graph, community, parts, written)
             self._append(first + place, [replace(row, turns=self._turns_at(spans))])
             finished += 1

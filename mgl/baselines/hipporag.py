@@ -86,14 +86,14 @@ class Names(StrictReply):
     entities: Annotated[list[Term], Field(max_length=12)]
 
 
-class Fact(StrictReply):
+class FactReply(StrictReply):
     subject: Term
     relation: Term
     object: Term
 
 
 class _Facts(StrictReply):
-    facts: several(Fact, 16)  # type: ignore[valid-type]
+    facts: several(FactReply, 16)  # type: ignore[valid-type]
 
 
 class _Kept(StrictReply):
@@ -123,7 +123,7 @@ class HippoRag(NaiveRag):
         spans = self._spans()
 
         async def extract(place: int) -> list[EditRecord]:
-            with self._showing([spans[place]]):
+            with self._note_shown([spans[place]]):
                 return [await self._extract(1 + place, spans[place])]
 
         await self._fill("chunks", 1, len(spans), extract)

@@ -150,7 +150,7 @@ class Light(Baseline):
 
         async def note(place: int) -> list[EditRecord]:
             span, before = exchanges[place], exchanges[max(place - 1, 0) : place]
-            with self._showing([*before, span]):
+            with self._note_shown([*before, span]):
                 texts = [format_span(talk, each) for each in (*before, span)]
                 fitting = await fit_texts(self._tools.llm, texts, reserve=2 * INDEX_TOKENS)
                 read = {"text": fitting[-1], "before": fitting[0] if before else NOTHING}

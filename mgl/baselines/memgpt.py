@@ -111,12 +111,12 @@ class Addition(StrictReply):
     text: Text
 
 
-class Update(StrictReply):
+class CoreUpdate(StrictReply):
     replace: several(Replacement, MOST_EDITS)  # type: ignore[valid-type]
     append: several(Addition, MOST_EDITS)  # type: ignore[valid-type]
 
 
-class Arguments(StrictReply):
+class SearchArguments(StrictReply):
     query: Annotated[str, max_chars(120)]
     page: Annotated[int, Field(ge=1)]
 
@@ -129,7 +129,7 @@ class Step(StrictReply):
         "archival_memory_search",
         "send_message",
     ]
-    arguments: Arguments
+    arguments: SearchArguments
     heartbeat: bool
 
 
@@ -152,7 +152,7 @@ class MemGPT(Baseline):
         store, sessions = self._tools.store, self._sessions()
         spans = [self._span_of(session) for session in sessions]
         for step in range(store.steps(self.id), len(spans)):
-            with self._showing(spans[: step + 1]):
+            with self._note_shown(spans[: step + 1]):
                 self._append(step, await self._update(step, spans[step]))
             self._tools.observer.progress("sessions", step + 1, len(spans))
 
@@ -163,7 +163,7 @@ class MemGPT(Baseline):
         about, session = await fit_texts(llm, texts, reserve=2 * EDIT_TOKENS)
         prompt = UPDATE.render(core=about, session=session)
         sampling = Sampling(max_tokens=EDIT_TOKENS)
-        said = await propose(llm, prompt, Update, sampling=sampling, stage="core")
+        said = await propose(llm, prompt, CoreUpdate, sampling=sampling, stage="core")
         if said.reply is None:
             return [EditRecord(step, "update", {}, "rejected", said.problem, span)]
         edits = [("replace", each.model_dump()) for each in said.reply.replace]

@@ -93,7 +93,7 @@ class MemoryBankConfig(BaselineConfig):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class MemoryPiece:
     """A pair of turns, or the summary of a day, which is said without a span."""
 
     day: int
@@ -125,7 +125,7 @@ class MemoryBank(Baseline):
         async def describe(step: int) -> None:
             nonlocal finished
             span = self._span_of(days[step])
-            with self._showing([span]):
+            with self._note_shown([span]):
                 notes = {
                     name: await self._summarize(prompt, [format_span(self.conversation, span)])
                     for name, prompt in DAILY.items()
@@ -161,16 +161,16 @@ class MemoryBank(Baseline):
                 notes.setdefault(row.op, []).append(row.payload["text"])
         return notes
 
-    def _pieces(self) -> list[Piece]:
+    def _pieces(self) -> list[MemoryPiece]:
         """Pairs and summaries of days, as they are searched."""
         talk, pieces = self.conversation, []
         for day, numbers in enumerate(self._sessions()):
             for start in range(0, len(numbers), 2):
                 span = self._span_of(numbers[start : start + 2])
-                pieces.append(Piece(day, format_span(talk, span), span))
+                pieces.append(MemoryPiece(day, format_span(talk, span), span))
         for row in self._tools.store.edits(self.id):
             if row.op == "events" and row.outcome == "applied":
-                pieces.append(Piece(row.chunk, row.payload["text"], None))
+                pieces.append(MemoryPiece(row.chunk, row.payload["text"], None))
         return pieces
 
     async def _respond(self, question: Question) -> Answer:
@@ -195,7 +195,7 @@ class MemoryBank(Baseline):
             marks=("days_missing",) if failed else (),
         )
 
-    def _remembers(self, pieces: Sequence[Piece], place: int) -> bool:
+    def _remembers(self, pieces: Sequence[MemoryPiece], place: int) -> bool:
         """Whether a piece is not forgotten by the day of the last session."""
         if not self._config.forgetting:
             return True
@@ -207,7 +207,7 @@ class MemoryBank(Baseline):
         return chance < exp(-find_gap(then, now).days)
 
 
-def _widen(pieces: Sequence[Piece], place: int) -> list[int]:
+def _widen(pieces: Sequence[MemoryPiece], place: int) -> list[int]:
     """A piece, and pairs beside it of the same day as long as they have 200 characters together."""
     chosen, size = [place], len(pieces[place].text)
     if pieces[place].span is None:

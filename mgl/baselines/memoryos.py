@@ -152,7 +152,7 @@ class Themes(StrictReply):
     themes: several(Theme, 2)  # type: ignore[valid-type]
 
 
-class Drawn(StrictReply):
+class DrawnProfile(StrictReply):
     profile: Annotated[str, max_chars(4 * NOTE_TOKENS)]
     facts: Lines
 
@@ -161,7 +161,7 @@ class Traits(StrictReply):
     facts: Lines
 
 
-class Keywords(StrictReply):
+class PageKeywords(StrictReply):
     keywords: Words
 
 
@@ -327,7 +327,7 @@ class MemoryOS(Baseline):
         pages = "\n".join(await fit_texts(llm, texts, reserve=2 * NOTE_TOKENS))
         sampling = Sampling(max_tokens=2 * NOTE_TOKENS)
         prompt = PROFILE.render(pages=pages, speaker=first)
-        drawn = await propose(llm, prompt, Drawn, sampling=sampling, stage="profile")
+        drawn = await propose(llm, prompt, DrawnProfile, sampling=sampling, stage="profile")
         prompt = TRAITS.render(pages=pages, speaker=other)
         traits = await propose(llm, prompt, Traits, sampling=sampling, stage="traits")
         profile = drawn.reply.profile if drawn.reply else ""
@@ -371,7 +371,9 @@ class MemoryOS(Baseline):
 
     async def _keywords(self, question: Question) -> list[str]:
         prompt, sampling = KEYWORDS.render(question=question.text), Sampling(max_tokens=64)
-        said = await propose(self._tools.llm, prompt, Keywords, sampling=sampling, stage="keywords")
+        said = await propose(
+            self._tools.llm, prompt, PageKeywords, sampling=sampling, stage="keywords"
+        )
         return said.reply.keywords if said.reply else []
 
 

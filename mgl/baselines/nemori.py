@@ -180,7 +180,7 @@ class NemoriConfig(BaselineConfig):
 
 
 @dataclass(frozen=True, slots=True)
-class Episode:
+class NemoriEpisode:
     """What some turns, by their numbers, tell."""
 
     title: str
@@ -196,15 +196,17 @@ class Episode:
 class _State:
     """What the log makes: episodes, and statements with the places of their episodes."""
 
-    episodes: list[Episode] = field(default_factory=list)
+    episodes: list[NemoriEpisode] = field(default_factory=list)
     statements: list[tuple[str, int]] = field(default_factory=list)
 
     def apply(self, row: EditRecord) -> None:
         said: Any = row.payload
         if row.op == "episode":
-            self.episodes.append(Episode(said["title"], said["content"], tuple(said["turns"])))
+            self.episodes.append(
+                NemoriEpisode(said["title"], said["content"], tuple(said["turns"]))
+            )
         elif row.op == "merge":
-            merged = Episode(said["title"], said["content"], tuple(said["turns"]))
+            merged = NemoriEpisode(said["title"], said["content"], tuple(said["turns"]))
             self.episodes[said["episode"]] = merged
         elif row.op == "statement":
             self.statements.append((said["text"], said["episode"]))
@@ -239,7 +241,7 @@ class Nemori(Baseline):
         for step in range(store.steps(self.id), len(batches)):
             groups, rows = await self._group(step, batches[step])
             for turns in groups:
-                with self._showing([self._span_of([batches[0][0], batches[step][-1]])]):
+                with self._note_shown([self._span_of([batches[0][0], batches[step][-1]])]):
                     written = await self._write(step, turns, state)
                 for row in written:
                     state.apply(row)
@@ -264,7 +266,7 @@ class Nemori(Baseline):
         groups = several(group, len(batch))
         schema = create_model("groups", __base__=_Groups, episodes=(groups, ...))
         numbered = (f"{place}. {line}" for place, line in enumerate(shown, 1))
-        with self._showing([self.conversation.line_span(at) for at in batch]):
+        with self._note_shown([self.conversation.line_span(at) for at in batch]):
             said = await propose(
                 llm,
                 GROUP.render(messages="\n".join(numbered)),
@@ -296,12 +298,12 @@ class Nemori(Baseline):
         """The rows of a group: its episode, alone or as part of an earlier one, and statements."""
         llm, lines = self._tools.llm, self._lines(turns)
         shown = await fit_texts(llm, lines, reserve=2 * EPISODE_TOKENS)
-        with self._showing([self.conversation.line_span(at) for at in turns]):
+        with self._note_shown([self.conversation.line_span(at) for at in turns]):
             said = await self._narrate(NARRATE.render(messages="\n".join(shown)), "narrate")
         if said.reply is None:
-            episode = Episode("", "\n".join(lines), tuple(turns))
+            episode = NemoriEpisode("", "\n".join(lines), tuple(turns))
         else:
-            episode = Episode(said.reply.title, said.reply.content, tuple(turns))
+            episode = NemoriEpisode(said.reply.title, said.reply.content, tuple(turns))
         place, row = len(state.episodes), self._row(step, "episode", _say(episode), turns, said)
         if (earlier := await self._find_same(episode, state)) is not None:
             known = state.episodes[earlier]
@@ -309,7 +311,7 @@ class Nemori(Baseline):
             merged = await self._narrate(prompt, "merge")
             if merged.reply is not None:
                 both = tuple(sorted({*known.turns, *turns}))
-                whole = Episode(merged.reply.title, merged.reply.content, both)
+                whole = NemoriEpisode(merged.reply.title, merged.reply.content, both)
                 payload = {"episode": earlier, **_say(whole)}
                 place, row = earlier, self._row(step, "merge", payload, both, merged)
         learnt = await self._learn(episode, lines, state)
@@ -325,7 +327,7 @@ class Nemori(Baseline):
         sampling = Sampling(max_tokens=EPISODE_TOKENS)
         return await propose(self._tools.llm, prompt, Narrative, sampling=sampling, stage=stage)
 
-    async def _find_same(self, episode: Episode, state: _State) -> int | None:
+    async def _find_same(self, episode: NemoriEpisode, state: _State) -> int | None:
         """The place of an earlier episode of the same event, if there is one."""
         texts = {str(place): each.text for place, each in enumerate(state.episodes)}
         found = await nearest(
@@ -343,7 +345,7 @@ class Nemori(Baseline):
         said = await propose(self._tools.llm, prompt, schema, sampling=sampling, stage="same")
         return near[said.reply.same - 1] if said.reply and said.reply.same else None
 
-    def _is_near(self, episode: Episode, state: _State, place: int) -> bool:
+    def _is_near(self, episode: NemoriEpisode, state: _State, place: int) -> bool:
         """Whether two episodes are an hour apart at most, or of one session without times."""
         turns = self.conversation.turns
         for one in (turns[at] for at in episode.turns):
@@ -356,7 +358,7 @@ class Nemori(Baseline):
         return False
 
     async def _learn(
-        self, episode: Episode, lines: Sequence[str], state: _State
+        self, episode: NemoriEpisode, lines: Sequence[str], state: _State
     ) -> Proposal[Statements]:
         """What the messages say beyond what was to be foreseen; all they say, if nothing was."""
         llm, prediction = self._tools.llm, ""
@@ -436,12 +438,12 @@ class Nemori(Baseline):
         turns = state.episodes[place].turns
         return Excerpt(text, f"episode-{place}", self._span_of(turns), turns)
 
-    def _show(self, episode: Episode) -> str:
+    def _show(self, episode: NemoriEpisode) -> str:
         """An episode with the day on which it was told."""
         time = self.conversation.turns[min(episode.turns)].time
         day = "" if time is None else f"({time:%A, %d %B %Y}) "
         return f"{day}{episode.text}"
 
 
-def _say(episode: Episode) -> dict[str, Any]:
+def _say(episode: NemoriEpisode) -> dict[str, Any]:
     return {"title": episode.title, "content": episode.content, "turns": list(episode.turns)}

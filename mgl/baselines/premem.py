@@ -114,7 +114,7 @@ class Inferences(StrictReply):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Fragment:
     """A fragment or an inference, and the numbers of the turns that it is made of."""
 
     key: str
@@ -136,7 +136,7 @@ class Piece:
 class _State:
     """What the log makes: pieces, and the open clusters, as the places of their pieces."""
 
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: list[Fragment] = field(default_factory=list)
     pool: list[tuple[int, ...]] = field(default_factory=list)
 
     def apply(self, row: EditRecord) -> None:
@@ -148,7 +148,7 @@ class _State:
         elif row.op == "close":
             self.pool.remove(tuple(said["pieces"]))
         else:
-            piece = Piece(said["key"], said["value"], said["time"], row.turns or ())
+            piece = Fragment(said["key"], said["value"], said["time"], row.turns or ())
             self.pieces.append(piece)
 
 
@@ -170,7 +170,7 @@ class PreMem(Baseline):
     async def _read(self) -> None:
         store, sessions, state = self._tools.store, self._sessions(), self._load()
         for step in range(store.steps(self.id), len(sessions)):
-            with self._showing([self._span_of(session) for session in sessions[: step + 1]]):
+            with self._note_shown([self._span_of(session) for session in sessions[: step + 1]]):
                 first, rows = len(state.pieces), await self._extract(step, sessions[step])
                 for row in rows:
                     state.apply(row)

@@ -185,7 +185,7 @@ class ReadAgent(Baseline):
             note, text = Note(""), self._quote(span).strip()
             if text:
                 prompt, most = GIST.render(text=text), self._config.gist_tokens
-                with self._showing([span]):
+                with self._note_shown([span]):
                     note = await summarize(
                         self._tools.llm, prompt, most, stage=GISTS, fallback=UNTOLD
                     )

@@ -107,7 +107,7 @@ def _scenes(file: DataFile) -> dict[str, Scene]:
     }
 
 
-def _item(id: str, found: Drawn, placed: _Placed, series: str) -> Item:
+def _item(id: str, found: DrawnQuestion, placed: _Placed, series: str) -> Item:
     question = Question(
         found.text, placed.time, found.asker, asked=AGENTS[series], unknown=_UNKNOWN
     )
@@ -196,7 +196,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnQuestion:
     """A question, who asks it after which line of the scene, and its answer."""
 
     level: Literal["hard", "easy"]
@@ -223,7 +223,9 @@ def split_lines(script: str) -> Iterator[Line]:
         yield Line(speaker, "\n".join(said))
 
 
-def draw_question(scene: Scene, said: Sequence[Line], agent: str, *, seed: str) -> Drawn | None:
+def draw_question(
+    scene: Scene, said: Sequence[Line], agent: str, *, seed: str
+) -> DrawnQuestion | None:
     """Draw a scene's question; None if the agent says nothing, is alone, or nothing fits."""
     random_source = random.Random(seed)
     spoken = [number for number, line in enumerate(said) if line.text.strip()]
@@ -255,7 +257,7 @@ def _of_level(
     asker: str,
     at: int,
     random_source: random.Random,
-) -> Drawn | None:
+) -> DrawnQuestion | None:
     kind = random_source.choice(_balance(list(kinds), *UNANSWERABLE[level]))
     for value in random_source.sample(kinds[kind], len(kinds[kind])):
         try:
@@ -271,7 +273,7 @@ def _of_level(
             continue
         right = options.index(answer)
         gold = _UNKNOWN if right == OPTIONS - 1 else asked.options[right]
-        return Drawn(level, kind, asker, at, text, gold)
+        return DrawnQuestion(level, kind, asker, at, text, gold)
     return None
 
 

@@ -247,7 +247,7 @@ def with_labels(read: Callable[[Path], Dataset]) -> Callable[[Path], Dataset]:
         place = (path if path.is_dir() else path.parent) / LABELS
         if not place.is_file():
             return dataset
-        file, hint = open_file(place), "make them again: scripts/bench/queries.py"
+        file, hint = open_file(place), "make them again: scripts/sets/queries.py"
         found: defaultdict[str, dict[str, str]] = defaultdict(dict)
         for row in file.rows(_Labels, hint=hint):
             found[row.id] |= row.labels

@@ -1,4 +1,4 @@
-"""Sets of questions built by ``scripts/bench/sets.py``, each in a folder with its documents.
+"""Sets of questions built by ``scripts/sets/sets.py``, each in a folder with its documents.
 
 ``items.jsonl`` has an ``Item`` a line, ``documents.jsonl`` the id and name of each document,
 ``documents/ID.txt`` its text, byte for byte. An id is made of the text, so a text that was changed
@@ -24,7 +24,7 @@ from mgl.models.permissions import make_private_folder
 from mgl.text.reading import read_bytes
 from mgl.types import AnswerForm, Document, Question, Source
 
-HINT = "build it again with scripts/bench/sets.py, or restore a copy"
+HINT = "build it again with scripts/sets/sets.py, or restore a copy"
 
 
 class _ItemRow(BaseModel):
@@ -113,7 +113,7 @@ LONGREASON: Final = FileBenchmark(
     about=About(
         title="LongReason (MindGraph's procedure)",
         paper="MindGraph, §4.1 and Appendix C",
-        where="made here of LongBench v2, NarrativeQA and LooGLE: scripts/bench/sets.py longreason",
+        where="made here of LongBench v2, NarrativeQA and LooGLE: scripts/sets/sets.py longreason",
         licence="that of each of the three",
         files="items.jsonl, documents.jsonl, documents/",
         items=None,
@@ -130,7 +130,7 @@ SENSEMAKING: Final = FileBenchmark(
     about=About(
         title="Generative sense-making QA (HGMem's criteria)",
         paper="HGMem, §4.1 and Appendices A and F",
-        where="made here of documents of LongBench v2: scripts/bench/sets.py sensemaking",
+        where="made here of documents of LongBench v2: scripts/sets/sets.py sensemaking",
         licence="that of the documents",
         files="items.jsonl, documents.jsonl, documents/",
         items=None,

@@ -18,7 +18,6 @@ Summaries are scored here like other answers, in the released code by key points
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -101,7 +100,7 @@ def _read(path: Path) -> Dataset:
                     f"{len(golds)} answers",
                     hint=hint,
                 )
-            items += _items(row, source, COMPETENCIES[name], golds)
+            items += _items(row, source, COMPETENCIES[name], golds, notes)
             sources[source] = partial(_conversation, row.context, source)
     refuse_duplicates(path, (item.id for item in items))
     return Dataset(tuple(items), sources, hash_files(held.values()), tuple(notes))
@@ -119,12 +118,15 @@ def _open(path: Path, name: str) -> DataFile | None:
 
 
 def _items(
-    row: _Row, source: str, competency: str, golds: Sequence[tuple[str, ...]]
+    row: _Row, source: str, competency: str, golds: Sequence[tuple[str, ...]], notes: list[str]
 ) -> Iterator[Item]:
     ids, dates = row.metadata.qa_pair_ids or [], row.metadata.question_dates or []
     for number, (question, gold) in enumerate(zip(row.questions, golds, strict=True)):
         id = ids[number] if number < len(ids) else f"q{number + 1}"
-        asked_at: datetime | None = read_moment(dates[number]) if number < len(dates) else None
+        date = dates[number] if number < len(dates) else ""
+        asked_at = read_moment(date)
+        if date and asked_at is None:
+            notes.append(f"{source}/{id}: date {date[:40]!r} is not understood: left out")
         yield Item(
             f"{source}/{id}",
             source,

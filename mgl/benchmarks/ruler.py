@@ -192,7 +192,7 @@ async def _most_lines(length: int, step: int, trial: Callable[[int], Awaitable[i
     return best
 
 
-def _draw_needle(draw: random.Random, keys: Keys, lines: int) -> Needle:
+def _draw_needle(draw: random.Random, keys: NeedleKeys, lines: int) -> Needle:
     key = draw.choice(keys)
     number = str(draw.randint(10**6, 10**7 - 1))
     [place] = draw.sample(range(lines), 1)
@@ -238,7 +238,7 @@ RULER_NIAH_S1: Final = RulerNiah(
 )
 
 
-class Keys:
+class NeedleKeys:
     """The sorted distinct pairs of some adjectives and nouns, by place."""
 
     def __init__(self, adjectives: Sequence[str], nouns: Sequence[str]) -> None:
@@ -275,7 +275,7 @@ def _groups(heads: Sequence[str]) -> list[list[str]]:
     return groups
 
 
-def load_keys() -> Keys:
+def load_keys() -> NeedleKeys:
     """Load RULER's keys; UsageError if wonderwords is not installed."""
     try:
         assets = files("wonderwords") / "assets"
@@ -288,4 +288,4 @@ def load_keys() -> Keys:
         [line.rstrip() for line in (assets / name).read_text("utf-8").splitlines()]
         for name in ("adjectivelist.txt", "nounlist.txt")
     )
-    return Keys(adjectives, nouns)
+    return NeedleKeys(adjectives, nouns)

@@ -10,6 +10,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from mgl import DISTRIBUTION
 from mgl.cli.guard import guard_command
 from mgl.cli.options import MemoryCommand, TalkCommand
 from mgl.cli.output import INTERRUPTED, say
@@ -103,7 +104,7 @@ def _print_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        typer.echo(f"mgl {version('mgl')}")
+        typer.echo(f"mgl {version(DISTRIBUTION)}")
         raise typer.Exit
 
 

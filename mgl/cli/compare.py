@@ -16,7 +16,7 @@ from mgl.errors import UsageError
 if TYPE_CHECKING:
     from mgl.evaluation.runs.manifest import Arguments
     from mgl.evaluation.runs.retrieving import Recalls
-    from mgl.models.adapters import Adapter
+    from mgl.models.adapters import LoraAdapter
     from mgl.training.data import Dialogue, Example
 
 Rows = Annotated[
@@ -79,7 +79,7 @@ def compare(
     _compare_retrieval(adapter, arguments, as_json)
 
 
-def _compare_retrieval(adapter: Adapter, arguments: Arguments, as_json: bool) -> None:
+def _compare_retrieval(adapter: LoraAdapter, arguments: Arguments, as_json: bool) -> None:
     from mgl.evaluation.runs.retrieving import compare_recall
     from mgl.lab.model import ModelChoice
     from mgl.lab.workplace import Workplaces
@@ -123,7 +123,7 @@ def _compare_retrieval(adapter: Adapter, arguments: Arguments, as_json: bool) ->
     typer.echo(verdict)
 
 
-def _compare_judges(adapter: Adapter, rows: list[Example], as_json: bool) -> None:
+def _compare_judges(adapter: LoraAdapter, rows: list[Example], as_json: bool) -> None:
     from mgl.lab import Lab
     from mgl.lab.model import ModelChoice
     from mgl.training.judging import compare_judges
@@ -149,7 +149,7 @@ def _compare_judges(adapter: Adapter, rows: list[Example], as_json: bool) -> Non
     )
 
 
-def _require_unseen(adapter: Adapter, sources: set[str]) -> None:
+def _require_unseen(adapter: LoraAdapter, sources: set[str]) -> None:
     if not sources:
         raise UsageError("there are no labels to compare with", hint="give --rows FILE")
     if known := sources & set(adapter.manifest.sources):
@@ -159,7 +159,7 @@ def _require_unseen(adapter: Adapter, sources: set[str]) -> None:
         )
 
 
-def _compare_boundaries(adapter: Adapter, rows: list[Dialogue], as_json: bool) -> None:
+def _compare_boundaries(adapter: LoraAdapter, rows: list[Dialogue], as_json: bool) -> None:
     from mgl.models.shipped import home
     from mgl.retrieval.opening import open_embedder
     from mgl.retrieval.shifts import open_detector

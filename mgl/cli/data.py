@@ -57,7 +57,7 @@ def show(
     folder: DataFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a benchmark: where to get it, and what is here of it."""
+    """Show a benchmark: where to get its files, and which are here."""
     from mgl import registry
 
     _check_folder(folder)

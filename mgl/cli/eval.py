@@ -37,7 +37,7 @@ from mgl.errors import UsageError
 
 if TYPE_CHECKING:
     from mgl.evaluation.runs.lifecycle import Replay
-    from mgl.evaluation.runs.plan import Plan
+    from mgl.evaluation.runs.plan import RunPlan
     from mgl.evaluation.runs.runner import Execution
     from mgl.lab.workplace import Workplaces
 
@@ -62,7 +62,7 @@ Limit = Annotated[
     int | None, typer.Option("--limit", metavar="N", min=1, help="Run at most this many items.")
 ]
 Concurrency = Annotated[
-    int, typer.Option("--concurrency", metavar="N", min=1, help="Items in work at once.")
+    int, typer.Option("--concurrency", metavar="N", min=1, help="Maximum concurrent items.")
 ]
 
 
@@ -408,11 +408,11 @@ def _replay(folder: Path, data: Path | None, places: Workplaces, concurrency: in
     return replay_run(plan, folder, Execution(open_recorded, places.observer, concurrency))
 
 
-def _say_estimate(plan: Plan, places: Workplaces) -> None:
+def _say_estimate(plan: RunPlan, places: Workplaces) -> None:
     """Say what a run will cost before it starts, as far as that is known."""
     from mgl.evaluation.papers.estimates import (
+        BenchmarkSize,
         Estimator,
-        Size,
         add_costs,
         load_rates,
         read_past_runs,
@@ -423,7 +423,7 @@ def _say_estimate(plan: Plan, places: Workplaces) -> None:
     sources = len({item.source for item in plan.items})
     length = (manifest.dataset.made_with or {}).get("length")
     tokens = length or (known.tokens if known else 0)
-    size = Size(items=len(plan.items), sources=sources, tokens=tokens)
+    size = BenchmarkSize(items=len(plan.items), sources=sources, tokens=tokens)
     done, _ = read_past_runs(Path("runs"), manifest.arguments.benchmark)
     estimator = Estimator(done, rates, places.pace)
     costs = estimator.estimate(

@@ -48,9 +48,7 @@ Kind = Annotated[
 ]
 OfKind = Annotated[
     str | None,
-    typer.Option(
-        "--memory", metavar="KIND", help="Which of its memories, if several kinds remember it."
-    ),
+    typer.Option("--memory", metavar="KIND", help="Kind of memory, if it has several."),
 ]
 ConversationName = Annotated[
     str | None,
@@ -89,11 +87,9 @@ DataFolder = Annotated[
         help="Folder of the benchmarks, instead of MGL_DATA.",
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before what takes very long.")]
-Detach = Annotated[
-    bool, typer.Option("--detach", help="Leave it running, and return when it is ready.")
-]
-StopDetached = Annotated[bool, typer.Option("--stop", help="Stop the one that was detached.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not confirm long operations.")]
+Detach = Annotated[bool, typer.Option("--detach", help="Run in the background; return when ready.")]
+StopDetached = Annotated[bool, typer.Option("--stop", help="Stop the detached server.")]
 AllowHub = Annotated[bool, typer.Option("--allow-hub", help="Allow downloads from the model hub.")]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Random seed.")]
 
@@ -107,7 +103,7 @@ def collect_model(
     base_url: BaseUrl = None,
     weights: Annotated[
         Path | None,
-        typer.Option("--weights", metavar="PATH", help="Load the weights from here."),
+        typer.Option("--weights", metavar="PATH", help="Path of the weights."),
     ] = None,
     adapter: Annotated[
         str | None,

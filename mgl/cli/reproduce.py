@@ -198,7 +198,7 @@ def _read_as(run: Run, folder: Path) -> Run:
         f"{run.measured} reads {reads.chunks} chunks on average in {folder}, {reads.step_chunks} a "
         "step, and so do the baselines"
     )
-    return run.reading(reads)
+    return run.set_chunks(reads)
 
 
 def _split(run: Run, place: Path, *, is_measured: bool) -> list[tuple[Run, Path]]:
@@ -234,14 +234,14 @@ def _run(arguments: Arguments, path: Path, places: Workplaces, execution: Execut
 def _compare(suite: Suite, entry: Entry, paths: Sequence[Path]) -> list[Beside]:
     """Put the methods of runs over the same items beside the rows that the suite says they are, and
     those that are no row of the paper's beside nothing."""
-    from mgl.evaluation.papers.beside import Beside, Rows, put_beside
+    from mgl.evaluation.papers.beside import Beside, SuiteRows, put_beside
     from mgl.evaluation.papers.references import load_references
     from mgl.evaluation.report.frame import Frame
     from mgl.evaluation.report.runs import group_runs, read_run
 
     (group,) = group_runs([read_run(path) for path in paths])
     frame = Frame(group)
-    found = put_beside(frame, load_references()[suite.name].cells(entry.id), Rows([suite]))
+    found = put_beside(frame, load_references()[suite.name].cells(entry.id), SuiteRows([suite]))
     shown = {one.label for one in found}
     return found + [
         Beside(one.label, frame.headline, "", "", frame.figure(one.label, frame.headline), ())

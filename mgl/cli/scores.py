@@ -14,7 +14,7 @@ from mgl.errors import InputError, MglError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mgl.evaluation.papers.estimates import Cost
+    from mgl.evaluation.papers.estimates import EstimatedCost
     from mgl.evaluation.runs.folder import Tally
     from mgl.evaluation.runs.lifecycle import Difference, Replay
     from mgl.evaluation.runs.manifest import Manifest
@@ -86,7 +86,7 @@ def print_evidence(found: dict[str, Any], as_json: bool) -> None:
         typer.echo(f"{memory} ranks nothing: it has no recall")
 
 
-def format_cost(cost: Cost) -> str:
+def format_cost(cost: EstimatedCost) -> str:
     """Format an estimate on one line, with what it is based on."""
     time = "unknown time" if cost.seconds is None else f"about {format_duration(cost.seconds)}"
     return (

@@ -67,7 +67,7 @@ def start(
         Path | None, typer.Option("--python", metavar="PATH", help="The Python that has vLLM.")
     ] = None,
     weights: Annotated[
-        Path | None, typer.Option("--weights", metavar="PATH", help="Load the weights from here.")
+        Path | None, typer.Option("--weights", metavar="PATH", help="Path of the weights.")
     ] = None,
     adapter: Annotated[
         list[str] | None,
@@ -149,10 +149,10 @@ def start(
 
 @app.command("status")
 def status(as_json: AsJson = False) -> None:
-    """List servers, those that crashed, and models in a process.
+    """List servers, running or crashed, and loaded models.
 
-    A model that OpenVINO runs is in a process of its own, which commands share and which ends when
-    nothing was asked for some minutes.
+    OpenVINO runs a model in a process of its own. Commands share it, and it ends after some idle
+    minutes.
     """
     from mgl.llm.engines.shared import list_hosts
     from mgl.models.shipped import home
@@ -223,7 +223,7 @@ def stop(port: Port = None) -> None:
 
 @app.command("probe")
 def probe(base_url: BaseUrl = None, model: Model = None, as_json: AsJson = False) -> None:
-    """Test which constraints a server really honours."""
+    """Test which constraints a server enforces."""
     from mgl.llm.capabilities import save_capabilities
     from mgl.models.shipped import home
     from mgl.serving.probe import probe as probe_server

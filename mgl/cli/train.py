@@ -28,17 +28,17 @@ from mgl.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mgl.models.adapters import Adapter
+    from mgl.models.adapters import LoraAdapter
     from mgl.observer import Observer
     from mgl.training.causal import CausalKind
     from mgl.training.data import Example, Pair, Preference
-    from mgl.training.fitting import Settings
+    from mgl.training.fitting import FitSettings
     from mgl.training.recipes import Recipe
 
 FREE = "longmemeval-s,hotpotqa,musique"
 
 app = typer.Typer(
-    help="Train small models that a memory is read with.",
+    help="Train the small models that memories use.",
     rich_markup_mode=None,
     no_args_is_help=True,
 )
@@ -64,10 +64,8 @@ Questions = Annotated[
     int | None,
     typer.Option("--questions", metavar="N", min=1, help="Write at most N questions."),
 ]
-Epochs = Annotated[
-    int, typer.Option("--epochs", metavar="N", min=1, help="Most passes over the rows.")
-]
-Rate = Annotated[float, typer.Option("--rate", metavar="X", help="Highest learning rate.")]
+Epochs = Annotated[int, typer.Option("--epochs", metavar="N", min=1, help="Maximum epochs.")]
+Rate = Annotated[float, typer.Option("--rate", metavar="X", help="Peak learning rate.")]
 Base = Annotated[str, typer.Option("--base", metavar="PROFILE", help="Encoder to adapt.")]
 LargeBase = Annotated[
     str | None, typer.Option("--base", metavar="PROFILE", help="Language model to adapt.")
@@ -76,7 +74,7 @@ BaseWeights = Annotated[
     Path | None,
     typer.Option("--weights", metavar="PATH", help="Load the base from this folder or GGUF file."),
 ]
-Batch = Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Rows of one step.")]
+Batch = Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Batch size.")]
 Rank = Annotated[int, typer.Option("--rank", metavar="N", min=1, help="Rank of the LoRA.")]
 MostTokens = Annotated[
     int,
@@ -174,12 +172,12 @@ def retrieval_model(
     as_json: AsJson = False,
 ) -> None:
     from mgl.models.shipped import home
-    from mgl.training.fitting import Settings
+    from mgl.training.fitting import FitSettings
     from mgl.training.reranker import make_reranker
     from mgl.training.retriever import make_retriever
 
     make = make_retriever if context.info_name == "retriever" else make_reranker
-    settings = Settings(epochs=epochs, rate=rate, seed=seed)
+    settings = FitSettings(epochs=epochs, rate=rate, seed=seed)
     with open_observer() as observer:
         learnt = _collect(name, rows, on, questions, choice, observer)
         adapter = make(name, learnt, base, settings, home(), observer)
@@ -203,11 +201,11 @@ def boundary(
     from mgl.models.shipped import home
     from mgl.training.boundary import make_boundary
     from mgl.training.data import Dialogue, read_rows
-    from mgl.training.fitting import Settings
+    from mgl.training.fitting import FitSettings
 
     _check(name, rows)
     learnt = [row for path in rows or () for row in read_rows(path, Dialogue)]
-    settings = Settings(epochs=epochs, rate=rate, seed=seed)
+    settings = FitSettings(epochs=epochs, rate=rate, seed=seed)
     with open_observer() as observer:
         adapter = make_boundary(name, learnt, base, settings, home(), observer)
     _print(adapter, as_json)
@@ -233,12 +231,12 @@ def yes_no(
     and ends with the same weights.
     """
     from mgl.training.data import Example, read_rows
-    from mgl.training.fitting import Settings
+    from mgl.training.fitting import FitSettings
     from mgl.training.recipes import Recipe
 
     _check(name, rows)
     learnt = [row for path in rows or () for row in read_rows(path, Example)]
-    settings = Settings(epochs, batch, rate, rank, max_tokens, seed=seed)
+    settings = FitSettings(epochs, batch, rate, rank, max_tokens, seed=seed)
     _train_causal(name, "yes-no", learnt, base, weights, settings, Recipe(), as_json)
 
 
@@ -280,8 +278,8 @@ def builder(
     from mgl.models.shipped import home
     from mgl.serving.profile import load_serving_profile
     from mgl.training.data import Example, Preference, read_rows
-    from mgl.training.fitting import Settings
-    from mgl.training.recipes import Plan, Recipe
+    from mgl.training.fitting import FitSettings
+    from mgl.training.recipes import Recipe, TrainingPlan
 
     _check(name, rows)
     device = load_serving_profile(profile, home=home()).machine.device
@@ -291,14 +289,14 @@ def builder(
         learnt = [row for path in rows or () for row in read_rows(path, Preference)]
     else:
         learnt = [row for path in rows or () for row in read_rows(path, Example)]
-    settings = Settings(epochs, batch, rate, rank, max_tokens, seed=seed)
+    settings = FitSettings(epochs, batch, rate, rank, max_tokens, seed=seed)
     recipe = Recipe(
         method,
         at_once=math.gcd(batch, 4) if device == "cuda" else 1,
         start=None if start is None else find_adapter(start, home(), "builder"),
         vllm=device == "cuda",
     )
-    plan = Plan.of(load_profile(chosen), learnt, settings, recipe, device)
+    plan = TrainingPlan.of(load_profile(chosen), learnt, settings, recipe, device)
     if dry_run:
         facts = plan.describe()
         if as_json:
@@ -320,7 +318,7 @@ def _train_causal(
     rows: Sequence[Example] | Sequence[Preference],
     base: str | None,
     weights: Path | None,
-    settings: Settings,
+    settings: FitSettings,
     recipe: Recipe,
     as_json: bool,
 ) -> None:
@@ -386,7 +384,7 @@ def _require_folder(folder: Path | None) -> Path:
     return folder
 
 
-def _print(adapter: Adapter, as_json: bool) -> None:
+def _print(adapter: LoraAdapter, as_json: bool) -> None:
     manifest = adapter.manifest
     facts = {
         "adapter": adapter.identity,

@@ -50,7 +50,7 @@ def up(
     detach: Detach = False,
     stop: StopDetached = False,
 ) -> None:
-    """Serve the memory to other programs, which remember by it.
+    """Serve memories over the OpenAI API, REST and MCP.
 
     Clients of the OpenAI API choose the model mgl/gam and name a conversation (the header
     X-MGL-Conversation, metadata.conversation, or user): what is said is remembered, and replies

@@ -21,7 +21,14 @@ from mgl.cluster.actors import Home, Worker, hash_code
 from mgl.errors import EngineUnavailable, MglError, ResourceError, UsageError, install_hint
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.records import BuildRecord, Record, VerdictRecord
-from mgl.evaluation.runs.units import Ask, Build, Executor, OpenExecutor, Workplace, remove_store
+from mgl.evaluation.runs.units import (
+    Ask,
+    Build,
+    Executor,
+    OpenExecutor,
+    UnitWorkplace,
+    remove_store,
+)
 from mgl.lab.model import ModelChoice
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.models.permissions import open_private
@@ -112,7 +119,7 @@ def shard(
     """
 
     @contextmanager
-    def open_executor(place: Workplace) -> Iterator[Executor]:
+    def open_executor(place: UnitWorkplace) -> Iterator[Executor]:
         facts = place.facts
         if facts.engine != "openai":
             raise UsageError(
@@ -195,14 +202,15 @@ def _check_machines(ray: Any, workers: Sequence[Any]) -> None:
     except ray.exceptions.RayError as error:
         raise ResourceError(
             f"a worker cannot start: {_shorten(error)}",
-            hint="install the same mgl on every machine, in the Python of its `ray start`",
+            hint="install the same mindgraph-lab on every machine, in the Python of its "
+            "`ray start`",
         ) from error
     own = hash_code()
     if others := sorted({machine for machine, code in found if code != own}):
         raise ResourceError(
             f"{', '.join(others)} has another mgl than this machine",
-            hint="install the same mgl on every machine: records must not depend on where they "
-            "were made",
+            hint="install the same mindgraph-lab on every machine: records must not depend on "
+            "where they were made",
         )
 
 

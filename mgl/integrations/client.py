@@ -25,7 +25,7 @@ LONGEST_S: Final = 300.0
 """Seconds for an answer: deleting from a large memory takes the longest."""
 
 
-class Client:
+class RestClient:
     """Asks a server. Safe from several threads.
 
     ``base_url`` is what `mgl up` printed, with or without ``/v1``. Without ``api_key`` it is

@@ -24,7 +24,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.retrievers import BaseRetriever
 from pydantic import SecretStr
 
-from mgl.integrations.client import Client, describe_found
+from mgl.integrations.client import RestClient, describe_found
 
 SPEAKERS: Final = {"human": "user", "ai": "assistant"}
 
@@ -33,7 +33,7 @@ class MglRetriever(BaseRetriever):
     """Finds turns of a conversation, or nodes of a document, with their passages as metadata.
 
     ``memory`` is a conversation's or document's name, or a memory's id; ``base_url`` and
-    ``api_key`` are as in ``Client``.
+    ``api_key`` are as in ``RestClient``.
     """
 
     memory: str
@@ -42,9 +42,9 @@ class MglRetriever(BaseRetriever):
     api_key: SecretStr | None = None
 
     @cached_property
-    def _client(self) -> Client:
+    def _client(self) -> RestClient:
         key = None if self.api_key is None else self.api_key.get_secret_value()
-        return Client(self.base_url, key)
+        return RestClient(self.base_url, key)
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun
@@ -62,7 +62,7 @@ class MglChatHistory(BaseChatMessageHistory):
     ) -> None:
         super().__init__()
         self._conversation = conversation
-        self._client = Client(base_url, api_key)
+        self._client = RestClient(base_url, api_key)
 
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]

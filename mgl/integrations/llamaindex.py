@@ -11,15 +11,15 @@ import asyncio
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
-from mgl.integrations.client import Client, describe_found
+from mgl.integrations.client import RestClient, describe_found
 
 
 class MglRetriever(BaseRetriever):
     """Finds turns of a conversation, or nodes of a document, with their passages as metadata.
 
     ``memory`` is a conversation's or document's name, or a memory's id; ``base_url`` and
-    ``api_key`` are as in ``Client``. The best comes first, without a score: ranks of several kinds
-    are merged, and no number is left that means something alone.
+    ``api_key`` are as in ``RestClient``. The best comes first, without a score: ranks of several
+    kinds are merged, and no number is left that means something alone.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class MglRetriever(BaseRetriever):
         super().__init__()
         self._memory = memory
         self._limit = limit
-        self._client = Client(base_url, api_key)
+        self._client = RestClient(base_url, api_key)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         found = self._client.search(self._memory, query_bundle.query_str, self._limit)

@@ -20,7 +20,7 @@ from typing import Any, Final
 from urllib.parse import quote, unquote
 
 from mgl.errors import UsageError
-from mgl.integrations.client import Client
+from mgl.integrations.client import RestClient
 from mgl.peers.wire import NotServed
 
 Results = dict[str, list[dict[str, Any]]]
@@ -31,10 +31,10 @@ MOST_FOUND: Final = 100
 
 
 class Memory:
-    """The memories of a running `mgl up`; ``base_url`` and ``api_key`` are as in ``Client``."""
+    """The memories of a running `mgl up`; ``base_url`` and ``api_key`` are as in ``RestClient``."""
 
     def __init__(self, base_url: str | None = None, api_key: str | None = None) -> None:
-        self._client = Client(base_url, api_key)
+        self._client = RestClient(base_url, api_key)
 
     def add(
         self,

@@ -23,7 +23,7 @@ from unicodedata import normalize
 from mgl.errors import MglError, StoreError, WrongKind
 from mgl.memories.base import is_memory_id
 from mgl.memories.options import load_kind
-from mgl.models.adapters import Adapter, list_trained_on, remove_adapter
+from mgl.models.adapters import LoraAdapter, list_trained_on, remove_adapter
 from mgl.models.files import hold_lock
 from mgl.store import MemoryRecord, Store
 from mgl.store.removal import Removal
@@ -159,7 +159,7 @@ class _Files:
     """The jobs, adapters and unfinished trainings that a removal takes."""
 
     jobs: tuple[str, ...]
-    adapters: tuple[Adapter, ...] = ()
+    adapters: tuple[LoraAdapter, ...] = ()
     trainings: tuple[str, ...] = ()
 
     @classmethod

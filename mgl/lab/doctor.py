@@ -22,6 +22,7 @@ from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mgl import DISTRIBUTION
 from mgl.errors import MglError, ResourceError, install_hint
 from mgl.lab.default import read_default
 from mgl.lab.model import ModelChoice
@@ -183,16 +184,17 @@ def _check_python() -> Check:
 def _check_packages() -> Check:
     """Check the packages that mgl itself requires."""
     try:
-        requires = importlib.metadata.requires("mgl") or []
+        requires = importlib.metadata.requires(DISTRIBUTION) or []
     except importlib.metadata.PackageNotFoundError:
-        return Check("packages", False, "mgl is not installed", "python -m pip install -e .")
+        hint = "python -m pip install -e . in the checkout"
+        return Check("packages", False, "mgl is not installed", hint)
     own = [each for each in requires if "extra ==" not in each]
     versions = {name: _version(name) for name in (re.split(r"[^\w.-]", each)[0] for each in own)}
     if missing := [name for name, version in versions.items() if version is None]:
         hint = f"python -m pip install {' '.join(missing)}"
         return Check("packages", False, f"missing: {', '.join(missing)}", hint)
     listed = ", ".join(f"{name} {version}" for name, version in versions.items())
-    return Check("packages", True, f"mgl {importlib.metadata.version('mgl')}; {listed}")
+    return Check("packages", True, f"mgl {importlib.metadata.version(DISTRIBUTION)}; {listed}")
 
 
 def _version(distribution: str) -> str | None:

@@ -30,7 +30,7 @@ from mgl.lab.planning import REMEMBERS, Plan, Planner
 from mgl.lab.talk import UNKEPT, AnswerKeeper, Talk, as_question
 from mgl.lab.workplace import DATABASE, OwnModels, Workplace
 from mgl.llm.calls import MemoryCallLog, content_hash, new_attempt
-from mgl.llm.concurrency import Stop, make_awaitable
+from mgl.llm.concurrency import StopSignal, make_awaitable
 from mgl.memories.base import Memory, check_name, is_memory_id
 from mgl.memories.results import AskResult, BuildResult, MemorySummary, Stats
 from mgl.memories.talk import UNWIPED
@@ -179,7 +179,7 @@ class Lab:
         conversation: str | None = None,
         retry_failed: bool = False,
         is_stored: bool = False,
-        stop: Stop | None = None,
+        stop: StopSignal | None = None,
         **options: Any,
     ) -> BuildResult:
         """Read a file, or what was read from one, into a memory, for these questions or for any.
@@ -281,7 +281,7 @@ class Lab:
         return describe_large(estimate_from_past(self._store, "", kind, model_id, length), length)
 
     def _build(
-        self, plan: Plan, opened: Any, build: Callable[[], Any], stop: Stop | None = None
+        self, plan: Plan, opened: Any, build: Callable[[], Any], stop: StopSignal | None = None
     ) -> None:
         """Build alone, and say before what it takes."""
         is_new = self._store.steps(opened.id) == 0

@@ -34,7 +34,7 @@ from mgl.types import Answer, Citation, Question, StageUsage, Turn, Usage
 if TYPE_CHECKING:
     from mgl.lab.model import NoModel
     from mgl.llm.client import Client
-    from mgl.llm.concurrency import Portal, Stop
+    from mgl.llm.concurrency import Portal, StopSignal
     from mgl.memories.deletion import Forgotten
     from mgl.memories.talk import TalkMemory
     from mgl.observer import Observer
@@ -215,7 +215,7 @@ class Talk:
         hear: Listener | None = None,
         say: Say | None = None,
         wish: Wish | None = None,
-        stop: Stop | None = None,
+        stop: StopSignal | None = None,
     ) -> tuple[Answer, Usage]:
         """Reply as ``reply`` does, without counting the memory, which takes longer as it grows.
 

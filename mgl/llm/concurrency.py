@@ -138,7 +138,7 @@ def make_awaitable(method: Callable[P, ResultT]) -> Callable[P, Coroutine[Any, A
     return run
 
 
-class Stop:
+class StopSignal:
     """Lets one thread stop what another runs in a portal.
 
     stop = Stop()

@@ -20,7 +20,7 @@ from typing import Any
 from mgl.errors import EngineRejected
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.calls import call_key
-from mgl.llm.grammar import Choice, Class, Literal, Node, Part, Repeat, Seq, Text
+from mgl.llm.grammar import Alternatives, Class, Literal, Node, Part, Repetition, Seq, StringBody
 from mgl.llm.schemas import compile_schema
 
 Scripted = str | Completion | BaseException | Callable[[Request], "str | Completion"]
@@ -135,12 +135,12 @@ def sample(
             return _draw_character(node, rng)
         case Seq(parts):
             return "".join(sample(part, rng, say) for part in parts)
-        case Choice(options):
+        case Alternatives(options):
             return sample(rng.choice(options), rng, say)
-        case Repeat(part, least, most):
+        case Repetition(part, least, most):
             longest = least + _MORE if most is None else min(most, least + _MORE)
             return "".join(sample(part, rng, say) for _ in range(rng.randint(least, longest)))
-        case Text(least, most):
+        case StringBody(least, most):
             text = say(rng)
             while len(text) < least:
                 text += f" {rng.choice(_WORDS)}"

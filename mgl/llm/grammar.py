@@ -11,7 +11,7 @@ same for all, except for bounded and verbatim text inside a string.
     'root ::= "{\\\\"a\\\\":" r0 "}"\\nr0 ::= [0-9]{1,3}\\n'
 
 There is no recursion. Of JSON it knows only the inside of a string, because there the notations
-differ (``Text``, ``Part``).
+differ (``StringBody``, ``Part``).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Class:
     negated: bool = False
 
 
-def _derived() -> Any:
+def _hide_field() -> Any:
     return field(init=False, repr=False, compare=False)
 
 
@@ -73,9 +73,9 @@ class Seq(_Tree):
     """All of these in order."""
 
     parts: tuple[Node, ...]
-    size: int = _derived()
-    is_fixed: bool = _derived()
-    _hash: int = _derived()
+    size: int = _hide_field()
+    is_fixed: bool = _hide_field()
+    _hash: int = _hide_field()
 
     def __post_init__(self) -> None:
         self._derive(self.parts)
@@ -85,13 +85,13 @@ class Seq(_Tree):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice(_Tree):
+class Alternatives(_Tree):
     """Any one of these; never empty."""
 
     options: tuple[Node, ...]
-    size: int = _derived()
-    is_fixed: bool = _derived()
-    _hash: int = _derived()
+    size: int = _hide_field()
+    is_fixed: bool = _hide_field()
+    _hash: int = _hide_field()
 
     def __post_init__(self) -> None:
         self._derive(self.options)
@@ -101,15 +101,15 @@ class Choice(_Tree):
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat(_Tree):
+class Repetition(_Tree):
     """From ``least`` to ``most`` times; ``most`` None is unbounded."""
 
     part: Node
     least: int
     most: int | None
-    size: int = _derived()
-    is_fixed: bool = _derived()
-    _hash: int = _derived()
+    size: int = _hide_field()
+    is_fixed: bool = _hide_field()
+    _hash: int = _hide_field()
 
     def __post_init__(self) -> None:
         self._derive((self.part,), self.least, self.most)
@@ -119,7 +119,7 @@ class Repeat(_Tree):
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class StringBody:
     """The inside of a JSON string of ``least`` to ``most`` characters, ``most`` None: any number.
 
     The regular expression counts characters. Lark counts tokens, ``most / 4`` of them, which is
@@ -140,7 +140,8 @@ class Part:
     """The inside of a JSON string that is consecutive words of ``text``.
 
     Only Lark can force that; in the other notations it is one of its ``sentences`` (as they are
-    written inside of a JSON string), or where none are given a ``Text`` of as many characters.
+    written inside of a JSON string), or where none are given a ``StringBody`` of as many
+    characters.
     """
 
     text: str
@@ -148,14 +149,14 @@ class Part:
     sentences: tuple[str, ...] = ()
 
     @property
-    def looser(self) -> Choice | Text:
+    def looser(self) -> Alternatives | StringBody:
         """What holds decoding in notations that know no parts of a text."""
         if self.sentences:
-            return Choice(tuple(map(Literal, self.sentences)))
-        return Text(1, self.most)
+            return Alternatives(tuple(map(Literal, self.sentences)))
+        return StringBody(1, self.most)
 
 
-Node = Literal | Class | Seq | Choice | Repeat | Text | Part
+Node = Literal | Class | Seq | Alternatives | Repetition | StringBody | Part
 
 DIGIT = Class(((ord("0"), ord("9")),))
 
@@ -180,12 +181,12 @@ def to_regex(node: Node) -> str:
         case Class():
             return _class(node)
         case Seq(parts):
-            return "".join(_group(p) if isinstance(p, Choice) else to_regex(p) for p in parts)
-        case Choice(options):
+            return "".join(_group(p) if isinstance(p, Alternatives) else to_regex(p) for p in parts)
+        case Alternatives(options):
             return "|".join(to_regex(option) for option in options)
-        case Repeat(part, least, most):
+        case Repetition(part, least, most):
             return _group(part) + _bounds(least, most)
-        case Text(least, most):
+        case StringBody(least, most):
             return f"(?:{_CHARACTER}|{_ESCAPE_REGEX}){_bounds(least, most)}"
         case Part():
             return _group(node.looser) if node.sentences else to_regex(node.looser)
@@ -216,19 +217,23 @@ class _Rules:
                 return _class(node)
             case Seq(parts):
                 return " ".join(self._write_nested(part) for part in parts) or '""'
-            case Choice(options):
+            case Alternatives(options):
                 return " | ".join(self._write_nested(option) or '""' for option in options)
-            case Repeat(part, least, most):
+            case Repetition(part, least, most):
                 return self._name(part) + _bounds(least, most)
-            case Text(least, most):
+            case StringBody(least, most):
                 return self._words(least, most)
             case Part():
                 return self.write(node.looser)
 
     def _write_nested(self, node: Node) -> str:
-        if isinstance(node, Choice | Text | Part):
+        if isinstance(node, Alternatives | StringBody | Part):
             return self._name(node)
-        if isinstance(node, Repeat) and isinstance(node.part, Class) and node.most != node.least:
+        if (
+            isinstance(node, Repetition)
+            and isinstance(node.part, Class)
+            and node.most != node.least
+        ):
             return self._name(node)
         return self.write(node)
 
@@ -274,25 +279,25 @@ class _Lark:
 
     def write(self, node: Node) -> str:
         if is_fixed(node):
-            return self._name(node) if isinstance(node, Choice) else _terminal(node)
+            return self._name(node) if isinstance(node, Alternatives) else _terminal(node)
         match node:
             case Seq(parts):
                 return " ".join(map(self._write_nested, _fixed_joined(parts)))
-            case Choice(options):
+            case Alternatives(options):
                 return " | ".join(map(self._write_nested, options))
-            case Repeat(part, least, most):
+            case Repetition(part, least, most):
                 return self._name(part) + _bounds(least, most)
             case _:
                 return self._name(node)
 
     def _write_nested(self, node: Node) -> str:
-        return self._name(node) if isinstance(node, Choice) else self.write(node)
+        return self._name(node) if isinstance(node, Alternatives) else self.write(node)
 
     def _name(self, node: Node) -> str:
         if node not in self.names:
             number = len(self.names)
             match node:
-                case Text(least, most):
+                case StringBody(least, most):
                     name = f"text{number}"
                     line = f"{name}{_most_tokens(most)}: {_text_in_lark(least, most)}"
                 case Part(text, most, _):
@@ -320,7 +325,7 @@ def size_of(node: Node) -> int:
 
 def is_fixed(node: Node) -> bool:
     """Whether a node holds no free text."""
-    return node.is_fixed if isinstance(node, _Tree) else not isinstance(node, Text | Part)
+    return node.is_fixed if isinstance(node, _Tree) else not isinstance(node, StringBody | Part)
 
 
 def _fixed_joined(parts: Sequence[Node]) -> list[Node]:
@@ -388,4 +393,4 @@ def _quote(text: str) -> str:
 
 def literals(texts: Sequence[str]) -> Node:
     """Any one of these texts."""
-    return Literal(texts[0]) if len(texts) == 1 else Choice(tuple(Literal(t) for t in texts))
+    return Literal(texts[0]) if len(texts) == 1 else Alternatives(tuple(Literal(t) for t in texts))

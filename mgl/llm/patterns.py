@@ -14,7 +14,7 @@ import re
 from typing import Final
 
 from mgl.errors import UsageError
-from mgl.llm.grammar import Class, Node, Repeat, Seq
+from mgl.llm.grammar import Class, Node, Repetition, Seq
 from mgl.llm.inlining import LONGEST
 
 Ranges = tuple[tuple[int, int], ...]
@@ -64,7 +64,7 @@ def _compile_step(step: re.Match[str]) -> Node:
             f"the counts of {step[0][:100]!r} cannot be met",
             hint=f"name the smaller one first, and at most {LONGEST:,}",
         )
-    return Repeat(one, int(least), int(most))
+    return Repetition(one, int(least), int(most))
 
 
 def _ranges_of(text: str) -> Ranges:

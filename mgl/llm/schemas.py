@@ -35,14 +35,14 @@ from mgl.errors import UsageError
 from mgl.llm.base import Request
 from mgl.llm.grammar import (
     DIGIT,
-    Choice,
+    Alternatives,
     Class,
     Literal,
     Node,
     Part,
-    Repeat,
+    Repetition,
     Seq,
-    Text,
+    StringBody,
     is_fixed,
     literals,
     size_of,
@@ -208,7 +208,7 @@ def _object(schema: Schema) -> Node:
 
 def _dictionary(value: Node) -> Node:
     """An object with any names, whose values are ``value``."""
-    member = _concat(_QUOTE, Text(1, _NAME_CHARS), _QUOTE, Literal(KEY), value)
+    member = _concat(_QUOTE, StringBody(1, _NAME_CHARS), _QUOTE, Literal(KEY), value)
     return _concat(Literal("{"), _repeat(member, 0, None), Literal("}"))
 
 
@@ -228,17 +228,17 @@ def _members(members: Sequence[tuple[Node, bool]]) -> Node:
     """Members in order, with commas between; those not required may be left out."""
     for index, (member, required) in enumerate(members):
         if required:
-            before = [Repeat(_concat(m, Literal(ITEM)), 0, 1) for m, _ in members[:index]]
+            before = [Repetition(_concat(m, Literal(ITEM)), 0, 1) for m, _ in members[:index]]
             return _concat(*before, member, *_after(members[index + 1 :]))
     starts = [
         _concat(member, *_after(members[index + 1 :])) for index, (member, _) in enumerate(members)
     ]
-    return Choice((*starts, Literal(""))) if starts else Literal("")
+    return Alternatives((*starts, Literal(""))) if starts else Literal("")
 
 
 def _after(members: Sequence[tuple[Node, bool]]) -> list[Node]:
     pairs = [(_concat(Literal(ITEM), member), required) for member, required in members]
-    return [pair if required else Repeat(pair, 0, 1) for pair, required in pairs]
+    return [pair if required else Repetition(pair, 0, 1) for pair, required in pairs]
 
 
 def _array(schema: Schema) -> Node:
@@ -256,7 +256,7 @@ def _array(schema: Schema) -> Node:
     if not _has_objects(items):
         return _concat(opening, _repeat(item, least, most), closing)
     lines = _concat(Literal(LINE), _repeat(item, max(1, least), most, LINE_ITEM), Literal("\n"))
-    return _concat(opening, lines if least else Repeat(lines, 0, 1), closing)
+    return _concat(opening, lines if least else Repetition(lines, 0, 1), closing)
 
 
 def _order(numbers: range, least: int, lead: str = "") -> Node:
@@ -271,8 +271,8 @@ def _order(numbers: range, least: int, lead: str = "") -> Node:
             ]
         )
     if lead:
-        return _concat(*(Repeat(Literal(f"{lead}{n}"), 0, 1) for n in numbers))
-    return Choice((_order(numbers, 1), Literal("")))
+        return _concat(*(Repetition(Literal(f"{lead}{n}"), 0, 1) for n in numbers))
+    return Alternatives((_order(numbers, 1), Literal("")))
 
 
 def _has_objects(items: Schema) -> bool:
@@ -283,12 +283,12 @@ def _has_objects(items: Schema) -> bool:
 def _repeat(item: Node, least: int, most: int | None, between: str = ITEM) -> Node:
     """``item`` from ``least`` to ``most`` times, separated by commas."""
     if most == 1:
-        return item if least == 1 else Repeat(item, 0, 1)
-    rest = Repeat(
+        return item if least == 1 else Repetition(item, 0, 1)
+    rest = Repetition(
         _concat(Literal(between), item), max(0, least - 1), None if most is None else most - 1
     )
     whole = _concat(item, rest)
-    return whole if least else Repeat(whole, 0, 1)
+    return whole if least else Repetition(whole, 0, 1)
 
 
 def _string(schema: Schema) -> Node:
@@ -301,7 +301,7 @@ def _string(schema: Schema) -> Node:
     least, most = schema.get("minLength", 0), schema.get("maxLength")
     if most == 0:
         return Literal('""')
-    return _concat(_QUOTE, Text(least, most), _QUOTE)
+    return _concat(_QUOTE, StringBody(least, most), _QUOTE)
 
 
 def _integer(schema: Schema) -> Node:
@@ -380,10 +380,10 @@ def _whole_bounds(least: float | None, most: float | None) -> tuple[int, int]:
 
 
 def _magnitudes(low: int, high: int) -> list[Node]:
-    zeros = Repeat(_ZERO, 1, FRACTION_DIGITS)
+    zeros = Repetition(_ZERO, 1, FRACTION_DIGITS)
     options: list[Node] = [_choice(_naturals(low, high)), Seq((Literal(f"{high}."), zeros))]
     if high > low:
-        fraction = Seq((Literal("."), Repeat(DIGIT, 1, FRACTION_DIGITS)))
+        fraction = Seq((Literal("."), Repetition(DIGIT, 1, FRACTION_DIGITS)))
         options.append(Seq((_choice(_naturals(low, high - 1)), fraction)))
     return options
 
@@ -400,7 +400,7 @@ def _naturals(low: int, high: int) -> list[Node]:
         else:
             options += _same_length(str(first), str(last))
     if whole:
-        tail = Repeat(DIGIT, whole[0] - 1, whole[-1] - 1) if whole[-1] > 1 else None
+        tail = Repetition(DIGIT, whole[0] - 1, whole[-1] - 1) if whole[-1] > 1 else None
         options.append(_prepend(_digits("1", "9"), tail))
     return options
 
@@ -411,13 +411,15 @@ def _same_length(first: str, last: str) -> list[Node]:
         return [Literal("")]
     rest = len(first) - 1
     if first[1:] == "0" * rest and last[1:] == "9" * rest:
-        return [_prepend(_digits(first[0], last[0]), Repeat(DIGIT, rest, rest) if rest else None)]
+        return [
+            _prepend(_digits(first[0], last[0]), Repetition(DIGIT, rest, rest) if rest else None)
+        ]
     if first[0] == last[0]:
         return [_prepend(Literal(first[0]), n) for n in _same_length(first[1:], last[1:])]
     options = [_prepend(Literal(first[0]), n) for n in _same_length(first[1:], "9" * rest)]
     if int(last[0]) - int(first[0]) > 1:
         middle = _digits(str(int(first[0]) + 1), str(int(last[0]) - 1))
-        options.append(_prepend(middle, Repeat(DIGIT, rest, rest) if rest else None))
+        options.append(_prepend(middle, Repetition(DIGIT, rest, rest) if rest else None))
     return options + [_prepend(Literal(last[0]), n) for n in _same_length("0" * rest, last[1:])]
 
 
@@ -433,4 +435,4 @@ def _prepend(head: Node, tail: Node | None) -> Node:
 
 def _choice(options: Sequence[Node]) -> Node:
     unique = tuple(dict.fromkeys(options))
-    return unique[0] if len(unique) == 1 else Choice(unique)
+    return unique[0] if len(unique) == 1 else Alternatives(unique)

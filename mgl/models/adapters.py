@@ -48,7 +48,7 @@ _PADDING: Final = re.compile(r"\[PAD\d+\]")
 _LORA_KEY: Final = re.compile(r"(?:base_model\.model\.)?(.+)\.lora_A\.weight")
 
 
-class Manifest(BaseModel):
+class AdapterManifest(BaseModel):
     """What an adapter is and what it learnt from.
 
     ``base`` is the model that it changes, by the name of its profile or its folder; the hashes are
@@ -76,10 +76,10 @@ class Manifest(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Adapter:
+class LoraAdapter:
     name: str
     folder: Path
-    manifest: Manifest
+    manifest: AdapterManifest
 
     @property
     def identity(self) -> str:
@@ -103,7 +103,7 @@ def hash_question(text: str) -> str:
     return hashlib.sha256(" ".join(text.casefold().split()).encode()).hexdigest()[:12]
 
 
-def find_adapter(name: str, home: Path, kind: AdapterKind | None = None) -> Adapter:
+def find_adapter(name: str, home: Path, kind: AdapterKind | None = None) -> LoraAdapter:
     """Find an adapter by its name, of a ``kind`` if that is given.
 
     UsageError if there is none, ResourceError if its manifest cannot be read.
@@ -128,13 +128,13 @@ def list_adapters(home: Path) -> list[str]:
     return list(_folders(home))
 
 
-def list_trained_on(source: str, home: Path) -> list[Adapter]:
+def list_trained_on(source: str, home: Path) -> list[LoraAdapter]:
     """List the adapters in the home that learnt from the text of a document or conversation."""
     found = [_read(path.parent) for path in sorted((home / ADAPTERS).glob(f"*/{MANIFEST}"))]
     return [one for one in found if source in (*one.manifest.sources, *one.manifest.adapted_to)]
 
 
-def remove_adapter(adapter: Adapter, home: Path) -> None:
+def remove_adapter(adapter: LoraAdapter, home: Path) -> None:
     """Remove an adapter from the home, with the models that it was merged into.
 
     Its manifest goes last, so that one whose removal was interrupted can still be found.
@@ -165,7 +165,7 @@ def check_name(name: str) -> None:
 
 def write_adapter(
     name: str, home: Path, manifest: Mapping[str, Any], files: Iterable[Path], record: str = ""
-) -> Adapter:
+) -> LoraAdapter:
     """Copy files into a new adapter's folder and write their manifest, all or nothing.
 
     ``record`` says how it was trained. An adapter of that name is replaced. UsageError for a name
@@ -180,19 +180,19 @@ def write_adapter(
     for path in given:
         shutil.copy(path, scratch / path.name)  # with its permissions
     hashes = {path.name: compute_sha256(path) for path in given}
-    written = Manifest.model_validate({**manifest, "files": hashes})
+    written = AdapterManifest.model_validate({**manifest, "files": hashes})
     write_whole(scratch / RECORD, record.encode())
     write_whole(scratch / MANIFEST, f"{written.model_dump_json(indent=1)}\n".encode())
     shutil.rmtree(target, ignore_errors=True)
     scratch.replace(target)
-    return Adapter(name, target, written)
+    return LoraAdapter(name, target, written)
 
 
 def _find_scratch(name: str, home: Path) -> Path:
     return home / ADAPTERS / f".{name}.new"
 
 
-def merge_encoder(adapter: Adapter, base: Path, target: Path) -> Path:
+def merge_encoder(adapter: LoraAdapter, base: Path, target: Path) -> Path:
     """Write the model folder of an encoder with a LoRA merged into its weights, once.
 
     Each weight W becomes W + (alpha / r) · B · A (Hu et al., LoRA, ICLR 2022). Returns ``target``,
@@ -268,7 +268,7 @@ def hash_vocabulary(weights: Path) -> str:
     return _hash(json.dumps([token for token in tokens if not _PADDING.fullmatch(token)]))
 
 
-def check_base(adapter: Adapter, name: str, weights: Path) -> None:
+def check_base(adapter: LoraAdapter, name: str, weights: Path) -> None:
     """Check that an adapter changes this language model: its profile's name and its files.
 
     UsageError for an adapter of another kind or model, ResourceError for other files.
@@ -292,7 +292,7 @@ def check_base(adapter: Adapter, name: str, weights: Path) -> None:
         )
 
 
-def check_tokenizer(adapter: Adapter, weights: Path) -> None:
+def check_tokenizer(adapter: LoraAdapter, weights: Path) -> None:
     """ResourceError where an adapter was trained with other tokens than a model has."""
     if hash_vocabulary(weights) != adapter.manifest.tokenizer_sha256:
         raise ResourceError(
@@ -301,7 +301,7 @@ def check_tokenizer(adapter: Adapter, weights: Path) -> None:
         )
 
 
-def open_lora(name: str, folder: Path) -> tuple[str, Adapter | None]:
+def open_lora(name: str, folder: Path) -> tuple[str, LoraAdapter | None]:
     """The identity of a LoRA in a folder, whoever trained it: the name and a hash of its content,
     or the name alone where no LoRA is there; with it the adapter, if mgl trained it."""
     if (folder / MANIFEST).is_file():
@@ -313,7 +313,7 @@ def open_lora(name: str, folder: Path) -> tuple[str, Adapter | None]:
     return f"{name}@{_hash(' '.join(map(compute_sha256, files)))[:12]}", None
 
 
-def read_lora(adapter: Adapter) -> dict[str, NDArray[np.float32]]:
+def read_lora(adapter: LoraAdapter) -> dict[str, NDArray[np.float32]]:
     """What a LoRA adds to the weight of each module, by its name in the model: alpha / r · B · A.
 
     ResourceError where its files are not those of the manifest.
@@ -329,7 +329,7 @@ def read_lora(adapter: Adapter) -> dict[str, NDArray[np.float32]]:
     }
 
 
-def merge_causal(adapter: Adapter, base: Path, name: str, target: Path) -> Path:
+def merge_causal(adapter: LoraAdapter, base: Path, name: str, target: Path) -> Path:
     """Write the GGUF file of a language model with an adapter merged into its weights, once.
 
     ``name`` is that of the model's profile. Errors as of ``check_base``, ``read_lora`` and
@@ -362,10 +362,10 @@ def _folders(home: Path) -> dict[str, Path]:
     return dict(sorted(found.items()))
 
 
-def _read(folder: Path) -> Adapter:
+def _read(folder: Path) -> LoraAdapter:
     path = folder / MANIFEST
     try:
-        manifest = Manifest.model_validate_json(path.read_bytes())
+        manifest = AdapterManifest.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
         fault = str(error)
         if isinstance(error, ValidationError):
@@ -374,4 +374,4 @@ def _read(folder: Path) -> Adapter:
             f"the adapter's manifest {path} cannot be read: {fault}",
             hint=f"train {folder.name} again, or remove its folder",
         ) from error
-    return Adapter(folder.name, folder, manifest)
+    return LoraAdapter(folder.name, folder, manifest)

@@ -177,7 +177,7 @@ class ServerNeeds(_Strict):
     )
 
 
-class Embedding(_Strict):
+class EmbeddingSettings(_Strict):
     """How a model for ``embed`` runs in this process, and what its vectors are."""
 
     dims: int = Field(gt=0)
@@ -212,7 +212,7 @@ class ModelProfile(_Strict):
     engine: EngineName
     task: Task = "generate"
     architecture: Architecture | None = None
-    embedding: Embedding | None = None
+    embedding: EmbeddingSettings | None = None
     reranking: Reranking | None = None
     tool_parser: str | None = Field(
         default=None, description="vLLM's parser of the tool calls that the chat template asks for"

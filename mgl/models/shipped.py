@@ -107,7 +107,7 @@ def data_dirs(
     if not found:
         raise ResourceError(
             f"this installation has no {kind} folder",
-            hint="install mgl again: its wheel carries that folder",
+            hint="install mindgraph-lab again: its wheel carries that folder",
         )
     return found
 

@@ -36,12 +36,12 @@ def freeze(moment: str, seed: str) -> None:
     random.seed(0)
     numbers = count()
 
-    def counted() -> uuid.UUID:
+    def make_id() -> uuid.UUID:
         digest = hashlib.md5(f"{seed}:{next(numbers)}".encode(), usedforsecurity=False).digest()
         return uuid.UUID(bytes=digest, version=4)
 
-    uuid.uuid4 = counted
-    uuid.uuid1 = lambda *_: counted()
+    uuid.uuid4 = make_id
+    uuid.uuid1 = lambda *_: make_id()
 
 
 def load(path: str) -> Any:
@@ -53,7 +53,7 @@ def load(path: str) -> Any:
     return module.Adapter
 
 
-class Host:
+class PeerHost:
     """Keeps one adapter and does what messages ask of it."""
 
     def __init__(self, path: str) -> None:
@@ -78,7 +78,7 @@ async def serve(path: str) -> None:
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     sys.stdout = sys.stderr
-    host, loop = Host(path), asyncio.get_running_loop()
+    host, loop = PeerHost(path), asyncio.get_running_loop()
     while line := await loop.run_in_executor(None, sys.stdin.readline):
         try:
             said = {"done": await host.do(json.loads(line))}

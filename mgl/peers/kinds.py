@@ -58,7 +58,7 @@ class LightRag(PeerMemory):
     async def read_graph(self) -> Any:
         """Build, and return the graph that the package keeps (``graph`` of its adapter)."""
         await self.build()
-        async with self._working("build") as process:
+        async with self._serve_stage("build") as process:
             if self._fed is None:
                 await self._feed()
             return await asyncio.to_thread(process.do, "graph")

@@ -57,7 +57,7 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PeerAnswer:
     """What a peer finds for a question, and the places of the units that it stands on."""
 
     text: str
@@ -111,7 +111,7 @@ class PeerMemory(Baseline):
         if not await self._units():
             await super()._read()
             return
-        async with self._working("build"):
+        async with self._serve_stage("build"):
             await self._feed()
 
     async def _respond(self, question: Question) -> Answer:
@@ -119,14 +119,14 @@ class PeerMemory(Baseline):
         units = {unit.place: unit for unit in await self._units()}
         if not units:
             return await self._answer(question, [])
-        async with self._working("answer") as process:
+        async with self._serve_stage("answer") as process:
             if self._fed is None:
                 await self._feed()
             rows = await asyncio.to_thread(process.do, "retrieve", question=question.text)
             native = None
             if self._config.mode == "native":
                 native = await asyncio.to_thread(process.do, "answer", question=question.text)
-        found = [Found(row["text"], row["kind"], tuple(row["units"])) for row in rows]
+        found = [PeerAnswer(row["text"], row["kind"], tuple(row["units"])) for row in rows]
         kinds = [each.kind for each in found]
         counted = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
         trace = [f"found {counted or 'nothing'}"]
@@ -139,7 +139,7 @@ class PeerMemory(Baseline):
     async def _answer_from(
         self,
         question: Question,
-        found: Sequence[Found],
+        found: Sequence[PeerAnswer],
         units: Mapping[int, Unit],
         read: Sequence[Span],
         trace: Sequence[str],
@@ -163,7 +163,7 @@ class PeerMemory(Baseline):
         self,
         question: Question,
         text: str,
-        found: Sequence[Found],
+        found: Sequence[PeerAnswer],
         read: Sequence[Span],
         trace: Sequence[str],
     ) -> Answer:
@@ -210,7 +210,7 @@ class PeerMemory(Baseline):
     """The peer's own counts, once its process has read everything."""
 
     @asynccontextmanager
-    async def _working(self, stage: str) -> AsyncIterator[PeerProcess]:
+    async def _serve_stage(self, stage: str) -> AsyncIterator[PeerProcess]:
         """Serve the peer's calls within the block as one stage; one block at a time.
 
         If the proxy could not use the model, raises the proxy's error, not the peer's.
@@ -280,7 +280,7 @@ class PeerMemory(Baseline):
             ]
             await asyncio.to_thread(process.do, "read", units=sent)
             if any(isinstance(each, _OURS) for each in self._proxy.failures):
-                return  # which ``_working`` raises: what was read so far is not what it seems
+                return  # which ``_serve_stage`` raises: what was read so far is not what it seems
             if step >= store.steps(self.id):
                 rows = [
                     EditRecord(step, "read", {"place": unit.place}, "applied", span=unit.span)

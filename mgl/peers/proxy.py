@@ -118,7 +118,7 @@ class Proxy(Listener):
             Route("/v1/embeddings", self._handle(self._embed), methods=["POST"]),
             Route(
                 "/{path:path}",
-                self._handle(self._nothing),
+                self._handle(self._refuse),
                 methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
             ),
         ]
@@ -172,7 +172,7 @@ class Proxy(Listener):
         self._require(name, *self._names())
         return JSONResponse(write_model(name))
 
-    async def _nothing(self, request: Request) -> Response:
+    async def _refuse(self, request: Request) -> Response:
         path = request.url.path
         raise NotServed(
             f"{request.method} {path} is not served here",

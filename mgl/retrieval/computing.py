@@ -1,6 +1,6 @@
 """What models that run in this process share: device, number format, loading and running.
 
-They never ask a hub: a model is a folder on this machine. PyTorch's need ``mgl[retrieval]``.
+They never ask a hub: a model is a folder on this machine. PyTorch's need the extra ``retrieval``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mgl.models.profiles import FloatName
 
 
 def require_package(module: str) -> None:
-    """Raise UsageError unless a module of ``mgl[retrieval]`` is installed; load nothing."""
+    """Raise UsageError unless a module of the extra ``retrieval`` is installed; load nothing."""
     if find_spec(module) is None:
         raise UsageError(
             f"models for retrieval need {module}, which is not installed",

@@ -158,15 +158,15 @@ class DeferredEmbedder:
     ) -> NDArray[np.float32]:
         if not texts:
             return np.zeros((0, self.dims), dtype=np.float32)
-        return self._started().embed(texts, task=task)
+        return self._ensure_started().embed(texts, task=task)
 
     def encode(self, texts: Sequence[str], *, task: EmbeddingTask = "passage") -> list[Encoded]:
         """The three representations of each text, for an embedder that makes them."""
-        embedder = self._started()
+        embedder = self._ensure_started()
         assert ranks_by_more(embedder)
         return embedder.encode(texts, task=task)
 
-    def _started(self) -> Embedder:
+    def _ensure_started(self) -> Embedder:
         with self._starting:
             if self._embedder is None:
                 self._embedder = self._start()

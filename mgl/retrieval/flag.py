@@ -7,7 +7,7 @@
 Source: Chen et al., M3-Embedding (2024): one pass of the encoder gives a dense vector (of the first
 token), a weight for each token (lexical) and a vector for each token (multi-vector).
 ``mgl.retrieval.vectors`` searches by all three. What is too long is cut at 8,192 tokens, queries as
-well as passages. It needs ``mgl[retrieval]``; nothing is downloaded.
+well as passages. It needs the extra ``retrieval``; nothing is downloaded.
 """
 
 from __future__ import annotations

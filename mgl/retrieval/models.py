@@ -18,11 +18,11 @@ from typing import Any, Literal
 
 from mgl.errors import ResourceError, UsageError
 from mgl.models import shipped
-from mgl.models.adapters import Adapter, find_adapter, list_adapters, merge_encoder
+from mgl.models.adapters import LoraAdapter, find_adapter, list_adapters, merge_encoder
 from mgl.models.fetch import Progress, fetch_weights, find_weights
 from mgl.models.files import compute_sha256
 from mgl.models.hub import is_complete_model
-from mgl.models.profiles import Embedding, FloatName, ModelProfile, Reranking, load_profiles
+from mgl.models.profiles import EmbeddingSettings, FloatName, ModelProfile, Reranking, load_profiles
 from mgl.retrieval.encoders import is_encoder
 from mgl.retrieval.multi import HEADS
 
@@ -63,10 +63,10 @@ class RetrievalModel:
     context_tokens: int
     folder: Callable[[], Path]
     found: Callable[[], Path | None]
-    embedding: Embedding | None = None
+    embedding: EmbeddingSettings | None = None
     reranking: Reranking | None = None
     is_encoder: bool = False
-    adapter: Adapter | None = None
+    adapter: LoraAdapter | None = None
 
 
 def find_model(name: str | Path, wanted: Wanted, source: Source, home: Path) -> RetrievalModel:
@@ -173,8 +173,8 @@ def _of_folder(folder: Path, wanted: Wanted) -> RetrievalModel:
         context_tokens=_FOLDER_TOKENS,
         folder=lambda: folder,
         found=lambda: folder,
-        embedding=_embedding(folder) if wanted == "embed" else None,
-        reranking=_reranking(folder) if wanted == "rerank" else None,
+        embedding=_describe_embedding(folder) if wanted == "embed" else None,
+        reranking=_describe_reranking(folder) if wanted == "rerank" else None,
         is_encoder=is_encoder(folder),
     )
 
@@ -204,13 +204,13 @@ def _dims(folder: Path) -> int:
         ) from error
 
 
-def _embedding(folder: Path) -> Embedding:
+def _describe_embedding(folder: Path) -> EmbeddingSettings:
     is_m3 = all((folder / name).is_file() for name in HEADS)
     library: Literal["sentence-transformers", "flag"] = "flag" if is_m3 else "sentence-transformers"
-    return Embedding(dims=_dims(folder), library=library, matryoshka=True)
+    return EmbeddingSettings(dims=_dims(folder), library=library, matryoshka=True)
 
 
-def _reranking(folder: Path) -> Reranking | None:
+def _describe_reranking(folder: Path) -> Reranking | None:
     """Tell a language model that says yes or no, a cross-encoder, and an encoder without a head,
     which reranks by late interaction (None)."""
     name = str((_json(folder / "config.json").get("architectures") or [""])[0])

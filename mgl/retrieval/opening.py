@@ -50,7 +50,7 @@ SIMILARITY: Final = "similarity"
 
 DEFAULT_RERANKER: Final = "all-minilm-l6-v2"
 """By late interaction: in GAM's preset small it finds more of LoCoMo's evidence than no reranker
-does, and in the paper's reading far more than the cosine (docs/measurements.md)."""
+does, and in the paper's reading far more than the cosine (docs/results.md)."""
 
 UNTRAINED: Final = (15.1, -11.7)
 """Slope and offset of late interaction by an encoder that no adapter changes: fitted for
@@ -80,7 +80,7 @@ def open_embedder(
     ``dims``, or those that the name ends in, truncate its vectors, where the model was trained for
     that. A name that ends in a ranking needs a model that FlagEmbedding runs here: servers give
     dense vectors alone. Raises UsageError where the name is unknown, the dims or the ranking cannot
-    be had, or the model needs the extra ``mgl[retrieval]``, and ResourceError where a folder holds
+    be had, or the model needs the extra ``retrieval``, and ResourceError where a folder holds
     no model.
     """
     source = source or Source()

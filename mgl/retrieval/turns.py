@@ -55,11 +55,11 @@ TEMPERATURE: Final = 10.0
 LONG_CHARS: Final = 600
 """Longer turns stand alone: they hold words of everything, and what is said around them is not what
 they say. In LongMemEval more evidence is found so, in LoCoMo, whose turns are short, the same
-(docs/measurements.md)."""
+(LOG.md)."""
 
 JUDGED: Final = 100
 """Turns that a reranker reads. Of others it need not be known, either, what they say of time: with
-it for all turns the same evidence is found (docs/measurements.md)."""
+it for all turns the same evidence is found (LOG.md)."""
 LEAST: Final = 1e-6
 
 Scores = NDArray[np.float64]

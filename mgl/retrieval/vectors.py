@@ -4,10 +4,11 @@
     index.extend({7: "Ann met Bo.", 9: "The ring was lost at sea."})
     index.search("Where is the ring?", 1)          # [Hit(id=9, score=0.61)]
 
-Every vector is compared with the query: about 10 ms for 100,000 vectors of 384 numbers on one core,
-with nothing to build and nothing to tune (docs/measurements.md). ``open_index`` opens the index of
-an embedder that ranks by more (``mgl.retrieval.multi``): dense vectors are searched in FAISS and
-token weights in an inverted index, and the candidates of both are scored by all that it names.
+Every vector is compared with the query: 18 ms for 100,000 vectors of 384 numbers on one core that
+other work shared (LOG.md), with nothing to build and nothing to tune. ``open_index`` opens the
+index of an embedder that ranks by more (``mgl.retrieval.multi``): dense vectors are searched in
+FAISS and token weights in an inverted index, and the candidates of both are scored by all that it
+names.
 """
 
 from __future__ import annotations

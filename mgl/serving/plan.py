@@ -200,7 +200,7 @@ def _template(name: str, home: Path | None) -> Path:
             return folder / name
     raise ResourceError(
         f"the chat template {name} is not one of the serving files",
-        hint="install mgl again, or put it into serving/ in MGL_HOME",
+        hint="install mindgraph-lab again, or put it into serving/ in MGL_HOME",
     )
 
 

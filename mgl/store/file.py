@@ -25,7 +25,7 @@ from typing import Self
 
 from mgl.errors import MglError, ResourceError, StoreError
 from mgl.models.permissions import create_private, make_private_folder, open_new_private, restrict
-from mgl.store.schema import create_tables, transaction
+from mgl.store.schema import migrate, transaction
 
 _BUSY_TIMEOUT_S = 10.0
 _SECRET_BYTES = 32
@@ -60,7 +60,7 @@ class DatabaseFile:
         try:
             connection = _connect(path, busy_timeout_s)
             try:
-                create_tables(connection, path)
+                migrate(connection, path)
             except BaseException:
                 connection.close()
                 raise

@@ -1,8 +1,8 @@
-"""The shape of the database: a schema, and the migrations that came after it.
+"""The shape of the database, as migrations: named, in order, and never changed.
 
-The names of both stand in the table ``migrations``. A schema is never changed: what comes after it
-is added as a named migration. A database that ends at another name was written by another version
-of mgl and is left alone.
+What a later version needs is added as another one at the end. The names of those applied stand in
+the table ``migrations``; a database with an unknown name was written by another version of mgl and
+is left alone.
 
 Texts that come from outside (documents, replies, reports) are kept as UTF-8 blobs, so that every
 decoded text comes back as it was, NULs and lone surrogates included; structures are JSON.
@@ -20,30 +20,7 @@ from typing import Final
 
 from mgl.errors import StoreError
 
-NAME: Final = "0012_owners"
-MIGRATIONS: Final = {
-    "0013_follows": "ALTER TABLE turns ADD COLUMN follows INTEGER",
-    "0014_names": """CREATE TABLE names (
-        document_id TEXT NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
-        name BLOB NOT NULL,
-        PRIMARY KEY (document_id, name)
-    ) WITHOUT ROWID""",
-    "0015_snapshots": """CREATE TABLE snapshots (
-        memory_id TEXT PRIMARY KEY REFERENCES memories (id),
-        step INTEGER NOT NULL,
-        since INTEGER NOT NULL,
-        version TEXT NOT NULL,
-        body BLOB NOT NULL
-    )""",
-    "0016_unapplied": """CREATE INDEX unapplied_edits ON edits (memory_id, outcome, reason)
-        WHERE outcome != 'applied'""",
-}
-"""By name, in order. ``follows`` is the number of the turn before, in the history of a client;
-``names`` are those that a document had before; ``snapshots`` are states before a step."""
-
-LAST: Final = [*MIGRATIONS][-1]
-
-SCHEMA: Final = """
+_BASE: Final = """
 CREATE TABLE migrations (
     number INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -216,6 +193,28 @@ CREATE TABLE index_vectors (
 CREATE INDEX index_vectors_by_vector ON index_vectors (vector_number);
 """
 
+MIGRATIONS: Final = {
+    "0012_owners": _BASE,
+    "0013_follows": "ALTER TABLE turns ADD COLUMN follows INTEGER",
+    "0014_names": """CREATE TABLE names (
+        document_id TEXT NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+        name BLOB NOT NULL,
+        PRIMARY KEY (document_id, name)
+    ) WITHOUT ROWID""",
+    "0015_snapshots": """CREATE TABLE snapshots (
+        memory_id TEXT PRIMARY KEY REFERENCES memories (id),
+        step INTEGER NOT NULL,
+        since INTEGER NOT NULL,
+        version TEXT NOT NULL,
+        body BLOB NOT NULL
+    );
+    CREATE INDEX unapplied_edits ON edits (memory_id, outcome, reason)
+        WHERE outcome != 'applied'""",
+}
+"""Statements by name, in order, separated by semicolons. ``follows`` is the number of the turn
+before, in the history of a client; ``names`` are those that a document had before; ``snapshots``
+are states before a step."""
+
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
@@ -230,33 +229,36 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def create_tables(connection: sqlite3.Connection, path: Path) -> None:
-    """Make the tables of a new database; StoreError for one of another version of mgl."""
-    if _find_name(connection) is None:
+def migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Apply the migrations that the database lacks, each in a transaction of its own.
+
+    StoreError where it has one that this version of mgl does not know.
+    """
+    while _find_next(connection, path) is not None:
         with transaction(connection):
-            if _find_name(connection) is None:  # another process may have made them meanwhile
-                for statement in SCHEMA.split(";"):
-                    connection.execute(statement)
-                connection.execute("INSERT INTO migrations (name) VALUES (?)", (NAME,))
-    names = [NAME, *MIGRATIONS]
-    if _find_name(connection) in names[:-1]:
-        with transaction(connection):
-            name = _find_name(connection)  # another process may have gone on meanwhile
-            for missing in names[names.index(name) + 1 :] if name in names else ():
-                connection.execute(MIGRATIONS[missing])
-                connection.execute("INSERT INTO migrations (name) VALUES (?)", (missing,))
-    if (name := _find_name(connection)) != LAST:
+            name = _find_next(connection, path)
+            if name is None:  # another process has applied it meanwhile
+                continue
+            for statement in MIGRATIONS[name].split(";"):
+                connection.execute(statement)
+            connection.execute("INSERT INTO migrations (name) VALUES (?)", (name,))
+
+
+def _find_next(connection: sqlite3.Connection, path: Path) -> str | None:
+    """Find the first migration that the database lacks; StoreError if it has an unknown one."""
+    known, applied = [*MIGRATIONS], _read_names(connection)
+    if applied != known[: len(applied)]:
         raise StoreError(
             f"{path} was written by another version of mgl "
-            f"(it ends at {name!r}, this version at {LAST!r})",
-            hint="upgrade mgl, or set MGL_HOME to another folder",
+            f"(it ends at {applied[-1]!r}, this version at {known[-1]!r})",
+            hint="upgrade mindgraph-lab, or set MGL_HOME to another folder",
         )
+    return next(iter(known[len(applied) :]), None)
 
 
-def _find_name(connection: sqlite3.Connection) -> str | None:
-    """The name of the schema; None for a new database."""
+def _read_names(connection: sqlite3.Connection) -> list[str]:
+    """Read the names of the applied migrations, in order."""
     exists = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'migrations'").fetchone()
     if exists is None:
-        return None
-    row = connection.execute("SELECT name FROM migrations ORDER BY number DESC LIMIT 1").fetchone()
-    return str(row[0])
+        return []
+    return [name for (name,) in connection.execute("SELECT name FROM migrations ORDER BY number")]

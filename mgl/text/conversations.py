@@ -29,14 +29,15 @@ from mgl.errors import InputError, describe_fault
 from mgl.text.chatlines import read_lines
 from mgl.text.encoding import decode
 from mgl.text.gathering import Gathering
-from mgl.text.reading import read_bytes
+from mgl.text.reading import name_format, read_bytes
 from mgl.types import Conversation, Turn
 
 _MILLISECONDS_FROM = 2e10
 _SHAPE_HINT = (
     'write one turn a line: {"speaker": "Ann", "text": "Hi.", "time": "2023-05-08T13:56"}, '
-    "or Ann: Hi."
+    "or Ann: Hi.; for a document: mgl ask FILE QUESTION"
 )
+_DOCUMENT_HINT = "a document takes questions: mgl ask FILE QUESTION"
 _SPEAKERS = ("speaker", "role", "from", "sender", "author", "name", "user")
 _TEXTS = ("text", "content", "message")
 _TIMES = ("time", "timestamp", "created_at", "create_time", "date", "ts")
@@ -183,7 +184,9 @@ def _in_one_line(error: Exception) -> str:
 _KINDS = (
     "give an export of ChatGPT, Claude, Telegram, Slack or WhatsApp, a list of messages, or one "
     'turn a line: {"speaker": "Ann", "text": "Hi.", "time": "2023-05-08T13:56"}, or Ann: Hi.'
+    "; a document takes mgl ask FILE QUESTION"
 )
+_DOCUMENT_HINT = "ask it a question: mgl ask FILE QUESTION"
 
 
 def read_conversations(path: Path, *, encoding: str | None = None) -> list[Conversation]:
@@ -198,6 +201,9 @@ def parse_conversations(
     data: bytes, path: Path, *, encoding: str | None = None
 ) -> list[Conversation]:
     """Read the content of a file whose name is ``path``; as ``read_conversations``."""
+    if (format_ := name_format(data)) is not None:
+        hint = "unpack it and give the log in it" if format_ == "zip" else _DOCUMENT_HINT
+        raise InputError(f"{path.name} is not a chat log, but {format_}", hint=hint)
     decoded = decode(data, path.name, encoding=encoding)
     found = _conversations(decoded.text, path)
     return [replace(talk, notes=(*decoded.notes, *talk.notes)) for talk in found]

@@ -13,7 +13,7 @@
   (phonenumbers)
 
 Nothing is looked up online. Names, addresses, birthdays and what is personal by its meaning are not
-found: that takes a model. Needs the extra ``mgl[privacy]``.
+found: that takes a model. Needs the extra ``privacy``.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ def _choose_reader(data: bytes, path: Path) -> tuple[str, tuple[str, ...]]:
     """Choose the reader, and note why where the name does not tell."""
     suffix = path.suffix.lower()
     named = _SUFFIXES.get(suffix)
-    found = _sniff(data, named)
+    found = name_format(data, named)
     if found in ("zip", "RTF") or (named in _PACKED_READERS and found != named):
         kind = named if named in _PACKED_READERS else "text"
         raise InputError(
@@ -179,7 +179,7 @@ def _choose_reader(data: bytes, path: Path) -> tuple[str, tuple[str, ...]]:
     return kind, (f"{extension}: read as {kind}",)
 
 
-def _sniff(data: bytes, named: str | None) -> str | None:
+def name_format(data: bytes, named: str | None = None) -> str | None:
     """Tell a file's format by its first bytes, where they say it."""
     head = data[:1024]
     if head.startswith(b"PK\x03\x04"):

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from mgl.errors import InputError
-from mgl.models.adapters import HEAD, Adapter
+from mgl.models.adapters import HEAD, LoraAdapter
 from mgl.observer import Observer
 from mgl.retrieval.models import Source, find_model
 from mgl.retrieval.shifts import pair_lines
 from mgl.training.data import Dialogue, hash_rows, split
 from mgl.training.encoder import LoraEncoder
-from mgl.training.fitting import Settings, autocast, fit
+from mgl.training.fitting import FitSettings, autocast, fit
 from mgl.training.records import Base, Trained, keep_training
 
 if TYPE_CHECKING:
@@ -43,10 +43,10 @@ def make_boundary(
     name: str,
     rows: Sequence[Dialogue],
     base: str,
-    settings: Settings,
+    settings: FitSettings,
     home: Path,
     observer: Observer,
-) -> Adapter:
+) -> LoraAdapter:
     """Train an adapter for the model ``base`` and keep it in the home."""
     folder = find_model(base, "embed", Source(), home).folder()
     train, development = split(rows)
@@ -61,7 +61,7 @@ def train_boundary(
     folder: Path,
     rows: Sequence[Dialogue],
     development: Sequence[Dialogue],
-    settings: Settings,
+    settings: FitSettings,
     work: Path,
     observer: Observer,
 ) -> Trained:
@@ -115,7 +115,7 @@ class _Boundary:
         folder: Path,
         rows: Sequence[Dialogue],
         development: Sequence[Dialogue],
-        settings: Settings,
+        settings: FitSettings,
     ) -> None:
         self._encoder = LoraEncoder(
             folder, rank=settings.rank, max_tokens=settings.max_tokens, seed=settings.seed

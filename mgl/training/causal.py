@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from mgl.errors import InputError, ResourceError
-from mgl.models.adapters import LORA, LORA_CONFIG, Adapter, check_base
+from mgl.models.adapters import LORA, LORA_CONFIG, LoraAdapter, check_base
 from mgl.models.files import write_whole
 from mgl.models.shipped import require_space
 from mgl.observer import Observer
 from mgl.training.data import Example, Preference, hash_rows, split
-from mgl.training.fitting import WARM_UP, Epoch, Fitted, Settings, explain_import
+from mgl.training.fitting import WARM_UP, Epoch, FitSettings, Fitted, explain_import
 from mgl.training.recipes import CausalBase, Recipe, Row
 from mgl.training.records import Trained, keep_training
 from mgl.training.rewards import TERMS, reward_term
@@ -51,15 +51,15 @@ def make_causal(
     kind: CausalKind,
     rows: Sequence[Row],
     base: CausalBase,
-    settings: Settings,
+    settings: FitSettings,
     recipe: Recipe,
     home: Path,
     observer: Observer,
-) -> Adapter:
+) -> LoraAdapter:
     """Train an adapter for a language model and keep it in the home.
 
     InputError for rows that cannot be learnt from and for a loss that is no number; UsageError
-    without the extra ``mgl[training]``; ResourceError where the model does not load or the disk is
+    without the extra ``training``; ResourceError where the model does not load or the disk is
     full.
     """
     wanted = Preference if recipe.method == "dpo" else Example
@@ -126,7 +126,7 @@ class _Training:
         base: CausalBase,
         rows: Sequence[Row],
         development: Sequence[Row],
-        settings: Settings,
+        settings: FitSettings,
         recipe: Recipe,
         work: Path,
         observer: Observer,

@@ -31,7 +31,7 @@ from mgl.text.names import find_names
 from mgl.training.data import MOST_NEGATIVES, Dialogue, Example, Pair, Row
 from mgl.training.hindsight import (
     MOST_TURNS,
-    Evidence,
+    HelpfulSpan,
     write_answer,
     write_edits,
     write_passage_answer,
@@ -220,7 +220,7 @@ def _read_edits(corpus: str, path: Path, _: Collection[str]) -> Iterator[Example
             texts.append(f"{title}: {text}")
             length += len(texts[-1]) + 2
         evidence = [
-            Evidence(starts[title] + start, starts[title] + end, title)
+            HelpfulSpan(starts[title] + start, starts[title] + end, title)
             for title, start, end in gold
         ]
         source = Document.from_text("", "\n".join(texts)).id  # as of the question's pairs

@@ -23,7 +23,7 @@ class LoraEncoder:
 
     ``rank`` is that of the update of each linear layer; its factor is 2 (alpha = 2 · rank).
     ``seed`` draws its first weights. Texts longer than ``max_tokens`` are truncated. Raises
-    UsageError without the extra ``mgl[training]``, ResourceError where the folder does not load.
+    UsageError without the extra ``training``, ResourceError where the folder does not load.
     """
 
     def __init__(self, folder: Path, *, rank: int, max_tokens: int, seed: int) -> None:

@@ -32,7 +32,7 @@ BatchT = TypeVar("BatchT")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class FitSettings:
     """``rate`` is the highest learning rate, reached after a tenth of the steps; it falls to 0.
     ``rank`` is that of the LoRA; texts are truncated at ``max_tokens``.
 
@@ -92,7 +92,9 @@ class Task(Protocol[BatchT]):
         ...
 
 
-def fit(task: Task[BatchT], settings: Settings, work: Path, key: str, observer: Observer) -> Fitted:
+def fit(
+    task: Task[BatchT], settings: FitSettings, work: Path, key: str, observer: Observer
+) -> Fitted:
     """Train a task's parameters in place, and leave the best of its epochs in them.
 
     Goes on from the checkpoint in ``work``, if there is one of the same ``key`` (which stands for
@@ -127,14 +129,14 @@ def autocast() -> AbstractContextManager[Any]:
 
 
 def require_training() -> None:
-    """Raise UsageError unless the packages of ``mgl[training]`` are installed; load nothing."""
+    """Raise UsageError without the packages of the extra ``training``; load nothing."""
     for module in ("torch", "transformers", "peft"):
         if find_spec(module) is None:
             raise explain_import(ModuleNotFoundError(name=module))
 
 
 def explain_import(error: ImportError) -> UsageError:
-    """Say which package of the extra ``mgl[training]`` is missing."""
+    """Say which package of the extra ``training`` is missing."""
     return UsageError(
         f"nothing can be trained without the package {error.name or error}",
         hint=install_hint("training"),
@@ -142,7 +144,7 @@ def explain_import(error: ImportError) -> UsageError:
 
 
 class _Run(Generic[BatchT]):
-    def __init__(self, task: Task[BatchT], settings: Settings, work: Path, key: str) -> None:
+    def __init__(self, task: Task[BatchT], settings: FitSettings, work: Path, key: str) -> None:
         import torch
 
         self._task, self._settings, self._key = task, settings, key

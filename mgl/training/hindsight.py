@@ -47,7 +47,7 @@ _ID_CHARACTERS: Final = 36
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class HelpfulSpan:
     """A range of a document that helps to answer; ``about`` names what it is about."""
 
     start: int
@@ -66,7 +66,9 @@ class Asked:
     is_empty: bool
 
 
-def write_edits(document: Document, question: str, evidence: Sequence[Evidence]) -> Iterator[Asked]:
+def write_edits(
+    document: Document, question: str, evidence: Sequence[HelpfulSpan]
+) -> Iterator[Asked]:
     """Yield the request for each block of a document, with the edits that it should have brought.
 
     The bytes are those that MindGraph sends with ``cite=sentence`` for these blocks.
@@ -91,7 +93,9 @@ def write_edits(document: Document, question: str, evidence: Sequence[Evidence])
         graph = draft.state
 
 
-def _make_nodes(block: Block, evidence: Sequence[Evidence], graph: Graph) -> list[dict[str, Any]]:
+def _make_nodes(
+    block: Block, evidence: Sequence[HelpfulSpan], graph: Graph
+) -> list[dict[str, Any]]:
     taken = {node.id for node in graph.nodes}
     made = []
     for number, sentence in enumerate(block.sentences, 1):
@@ -115,7 +119,7 @@ def _make_nodes(block: Block, evidence: Sequence[Evidence], graph: Graph) -> lis
     return made
 
 
-def _is_said(evidence: Evidence, start: int, end: int) -> bool:
+def _is_said(evidence: HelpfulSpan, start: int, end: int) -> bool:
     """Whether a range and the evidence overlap by more than half of the shorter one."""
     shared = min(evidence.end, end) - max(evidence.start, start)
     return 2 * shared > min(evidence.end - evidence.start, end - start)

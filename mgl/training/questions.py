@@ -67,7 +67,7 @@ class WrittenQuestion(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class SourceText:
     """A turn's line, or a passage; ``before`` are the two lines before a turn.
 
     ``turns`` are the numbers of those turns, which a question about it is made of.
@@ -92,13 +92,15 @@ async def ask_about(llm: LLM, source: Source, limit: int | None, observer: Obser
     return kept
 
 
-async def list_texts(source: Source, count: Counter) -> list[Text]:
+async def list_texts(source: Source, count: Counter) -> list[SourceText]:
     """List the turns of a conversation, or windows of a document, with ``count`` for its tokens."""
     if isinstance(source, Document):
-        return [Text(each.text) for each in await window_document(source, WINDOW_TOKENS, 0, count)]
+        return [
+            SourceText(each.text) for each in await window_document(source, WINDOW_TOKENS, 0, count)
+        ]
     lines = [turn.line for turn in source.turns]
     return [
-        Text(
+        SourceText(
             line,
             "\n".join(lines[max(0, place - 2) : place]),
             tuple(range(max(0, place - 2), place + 1)),
@@ -109,7 +111,7 @@ async def list_texts(source: Source, count: Counter) -> list[Text]:
 
 
 async def write_questions(
-    llm: LLM, asked: Sequence[Text], source: str, observer: Observer
+    llm: LLM, asked: Sequence[SourceText], source: str, observer: Observer
 ) -> list[Pair]:
     """Ask for a question about each of some texts of a source.
 
@@ -117,7 +119,7 @@ async def write_questions(
     """
     done = 0
 
-    async def write(text: Text) -> Pair | None:
+    async def write(text: SourceText) -> Pair | None:
         nonlocal done
         prompt, given = OF_A_PASSAGE, {"text": text.text}
         if text.turns:
@@ -140,7 +142,7 @@ async def write_questions(
     return [pair for pair in written if pair is not None]
 
 
-def keep_found(pairs: Sequence[Pair], texts: Sequence[Text]) -> list[Pair]:
+def keep_found(pairs: Sequence[Pair], texts: Sequence[SourceText]) -> list[Pair]:
     """Keep the questions whose words find their text, each with what they find beside it."""
     known = list(dict.fromkeys(text.text for text in texts))
     index = LexicalIndex.of(known)

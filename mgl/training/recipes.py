@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 from mgl.errors import UsageError
-from mgl.models.adapters import Adapter, hash_base
+from mgl.models.adapters import LoraAdapter, hash_base
 from mgl.models.profiles import FLOAT_BYTES, ModelProfile
 from mgl.training.data import Example, Preference, split
-from mgl.training.fitting import Settings
+from mgl.training.fitting import FitSettings
 from mgl.training.records import Base
 
 Method = Literal["sft", "dpo", "grpo"]
@@ -44,7 +44,7 @@ class Recipe:
 
     method: Method = "sft"
     at_once: int = 1
-    start: Adapter | None = None
+    start: LoraAdapter | None = None
     beta: float = 0.1
     group: int = 8
     vllm: bool = False
@@ -62,7 +62,7 @@ class Recipe:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TrainingPlan:
     """What a training will do and take, estimated from the rows' characters; nothing is loaded.
 
     ``memory_gb`` covers the weights, and the LoRA with its gradient and moments. Activations, which
@@ -84,10 +84,10 @@ class Plan:
         cls,
         profile: ModelProfile,
         rows: Sequence[Row],
-        settings: Settings,
+        settings: FitSettings,
         recipe: Recipe,
         device: str,
-    ) -> Plan:
+    ) -> TrainingPlan:
         """Plan a training; UsageError for a profile that says nothing of its architecture."""
         shape = profile.architecture
         if shape is None:

@@ -18,8 +18,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from mgl.errors import ResourceError, describe_fault
 from mgl.models.adapters import (
-    Adapter,
     AdapterKind,
+    LoraAdapter,
     drop_scratch,
     hash_question,
     write_adapter,
@@ -27,7 +27,7 @@ from mgl.models.adapters import (
 from mgl.models.files import compute_sha256, write_whole
 from mgl.models.permissions import make_private_folder
 from mgl.training.data import WRITTEN, Pair, Row
-from mgl.training.fitting import Epoch, Fitted, Settings
+from mgl.training.fitting import Epoch, FitSettings, Fitted
 
 WORK: Final = "training"
 COURSE: Final = "course.json"
@@ -78,12 +78,12 @@ def keep_training(
     kind: AdapterKind,
     train: Callable[[Path], Trained],
     rows: Sequence[Row],
-    settings: Settings,
+    settings: FitSettings,
     home: Path,
     *,
     base: Base,
     recipe: Mapping[str, Any] | None = None,
-) -> Adapter:
+) -> LoraAdapter:
     """Train in a folder of the home, which is removed once the adapter is written with its
     manifest, its course and its page, ``record.md``.
 
@@ -124,7 +124,7 @@ def keep_training(
     return adapter
 
 
-def read_course(adapter: Adapter) -> Course:
+def read_course(adapter: LoraAdapter) -> Course:
     """Read how an adapter's training went; no epochs where that was not kept, ResourceError where
     its file cannot be read."""
     path = adapter.folder / COURSE

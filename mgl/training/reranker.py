@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mgl.models.adapters import HEAD, Adapter
+from mgl.models.adapters import HEAD, LoraAdapter
 from mgl.observer import Observer
 from mgl.retrieval.encoders import match_tokens
 from mgl.training.data import Pair
-from mgl.training.fitting import Settings, autocast
+from mgl.training.fitting import FitSettings, autocast
 from mgl.training.retriever import (
     AT_ONCE,
     SCALE,
@@ -41,10 +41,10 @@ def make_reranker(
     name: str,
     rows: Sequence[Pair],
     base: str,
-    settings: Settings,
+    settings: FitSettings,
     home: Path,
     observer: Observer,
-) -> Adapter:
+) -> LoraAdapter:
     """Train an adapter for the model ``base`` and keep it in the home: a LoRA and a sigmoid."""
     return make_retriever(name, rows, base, settings, home, observer, RerankerTask)
 

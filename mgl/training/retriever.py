@@ -21,12 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgl.errors import InputError
-from mgl.models.adapters import Adapter, AdapterKind
+from mgl.models.adapters import AdapterKind, LoraAdapter
 from mgl.observer import Observer
 from mgl.retrieval.models import Source, find_model
 from mgl.training.data import Pair, hash_rows, split
 from mgl.training.encoder import LoraEncoder
-from mgl.training.fitting import Settings, autocast, fit
+from mgl.training.fitting import FitSettings, autocast, fit
 from mgl.training.records import Base, Trained, keep_training
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class RetrieverTask:
         encoder: LoraEncoder,
         rows: Sequence[Pair],
         development: Sequence[Pair],
-        settings: Settings,
+        settings: FitSettings,
     ) -> None:
         self.encoder, self._rows = encoder, rows
         by_corpus = groupby(development, key=lambda row: row.corpus)
@@ -132,11 +132,11 @@ def make_retriever(
     name: str,
     rows: Sequence[Pair],
     base: str,
-    settings: Settings,
+    settings: FitSettings,
     home: Path,
     observer: Observer,
     kind: type[RetrieverTask] = RetrieverTask,
-) -> Adapter:
+) -> LoraAdapter:
     """Train an adapter for the model ``base`` and keep it in the home; ``kind`` as below."""
     own = Base(base, find_model(base, "embed", Source(), home).folder())
     train, development = split(rows)
@@ -155,7 +155,7 @@ def train_retriever(
     folder: Path,
     rows: Sequence[Pair],
     development: Sequence[Pair],
-    settings: Settings,
+    settings: FitSettings,
     work: Path,
     observer: Observer,
     kind: type[RetrieverTask] = RetrieverTask,

@@ -37,7 +37,7 @@ class Tokens:
 def load_causal(weights: Path) -> tuple[Any, Any]:
     """Load tokenizer and model of a GGUF file or a model folder, in bfloat16 where that is fast.
 
-    UsageError without the extra ``mgl[training]``, ResourceError where it does not load or the
+    UsageError without the extra ``training``, ResourceError where it does not load or the
     tokenizer has no chat template.
     """
     from mgl.llm.engines.transformers import load_weights

@@ -1,7 +1,6 @@
-"""Measure a vLLM server and what mgl gets out of it.
+"""Compare the tokens a second of mgl's builds with what a vLLM server can do.
 
-    python scripts/bench/serving.py throughput document.txt --model smollm2-135m
-    python scripts/bench/serving.py prefix document.txt --base-url http://127.0.0.1:8000/v1
+    python scripts/bench/serving.py document.txt --model smollm2-135m
 
 Without --base-url, a server that `mgl serve` started is used.
 """
@@ -16,7 +15,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from prefix import PrefixShare, measure_prefix
 from throughput import Level, Run, Throughput
 from traffic import RecordingEngine, Work
 
@@ -70,26 +68,6 @@ def measure_throughput(arguments: Namespace) -> None:
         print_json({"memories": len(works), "levels": [level.to_json() for level in measured]})
     else:
         print_levels(measured)
-
-
-def measure_prefix_cache(arguments: Namespace) -> None:
-    """Compare what the server's prefix cache saves with what it could save at most, with a stable
-    graph and with one reordered for each call."""
-    kind, config = choose_memory(arguments)
-    works = read_works(arguments, QUESTIONS[: arguments.questions])
-
-    async def measure(engine: RecordingEngine, *_: Any) -> list[PrefixShare]:
-        shares = []
-        for stable in (True, False):
-            say(f"{'stable' if stable else 'shuffled'} graph")
-            shares.append(await measure_prefix(engine, kind, config, works, stable=stable))
-        return shares
-
-    shares = run_on_server(arguments, measure)
-    if arguments.json:
-        print_json([share.to_json() for share in shares])
-    else:
-        print_shares(shares)
 
 
 def run_on_server(
@@ -207,57 +185,27 @@ def _cells(run: Run) -> tuple[str, ...]:
     )
 
 
-def print_shares(shares: Sequence[PrefixShare]) -> None:
-    print_table(
-        ("GRAPH", "PROMPTS", "TOKENS", "CACHEABLE", "CACHED", "OF THAT", "OF ALL"),
-        [
-            (
-                "stable" if share.stable else "shuffled",
-                str(share.prompts),
-                f"{share.tokens:,}",
-                f"{share.cacheable:,}",
-                f"{share.counted:,}",
-                "-" if share.of_cacheable is None else f"{share.of_cacheable:.1%}",
-                f"{share.of_all:.1%}",
-            )
-            for share in shares
-        ],
-    )
-    print(
-        f"tokens by the server's tokenizer, in blocks of {shares[0].block_tokens}; "
-        "cached by the server's own counters"
-    )
-    if not all(share.alone for share in shares):
-        say("note: the server had other clients, so its counters are not mgl's alone")
-
-
 def build_parser() -> ArgumentParser:
-    shared = ArgumentParser(add_help=False)
-    shared.add_argument("paths", metavar="PATH", nargs="+", type=Path, help="documents to read")
-    shared.add_argument("--questions", type=int, default=1, help="memories per document")
-    shared.add_argument("--chunk-tokens", type=int, default=512, help="tokens per chunk")
-    shared.add_argument("--max-operations", type=int, default=6, help="maximum edits per reply")
-    shared.add_argument("--build-tokens", type=int, default=768, help="maximum tokens per reply")
-    shared.add_argument("--characters", type=int, help="read only the first N characters")
-    shared.add_argument("--cite", choices=("sentence", "quote"), default="sentence")
-    shared.add_argument("--model", help="model profile")
-    shared.add_argument("--models", type=Path, help="folder of further model profiles")
-    shared.add_argument("--base-url", help="the server")
-    shared.add_argument("--json", action="store_true")
     parser = ArgumentParser(description=__doc__)
-    commands = parser.add_subparsers(required=True)
-    throughput = commands.add_parser("throughput", parents=[shared])
-    throughput.add_argument("--concurrency", default="1,4,16", help="calls at once; or auto")
-    throughput.add_argument("--rounds", type=int, default=2, help="rounds at each level")
-    throughput.set_defaults(run=measure_throughput, questions=len(QUESTIONS))
-    commands.add_parser("prefix", parents=[shared]).set_defaults(run=measure_prefix_cache)
+    parser.add_argument("paths", metavar="PATH", nargs="+", type=Path, help="documents to read")
+    parser.add_argument("--questions", type=int, default=8, help="memories per document")
+    parser.add_argument("--concurrency", default="1,4,16", help="calls at once; or auto")
+    parser.add_argument("--rounds", type=int, default=2, help="rounds at each level")
+    parser.add_argument("--chunk-tokens", type=int, default=512, help="tokens per chunk")
+    parser.add_argument("--max-operations", type=int, default=6, help="maximum edits per reply")
+    parser.add_argument("--build-tokens", type=int, default=768, help="maximum tokens per reply")
+    parser.add_argument("--characters", type=int, help="read only the first N characters")
+    parser.add_argument("--cite", choices=("sentence", "quote"), default="sentence")
+    parser.add_argument("--model", help="model profile")
+    parser.add_argument("--models", type=Path, help="folder of further model profiles")
+    parser.add_argument("--base-url", help="the server")
+    parser.add_argument("--json", action="store_true")
     return parser
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    arguments = build_parser().parse_args(words)
     try:
-        arguments.run(arguments)
+        measure_throughput(build_parser().parse_args(words))
     except MglError as error:
         say(f"error: {error.message}\nhint: {error.hint}")
         return 2 if isinstance(error, UsageError) else 1

@@ -1,9 +1,8 @@
 """A vLLM engine that records its traffic, and builds of memories through it.
 
 ``RecordingEngine`` sends what ``OpenAIEngine`` sends, with a cache salt: vLLM shares cached
-prefixes only among requests of one salt, so no measurement profits from an earlier one. With
-``shuffle`` the lines of a graph in the prompt are reordered for each call, which shows what an
-unstable order would cost. Servers other than vLLM are refused.
+prefixes only among requests of one salt, so no measurement profits from an earlier one. Servers
+other than vLLM are refused.
 
 ``build_all`` builds one memory per (document, question), side by side, in a temporary store, so
 that nothing is replayed from an earlier build.
@@ -12,8 +11,6 @@ that nothing is replayed from an earlier build.
 from __future__ import annotations
 
 import asyncio
-import random
-import re
 import tempfile
 import time
 from collections import Counter
@@ -42,7 +39,6 @@ Work = tuple[Document, Question]
 _CHAT = "chat/completions"
 _COUNTER_POLLS = 20
 _METRICS_SECONDS = 2.0
-_JSON_LINES = re.compile(r"^\[\n(\{.*\}(?:,\n\{.*\})+)\n\]$", re.MULTILINE)
 _TIMEOUT_S = 1800.0
 
 
@@ -78,30 +74,16 @@ def read_sent(body: Mapping[str, Any], start: float, end: float, answer: Any) ->
     return Sent(body, start, end, *tokens, cached)
 
 
-def shuffle_lines(text: str, rng: random.Random) -> str:
-    """Shuffle the lines of every JSON list in the text that has one element per line."""
-
-    def shuffle(match: re.Match[str]) -> str:
-        lines = match[1].split(",\n")
-        rng.shuffle(lines)
-        return "[\n" + ",\n".join(lines) + "\n]"
-
-    return _JSON_LINES.sub(shuffle, text)
-
-
 @dataclass(frozen=True, slots=True)
 class Counters:
     """What a vLLM server did since it started, or between two readings (``later - earlier``).
 
-    ``block_tokens`` is the block size of its cache, which a difference keeps. ``prefix_hits`` are
-    prompt tokens found in the prefix cache. Times are sums over finished requests, in seconds:
-    ``ttft_s`` to the first token, ``tpot_s`` per token after it (a mean for each request),
-    ``http_s`` in the HTTP server (0 if the server does not count it).
+    Times are sums over finished requests, in seconds: ``ttft_s`` to the first token, ``tpot_s`` per
+    token after it (a mean for each request), ``http_s`` in the HTTP server (0 if the server does
+    not count it).
     """
 
-    block_tokens: int | None = None
     requests: int = 0
-    prefix_hits: int = 0
     ttft_s: float = 0.0
     ttft_count: int = 0
     tpot_s: float = 0.0
@@ -109,17 +91,16 @@ class Counters:
     http_s: float = 0.0
 
     def __sub__(self, earlier: Counters) -> Counters:
-        changes = {
-            one.name: getattr(self, one.name) - getattr(earlier, one.name)
-            for one in fields(self)
-            if one.name != "block_tokens"
-        }
-        return Counters(block_tokens=self.block_tokens, **changes)
+        return Counters(
+            **{
+                one.name: getattr(self, one.name) - getattr(earlier, one.name)
+                for one in fields(self)
+            }
+        )
 
 
 _NAMES = {
     "vllm:request_success_total": "requests",
-    "vllm:prefix_cache_hits_total": "prefix_hits",
     "vllm:time_to_first_token_seconds_sum": "ttft_s",
     "vllm:time_to_first_token_seconds_count": "ttft_count",
     "vllm:request_time_per_output_token_seconds_sum": "tpot_s",
@@ -132,22 +113,18 @@ _TIMES = ("ttft_s", "tpot_s", "http_s")
 def read_counters(page: str) -> Counters:
     """Read the counters off vLLM's ``/metrics``, added up over its engines."""
     sums: dict[str, float] = {}
-    block: int | None = None
     for name, labels, value in read_metrics(page):
-        if name == "vllm:cache_config_info" and labels.get("block_size", "").isdecimal():
-            block = int(labels["block_size"])
         is_other_path = "handler" in labels and labels["handler"] != f"/v1/{_CHAT}"
         if name in _NAMES and not is_other_path:
             sums[_NAMES[name]] = sums.get(_NAMES[name], 0.0) + value
     counts: dict[str, Any] = {
         name: value if name in _TIMES else round(value) for name, value in sums.items()
     }
-    return Counters(block_tokens=block, **counts)
+    return Counters(**counts)
 
 
 class _RecordingHttp(Http):
     salt = ""
-    shuffle: random.Random | None = None
 
     def __init__(self, base_url: str, api_key: str | None) -> None:
         super().__init__(base_url, api_key)
@@ -159,11 +136,6 @@ class _RecordingHttp(Http):
         if path != _CHAT:
             return await super().post(path, body, limit_s)
         body = {**body, "cache_salt": self.salt}
-        if self.shuffle is not None:
-            body["messages"] = [
-                {**message, "content": shuffle_lines(message["content"], self.shuffle)}
-                for message in body["messages"]
-            ]
         start = time.perf_counter()
         try:
             answer = await super().post(path, body, limit_s)
@@ -196,9 +168,9 @@ class RecordingEngine(OpenAIEngine):
         assert isinstance(self._http, _RecordingHttp)
         return self._http
 
-    def begin(self, salt: str, shuffle: random.Random | None = None) -> None:
+    def begin(self, salt: str) -> None:
         """Clear the record; later requests carry this salt."""
-        self._traffic.salt, self._traffic.shuffle, self._traffic.sent = salt, shuffle, []
+        self._traffic.salt, self._traffic.sent = salt, []
 
     @property
     def served_name(self) -> str:
@@ -225,15 +197,6 @@ class RecordingEngine(OpenAIEngine):
                 break
             await asyncio.sleep(0.1)
         return counted
-
-    async def tokenize_prompt(self, sent: Sent) -> list[int]:
-        """The token ids of a request's prompt, by the server's tokenizer and chat template."""
-        body = {
-            "model": sent.body["model"],
-            "messages": sent.body["messages"],
-            "add_generation_prompt": True,
-        }
-        return list((await self._traffic.post("/tokenize", body))["tokens"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from mgl.integrations.client import Client
+from mgl.integrations.client import RestClient
 from mgl.integrations.mem0 import Memory
 from mgl.lab import Lab
 from mgl.llm.base import Completion, Request
@@ -307,7 +307,7 @@ async def test_integrations_delete_whole_conversations(serve: Serve, mgl_home: P
         assert history.messages == []
         assert find_left(mgl_home, WORDS) == {}
         history.add_user_message("Again")
-        assert [turn["id"] for turn in Client(**given).turns("vintorp")] == ["1"]
+        assert [turn["id"] for turn in RestClient(**given).turns("vintorp")] == ["1"]
 
     async with serve() as served:
         await asyncio.to_thread(use, served)

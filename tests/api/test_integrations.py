@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mgl.errors import EngineUnavailable, UsageError
-from mgl.integrations.client import Client
+from mgl.integrations.client import RestClient
 from mgl.integrations.mem0 import Memory
 from mgl.peers.wire import NotServed
 from mgl.types import Document
@@ -29,7 +29,9 @@ def connect(served: Served) -> dict[str, Any]:
 async def fill(served: Served) -> None:
     """A conversation, and a document that was read."""
     await asyncio.to_thread(
-        Client(**connect(served)).add, "diary", [{"speaker": "Ann", "text": text} for text in TALK]
+        RestClient(**connect(served)).add,
+        "diary",
+        [{"speaker": "Ann", "text": text} for text in TALK],
     )
     lab = (await served.open_tenant("")).memories.lab
     await lab.abuild(Document.from_text("book.txt", story(6)))
@@ -184,21 +186,21 @@ def test_its_methods_are_called_as_mem0s(method: str) -> None:
 async def test_what_goes_wrong_is_said(serve: Serve) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        nobody = Client(f"http://127.0.0.1:{taken.getsockname()[1]}")
+        nobody = RestClient(f"http://127.0.0.1:{taken.getsockname()[1]}")
         with pytest.raises(EngineUnavailable, match="mgl up"):
             nobody.turns("diary")
 
     def use(served: Served) -> None:
-        client = Client(**connect(served))
+        client = RestClient(**connect(served))
         with pytest.raises(NotServed, match="there is no memory 'diary'"):
             client.search("diary", "horse", 3)
         client.add("diary", [])
         with pytest.raises(UsageError, match="gave 400"):
             client.search("diary", "horse", 0)
         with pytest.raises(UsageError, match="key is not right"):
-            Client(served.base_url, "wrong").turns("diary")
+            RestClient(served.base_url, "wrong").turns("diary")
         # Without a key it is the home's, which the server has, too.
-        assert Client(served.base_url).turns("diary") == []
+        assert RestClient(served.base_url).turns("diary") == []
 
     async with serve() as served:
         await asyncio.to_thread(use, served)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from mgl.api.memories import Memories
 from mgl.errors import MglError, UsageError
-from mgl.integrations.client import Client
+from mgl.integrations.client import RestClient
 from mgl.integrations.mem0 import Memory
 from mgl.lab import Lab
 from mgl.memories.base import is_memory_id
@@ -189,7 +189,7 @@ async def test_integrations_take_names_as_they_are(serve: Serve) -> None:
                 memory.add("The badger.", user_id=name)
         with pytest.raises(UsageError, match="written as a memory's id"):
             memory.add("The badger.", user_id=identity)
-        assert [turn["text"] for turn in Client(**given).turns("alice-private")] == [SECRET]
+        assert [turn["text"] for turn in RestClient(**given).turns("alice-private")] == [SECRET]
 
     async with serve() as served:
         await asyncio.to_thread(use, served, await keep_a_secret(served))
@@ -212,7 +212,7 @@ async def test_an_id_of_mem0_names_one_user_and_one_turn(serve: Serve) -> None:
 
     def use(served: Served) -> None:
         given: Any = {"base_url": served.base_url, "api_key": served.key}
-        client, memory = Client(**given), Memory(**given)
+        client, memory = RestClient(**given), Memory(**given)
         client.add("a", [{"text": "gone", "id": "x/1"}, {"text": "kept", "id": "1"}])
         gone, _ = memory.get_all(filters={"user_id": "a"})["results"]
         memory.delete(gone["id"])
@@ -224,7 +224,7 @@ async def test_an_id_of_mem0_names_one_user_and_one_turn(serve: Serve) -> None:
 
 async def test_tools_of_agents_take_names_as_they_are(tmp_path: Path) -> None:
     pytest.importorskip("mcp", reason="needs the extra mcp")
-    from mcp.client import Client as Agent
+    from mcp.client import RestClient as Agent
 
     from mgl.api.mcp import make_mcp
 

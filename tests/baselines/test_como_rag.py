@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mgl.baselines.como_rag import ComoRag, ComoRagConfig, Node, find_groups, window_size
+from mgl.baselines.como_rag import ComoRag, ComoRagConfig, LayerHit, find_groups, window_size
 from mgl.store import Store
 from mgl.types import Conversation, Question, Turn
 from tests.baselines.asking import QUESTION, answered, asking, nothing, prompts, said
@@ -124,11 +124,11 @@ async def test_the_better_half_of_the_pool_is_what_is_like_the_question(store: S
     mine, engine = asking(store, Model([], []))
     rag = ComoRag(mine, TALK, (), CONFIG)
     pool = [
-        Node("chunk", "the sea", "fog and more fog"),
-        Node("chunk", "the ring", "who lost the ring"),
-        Node("summary", "the coin", "Dora found it"),
-        Node("episode", "who lost it", "the ring was lost"),
-        Node("episode", "the boat", "sold"),
+        LayerHit("chunk", "the sea", "fog and more fog"),
+        LayerHit("chunk", "the ring", "who lost the ring"),
+        LayerHit("summary", "the coin", "Dora found it"),
+        LayerHit("episode", "who lost it", "the ring was lost"),
+        LayerHit("episode", "the boat", "sold"),
     ]
     assert await rag._fuse(QUESTION, pool) == ["all in one"]
     (asked,) = prompts(engine)

@@ -8,7 +8,7 @@ from datetime import datetime
 from math import exp
 
 from mgl.baselines import memory_bank
-from mgl.baselines.memory_bank import MemoryBank, MemoryBankConfig, Piece
+from mgl.baselines.memory_bank import MemoryBank, MemoryBankConfig, MemoryPiece
 from mgl.store import Store
 from mgl.types import Conversation, Question, Span, Turn
 from tests.baselines.asking import answered, asking, prompts, said, silent
@@ -75,10 +75,10 @@ async def test_every_turn_is_in_a_pair_and_is_read_below_history_and_portrait(st
 
 
 def test_a_piece_is_read_with_pairs_of_its_day_up_to_200_characters() -> None:
-    pieces = [Piece(day, "x" * 90, Span("d", n, n + 1)) for n, day in enumerate([0, 0, 0, 1])]
+    pieces = [MemoryPiece(day, "x" * 90, Span("d", n, n + 1)) for n, day in enumerate([0, 0, 0, 1])]
     assert memory_bank._widen(pieces, 1) == [1, 2]
     assert memory_bank._widen(pieces, 3) == [3]
-    assert memory_bank._widen([*pieces, Piece(1, "summary", None)], 4) == [4]
+    assert memory_bank._widen([*pieces, MemoryPiece(1, "summary", None)], 4) == [4]
     short = [replace(piece, text="x" * 60) for piece in pieces]
     assert sorted(memory_bank._widen(short, 1)) == [0, 1, 2]
 
@@ -88,7 +88,7 @@ async def test_a_piece_of_t_days_ago_is_remembered_with_exp_of_minus_t(store: St
     kept = []
     for seed in range(400):
         memory = MemoryBank(mine, TALK, (), MemoryBankConfig(forgetting=True, seed=seed))
-        pieces = [Piece(0, "a", None), Piece(1, "b", None)]
+        pieces = [MemoryPiece(0, "a", None), MemoryPiece(1, "b", None)]
         kept.append([memory._remembers(pieces, place) for place in range(2)])
     assert all(last for _, last in kept)
     assert abs(sum(first for first, _ in kept) / 400 - exp(-1)) < 0.08

@@ -14,7 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.benchmarks.base import Dataset, source_until
-from mgl.benchmarks.dialsim import LONGDIALQA, Drawn, Line, Scene, draw_question, split_lines
+from mgl.benchmarks.dialsim import (
+    LONGDIALQA,
+    DrawnQuestion,
+    Line,
+    Scene,
+    draw_question,
+    split_lines,
+)
 from mgl.errors import InputError
 from mgl.types import Conversation, Question
 from tests.benchmarks.seen import seen
@@ -157,12 +164,12 @@ def test_a_folder_without_a_series_and_an_unknown_series_are_refused(tmp_path: P
 # What is drawn of a scene
 
 
-def draw(seed: str = "friends/s1/1", **fields: Any) -> Drawn | None:
+def draw(seed: str = "friends/s1/1", **fields: Any) -> DrawnQuestion | None:
     made = Scene.model_validate(scene(**fields))
     return draw_question(made, list(split_lines(made.script)), "Ross", seed=seed)
 
 
-def draws(count: int = 300, **fields: Any) -> list[Drawn]:
+def draws(count: int = 300, **fields: Any) -> list[DrawnQuestion]:
     found = [draw(str(seed), **fields) for seed in range(count)]
     return [one for one in found if one is not None]
 

@@ -5,7 +5,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from locomo import read_samples
 
 from mgl.benchmarks.base import Dataset
 from mgl.benchmarks.locomo import LOCOMO, LOCOMO_ALL, LOCOMO_GROWTH
@@ -111,33 +110,6 @@ def test_the_real_questions(development_data: Path) -> None:
         "conv-42/q58: evidence that names no turn left out: D10:19",
         "conv-42/q88: evidence that names no turn left out: D",
     )
-
-
-def test_to_a_session_only_what_was_said_by_then_is_asked(tmp_path: Path) -> None:
-    path = written(
-        tmp_path,
-        asked(),
-        asked(evidence=["D1:2", "D11:1"]),
-        asked(evidence=[]),
-        asked(evidence=["D1:9"], category=5),
-    )
-    [sample] = read_samples(path)
-    assert len(sample.items) == 3
-    assert [item.id for item in sample.evident] == ["conv-1/q0", "conv-1/q1"]
-    first = sample.to_session(1)
-    assert {turn.session for turn in first.conversation.turns} == {"1"}
-    assert [item.id for item in first.items] == ["conv-1/q0"]
-    assert sample.to_session(2).items == sample.evident
-    assert first.to_session(1).conversation.id == first.conversation.id
-
-
-def test_samples_are_chosen_by_name(tmp_path: Path) -> None:
-    path = written(tmp_path, asked())
-    assert [sample.name for sample in read_samples(path)] == ["conv-1"]
-    [cut] = read_samples(path, ["conv-1"], 1)
-    assert len(cut.conversation.turns) == 30
-    with pytest.raises(InputError, match="holds no conv-2"):
-        read_samples(path, ["conv-2"])
 
 
 def test_as_a_conversation_grows_only_what_has_been_said_is_asked(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.benchmarks import ruler
-from mgl.benchmarks.ruler import LINE, RULER_NIAH_S1, Keys, Needle, NiahConfig, load_keys
+from mgl.benchmarks.ruler import LINE, RULER_NIAH_S1, Needle, NeedleKeys, NiahConfig, load_keys
 from mgl.errors import InputError, UsageError
 
 NEEDLE = Needle("blue-ant", "1234567", place=3, lines=4)
@@ -27,7 +27,7 @@ async def words(texts: Sequence[str]) -> list[int]:
 @given(WORDS, WORDS)
 def test_keys_are_the_sorted_pairs_that_ruler_makes(adjs: list[str], nouns: list[str]) -> None:
     every = sorted({f"{adj}-{noun}" for adj in adjs for noun in nouns})
-    keys = Keys(adjs, nouns)
+    keys = NeedleKeys(adjs, nouns)
     assert [keys[place] for place in range(len(keys))] == every
     assert random.Random(7).choice(keys) == random.Random(7).choice(every)
     with pytest.raises(IndexError):

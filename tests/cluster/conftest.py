@@ -21,7 +21,7 @@ def ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         patch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
-        found = pytest.importorskip("ray", reason='ray is not installed: pip install "mgl[ray]"')
+        found = pytest.importorskip("ray", reason="needs the extra ray")
         found.init(
             address="local",
             num_cpus=2,

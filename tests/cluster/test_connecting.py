@@ -57,7 +57,7 @@ def test_a_machine_with_other_code_or_none_is_refused(found: Any, said: str) -> 
 
 @pytest.mark.ray
 def test_a_cluster_that_is_not_there(tmp_path: Path) -> None:
-    pytest.importorskip("ray", reason='ray is not installed: pip install "mgl[ray]"')
+    pytest.importorskip("ray", reason="needs the extra ray")
     given = ["eval", "run", "ruler", "--executor", "ray", "--ray-address", "127.0.0.1:9"]
     done = subprocess.run(
         [sys.executable, "-m", "mgl", *given],
@@ -70,7 +70,7 @@ def test_a_cluster_that_is_not_there(tmp_path: Path) -> None:
 
 @pytest.mark.ray
 def test_an_address_for_programs_outside_the_cluster() -> None:
-    ray = pytest.importorskip("ray", reason='ray is not installed: pip install "mgl[ray]"')
+    ray = pytest.importorskip("ray", reason="needs the extra ray")
     assert not ray.is_initialized()
     with pytest.raises(UsageError), connect("ray://127.0.0.1:10001"):
         pass

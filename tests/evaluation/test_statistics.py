@@ -125,7 +125,6 @@ def test_parts_have_the_same_weight_whatever_their_size() -> None:
 
 @pytest.mark.parametrize("icc", [0.0, 0.05])
 def test_intervals_of_ten_conversations_cover_and_tests_do_not_alarm(icc: float) -> None:
-    """scripts/bench/intervals.py draws more."""
     random, sources = np.random.default_rng(7), [f"s{n // 154}" for n in range(1540)]
     covered = alarms = 0
     for _ in range(300):

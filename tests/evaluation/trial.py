@@ -29,7 +29,7 @@ from mgl.evaluation.records import RunLog
 from mgl.evaluation.runs.due import list_keys
 from mgl.evaluation.runs.lifecycle import Replay, replay_run, resume_run, start_run
 from mgl.evaluation.runs.manifest import Arguments, Manifest
-from mgl.evaluation.runs.plan import Plan, plan_run, reopen_plan
+from mgl.evaluation.runs.plan import RunPlan, plan_run, reopen_plan
 from mgl.evaluation.runs.runner import Execution
 from mgl.lab.model import ModelChoice
 from mgl.lab.workplace import Workplace
@@ -274,7 +274,7 @@ class Trial:
             reranker=DEFAULT_RERANKER,
         )
 
-    def plan(self, **arguments: Any) -> Plan:
+    def plan(self, **arguments: Any) -> RunPlan:
         given = {"benchmark": "tiny", "data": self.data, **arguments}
         given = {"memories": ("direct",), "models": (MODEL,), **given}
         return plan_run(Arguments(**given), self.open)

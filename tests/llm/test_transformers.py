@@ -32,9 +32,9 @@ TEMPLATE = (
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    transformers: Any = pytest.importorskip("transformers", reason="needs mgl[transformers]")
-    pytest.importorskip("outlines", reason="needs mgl[transformers]")
-    pytest.importorskip("llguidance", reason="needs mgl[transformers]")
+    transformers: Any = pytest.importorskip("transformers", reason="needs the extra transformers")
+    pytest.importorskip("outlines", reason="needs the extra transformers")
+    pytest.importorskip("llguidance", reason="needs the extra transformers")
     tokenizers: Any = pytest.importorskip("tokenizers")
     alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {token: number for number, token in enumerate([*alphabet, "<s>", "</s>"])}

@@ -16,7 +16,7 @@ from mgl.lab.model import ModelChoice, defer
 from mgl.models.adapters import (
     LORA,
     MANIFEST,
-    Adapter,
+    LoraAdapter,
     check_base,
     find_adapter,
     hash_vocabulary,
@@ -83,7 +83,7 @@ def test_a_copy_that_openvino_reads_is_made_where_one_is_needed(base: Path, tmp_
     assert read_gguf(copy)["blk.0.attn_output.weight"][0] == "Q8_0"
 
 
-def poison(adapter: Adapter) -> None:
+def poison(adapter: LoraAdapter) -> None:
     path = adapter.folder / MANIFEST
     path.write_text(path.read_text().replace('"files": {', '"files": {"x": "", '))
     (adapter.folder / LORA).write_bytes(b"other weights")

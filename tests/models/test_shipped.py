@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import shutil
-import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -146,14 +145,3 @@ def test_space_is_asked_of_the_disk_that_will_hold_the_folder(
     with pytest.raises(ResourceError):
         shipped.require_space(tmp_path / "not" / "yet", 6_000_000)
     assert asked == [tmp_path, tmp_path]
-
-
-def test_the_wheel_ships_every_data_folder(tmp_path: Path) -> None:
-    hatchling = pytest.importorskip("hatchling.builders.wheel")
-    built = next(hatchling.WheelBuilder(str(CHECKOUT)).build(directory=str(tmp_path)))
-    with zipfile.ZipFile(built) as wheel:
-        shipped = {name for name in wheel.namelist() if name.startswith("mgl/_shipped/")}
-    for kind in ("models", "serving", "eval", "examples"):
-        for path in (CHECKOUT / kind).rglob("*"):
-            if path.is_file():
-                assert f"mgl/_shipped/{path.relative_to(CHECKOUT).as_posix()}" in shipped

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mgl.models.adapters import LORA, LORA_CONFIG, Adapter, hash_base, write_adapter
+from mgl.models.adapters import LORA, LORA_CONFIG, LoraAdapter, hash_base, write_adapter
 
 HIDDEN, HEADS, KV_HEADS = 64, 4, 2
 TOKENS = ("a", "b", "<|im_end|>")
@@ -55,7 +55,7 @@ def read_gguf(path: Path) -> dict[str, tuple[str, Any, Any]]:
 
 def write_lora(
     home: Path, base: Path, *, name: str = "mine", seed: int = 1, module: str = QUERY, **more: Any
-) -> Adapter:
+) -> LoraAdapter:
     """A LoRA of rank 2 of the query, with a manifest as `mgl train` writes it."""
     from safetensors.numpy import save_file
 

@@ -230,7 +230,7 @@ FAMILIES = ["bert", "mpnet", "xlm-roberta"]
 
 def random_encoder(folder: Path, kind: str, *, labels: int | None = None) -> Path:
     """A model of transformers with random weights, written as a sentence-transformer."""
-    transformers: Any = pytest.importorskip("transformers", reason="needs mgl[retrieval]")
+    transformers: Any = pytest.importorskip("transformers", reason="needs the extra retrieval")
     size = tiny.tokenizer(folder, kind="roberta")
     name = {"bert": "Bert", "mpnet": "MPNet", "xlm-roberta": "XLMRoberta"}[kind]
     config = getattr(transformers, f"{name}Config")(
@@ -257,7 +257,7 @@ def random_encoder(folder: Path, kind: str, *, labels: int | None = None) -> Pat
 def test_vectors_are_those_of_sentence_transformers(
     tmp_path: Path, kind: str, pooling: str
 ) -> None:
-    pytest.importorskip("sentence_transformers", reason="needs mgl[retrieval]")
+    pytest.importorskip("sentence_transformers", reason="needs the extra retrieval")
     from mgl.retrieval.embedders import SentenceEmbedder
 
     folder = tiny.sentence_transformer(random_encoder(tmp_path, kind), pooling)
@@ -274,7 +274,7 @@ def test_vectors_are_those_of_sentence_transformers(
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", ["bert", "xlm-roberta"])
 def test_scores_are_those_of_the_cross_encoder(tmp_path: Path, kind: str) -> None:
-    pytest.importorskip("sentence_transformers", reason="needs mgl[retrieval]")
+    pytest.importorskip("sentence_transformers", reason="needs the extra retrieval")
     from mgl.retrieval.rerankers import cross_encoder
 
     folder = random_encoder(tmp_path, kind, labels=1)

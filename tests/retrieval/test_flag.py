@@ -27,7 +27,7 @@ RANKED: tuple[Ranking, ...] = ("hybrid", "all")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("FlagEmbedding", reason="needs mgl[retrieval]")
+    pytest.importorskip("FlagEmbedding", reason="needs the extra retrieval")
     return tiny.bge_m3(tmp_path_factory.mktemp("bge-m3"))
 
 
@@ -146,7 +146,7 @@ def test_marks_that_a_text_spells_are_words(folder: Path) -> None:
 
 
 def test_a_reranker_scores_as_flagembedding_does(tmp_path: Path) -> None:
-    flag: Any = pytest.importorskip("FlagEmbedding", reason="needs mgl[retrieval]")
+    flag: Any = pytest.importorskip("FlagEmbedding", reason="needs the extra retrieval")
     folder = tiny.roberta(tmp_path / "reranker", labels=1)
     theirs = flag.FlagReranker(str(folder), devices="cpu", max_length=1024)
     own = theirs.compute_score([(QUERY, text) for text in TEXTS], normalize=True)

@@ -32,7 +32,7 @@ ODD = ["", "half a pair \ud800", "ring " * 5000, "Ann\x00\n\n"]
 
 @pytest.fixture(scope="module")
 def qwen_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("sentence_transformers", reason="needs mgl[retrieval]")
+    pytest.importorskip("sentence_transformers", reason="needs the extra retrieval")
     return tiny.qwen3(tmp_path_factory.mktemp("qwen"), causal=False)
 
 
@@ -90,7 +90,7 @@ def test_odd_texts_have_vectors_and_order_does_not_matter(qwen_folder: Path) -> 
 
 
 @pytest.mark.weights
-@pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="needs mgl[retrieval]")
+@pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="needs the extra retrieval")
 def test_minilm_finds_what_shares_no_word(minilm_weights: Path) -> None:
     embedder = SentenceEmbedder(minilm_weights, model_id="all-minilm-l6-v2", dims=384)
     passages = [
@@ -115,13 +115,13 @@ JUDGED = [
 @pytest.fixture(scope="module")
 def scorer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that gives one logit a pair."""
-    pytest.importorskip("sentence_transformers", reason="needs mgl[retrieval]")
+    pytest.importorskip("sentence_transformers", reason="needs the extra retrieval")
     return tiny.roberta(tmp_path_factory.mktemp("scorer"), labels=1)
 
 
 @pytest.fixture(scope="module")
 def qwen(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("sentence_transformers", reason="needs mgl[retrieval]")
+    pytest.importorskip("sentence_transformers", reason="needs the extra retrieval")
     return tiny.qwen3(tmp_path_factory.mktemp("qwen"), causal=True)
 
 

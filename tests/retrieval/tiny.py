@@ -17,8 +17,8 @@ HIDDEN = 32
 
 def tokenizer(path: Path, *, kind: str) -> int:
     """A tokenizer of a few words in the style of ``roberta`` or ``qwen``; how many it knows."""
-    tokenizers: Any = pytest.importorskip("tokenizers", reason="needs mgl[retrieval]")
-    transformers: Any = pytest.importorskip("transformers", reason="needs mgl[retrieval]")
+    tokenizers: Any = pytest.importorskip("tokenizers", reason="needs the extra retrieval")
+    transformers: Any = pytest.importorskip("transformers", reason="needs the extra retrieval")
     special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
     known = {word: number for number, word in enumerate([*special, *WORDS])}
     bare = tokenizers.Tokenizer(tokenizers.models.WordLevel(known, unk_token="<unk>"))
@@ -52,7 +52,7 @@ def tokenizer(path: Path, *, kind: str) -> int:
 
 def roberta(path: Path, *, labels: int | None = None) -> Path:
     """An encoder (``labels`` None), or a reranker (one label)."""
-    transformers: Any = pytest.importorskip("transformers", reason="needs mgl[retrieval]")
+    transformers: Any = pytest.importorskip("transformers", reason="needs the extra retrieval")
     size = tokenizer(path, kind="roberta")
     config = transformers.XLMRobertaConfig(
         vocab_size=size,
@@ -74,7 +74,7 @@ def roberta(path: Path, *, labels: int | None = None) -> Path:
 
 def qwen3(path: Path, *, causal: bool) -> Path:
     """Qwen3-Reranker (a causal model), or Qwen3-Embedding: its last token's state is the vector."""
-    transformers: Any = pytest.importorskip("transformers", reason="needs mgl[retrieval]")
+    transformers: Any = pytest.importorskip("transformers", reason="needs the extra retrieval")
     size = tokenizer(path, kind="qwen")
     config = transformers.Qwen3Config(
         vocab_size=size,
@@ -123,7 +123,7 @@ def sentence_transformer(path: Path, pooling: str) -> Path:
 
 def bge_m3(path: Path) -> Path:
     """XLM-RoBERTa of two layers in bge-m3's layout: its weights as PyTorch's, and two heads."""
-    torch: Any = pytest.importorskip("torch", reason="needs mgl[retrieval]")
+    torch: Any = pytest.importorskip("torch", reason="needs the extra retrieval")
     roberta(path)
     from safetensors.torch import load_file
 

@@ -1,17 +1,13 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from prefix import PrefixShare, count_cacheable, measure_prefix
 from throughput import Throughput
-from traffic import RecordingEngine, shuffle_lines
+from traffic import RecordingEngine
 
 from mgl.llm.capabilities import Endpoint
 from mgl.memories.mindgraph import MindGraph, MindGraphConfig
@@ -19,7 +15,7 @@ from mgl.models.profiles import load_profile
 from mgl.types import Document, Question
 from serving import main
 from tests.llm.server import Server
-from tests.scripts.counting import BLOCK, Counting, counting
+from tests.scripts.counting import counting
 
 CONFIG = MindGraphConfig(cite="sentence", chunk_tokens=16, build_tokens=768)
 TALE = "Ann met Bo in Rome in the spring of that year. Bo gave Ann a ring with a stone. " * 3
@@ -70,42 +66,7 @@ async def test_the_ceiling_sends_the_builds_prompts_with_replies_as_long() -> No
     assert last[0]["max_tokens"] == CONFIG.build_tokens
 
 
-async def share(*, stable: bool) -> PrefixShare:
-    text = " ".join(f"Ann met Bo in town number {n} in the spring of that year." for n in range(12))
-    works = [(Document.from_text("tale.txt", text), Question("Who met Bo?"))]
-    with counting() as (server, _):
-        async with recording(server) as engine:
-            return await measure_prefix(engine, MindGraph, CONFIG, works, stable=stable)
-
-
-async def test_a_shuffled_graph_saves_less() -> None:
-    assert (await share(stable=True)).of_all > (await share(stable=False)).of_all
-
-
-Prompt = st.lists(st.integers(0, 2), min_size=1, max_size=30)
-
-
-@settings(deadline=None)
-@given(prompts=st.lists(Prompt, max_size=8))
-def test_the_cacheable_tokens_are_what_a_cache_of_blocks_finds(prompts: list[list[int]]) -> None:
-    cache = Counting()
-    assert count_cacheable(prompts, BLOCK) == [cache._cached("", prompt) for prompt in prompts]
-
-
-def test_only_lists_with_an_element_a_line_are_shuffled() -> None:
-    graph = '[\n{"id": "a"},\n{"id": "b", "content": "x, y"},\n{"id": "c"},\n{"id": "d"}\n]'
-    text = f'Propose:\n\n{{"operations": [\n  {{"op": 1}},\n  {{"op": 2}}\n]}}\n\n{graph}\n\nend'
-    made = {shuffle_lines(text, random.Random(seed)) for seed in range(20)}
-    assert len(made) > 5
-    for one in made:
-        before, after = text.split(graph)
-        assert one.startswith(before)
-        assert one.endswith(after)
-        lines = one[len(before) : -len(after)].removeprefix("[\n").removesuffix("\n]")
-        assert sorted(lines.split(",\n")) == graph[2:-2].split(",\n")
-
-
-def test_the_commands_print_their_tables(
+def test_the_table_is_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("MGL_HOME", str(tmp_path / "home"))
@@ -115,10 +76,10 @@ def test_the_commands_print_their_tables(
         common = [str(path), "--base-url", server.url, "--model", "qwen2.5-7b-instruct"]
         common += ["--chunk-tokens", "16", "--characters", "90"]
         few = ["--questions", "2", "--concurrency", "1,auto", "--rounds", "1"]
-        assert main(["throughput", *common, *few, "--json"]) == 0
+        assert main([*common, *few, "--json"]) == 0
         levels = json.loads(capsys.readouterr().out)["levels"]
         assert [level["concurrency"] for level in levels] == [1, None]
         assert levels[1]["peak"] <= 2
-        assert main(["prefix", *common]) == 0
-        assert capsys.readouterr().out.count("shuffled") == 1
-        assert main(["throughput", *common, "--concurrency", "0"]) == 2
+        assert main([*common, *few]) == 0
+        assert capsys.readouterr().out.count("ceiling") == 4
+        assert main([*common, "--concurrency", "0"]) == 2

@@ -6,7 +6,8 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
-from conditions import HEAD, Conditions, list_conditions
+
+from scripts.conditions import HEAD, Conditions, list_conditions
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "conditions.md"
 

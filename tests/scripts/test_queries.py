@@ -1,4 +1,4 @@
-"""``scripts/bench/queries.py``: HGMem's two kinds of queries, by a judge."""
+"""``scripts/sets/queries.py``: HGMem's two kinds of queries, by a judge."""
 
 from __future__ import annotations
 

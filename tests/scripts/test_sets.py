@@ -1,4 +1,4 @@
-"""``scripts/bench/sets.py``: from files and a model to a folder that is a benchmark."""
+"""``scripts/sets/sets.py``: from files and a model to a folder that is a benchmark."""
 
 from __future__ import annotations
 

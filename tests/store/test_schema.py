@@ -1,6 +1,10 @@
+"""Migrations: an older database is brought up, a newer one left alone, and a kill harms neither."""
+
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -8,33 +12,135 @@ import pytest
 
 from mgl.errors import StoreError
 from mgl.store import Store
-from mgl.store.schema import MIGRATIONS, NAME, SCHEMA
+from mgl.store import schema as store_schema
+from mgl.store.schema import MIGRATIONS, migrate
+
+NAMES = [*MIGRATIONS]
+DIARY = "bdd890737f3a690b"
+DUMPS = sorted(Path(__file__).parent.glob("*.sql"))
+"""What a store held when its last migration was the one in the file's name."""
+
+KILLED_AT_EACH_STATEMENT = """
+import os, sqlite3, sys
+from itertools import count
+from pathlib import Path
+from mgl.store.schema import migrate
+
+for number in count():
+    path = Path(sys.argv[1]) / f"{number}.sqlite"
+    if (child := os.fork()) == 0:
+        left = number
+        def die(statement):
+            global left
+            if left == 0:
+                os._exit(9)
+            left -= 1
+        connection = sqlite3.connect(path, isolation_level=None)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.set_trace_callback(die)
+        migrate(connection, path)
+        os._exit(0)
+    if os.waitpid(child, 0)[1] == 0:
+        print(number)
+        break
+"""
 
 
-def test_the_tables_are_made_once_and_their_name_is_kept(path: Path) -> None:
-    for _ in range(2):
-        Store.open(path).close()
-    with closing(sqlite3.connect(path)) as connection:
-        names = connection.execute("SELECT name FROM migrations").fetchall()
-        assert names == [(name,) for name in (NAME, *MIGRATIONS)]
+def connect(path: Path) -> closing[sqlite3.Connection]:
+    return closing(sqlite3.connect(path, isolation_level=None))
 
 
-def test_a_database_of_before_is_brought_up(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as connection:
-        for statement in SCHEMA.split(";"):
-            connection.execute(statement)
-        connection.execute("INSERT INTO migrations (name) VALUES (?)", (NAME,))
-        connection.commit()
+def read_shape(connection: sqlite3.Connection) -> list[str]:
+    rows = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name")
+    return [sql for (sql,) in rows]
+
+
+def read_names(connection: sqlite3.Connection) -> list[str]:
+    return [name for (name,) in connection.execute("SELECT name FROM migrations ORDER BY number")]
+
+
+def migrate_until(count: int, path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Apply the first migrations alone, as a version that knew no others; return the shape."""
+    with monkeypatch.context() as patch, connect(path) as connection:
+        patch.setattr(store_schema, "MIGRATIONS", dict([*MIGRATIONS.items()][:count]))
+        migrate(connection, path)
+        return read_shape(connection)
+
+
+@pytest.mark.parametrize("dump", DUMPS, ids=lambda path: path.stem)
+def test_a_store_of_a_released_version_opens_with_all_that_it_held(dump: Path, path: Path) -> None:
+    with connect(path) as connection:
+        connection.executescript(dump.read_text())
+        assert read_names(connection)[-1] == dump.stem
     with Store.open(path) as store:
-        assert store.find_follows("none") == {}
+        memory = store.memory("a1b2")
+        document = store.document(memory.document_id)
+        (edit,) = store.edits(memory.id)
+        assert edit.span is not None
+        assert document.text[edit.span.start : edit.span.end] == edit.payload["quote"]
+        (turn,) = store.turns(DIARY)
+        assert (document.name, turn.text) == ("letter.txt", "I moved to Lisbon.")
+    fresh = path.with_name("fresh.sqlite")
+    Store.open(fresh).close()
+    with connect(path) as opened, connect(fresh) as made:
+        assert read_shape(opened) == read_shape(made)
 
 
-def test_a_database_of_a_newer_mgl_is_left_alone(path: Path) -> None:
+@pytest.mark.parametrize("count", range(len(MIGRATIONS) + 1))
+def test_migrating_twice_is_migrating_once(
+    count: int, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if count:
+        migrate_until(count, path, monkeypatch)
+    with connect(path) as connection:
+        migrate(connection, path)
+        once = [*connection.iterdump()]
+        assert read_names(connection) == NAMES
+        migrate(connection, path)
+        assert [*connection.iterdump()] == once
+
+
+def test_a_kill_at_any_statement_leaves_whole_migrations(
+    tmp_path: Path, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = {0: []} | {
+        count: migrate_until(count, tmp_path / f"until-{count}", monkeypatch)
+        for count in range(1, len(MIGRATIONS) + 1)
+    }
+    kills = tmp_path / "kills"
+    kills.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED_AT_EACH_STATEMENT, kills],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    seen = set()
+    for number in range(int(done.stdout) + 1):
+        with connect(kills / f"{number}.sqlite") as connection:
+            shape = read_shape(connection)
+            applied = read_names(connection) if shape else []
+            assert (applied, shape) == (NAMES[: len(applied)], whole[len(applied)])
+            seen.add(len(applied))
+            migrate(connection, path)
+            assert read_shape(connection) == whole[len(MIGRATIONS)]
+    assert seen == {*range(len(MIGRATIONS) + 1)}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "INSERT INTO migrations (name) VALUES ('0099_future')",
+        "UPDATE migrations SET name = '0099_future' WHERE number = 2",
+    ],
+    ids=["newer", "other"],
+)
+def test_a_database_of_another_version_is_left_alone(change: str, path: Path) -> None:
     Store.open(path).close()
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("INSERT INTO migrations (name) VALUES ('0099_future')")
-        connection.commit()
+    with connect(path) as connection:
+        connection.execute(change)
     before = path.read_bytes()
-    with pytest.raises(StoreError, match="0099_future"):
+    with pytest.raises(StoreError, match="another version of mgl") as caught:
         Store.open(path)
+    assert "upgrade mindgraph-lab" in caught.value.hint
     assert path.read_bytes() == before

@@ -423,3 +423,22 @@ class TestChoosing:
             }
             for day, (id, title) in enumerate([("a", "Trip"), ("b", "Trip"), ("c", "Work")])
         ]
+
+
+@pytest.mark.parametrize(
+    ("data", "format_", "hint"),
+    [
+        (b"PK\x03\x04" + bytes(64), "zip", "unpack it"),
+        (b"%PDF-1.7\n", "PDF", "mgl ask FILE QUESTION"),
+        (b"<!doctype html><p>Ann: Hi.", "HTML", "mgl ask FILE QUESTION"),
+    ],
+    ids=["zip", "PDF", "HTML"],
+)
+def test_a_document_that_is_added_as_a_chat_is_named_as_one(
+    tmp_path: Path, data: bytes, format_: str, hint: str
+) -> None:
+    path = tmp_path / "talk.txt"
+    path.write_bytes(data)
+    error = refused(path)
+    assert f"talk.txt is not a chat log, but {format_}" in str(error)
+    assert hint in (error.hint or "")

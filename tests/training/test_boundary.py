@@ -13,36 +13,36 @@ import pytest
 from mgl.errors import InputError
 from mgl.memories.gam.boundaries import Trigger, find_cut
 from mgl.memories.gam.config import GamConfig
-from mgl.models.adapters import Adapter, find_adapter
+from mgl.models.adapters import LoraAdapter, find_adapter
 from mgl.observer import SILENT
 from mgl.retrieval.shifts import open_detector
 from mgl.training.boundary import best_threshold, make_boundary, score_boundaries, train_boundary
 from mgl.training.comparing import judge_change
 from mgl.training.data import split, write_rows
-from mgl.training.fitting import Settings
+from mgl.training.fitting import FitSettings
 from mgl.types import Turn
 from tests.cli.conftest import Mgl
 from tests.training import tiny
 
 pytestmark = tiny.MARKS
 
-QUICK = Settings(epochs=4, batch=16, rate=1e-2, rank=4, max_tokens=48)
+QUICK = FitSettings(epochs=4, batch=16, rate=1e-2, rank=4, max_tokens=48)
 
 
 @pytest.fixture(scope="module")
-def trained(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Adapter:
+def trained(base: Path, tmp_path_factory: pytest.TempPathFactory) -> LoraAdapter:
     home = tmp_path_factory.mktemp("home")
     return make_boundary("topics", tiny.dialogues(), str(base), QUICK, home, SILENT)
 
 
 @pytest.fixture
-def adapter(trained: Adapter, mgl_home: Path) -> Adapter:
+def adapter(trained: LoraAdapter, mgl_home: Path) -> LoraAdapter:
     shutil.copytree(trained.folder, mgl_home / "adapters" / "topics")
     return find_adapter("topics", mgl_home)
 
 
 def test_it_learns_runs_without_torch_and_is_compared_with_floors(
-    mgl: Mgl, adapter: Adapter, mgl_home: Path, tmp_path: Path
+    mgl: Mgl, adapter: LoraAdapter, mgl_home: Path, tmp_path: Path
 ) -> None:
     metrics = adapter.manifest.metrics
     assert metrics["F1"] > metrics["F1 of a boundary everywhere"]

@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 from mgl.errors import InputError, ResourceError
-from mgl.models.adapters import LORA, LORA_CONFIG, Adapter
+from mgl.models.adapters import LORA, LORA_CONFIG, LoraAdapter
 from mgl.observer import SILENT
 from mgl.training.causal import CausalKind, make_causal
 from mgl.training.data import Example, Preference
-from mgl.training.fitting import Settings
+from mgl.training.fitting import FitSettings
 from mgl.training.recipes import CausalBase, Recipe
 from mgl.training.rewards import score_reply
 from mgl.training.tokens import lay_out, load_causal, take_rows, tokenize
@@ -36,7 +36,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 
-SHORT = Settings(epochs=2, batch=4, rate=5e-3, rank=4, max_tokens=200)
+SHORT = FitSettings(epochs=2, batch=4, rate=5e-3, rank=4, max_tokens=200)
 
 
 @pytest.fixture(scope="session")
@@ -48,10 +48,10 @@ def train(
     base: CausalBase,
     home: Path,
     rows: Sequence[Example] | Sequence[Preference],
-    settings: Settings = SHORT,
+    settings: FitSettings = SHORT,
     recipe: Recipe | None = None,
     kind: CausalKind = "builder",
-) -> Adapter:
+) -> LoraAdapter:
     return make_causal("mine", kind, rows, base, settings, recipe or Recipe(), home, SILENT)
 
 

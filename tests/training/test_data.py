@@ -21,7 +21,7 @@ from mgl.training.data import (
     split,
     write_rows,
 )
-from mgl.training.fitting import Fitted, Settings
+from mgl.training.fitting import FitSettings, Fitted
 from mgl.training.records import Base, Trained, keep_training
 from tests.cli.conftest import Mgl
 from tests.evaluation.small_data import WRITERS
@@ -229,7 +229,13 @@ def test_questions_that_a_model_wrote_adapt_and_labels_of_the_same_text_are_lear
         Pair("Who left?", "They left.", (), "a diary", WRITTEN, "the user's"),
     ]
     adapter = keep_training(
-        "mine", "retriever", lambda _: trained, rows, Settings(), tmp_path, base=Base("b", tmp_path)
+        "mine",
+        "retriever",
+        lambda _: trained,
+        rows,
+        FitSettings(),
+        tmp_path,
+        base=Base("b", tmp_path),
     )
     assert adapter.manifest.sources == ("a book",)
     assert adapter.manifest.adapted_to == ("a book", "a diary")

@@ -18,7 +18,7 @@ from mgl.observer import SILENT
 from mgl.store import Store
 from mgl.training.corpora import collect
 from mgl.training.data import Example
-from mgl.training.hindsight import BLOCK_TOKENS, Evidence, write_edits
+from mgl.training.hindsight import BLOCK_TOKENS, HelpfulSpan, write_edits
 from mgl.types import Document, Question
 
 FILLER = "The harbour was quiet that day, and nothing else of note was seen. " * 20
@@ -36,9 +36,9 @@ class Counting(ScriptedEngine):
         return [-(-len(text) // 4) for text in texts]
 
 
-def evidence(*quotes: tuple[str, str]) -> list[Evidence]:
+def evidence(*quotes: tuple[str, str]) -> list[HelpfulSpan]:
     return [
-        Evidence(TEXT.index(quote), TEXT.index(quote) + len(quote), about)
+        HelpfulSpan(TEXT.index(quote), TEXT.index(quote) + len(quote), about)
         for about, quote in quotes
     ]
 

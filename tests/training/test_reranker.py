@@ -11,35 +11,35 @@ import pytest
 from safetensors.numpy import load_file
 
 from mgl.errors import UsageError
-from mgl.models.adapters import Adapter, find_adapter, write_adapter
+from mgl.models.adapters import LoraAdapter, find_adapter, write_adapter
 from mgl.observer import SILENT
 from mgl.retrieval.encoders import match_tokens
 from mgl.retrieval.opening import open_embedder, open_reranker
 from mgl.training.data import split
 from mgl.training.encoder import LoraEncoder
-from mgl.training.fitting import Settings
+from mgl.training.fitting import FitSettings
 from mgl.training.records import Base
 from mgl.training.reranker import RerankerTask, fit_sigmoid, make_reranker
 from tests.training import tiny
 
 pytestmark = tiny.MARKS
 
-QUICK = Settings(epochs=2, batch=16, rate=5e-3, rank=4, max_tokens=32)
+QUICK = FitSettings(epochs=2, batch=16, rate=5e-3, rank=4, max_tokens=32)
 
 
 @pytest.fixture(scope="module")
-def trained(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Adapter:
+def trained(base: Path, tmp_path_factory: pytest.TempPathFactory) -> LoraAdapter:
     home = tmp_path_factory.mktemp("home")
     return make_reranker("judge", tiny.pairs(), str(base), QUICK, home, SILENT)
 
 
 @pytest.fixture
-def adapter(trained: Adapter, mgl_home: Path) -> Adapter:
+def adapter(trained: LoraAdapter, mgl_home: Path) -> LoraAdapter:
     shutil.copytree(trained.folder, mgl_home / "adapters" / "judge")
     return find_adapter("judge", mgl_home)
 
 
-def test_it_learns_and_its_chances_run_without_torch(mgl_home: Path, adapter: Adapter) -> None:
+def test_it_learns_and_its_chances_run_without_torch(mgl_home: Path, adapter: LoraAdapter) -> None:
     metrics = adapter.manifest.metrics
     assert metrics["mrr"] > metrics["mrr before"]
     assert (adapter.manifest.kind, len(adapter.manifest.sources)) == ("reranker", 40)
@@ -87,7 +87,7 @@ def test_its_base_reranks_untrained(base: Path, mgl_home: Path) -> None:
     assert same > other
 
 
-def test_an_adapter_opens_as_what_it_is(mgl_home: Path, adapter: Adapter) -> None:
+def test_an_adapter_opens_as_what_it_is(mgl_home: Path, adapter: LoraAdapter) -> None:
     with pytest.raises(UsageError, match="of kind reranker, not retriever"):
         open_embedder(adapter.name, mgl_home)
 

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 from mgl.errors import InputError, MglError, ResourceError, UsageError
-from mgl.models.adapters import Adapter, find_adapter, merge_encoder, write_adapter
+from mgl.models.adapters import LoraAdapter, find_adapter, merge_encoder, write_adapter
 from mgl.observer import SILENT
 from mgl.retrieval.opening import open_embedder
 from mgl.training.data import split, write_rows
-from mgl.training.fitting import Settings, fit
+from mgl.training.fitting import FitSettings, fit
 from mgl.training.reranker import make_reranker
 from mgl.training.retriever import make_retriever, train_retriever
 from tests.training import tiny
@@ -29,23 +29,23 @@ if TYPE_CHECKING:
 
 pytestmark = tiny.MARKS
 
-QUICK = Settings(epochs=2, batch=16, rate=5e-3, rank=4, max_tokens=32)
+QUICK = FitSettings(epochs=2, batch=16, rate=5e-3, rank=4, max_tokens=32)
 
 
 @pytest.fixture(scope="module")
-def trained(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Adapter:
+def trained(base: Path, tmp_path_factory: pytest.TempPathFactory) -> LoraAdapter:
     home = tmp_path_factory.mktemp("home")
     return make_retriever("mine", tiny.pairs(), str(base), QUICK, home, SILENT)
 
 
 @pytest.fixture
-def adapter(trained: Adapter, mgl_home: Path) -> Adapter:
+def adapter(trained: LoraAdapter, mgl_home: Path) -> LoraAdapter:
     shutil.copytree(trained.folder, mgl_home / "adapters" / "mine")
     return find_adapter("mine", mgl_home)
 
 
 def test_it_learns_and_its_embedder_is_the_base_with_the_adapter_merged(
-    base: Path, mgl_home: Path, adapter: Adapter
+    base: Path, mgl_home: Path, adapter: LoraAdapter
 ) -> None:
     metrics = adapter.manifest.metrics
     assert metrics["mrr"] > metrics["mrr before"]
@@ -76,7 +76,7 @@ def test_the_manifest_says_what_it_learnt_from(mgl_home: Path) -> None:
 
 
 def test_another_training_of_the_same_name_is_another_model(
-    base: Path, mgl_home: Path, adapter: Adapter
+    base: Path, mgl_home: Path, adapter: LoraAdapter
 ) -> None:
     again = make_retriever("mine", tiny.pairs(), str(base), QUICK, mgl_home, SILENT)
     assert again.identity == adapter.identity
@@ -106,7 +106,12 @@ main()
     ("kind", "make", "epochs"), [("retriever", make_retriever, 8), ("reranker", make_reranker, 6)]
 )
 def test_kill_9_and_the_same_command_again_end_with_the_same_weights(
-    base: Path, mgl_home: Path, tmp_path: Path, kind: str, make: Callable[..., Adapter], epochs: int
+    base: Path,
+    mgl_home: Path,
+    tmp_path: Path,
+    kind: str,
+    make: Callable[..., LoraAdapter],
+    epochs: int,
 ) -> None:
     rows = tmp_path / "rows.jsonl"
     write_rows(tiny.pairs(), rows)
@@ -116,7 +121,7 @@ def test_kill_9_and_the_same_command_again_end_with_the_same_weights(
     died = subprocess.run(command, stderr=subprocess.DEVNULL, check=False)
     assert died.returncode == -signal.SIGKILL
     assert checkpoint.is_file()
-    settings = Settings(epochs=epochs, rate=0.005)
+    settings = FitSettings(epochs=epochs, rate=0.005)
     killed, whole = (
         make(name, tiny.pairs(), str(base), settings, mgl_home, SILENT)
         for name in ("killed", "whole")
@@ -124,31 +129,31 @@ def test_kill_9_and_the_same_command_again_end_with_the_same_weights(
     assert killed.manifest == whole.manifest
 
 
-def use_other_weights(adapter: Adapter, _base: Path, scratch: Path) -> None:
+def use_other_weights(adapter: LoraAdapter, _base: Path, scratch: Path) -> None:
     merge_encoder(adapter, tiny.bert(scratch / "other", seed=2), scratch / "merged")
 
 
-def use_other_tokenizer(adapter: Adapter, _base: Path, scratch: Path) -> None:
+def use_other_tokenizer(adapter: LoraAdapter, _base: Path, scratch: Path) -> None:
     file = tiny.bert(scratch / "other") / "tokenizer.json"
     file.write_text(file.read_text().replace("rings", "kings"))
     merge_encoder(adapter, file.parent, scratch / "merged")
 
 
-def change_a_file(adapter: Adapter, base: Path, scratch: Path) -> None:
+def change_a_file(adapter: LoraAdapter, base: Path, scratch: Path) -> None:
     (adapter.folder / "adapter_config.json").write_text("{}")
     merge_encoder(adapter, base, scratch / "merged")
 
 
-def poison_the_manifest(adapter: Adapter, _base: Path, _scratch: Path) -> None:
+def poison_the_manifest(adapter: LoraAdapter, _base: Path, _scratch: Path) -> None:
     (adapter.folder / "manifest.json").write_text('{"kind": "rootkit"}')
     find_adapter("mine", adapter.folder.parents[1])
 
 
-def mistype_the_name(adapter: Adapter, _base: Path, _scratch: Path) -> None:
+def mistype_the_name(adapter: LoraAdapter, _base: Path, _scratch: Path) -> None:
     find_adapter("mime", adapter.folder.parents[1])
 
 
-def name_a_path(_adapter: Adapter, _base: Path, scratch: Path) -> None:
+def name_a_path(_adapter: LoraAdapter, _base: Path, scratch: Path) -> None:
     write_adapter("../mine", scratch, {}, [])
 
 
@@ -164,11 +169,11 @@ def name_a_path(_adapter: Adapter, _base: Path, scratch: Path) -> None:
     ],
 )
 def test_a_fault_is_one_clear_line(
-    fault: Callable[[Adapter, Path, Path], None],
+    fault: Callable[[LoraAdapter, Path, Path], None],
     kind: type[MglError],
     told: str,
     base: Path,
-    adapter: Adapter,
+    adapter: LoraAdapter,
     tmp_path: Path,
 ) -> None:
     with pytest.raises(kind, match=told) as raised:
@@ -242,7 +247,7 @@ class Shrinking:
 
 
 def test_an_epoch_of_fewer_batches_begins_again(tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="needs mgl[training]")
+    pytest.importorskip("torch", reason="needs the extra training")
     task = Shrinking()
-    fitted = fit(task, Settings(epochs=2), tmp_path, "key", SILENT)
+    fitted = fit(task, FitSettings(epochs=2), tmp_path, "key", SILENT)
     assert (task.seen, len(fitted.epochs)) == ([1, 2, 3, 4, 5, 4], 2)

@@ -25,7 +25,7 @@ PROMPTS = (
 async def test_a_training_prompt_has_the_tokens_of_the_served_request(
     smollm2_weights: Path, converted_weights: Path
 ) -> None:
-    transformers = pytest.importorskip("transformers", reason="needs mgl[training]")
+    transformers = pytest.importorskip("transformers", reason="needs the extra training")
     from mgl.llm.engines.openvino import OpenVinoEngine
 
     weights = smollm2_weights

@@ -29,8 +29,8 @@ WORDS = [*NAMES, *THINGS, *PLACES, *"what does like in there are . ?".split()]
 
 def bert(path: Path, *, seed: int = 1) -> Path:
     """An encoder as all-MiniLM-L6-v2 is one: the mean of the last states is the vector."""
-    transformers: Any = pytest.importorskip("transformers", reason="needs mgl[training]")
-    pytest.importorskip("peft", reason="needs mgl[training]")
+    transformers: Any = pytest.importorskip("transformers", reason="needs the extra training")
+    pytest.importorskip("peft", reason="needs the extra training")
     path.mkdir(exist_ok=True)
     vocabulary = path / "vocab.txt"
     vocabulary.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]))

@@ -19,8 +19,8 @@ TEMPLATE = (
 
 def decoder(path: Path, *, seed: int = 1) -> CausalBase:
     """A Qwen2 of two layers that knows bytes alone, as a model folder."""
-    transformers: Any = pytest.importorskip("transformers", reason="needs mgl[training]")
-    pytest.importorskip("trl", reason="needs mgl[training]")
+    transformers: Any = pytest.importorskip("transformers", reason="needs the extra training")
+    pytest.importorskip("trl", reason="needs the extra training")
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 

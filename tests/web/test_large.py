@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
-from frames import make_view
 from tab import Tab
 
+from mgl.memories.view import GraphView, ViewEdge, ViewNode
+from mgl.types import Document
 from mgl.web.export import to_html
 from tests.web.browser import shown
 
@@ -32,6 +35,30 @@ POINT = """(type, x, y) => {
     graph.dispatchEvent(new PointerEvent(type, { ...place, bubbles: true, pointerId: 1 }));
 }"""
 FRAME = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+
+KINDS = ("entity", "event", "claim", "concept")
+
+
+def make_view(count: int) -> GraphView:
+    """A graph of this many nodes and nearly twice as many edges, the same each time."""
+    chance = random.Random(20)
+    sentences = [f"Person {n} met many others in town {n % 97}. " for n in range(count)]
+    document = Document.from_text("made.txt", "".join(sentences))
+    starts = [0, *accumulate(map(len, sentences))]
+    spans = [document.span(starts[n], starts[n + 1] - 1) for n in range(count)]
+    nodes = tuple(
+        ViewNode(f"n{n}", KINDS[n % 4], f"Person {n}", sentences[n], spans[n], n * 100 // count)
+        for n in range(count)
+    )
+    ends = [0]
+    edges: list[ViewEdge] = []
+    for n in range(1, count):
+        for other in {chance.choice(ends), chance.choice(ends)}:
+            step = n * 100 // count
+            edges.append(ViewEdge(f"e{len(edges)}", f"n{n}", f"n{other}", "met", spans[n], step))
+            ends += [n, other]
+    return GraphView("made", "made", "none", document, (), 100, nodes, tuple(edges))
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mgl.errors import UsageError
-from mgl.evaluation.papers.references import Cell
-from mgl.evaluation.papers.suites import Method, Run, Suite
+from mgl.evaluation.papers.references import PrintedCell
+from mgl.evaluation.papers.suites import Run, Suite, SuiteMethod
 from mgl.evaluation.records import BuildRecord, Record
 from mgl.evaluation.report.frame import RESULTS, Figure, Frame, Metric, Unit
 from mgl.evaluation.report.runs import Series
@@ -36,7 +36,7 @@ _PARTS: Final = ("nodes", "queries")
 """Settings of a table's groups that are labels of items here: a graph's size, a kind of query."""
 
 
-class Rows:
+class SuiteRows:
     """The rows that suites make, by paper, table, name and benchmark.
 
     A suite says by what settings each row of its paper is made. A method is the row whose settings
@@ -46,7 +46,9 @@ class Rows:
     """
 
     def __init__(self, suites: Iterable[Suite]) -> None:
-        self._made: defaultdict[tuple[Any, ...], list[tuple[Run, Method, str]]] = defaultdict(list)
+        self._made: defaultdict[tuple[Any, ...], list[tuple[Run, SuiteMethod, str]]] = defaultdict(
+            list
+        )
         self._varied: dict[tuple[str, str], set[str]] = {}
         given: defaultdict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
         self._defaults: dict[tuple[str, str | None], Mapping[str, Any]] = {}
@@ -63,7 +65,7 @@ class Rows:
         for key, settings in given.items():
             self._varied[key] = _find_varied(settings)
 
-    def matches(self, method: RunMethod, retrieval: tuple[str, str], cell: Cell) -> bool:
+    def matches(self, method: RunMethod, retrieval: tuple[str, str], cell: PrintedCell) -> bool:
         """Whether a printed number is of the row that a method makes with an embedder and a
         reranker."""
         embedder, reranker = retrieval
@@ -85,7 +87,7 @@ class Rows:
             for run, one, varies in made
         )
 
-    def counts_results(self, cell: Cell) -> bool:
+    def counts_results(self, cell: PrintedCell) -> bool:
         """Whether a printed number is over the questions for which something was found."""
         made = self._made[cell.paper, cell.table, cell.method, cell.benchmark]
         return any(one.counted == "results" for _, one, _ in made)
@@ -124,17 +126,17 @@ class Beside:
     part: str
     over: str
     ours: Figure | None
-    printed: tuple[Cell, ...]
+    printed: tuple[PrintedCell, ...]
 
 
-def put_beside(frame: Frame, cells: Iterable[Cell], rows: Rows) -> list[Beside]:
+def put_beside(frame: Frame, cells: Iterable[PrintedCell], rows: SuiteRows) -> list[Beside]:
     """Put every method of a group beside the printed numbers that are of its rows."""
     made = {name: str(v) for name, v in (frame.group.manifest.dataset.made_with or {}).items()}
     named = {metric.printed: metric for metric in frame.metrics.values()}
     named |= {
         metric.name: metric for metric in frame.metrics.values()
     }  # an official one goes first
-    alike: defaultdict[tuple[Any, ...], list[Cell]] = defaultdict(list)
+    alike: defaultdict[tuple[Any, ...], list[PrintedCell]] = defaultdict(list)
     for cell in cells:
         metric = named.get(cell.scorer or "") or _find_staged(cell)
         if cell.benchmark != frame.group.benchmark or metric is None:
@@ -168,7 +170,7 @@ def put_beside(frame: Frame, cells: Iterable[Cell], rows: Rows) -> list[Beside]:
     return [beside for _, beside in sorted(found, key=lambda one: one[0])]
 
 
-def _find_staged(cell: Cell) -> Metric | None:
+def _find_staged(cell: PrintedCell) -> Metric | None:
     unit = _STAGED.get((cell.scorer or "").removesuffix("_per_session"))
     return None if unit is None or not cell.stages else Metric(cell.scorer or "", "cost", "", unit)
 

@@ -39,7 +39,7 @@ ByStage = Mapping[str, NDArray[np.float64]]
 """An amount for each stage."""
 
 
-class Size(Strict):
+class BenchmarkSize(Strict):
     """How many items there are, of how many sources, and the mean tokens of a source."""
 
     items: int
@@ -61,7 +61,7 @@ class Rates(Strict):
     """``eval/costs.yaml``."""
 
     name: str
-    benchmarks: Mapping[str, Size]
+    benchmarks: Mapping[str, BenchmarkSize]
     memories: Mapping[str, MemoryRate]
     judge: Amount
     models: Mapping[str, tuple[float, float]]
@@ -78,7 +78,7 @@ _RATES: Final = shipped.Shipped(
 
 
 @dataclass(frozen=True)
-class Cost:
+class EstimatedCost:
     """What methods take together; ``seconds`` is None if nothing tells. ``basis`` names what it is
     estimated from, and what is not included."""
 
@@ -89,14 +89,14 @@ class Cost:
     basis: tuple[str, ...]
 
 
-def add_costs(costs: Iterable[Cost | None]) -> Cost | None:
+def add_costs(costs: Iterable[EstimatedCost | None]) -> EstimatedCost | None:
     """Add costs up; None if one is unknown."""
     every = list(costs)
     known = [cost for cost in every if cost is not None]
     if not known or len(known) < len(every):
         return None
     seconds = [cost.seconds for cost in known if cost.seconds is not None]
-    return Cost(
+    return EstimatedCost(
         sum(cost.calls for cost in known),
         sum(cost.input_tokens for cost in known),
         sum(cost.output_tokens for cost in known),
@@ -180,18 +180,18 @@ class Estimator:
         self,
         benchmark: str,
         methods: Sequence[Method],
-        size: Size,
+        size: BenchmarkSize,
         *,
         judges: int = 0,
         repeats: int = 1,
-    ) -> dict[str, Cost | None]:
+    ) -> dict[str, EstimatedCost | None]:
         """Estimate the cost of each method of a run, by label; None if neither a run nor a rate
         tells.
 
         A past run with the same configuration is preferred, then one that was judged, then the
         largest.
         """
-        costs: dict[str, Cost | None] = {}
+        costs: dict[str, EstimatedCost | None] = {}
         builders: dict[tuple[Any, ...], str] = {}
         for method in methods:
             own = size
@@ -208,8 +208,8 @@ class Estimator:
         return rate is None or not rate.unbuilt or not rate.unbuilt.items() <= method.config.items()
 
     def _estimate(
-        self, benchmark: str, method: Method, size: Size, judges: int, repeats: int
-    ) -> Cost | None:
+        self, benchmark: str, method: Method, size: BenchmarkSize, judges: int, repeats: int
+    ) -> EstimatedCost | None:
         known = [
             one
             for one in self.done
@@ -243,9 +243,11 @@ class Estimator:
                 return self._on_gpu(method.model, total, basis)
             seconds += amount[0] * pace.seconds / pace.calls
         calls, read, written = map(float, total)
-        return Cost(calls, read, written, float(seconds), tuple(basis))
+        return EstimatedCost(calls, read, written, float(seconds), tuple(basis))
 
-    def _by_rates(self, method: Method, size: Size, judges: int, repeats: int) -> Cost | None:
+    def _by_rates(
+        self, method: Method, size: BenchmarkSize, judges: int, repeats: int
+    ) -> EstimatedCost | None:
         rate = self.rates.memories.get(method.memory)
         if rate is None or not size.tokens:
             return None
@@ -255,13 +257,15 @@ class Estimator:
         total = size.items * repeats * question + size.sources * build
         return self._on_gpu(method.model, total, ["the rates of eval/costs.yaml, which are rough"])
 
-    def _on_gpu(self, model: str, total: NDArray[np.float64], basis: list[str]) -> Cost:
+    def _on_gpu(self, model: str, total: NDArray[np.float64], basis: list[str]) -> EstimatedCost:
         calls, read, written = map(float, total)
         speed = self.rates.models.get(model)
         if speed is None:
-            return Cost(calls, read, written, None, tuple(basis))
+            return EstimatedCost(calls, read, written, None, tuple(basis))
         seconds = read / speed[0] + written / speed[1]
-        return Cost(calls, read, written, seconds, (*basis, "time is that of one 80 GB GPU"))
+        return EstimatedCost(
+            calls, read, written, seconds, (*basis, "time is that of one 80 GB GPU")
+        )
 
 
 def _identify_build(method: Method) -> tuple[Any, ...]:

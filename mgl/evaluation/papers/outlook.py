@@ -16,7 +16,7 @@ from mgl.benchmarks.files import find_data
 from mgl.benchmarks.lengths import estimate_tokens
 from mgl.errors import InputError, MglError
 from mgl.evaluation.judges.judging import JUDGES
-from mgl.evaluation.papers.estimates import Cost, Estimator, Size
+from mgl.evaluation.papers.estimates import BenchmarkSize, EstimatedCost, Estimator
 from mgl.evaluation.papers.suites import Reads, Run
 from mgl.evaluation.records import RunLog
 from mgl.evaluation.runs.folder import RECORDS
@@ -42,7 +42,7 @@ class Outlook:
     run: Run
     data: Path | None
     items: int | None
-    costs: Mapping[str, Cost | None]
+    costs: Mapping[str, EstimatedCost | None]
     lacks: tuple[MglError, ...]
     notes: tuple[str, ...] = ()
 
@@ -73,7 +73,7 @@ class Outlooks:
             if items is not None:
                 sources = {item.source for item in items}
                 tokens = 0 if size is None else size.tokens
-                size = Size(items=len(items), sources=len(sources), tokens=tokens)
+                size = BenchmarkSize(items=len(items), sources=len(sources), tokens=tokens)
                 lacks += _list_scripts(run, items)
                 lengths = self._measure(run, sources)
             elif "length" in run.parameters:
@@ -100,7 +100,7 @@ class Outlooks:
             methods = list_methods(run.memories, settings, presets, of_benchmark=own)
         except MglError as error:
             lacks.append(error)
-        costs: dict[str, Cost | None] = {method.label: None for method in methods}
+        costs: dict[str, EstimatedCost | None] = {method.label: None for method in methods}
         if size is not None:
             costs = self.estimator.estimate(run.benchmark, methods, size, judges=len(run.judges))
         return Outlook(

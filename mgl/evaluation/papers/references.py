@@ -66,7 +66,7 @@ class Column(Strict):
     n: int | None = None
 
 
-class Group(Strict):
+class PrintedGroup(Strict):
     """Rows by name, each a line of printed numbers, of one ``model`` (the paper's name; ``profile``
     is ours) or with one ``setting``. ``averaging`` defaults to the table's."""
 
@@ -77,7 +77,7 @@ class Group(Strict):
     averaging: Averaging | None = None
 
 
-class Table(Strict):
+class PrintedTable(Strict):
     """A table, a figure, or numbers that a section gives in words.
 
     ``printed`` says which of its values the text has, ``at`` are words near them. ``judge`` is the
@@ -95,7 +95,7 @@ class Table(Strict):
     n: int | None = None
     stages: Mapping[str, tuple[str, ...]] = {}
     columns: tuple[Column, ...] = ()
-    groups: tuple[Group, ...] = ()
+    groups: tuple[PrintedGroup, ...] = ()
     notes: tuple[str, ...] = ()
 
     @model_validator(mode="after")
@@ -120,7 +120,7 @@ class Paper(Strict):
     title: str
     source: str
     memories: Mapping[str, str] = {}
-    tables: tuple[Table, ...] = Field(min_length=1)
+    tables: tuple[PrintedTable, ...] = Field(min_length=1)
 
     @property
     def categories(self) -> Mapping[str | None, str]:
@@ -133,7 +133,7 @@ class Paper(Strict):
                 found[benchmark] = next(iter(column.part), found.get(benchmark, "category"))
         return found
 
-    def cells(self, id: str | None = None) -> Iterator[Cell]:
+    def cells(self, id: str | None = None) -> Iterator[PrintedCell]:
         """Yield the numbers of one table, or of all, row by row, without the empty places."""
         categories = self.categories
         for table in self.tables:
@@ -150,7 +150,7 @@ class Paper(Strict):
                         if (own := number["n"]) is not None:
                             n = None if own == "?" else int(own)
                         power = int(number["power"] or (3 if number["k"] else 0))
-                        yield Cell(
+                        yield PrintedCell(
                             paper=self.name,
                             table=table.id,
                             method=name,
@@ -174,7 +174,7 @@ class Paper(Strict):
 
 
 @dataclass(frozen=True)
-class Cell:
+class PrintedCell:
     """One printed number with everything that says what it is.
 
     ``value`` is in ``unit``, ``text`` as printed. ``categories`` is the label, or ``category``,

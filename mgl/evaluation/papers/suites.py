@@ -34,7 +34,7 @@ class Reads:
     step_chunks: int
 
 
-class Method(Strict):
+class SuiteMethod(Strict):
     """A memory with settings of its ``Config``; ``row`` and ``setting`` name its row of the paper's
     table, None if it is not one of the paper's. ``reads`` names the setting that says how many
     chunks it reads, ``reads_a_step`` the one that says how many it reads in each of its steps.
@@ -49,7 +49,7 @@ class Method(Strict):
     reads_a_step: str | None = None
     counted: Literal["all", "results"] = "all"
 
-    def reading(self, reads: Reads) -> Method:
+    def set_chunks(self, reads: Reads) -> SuiteMethod:
         """Return the method with so many chunks to read, if it reads any."""
         own = ((self.reads, reads.chunks), (self.reads_a_step, reads.step_chunks))
         given = {name: chunks for name, chunks in own if name is not None}
@@ -70,7 +70,7 @@ class Run(Strict):
 
     name: str = Field("", pattern=f"{_LABEL}|^$")
     benchmark: str
-    methods: tuple[Method, ...] = Field(min_length=1)
+    methods: tuple[SuiteMethod, ...] = Field(min_length=1)
     parameters: Mapping[str, Any] = {}
     labels: Mapping[str, str] = {}
     asks: tuple[str, ...] = ()
@@ -102,9 +102,9 @@ class Run(Strict):
             raise UsageError(f"there is no judge {name!r}", hint=f"take one of {', '.join(JUDGES)}")
         return self.model_copy(update={"judges": (name,)})
 
-    def reading(self, reads: Reads) -> Run:
+    def set_chunks(self, reads: Reads) -> Run:
         """Return the run with this number of chunks for the methods that read chunks."""
-        methods = tuple(method.reading(reads) for method in self.methods)
+        methods = tuple(method.set_chunks(reads) for method in self.methods)
         return self.model_copy(update={"methods": methods})
 
     def only(self, *, measured: bool) -> Run:

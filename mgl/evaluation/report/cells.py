@@ -29,7 +29,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ReportTable:
     """Rows are as long as ``head``; a ``folded`` table is one that most readers skip."""
 
     title: str

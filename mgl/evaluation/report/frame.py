@@ -22,7 +22,7 @@ from mgl.errors import UsageError, install_hint
 from mgl.evaluation.judges.judging import JUDGES
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.records import Record, item_from_json
-from mgl.evaluation.report.runs import Group, Series
+from mgl.evaluation.report.runs import RunGroup, Series
 from mgl.evaluation.runs.folder import list_counted
 from mgl.evaluation.scorers.bertscore import BERTSCORE, bertscores_among
 from mgl.evaluation.scorers.registry import AGGREGATES, PAIRS, SCORERS, Scored, judge_pair
@@ -125,7 +125,7 @@ class Frame:
     whether it ``failed``, the size of its graph and whether anything was ``found``; ``labels`` has
     a row an item, by its place in ``items``."""
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: RunGroup) -> None:
         """UsageError without pandas."""
         try:
             import pandas
@@ -292,7 +292,7 @@ class Frame:
         return Figure(SIZE_R, resample_interval(r, len(pairs)))
 
 
-def _list_metrics(group: Group) -> Iterator[Metric]:
+def _list_metrics(group: RunGroup) -> Iterator[Metric]:
     """The judges and the scorers of a group, and what answers cost. Of models with one judge
     prompt the first one's verdict is the score."""
     seats: dict[str, Seat] = {}

@@ -27,9 +27,9 @@ import numpy as np
 from mgl.evaluation.judges.judging import NEITHER, TEMPERATURE
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.records import PEOPLE, Record
-from mgl.evaluation.report.cells import NONE, Cell, Table, interval_cell, number
+from mgl.evaluation.report.cells import NONE, Cell, ReportTable, interval_cell, number
 from mgl.evaluation.report.frame import Frame
-from mgl.evaluation.report.runs import Group
+from mgl.evaluation.report.runs import RunGroup
 from mgl.evaluation.scorers.registry import SCORERS
 from mgl.evaluation.statistics import (
     Floats,
@@ -73,7 +73,7 @@ class _Judge:
         return bool(record.verdicts[self.seat.key].reply)
 
 
-def judge_table(frame: Frame) -> Iterator[Table]:
+def judge_table(frame: Frame) -> Iterator[ReportTable]:
     """Show what the records say of the judges, if there are any."""
     judges = [one for one in _list_judges(frame.group) if one.judged]
     by_rule = [one for one in frame.metrics if one in SCORERS and SCORERS[one].kind == "share"]
@@ -82,10 +82,10 @@ def judge_table(frame: Frame) -> Iterator[Table]:
     rows += _preference_rows(frame.group)
     if judges:
         title = f"The judge{'s' * (len(judges) > 1)}: {', '.join(one.named for one in judges)}"
-        yield Table(title, ("judge", "what", "found", "beside"), tuple(rows))
+        yield ReportTable(title, ("judge", "what", "found", "beside"), tuple(rows))
 
 
-def list_doubts(group: Group) -> Iterator[str]:
+def list_doubts(group: RunGroup) -> Iterator[str]:
     """List reasons to distrust a judge's scores: nothing shows that it agrees with people, or,
     without labels, it says the same of everything."""
     for judge in _list_judges(group):
@@ -105,7 +105,7 @@ def list_doubts(group: Group) -> Iterator[str]:
             )
 
 
-def _list_judges(group: Group) -> list[_Judge]:
+def _list_judges(group: RunGroup) -> list[_Judge]:
     """The judges of all runs, in order. An answer that several runs had labelled counts once."""
     records = [each for series in group.series for each in series.records]
     labelled = {
@@ -158,7 +158,7 @@ def _judge_rows(judge: _Judge, by_rule: Sequence[str]) -> Iterator[Row]:
             yield _row(what, who, bias, f"answers with the same {among}; {told}", signed=True)
 
 
-def _preference_rows(group: Group) -> Iterator[Row]:
+def _preference_rows(group: RunGroup) -> Iterator[Row]:
     """What the position of an answer does to the preferences of each judging model."""
     for model in dict.fromkeys(pair.model for run in group.runs for pair in run.pairs):
         own = [(run, pair) for run in group.runs for pair in run.pairs if pair.model == model]

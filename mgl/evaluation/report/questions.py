@@ -15,7 +15,7 @@ _ORDER: Final = ("split", "wrong", "unsure", "right")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ReportedAnswer:
     """What a method answered, and what the headline makes of it."""
 
     series: Series
@@ -24,26 +24,26 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ReportedItem:
     """One item, as a record has it. ``kind`` is ``right``, ``wrong`` or ``unsure`` if that holds
     for all methods, and ``split`` if some are right and others wrong."""
 
     item: Mapping[str, Any]
     kind: str
-    answers: tuple[Said, ...]
+    answers: tuple[ReportedAnswer, ...]
 
 
-def list_questions(frame: Frame) -> Sequence[Question]:
+def list_questions(frame: Frame) -> Sequence[ReportedItem]:
     """List the questions with the first answer of each method, those first that methods differ
     on."""
-    answers: dict[str, list[Said]] = {id: [] for id in frame.items}
+    answers: dict[str, list[ReportedAnswer]] = {id: [] for id in frame.items}
     for series in frame.group.series:
         for record in series.records:
             if not record.repeat:
                 verdict = judge_answer(record, frame.headline.name)
-                answers[record.item["id"]].append(Said(series, verdict, record))
+                answers[record.item["id"]].append(ReportedAnswer(series, verdict, record))
     found = [
-        Question(frame.items[id], _sum_up({one.verdict for one in own}), tuple(own))
+        ReportedItem(frame.items[id], _sum_up({one.verdict for one in own}), tuple(own))
         for id, own in answers.items()
     ]
     return sorted(found, key=lambda one: (_ORDER.index(one.kind), one.item["source"]))

@@ -15,15 +15,15 @@ from io import StringIO
 from itertools import chain
 
 from mgl.evaluation.audit import judge_answer
-from mgl.evaluation.papers.beside import Rows, put_beside
+from mgl.evaluation.papers.beside import SuiteRows, put_beside
 from mgl.evaluation.papers.references import Paper
 from mgl.evaluation.papers.suites import Suite
 from mgl.evaluation.records import sum_spent
-from mgl.evaluation.report.cells import Table, number
+from mgl.evaluation.report.cells import ReportTable, number
 from mgl.evaluation.report.frame import Frame
 from mgl.evaluation.report.judging import judge_table, list_doubts
 from mgl.evaluation.report.plots import Plot, draw_plots
-from mgl.evaluation.report.questions import Question, list_questions
+from mgl.evaluation.report.questions import ReportedItem, list_questions
 from mgl.evaluation.report.runs import StoredRun, group_runs
 from mgl.evaluation.report.tables import (
     NO_PRICES,
@@ -53,8 +53,8 @@ class Chapter:
     headline: str
     notes: tuple[str, ...]
     plots: tuple[Plot, ...]
-    tables: tuple[Table, ...]
-    questions: Sequence[Question]
+    tables: tuple[ReportTable, ...]
+    questions: Sequence[ReportedItem]
     labels: tuple[str, ...]
     runs: Sequence[StoredRun]
 
@@ -73,7 +73,7 @@ def make_report(
     Without plots it takes a fraction of the time. UsageError without the extra ``evaluation``,
     InputError if two runs have the same name.
     """
-    known, rows, groups = tuple(papers), Rows(suites), group_runs(runs)
+    known, rows, groups = tuple(papers), SuiteRows(suites), group_runs(runs)
     chapters = []
     for place, group in enumerate(groups):
         alone = sum(each.benchmark == group.benchmark for each in groups) == 1
@@ -88,7 +88,7 @@ def make_report(
 
 
 def _make_chapter(
-    frame: Frame, title: str, name: str, papers: Sequence[Paper], rows: Rows, prices: Prices
+    frame: Frame, title: str, name: str, papers: Sequence[Paper], rows: SuiteRows, prices: Prices
 ) -> Chapter:
     group, comparisons = frame.group, compare_methods(frame)
     cells = [cell for paper in papers for cell in paper.cells()]

@@ -70,7 +70,7 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Group:
+class RunGroup:
     """Runs whose methods answered the same items; ``apart`` says why others of the same benchmark
     are not among them, and is empty if there are none."""
 
@@ -112,7 +112,7 @@ def read_run(path: Path) -> StoredRun:
     )
 
 
-def group_runs(runs: Sequence[StoredRun]) -> list[Group]:
+def group_runs(runs: Sequence[StoredRun]) -> list[RunGroup]:
     """Group the runs that can be compared, in the order given.
 
     InputError if two of them have the same name.
@@ -140,7 +140,7 @@ def _traits(manifest: Manifest) -> dict[str, Any]:
     }
 
 
-def _group(own: Sequence[StoredRun], everyone: Sequence[Sequence[StoredRun]]) -> Group:
+def _group(own: Sequence[StoredRun], everyone: Sequence[Sequence[StoredRun]]) -> RunGroup:
     traits = _traits(own[0].manifest)
     reasons = []
     for other in everyone:
@@ -161,4 +161,4 @@ def _group(own: Sequence[StoredRun], everyone: Sequence[Sequence[StoredRun]]) ->
         for run in own
         for method in run.manifest.methods
     ]
-    return Group(traits["benchmark"], own, series, "; ".join(reasons))
+    return RunGroup(traits["benchmark"], own, series, "; ".join(reasons))

@@ -17,11 +17,18 @@ from typing import Any, Final
 import numpy as np
 
 from mgl.evaluation.papers.beside import Beside
-from mgl.evaluation.papers.references import Cell as Printed
+from mgl.evaluation.papers.references import PrintedCell
 from mgl.evaluation.records import BuildRecord, Record, Spent, VerdictRecord, sum_spent
-from mgl.evaluation.report.cells import NONE, Cell, Table, figure_cell, interval_cell, number
+from mgl.evaluation.report.cells import (
+    NONE,
+    Cell,
+    ReportTable,
+    figure_cell,
+    interval_cell,
+    number,
+)
 from mgl.evaluation.report.frame import CATEGORY, Frame, Metric
-from mgl.evaluation.report.runs import Group, Series, StoredRun
+from mgl.evaluation.report.runs import RunGroup, Series, StoredRun
 from mgl.evaluation.statistics import Paired, correct_holm
 
 LEVEL: Final = 0.05
@@ -35,11 +42,11 @@ Prices = Mapping[str, tuple[float, float]]
 NO_PRICES: Final[Prices] = MappingProxyType({})
 
 
-def score_tables(frame: Frame) -> Iterator[Table]:
+def score_tables(frame: Frame) -> Iterator[ReportTable]:
     """Show every method by every score, the headline first."""
     for start in range(0, len(frame.scores), _COLUMNS):
         shown = frame.scores[start : start + _COLUMNS]
-        yield Table(
+        yield ReportTable(
             "Scores" if start == 0 else "Further scores",
             ("method", *(f"{metric.shown}, %" for metric in shown)),
             tuple(_row(frame, one, shown) for one in frame.group.series),
@@ -47,7 +54,7 @@ def score_tables(frame: Frame) -> Iterator[Table]:
         )
 
 
-def part_tables(frame: Frame) -> Iterator[Table]:
+def part_tables(frame: Frame) -> Iterator[ReportTable]:
     """Show every score by category and label; all but the headline's categories are folded."""
     for name, values in frame.parts().items():
         for metric in frame.scores:
@@ -59,7 +66,7 @@ def part_tables(frame: Frame) -> Iterator[Table]:
                     row.append(figure_cell(frame.figure(one.label, metric, over=CATEGORY)))
                 rows.append((Cell(one.label), *row))
             if any(cell.text != NONE for row in rows for cell in row[1:]):
-                yield Table(
+                yield ReportTable(
                     f"{metric.shown} by {name}, %",
                     ("method", *(v or NONE for v in values), *(["mean of categories"] * averaged)),
                     tuple(rows),
@@ -68,7 +75,7 @@ def part_tables(frame: Frame) -> Iterator[Table]:
                 )
 
 
-def source_table(frame: Frame) -> Iterator[Table]:
+def source_table(frame: Frame) -> Iterator[ReportTable]:
     """Show the headline by conversation or book, unless there is one or more than ``_SOURCES``."""
     every = frame.group.series
     sources = dict.fromkeys(item["source"] for item in frame.items.values())
@@ -82,7 +89,7 @@ def source_table(frame: Frame) -> Iterator[Table]:
         )
         for source in sources
     ]  # fmt: skip
-    yield Table(
+    yield ReportTable(
         f"{frame.headline.shown} by source, %",
         ("source", *(one.label for one in every)),
         tuple(rows),
@@ -134,7 +141,7 @@ def compare_methods(frame: Frame) -> list[Comparison]:
     return [Comparison(*each, p) for each, p in zip(found, corrected, strict=True)]
 
 
-def difference_table(frame: Frame, comparisons: Sequence[Comparison]) -> Iterator[Table]:
+def difference_table(frame: Frame, comparisons: Sequence[Comparison]) -> Iterator[ReportTable]:
     """Show the comparisons, if there are any."""
     rows = []
     for each in comparisons:
@@ -147,7 +154,7 @@ def difference_table(frame: Frame, comparisons: Sequence[Comparison]) -> Iterato
         rows.append((Cell(f"{each.one} − {each.other}"), shown, *ps, Cell(told)))
     tests = "; ".join(dict.fromkeys(each.found.test for each in comparisons))
     if rows:
-        yield Table(
+        yield ReportTable(
             f"Differences in {frame.headline.shown}",
             ("methods", "points", "p", "p, corrected", "what it shows"),
             tuple(rows),
@@ -158,7 +165,7 @@ def difference_table(frame: Frame, comparisons: Sequence[Comparison]) -> Iterato
 # Costs
 
 
-def spent_table(group: Group, prices: Prices) -> Table:
+def spent_table(group: RunGroup, prices: Prices) -> ReportTable:
     """Show what building, answering and judging took in all, by method."""
     rows = [_spent_row(series, prices) for series in group.series]
     head = "method tokens_to_build tokens_to_answer tokens_to_judge engine_seconds".split()
@@ -167,7 +174,7 @@ def spent_table(group: Group, prices: Prices) -> Table:
         head.append("money")
         notes.append("Money is for those tokens at the prices that were given.")
     names = tuple(name.replace("_", " ") for name in head)
-    return Table("What the runs took", names, tuple(rows), tuple(notes))
+    return ReportTable("What the runs took", names, tuple(rows), tuple(notes))
 
 
 def _spent_row(series: Series, prices: Prices) -> tuple[Cell, ...]:
@@ -211,7 +218,7 @@ def _cost(spent: Spent, price: tuple[float, float] | None) -> float | None:
     return (spent.input_tokens * price[0] + spent.output_tokens * price[1]) / 1e6
 
 
-def cost_tables(frame: Frame) -> Iterator[Table]:
+def cost_tables(frame: Frame) -> Iterator[ReportTable]:
     """Show what answers took, and all calls and tokens by stage."""
     every = frame.group.series
     costs = [
@@ -220,7 +227,7 @@ def cost_tables(frame: Frame) -> Iterator[Table]:
         if metric.kind == "cost" and any(frame.figure(one.label, metric) for one in every)
     ]
     told = "; ".join(f"{one.shown}: {one.about} ({one.stat})" for one in costs)
-    yield Table(
+    yield ReportTable(
         "What an answer takes and reads",
         ("method", *(f"{one.shown}{', %' if one.unit == '%' else ''}" for one in costs)),
         tuple(_row(frame, one, costs) for one in every),
@@ -232,7 +239,7 @@ def cost_tables(frame: Frame) -> Iterator[Table]:
     if rows := [row for one in every for row in _stage_rows(one)]:
         head = ("method", "stage", "calls", "tokens in", "tokens out", "engine s")
         note = "Completions, issued or replayed alike; seconds are of issued calls alone."
-        yield Table("All calls by stage", head, tuple(rows), (note,), folded=True)
+        yield ReportTable("All calls by stage", head, tuple(rows), (note,), folded=True)
 
 
 def _stage_rows(series: Series) -> Iterator[tuple[Cell, ...]]:
@@ -246,10 +253,14 @@ def _stage_rows(series: Series) -> Iterator[tuple[Cell, ...]]:
         for stage, seconds in record.took.get("stages", {}).items():
             stages[stage] += (0, 0, 0, seconds)
     for stage, totals in sorted(stages.items()):
-        yield Cell(series.label), Cell(stage), *(Cell(f"{total:,.0f}") for total in totals)
+        yield (
+            Cell(series.label),
+            Cell(stage),
+            *(Cell(f"{total:,.0f}") for total in totals),
+        )
 
 
-def failure_table(group: Group) -> Iterator[Table]:
+def failure_table(group: RunGroup) -> Iterator[ReportTable]:
     """Show why items failed or lack a score, if any did."""
     reasons: dict[tuple[str, str, str], list[str]] = {}
     for series in group.series:
@@ -260,14 +271,19 @@ def failure_table(group: Group) -> Iterator[Table]:
                 kind = series.label, record.outcome, reason.partition(":")[0]
                 reasons.setdefault(kind, []).append(reason)
     rows = tuple(
-        (Cell(label), Cell(outcome), Cell(f"{len(own):,}"), Cell(own[0]))
+        (
+            Cell(label),
+            Cell(outcome),
+            Cell(f"{len(own):,}"),
+            Cell(own[0]),
+        )
         for (label, outcome, _), own in reasons.items()
     )
     if rows:
-        yield Table("What went wrong", ("method", "outcome", "items", "for instance"), rows)
+        yield ReportTable("What went wrong", ("method", "outcome", "items", "for instance"), rows)
 
 
-def counts_table(group: Group) -> Iterator[Table]:
+def counts_table(group: RunGroup) -> Iterator[ReportTable]:
     """Show what packages counted of their own memories, if any did."""
     totals: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for series in group.series:
@@ -276,19 +292,26 @@ def counts_table(group: Group) -> Iterator[Table]:
             for name, count in record.memory.get("counts", {}).items():
                 totals[series.label, name].append(count)
     rows = tuple(
-        (Cell(label), Cell(name.replace("_", " ")), Cell(f"{sum(own):,}"), Cell(f"{len(own):,}"))
+        (
+            Cell(label),
+            Cell(name.replace("_", " ")),
+            Cell(f"{sum(own):,}"),
+            Cell(f"{len(own):,}"),
+        )
         for (label, name), own in totals.items()
     )
     if rows:
         note = "What each holds, and what it could not use of the model's replies."
         head = ("method", "what", "count", "memories")
-        yield Table("What the packages counted", head, rows, (note,))
+        yield ReportTable("What the packages counted", head, rows, (note,))
 
 
 # The papers' numbers
 
 
-def beside_tables(besides: Sequence[Beside], others: Sequence[Printed]) -> Iterator[Table]:
+def beside_tables(
+    besides: Sequence[Beside], others: Sequence[PrintedCell]
+) -> Iterator[ReportTable]:
     """Show ours beside what is printed of the same row: of all items, then of parts; then what is
     printed of rows that were not run."""
     note = (
@@ -301,10 +324,10 @@ def beside_tables(besides: Sequence[Beside], others: Sequence[Printed]) -> Itera
     whole = tuple(_beside_row(one) for one in besides if not one.part)
     parts = tuple(_beside_row(one) for one in besides if one.part)
     if whole:
-        yield Table("Beside the papers", head, whole, (note,))
+        yield ReportTable("Beside the papers", head, whole, (note,))
     if parts:
         title = "Beside the papers, by part and under other settings"
-        yield Table(title, head, parts, folded=True)
+        yield ReportTable(title, head, parts, folded=True)
     if others:
         rows = tuple(
             (
@@ -316,7 +339,7 @@ def beside_tables(besides: Sequence[Beside], others: Sequence[Printed]) -> Itera
             for one in others
         )
         title = "In print, of methods and settings that are not run here"
-        yield Table(title, ("in print as", "metric", "in print", "where"), rows, folded=True)
+        yield ReportTable(title, ("in print as", "metric", "in print", "where"), rows, folded=True)
 
 
 def _beside_row(one: Beside) -> tuple[Cell, ...]:
@@ -341,7 +364,7 @@ def _beside_row(one: Beside) -> tuple[Cell, ...]:
 # What runs were made with
 
 
-def provenance_tables(group: Group) -> Iterator[Table]:
+def provenance_tables(group: RunGroup) -> Iterator[ReportTable]:
     """Show the methods of a group, and the data, models, code and machines of its runs."""
     rows = []
     for series in group.series:
@@ -350,9 +373,9 @@ def provenance_tables(group: Group) -> Iterator[Table]:
         texts = (series.label, method.memory, method.model, settings or "the defaults")
         rows.append((*texts, run.manifest.arguments.questions, run.name))
     head = ("method", "memory", "model", "settings", "built for questions", "run")
-    yield Table("Methods", head, tuple(tuple(map(Cell, row)) for row in rows))
+    yield ReportTable("Methods", head, tuple(tuple(map(Cell, row)) for row in rows))
     facts = tuple(tuple(map(Cell, (run.name, *fact))) for run in group.runs for fact in _facts(run))
-    yield Table("Made with", ("run", "what", "value"), facts, folded=True)
+    yield ReportTable("Made with", ("run", "what", "value"), facts, folded=True)
 
 
 def _facts(run: StoredRun) -> Iterator[tuple[str, str]]:

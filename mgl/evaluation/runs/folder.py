@@ -144,7 +144,7 @@ def _tally_together(name: str, records: Sequence[Record]) -> Tally | None:
 
 
 @dataclass(frozen=True)
-class Summary:
+class MethodSummary:
     """One method: how many answers it gave, their outcomes, and its scores by name."""
 
     method: str
@@ -156,12 +156,14 @@ class Summary:
 
 def summarize(
     records: Collection[Record], methods: Sequence[str], names: Sequence[str]
-) -> list[Summary]:
+) -> list[MethodSummary]:
     """Summarize each method by these scorers and judges."""
     found = []
     for method in methods:
         own = [record for record in records if record.method == method]
         outcomes = Counter(record.outcome for record in own)
         scores = {name: tally(name, own) for name in names}
-        found.append(Summary(method, len(own), outcomes["unscored"], outcomes["failed"], scores))
+        found.append(
+            MethodSummary(method, len(own), outcomes["unscored"], outcomes["failed"], scores)
+        )
     return found

@@ -28,7 +28,7 @@ from mgl.evaluation.records import Record, RunLog, VerdictRecord, item_from_json
 from mgl.evaluation.runs.due import due_answers, due_bertscores, due_pairs, due_verdicts, list_keys
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import Manifest, Session, utc_now
-from mgl.evaluation.runs.plan import Plan
+from mgl.evaluation.runs.plan import RunPlan
 from mgl.evaluation.runs.provenance import (
     describe_code,
     describe_machine,
@@ -55,7 +55,7 @@ TOLERANCE: Final = 1e-4
 _FAILED: Final = tuple(kind.__name__.encode() for kind in (*FAILURES.values(), ReplyInvalid))
 
 
-def start_run(plan: Plan, path: Path, execution: Execution) -> Manifest:
+def start_run(plan: RunPlan, path: Path, execution: Execution) -> Manifest:
     """Create a run's folder and do all of it; return its manifest at the end.
 
     UsageError if the folder holds something already. What ends the run early is raised with the
@@ -66,7 +66,7 @@ def start_run(plan: Plan, path: Path, execution: Execution) -> Manifest:
         return _run_session(plan, folder, execution)
 
 
-def resume_run(plan: Plan, path: Path, execution: Execution) -> Manifest:
+def resume_run(plan: RunPlan, path: Path, execution: Execution) -> Manifest:
     """Do what is left of a run, nothing if it is complete; errors as ``start_run``.
 
     With ``execution.retry`` failed items and verdicts that judges failed to give are tried again,
@@ -102,7 +102,7 @@ def _find_prompts(manifest: Manifest) -> dict[str, str]:
     return find_prompts([*memories, benchmark, *(JUDGES[seat.judge] for seat in manifest.panel)])
 
 
-def _run_session(plan: Plan, folder: RunFolder, execution: Execution) -> Manifest:
+def _run_session(plan: RunPlan, folder: RunFolder, execution: Execution) -> Manifest:
     session = Session(
         code=describe_code(),
         packages=installed_packages(),
@@ -240,7 +240,7 @@ class Replay:
     exempt: tuple[str, ...]
 
 
-def replay_run(plan: Plan, path: Path, execution: Execution) -> Replay:
+def replay_run(plan: RunPlan, path: Path, execution: Execution) -> Replay:
     """Make a complete run again and compare; its models only repeat what the log has.
 
     InputError for a run that is not complete, EngineUnavailable for a call that the log lacks.

@@ -34,14 +34,14 @@ from mgl.evaluation.scorers.registry import find_scorers
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.base import MemoryKind
 from mgl.memories.options import configure, load_kind, read_settings
-from mgl.models.adapters import Adapter, find_adapter, hash_question, list_adapters
+from mgl.models.adapters import LoraAdapter, find_adapter, hash_question, list_adapters
 from mgl.models.shipped import home
 
 _MOST_NAMED = 5  # sources
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """A manifest with its dataset and items, and the answers that people have judged."""
 
     manifest: Manifest
@@ -50,7 +50,7 @@ class Plan:
     labelled: tuple[Record, ...] = ()
 
 
-def plan_run(arguments: Arguments, open_model: OpenModel) -> Plan:
+def plan_run(arguments: Arguments, open_model: OpenModel) -> RunPlan:
     """Plan a new run.
 
     UsageError for a benchmark, memory, model, setting, scorer or judge that is unknown or does not
@@ -104,10 +104,10 @@ def plan_run(arguments: Arguments, open_model: OpenModel) -> Plan:
         started=utc_now(),
     )
     manifest = manifest.model_copy(update={"headline": _find_headline(manifest)})
-    return Plan(manifest, dataset, tuple(items), tuple(labelled))
+    return RunPlan(manifest, dataset, tuple(items), tuple(labelled))
 
 
-def reopen_plan(manifest: Manifest, open_model: OpenModel, data: Path | None = None) -> Plan:
+def reopen_plan(manifest: Manifest, open_model: OpenModel, data: Path | None = None) -> RunPlan:
     """Plan what a run does that was started before; ``data`` is where its files lie if they moved,
     which are searched for in MGL_DATA, too.
 
@@ -142,7 +142,7 @@ def reopen_plan(manifest: Manifest, open_model: OpenModel, data: Path | None = N
             hint="resume with the code that started it (see its manifest), or start a new run",
         )
     items = tuple(by_id[id] for id in manifest.dataset.items)
-    return Plan(manifest, dataset, items, tuple(labelled))
+    return RunPlan(manifest, dataset, items, tuple(labelled))
 
 
 def _read_facts(profile: str, open_model: OpenModel) -> ModelFacts:
@@ -353,7 +353,9 @@ def _check_official(judged_by: Sequence[JudgedBy], items: Sequence[Item]) -> Non
 # What models were trained on
 
 
-def _find_adapters(models: Mapping[str, ModelFacts], methods: Sequence[Method]) -> list[Adapter]:
+def _find_adapters(
+    models: Mapping[str, ModelFacts], methods: Sequence[Method]
+) -> list[LoraAdapter]:
     tools = {
         name
         for facts in models.values()
@@ -364,7 +366,7 @@ def _find_adapters(models: Mapping[str, ModelFacts], methods: Sequence[Method]) 
 
 def find_adapters(
     models: Collection[str | None], methods: Iterable[Method], home: Path
-) -> list[Adapter]:
+) -> list[LoraAdapter]:
     """Find the adapters among some models, and those that the options of methods name."""
     options = (value for method in methods for value in method.settings.values())
     names = {*models, *(value for value in options if isinstance(value, str))}
@@ -372,7 +374,7 @@ def find_adapters(
 
 
 def check_leaks(
-    adapters: Iterable[Adapter], items: Sequence[Item], dataset: Dataset, *, allow: bool = False
+    adapters: Iterable[LoraAdapter], items: Sequence[Item], dataset: Dataset, *, allow: bool = False
 ) -> tuple[str, ...]:
     """Say which items an adapter learnt from, by its manifest, or was adapted to: one that was
     trained on a source's text without its questions may be measured there.

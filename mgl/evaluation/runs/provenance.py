@@ -19,6 +19,7 @@ from typing import Any
 import psutil
 
 import mgl
+from mgl import DISTRIBUTION
 from mgl.prompt import Prompt, hashes
 
 _GIT = ("git", "status", "--porcelain=v2", "--branch")
@@ -28,7 +29,8 @@ _GIT_SECONDS = 30.0
 def describe_code() -> dict[str, Any]:
     """Describe mgl: its version and, in a checkout, the commit and whether it was changed."""
     folder = Path(mgl.__file__).parent.parent
-    code: dict[str, Any] = {"version": _versions(["mgl"]).get("mgl"), "commit": None, "dirty": None}
+    release = _versions([DISTRIBUTION]).get(DISTRIBUTION)
+    code: dict[str, Any] = {"version": release, "commit": None, "dirty": None}
     if (folder / ".git").exists():
         with suppress(OSError, subprocess.SubprocessError):
             done = subprocess.run(
@@ -44,7 +46,7 @@ def installed_packages() -> dict[str, str]:
     """List the installed versions of what mgl depends on, extras included."""
     asked: list[str] = []
     with suppress(PackageNotFoundError):
-        asked = requires("mgl") or []
+        asked = requires(DISTRIBUTION) or []
     return _versions(
         sorted({re.split(r"[^A-Za-z0-9._-]", one, maxsplit=1)[0].lower() for one in asked})
     )

@@ -37,7 +37,7 @@ from mgl.evaluation.records import (
 from mgl.evaluation.runs.due import due_answers, due_bertscores, due_pairs, due_verdicts, list_keys
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import ExecutorName
-from mgl.evaluation.runs.plan import Plan
+from mgl.evaluation.runs.plan import RunPlan
 from mgl.evaluation.runs.units import (
     Ask,
     Build,
@@ -77,7 +77,7 @@ class Execution:
 
 
 class Runner:
-    def __init__(self, plan: Plan, folder: RunFolder, execution: Execution) -> None:
+    def __init__(self, plan: RunPlan, folder: RunFolder, execution: Execution) -> None:
         self._plan = plan
         self._manifest = plan.manifest
         self._folder = folder

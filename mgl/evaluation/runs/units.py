@@ -49,8 +49,8 @@ REPEAT_SEED: Final = 10_000
 """How far the seeds of a repeat are from those of the one before."""
 
 
-class Workplace(Protocol):
-    """One model, its tools, and the loop they work in (``mgl.lab.workplace.Workplace``).
+class UnitWorkplace(Protocol):
+    """One model, its tools, and the loop they work in (``mgl.lab.workplace.UnitWorkplace``).
 
     ``owner`` is the run that its calls belong to, if any.
     """
@@ -79,7 +79,7 @@ class Workplace(Protocol):
     def run(self, make: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT: ...
 
 
-OpenModel = Callable[[str], AbstractContextManager[Workplace]]
+OpenModel = Callable[[str], AbstractContextManager[UnitWorkplace]]
 """Opens the workplace of a profile; UsageError for one that is unknown."""
 
 
@@ -111,7 +111,7 @@ class Build:
     def kind(self) -> MemoryKind:
         return load_kind(self.method.memory, self.method.config.get("preset"))
 
-    def open(self, place: Workplace, llm: Client, store: Store, observer: Observer) -> Memory:
+    def open(self, place: UnitWorkplace, llm: Client, store: Store, observer: Observer) -> Memory:
         tools = place.tools(llm, self.kind, store, observer)
         config = self.kind.Config.model_validate(self.method.config)
         return self.kind(tools, self.read, self.questions, config)
@@ -162,7 +162,7 @@ class Executor(Protocol):
         ...
 
 
-OpenExecutor = Callable[[Workplace], AbstractContextManager[Executor]]
+OpenExecutor = Callable[[UnitWorkplace], AbstractContextManager[Executor]]
 """Opens an executor that works with the workplace's model."""
 
 
@@ -208,7 +208,7 @@ class _Attempt:
     """
 
     def __init__(
-        self, place: Workplace, document_id: str | None = None, *, is_retried: bool
+        self, place: UnitWorkplace, document_id: str | None = None, *, is_retried: bool
     ) -> None:
         self.llm = place.client()
         self.reason = ""
@@ -283,7 +283,7 @@ class _Attempt:
 class LocalExecutor:
     """Works on units with the model of a workplace, in this process."""
 
-    def __init__(self, place: Workplace) -> None:
+    def __init__(self, place: UnitWorkplace) -> None:
         self._place = place
         self._bases: dict[Path, tuple[Store, Memory]] = {}
 
@@ -398,7 +398,7 @@ class LocalExecutor:
 
 
 @contextmanager
-def execute_here(place: Workplace) -> Iterator[Executor]:
+def execute_here(place: UnitWorkplace) -> Iterator[Executor]:
     """Open an executor in this process."""
     executor = LocalExecutor(place)
     try:

@@ -6,7 +6,7 @@ Lark grammars of ``mgl.llm.schemas``, given to Outlines' llguidance backend: its
 compiles an automaton, which takes minutes for a schema with long bounded strings, and knows
 neither bounds in tokens nor verbatim parts of a text.
 
-One request at a time; no prefix cache, no tool calls. Needs the extra ``mgl[transformers]``.
+One request at a time; no prefix cache, no tool calls. Needs the extra ``transformers``.
 """
 
 from __future__ import annotations

@@ -528,7 +528,7 @@ class BlockFinder:
     First come the blocks that are most like the question. Then a second hop: the names in the best
     of them that the question does not have lead to other blocks, a name by 1/n where n blocks have
     it. So a question that needs two places of a text finds the second, which may share no word with
-    it. The weight was chosen on HotpotQA, MuSiQue and two novels (``docs/measurements.md``). Making
+    it. The weight was chosen on HotpotQA, MuSiQue and two novels (``LOG.md``). Making
     it embeds all blocks, and blocks.
     """
 

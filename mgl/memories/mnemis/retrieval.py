@@ -7,7 +7,7 @@ and the categories that were selected on the way (Appendix B: their summaries en
 The union of each kind is ordered by the re-ranker and cut: k episodes, 2k entities (with
 categories), 2k facts. With ``ranking`` context (ours) episodes are ranked as plain turns are
 (``mgl.retrieval.turns``), and System-2 alone says which of them may be read: what facts, entities
-and selections say of episodes takes better ones' places (docs/measurements.md).
+and selections say of episodes takes better ones' places (LOG.md).
 """
 
 from __future__ import annotations

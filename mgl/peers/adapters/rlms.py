@@ -10,7 +10,7 @@ from openai import APIStatusError
 from rlm import RLM
 
 
-class Turns:
+class TurnCounter:
     """Counts what a run does, in the place of the package's log."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Turns:
 
 class Adapter:
     def __init__(self, settings: dict[str, Any]) -> None:
-        self._turns = Turns()
+        self._turns = TurnCounter()
         self._texts: list[str] = []
         self._most = settings["turns"]
         server = {"base_url": settings["base_url"], "api_key": settings["key"], "timeout": None}

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mgl.evaluation.papers.beside import Rows, put_beside
-from mgl.evaluation.papers.references import Cell, load_references
+from mgl.evaluation.papers.beside import SuiteRows, put_beside
+from mgl.evaluation.papers.references import PrintedCell, load_references
 from mgl.evaluation.papers.suites import load_suites
 from mgl.evaluation.records import BuildRecord, Spent
 from mgl.evaluation.runs.manifest import Method
@@ -18,7 +18,7 @@ from tests.evaluation.report.folders import SESSION, Said, item, method, read_fr
 
 PAPERS = load_references()
 SUITES = list(load_suites().values())
-ROWS = Rows(SUITES)
+ROWS = SuiteRows(SUITES)
 
 
 def test_ours_is_averaged_as_the_table_that_it_stands_beside(tmp_path: Path) -> None:
@@ -51,7 +51,9 @@ def test_tokens_and_seconds_stand_beside_the_papers(tmp_path: Path) -> None:
     ]  # fmt: skip
     said = {"mnemis": [Said({"exact_match": 1.0}, more={"usage": usage})] * 2}
 
-    def put(concurrency: int) -> dict[tuple[str, str], tuple[float | None, tuple[Cell, ...]]]:
+    def put(
+        concurrency: int,
+    ) -> dict[tuple[str, str], tuple[float | None, tuple[PrintedCell, ...]]]:
         session = SESSION.model_copy(update={"concurrency": concurrency})
         folder, items = tmp_path / str(concurrency), [item("q0"), item("q1")]
         write_run(folder, [method("mnemis")], items, said, builds=builds, sessions=(session,))
@@ -83,7 +85,7 @@ def test_hgmems_table_of_costs_has_every_printed_method(tmp_path: Path) -> None:
         benchmark="narrativeqa",
         scorers=("f1_squad",),
     )
-    beside = put_beside(read_frame(folder), PAPERS["hgmem"].cells("table5"), Rows([suite]))
+    beside = put_beside(read_frame(folder), PAPERS["hgmem"].cells("table5"), SuiteRows([suite]))
     printed = {one.label: one.printed[0].value for one in beside if one.metric.unit == "tokens"}
     assert printed == {
         "hgmem": 4436.43,
@@ -108,7 +110,7 @@ def test_hgmems_two_kinds_of_queries_stand_apart(tmp_path: Path) -> None:
         benchmark="nocha",
         scorers=("claim_accuracy",),
     )
-    beside = put_beside(read_frame(folder), PAPERS["hgmem"].cells("table3"), Rows([suite]))
+    beside = put_beside(read_frame(folder), PAPERS["hgmem"].cells("table3"), SuiteRows([suite]))
     found = {
         (one.label, one.part): (one.ours.interval.mean, one.printed[0].value)
         for one in beside

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from mgl.evaluation.papers.estimates import (
-    Cost,
+    BenchmarkSize,
+    EstimatedCost,
     Estimator,
     PastRun,
-    Size,
     add_costs,
     load_rates,
     read_past_runs,
@@ -40,9 +40,9 @@ def ran(run: str = "a", **other: Any) -> PastRun:
     return PastRun(run, **{**values, **other})
 
 
-def estimated(*done: PastRun, judges: int = 0, **paces: Pace) -> Cost:
+def estimated(*done: PastRun, judges: int = 0, **paces: Pace) -> EstimatedCost:
     estimator = Estimator(done, RATES, lambda _model, stage: paces.get(stage))
-    size = Size(items=4, sources=3, tokens=1000)
+    size = BenchmarkSize(items=4, sources=3, tokens=1000)
     cost = estimator.estimate("tiny", [GAM], size, judges=judges)["gam"]
     assert cost is not None
     return cost
@@ -64,7 +64,9 @@ def test_without_a_run_rates_tell_and_say_so() -> None:
     assert cost.calls == pytest.approx(3 * rate.build[0] + 4 * rate.ask[0])
     assert "rates" in cost.basis[0]
     unknown = RATES.model_copy(update={"memories": {}})
-    costs = Estimator((), unknown).estimate("tiny", [GAM], Size(items=1, sources=1, tokens=1))
+    costs = Estimator((), unknown).estimate(
+        "tiny", [GAM], BenchmarkSize(items=1, sources=1, tokens=1)
+    )
     assert costs == {"gam": None}
 
 
@@ -99,7 +101,7 @@ def test_a_build_that_methods_share_is_counted_once(name: str, hours: float | No
 def test_similarity_search_over_episodes_builds_no_graph() -> None:
     rag = Method("rag", "mnemis", "m", {}, {"routes": "system1", "kinds": "rag"})
     graph = Method("graph", "mnemis", "m", {}, {"routes": "system1", "kinds": "graph"})
-    size = Size(items=1, sources=1, tokens=100_000)
+    size = BenchmarkSize(items=1, sources=1, tokens=100_000)
     costs = Estimator((), RATES).estimate("locomo", [rag, graph], size)
     calls = [cost and cost.calls for cost in costs.values()]
     rate = RATES.memories["mnemis"]
@@ -137,9 +139,11 @@ def test_a_run_over_texts_of_another_length_tells_nothing() -> None:
 
 
 def test_a_total_of_what_is_partly_unknown_is_unknown() -> None:
-    one = Cost(1, 2, 3, 4.0, ("a",))
-    assert add_costs([one, one]) == Cost(2, 4, 6, 8.0, ("a",))
-    assert add_costs([one, Cost(1, 2, 3, None, ("b",))]) == Cost(2, 4, 6, None, ("a", "b"))
+    one = EstimatedCost(1, 2, 3, 4.0, ("a",))
+    assert add_costs([one, one]) == EstimatedCost(2, 4, 6, 8.0, ("a",))
+    assert add_costs([one, EstimatedCost(1, 2, 3, None, ("b",))]) == EstimatedCost(
+        2, 4, 6, None, ("a", "b")
+    )
     assert add_costs([one, None]) is None
     assert add_costs([]) is None
 

@@ -24,7 +24,7 @@ from mgl.evaluation.report.runs import read_run
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.lifecycle import start_run
 from mgl.evaluation.runs.manifest import Manifest
-from mgl.evaluation.runs.plan import Plan, plan_run
+from mgl.evaluation.runs.plan import RunPlan, plan_run
 from mgl.evaluation.runs.runner import Execution
 from mgl.retrieval.fakes import WordReranker
 from mgl.types import Document
@@ -70,7 +70,7 @@ def trial(mgl_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tr
     return Trial(mgl_home, tmp_path)
 
 
-def plan(run: Run, trial: Trial, folder: Path) -> Plan:
+def plan(run: Run, trial: Trial, folder: Path) -> RunPlan:
     """Plan our own methods' part of a run, over small data."""
     needed = {"benchmark": {run.benchmark}, "memory": {one.memory for one in run.methods}}
     for kind, names in needed.items():

@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from mgl.errors import InputError
-from mgl.evaluation.papers.references import EMPTY, Group, Paper, Table, load_references
+from mgl.evaluation.papers.references import (
+    EMPTY,
+    Paper,
+    PrintedGroup,
+    PrintedTable,
+    load_references,
+)
 
 PAPERS = load_references()
 TABLES = [
@@ -166,7 +172,7 @@ def excepted(note: str, name: str) -> bool:
     [each for each in TABLES if each.values[1].groups and each.values[0].name in READ],
 )
 def test_each_number_stands_in_the_papers_text_near_its_table(
-    papers: Path, paper: Paper, table: Table
+    papers: Path, paper: Paper, table: PrintedTable
 ) -> None:
     """The rows of a table stand there as lines, number after number and in the same order, each
     below the name of its model; of numbers that are given in words each stands there."""
@@ -194,13 +200,13 @@ def test_each_number_stands_in_the_papers_text_near_its_table(
                 assert re.search(rf"(?<![\d.]){bare}(?![\d]|\.\d)", near), f"{name}: {number}"
 
 
-def in_lines(table: Table) -> bool:
+def in_lines(table: PrintedTable) -> bool:
     """Whether the text has the rows as they are here: not what it says in words, nor the one table
     that is turned about."""
     return table.printed == "all" and not any("changed about" in note for note in table.notes)
 
 
-def lines(table: Table) -> Iterator[tuple[Group, str, str]]:
+def lines(table: PrintedTable) -> Iterator[tuple[PrintedGroup, str, str]]:
     """The rows as the text has them: without what is added here about single numbers."""
     return (
         (group, name, re.sub(r"\((\d+|\?)\)", "", line))

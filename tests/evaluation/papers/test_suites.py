@@ -264,7 +264,7 @@ def test_the_average_is_of_the_chunks_that_answers_read(tmp_path: Path) -> None:
 
 
 def test_baselines_of_hgmem_read_so_many_for_an_answer_or_a_step() -> None:
-    run = load_suites()["hgmem"].entry("table1").runs[0].reading(Reads(14, 9))
+    run = load_suites()["hgmem"].entry("table1").runs[0].set_chunks(Reads(14, 9))
     assert {
         one.label: one.settings.get(one.reads or one.reads_a_step or "") for one in run.methods
     } == {

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mgl.evaluation.records import LABELLED, PEOPLE, PairRecord, Record, VerdictRecord
-from mgl.evaluation.report.cells import Cell, Table
+from mgl.evaluation.report.cells import Cell, ReportTable
 from mgl.evaluation.report.judging import (
     Agreement,
     agreement,
@@ -27,7 +27,7 @@ Scores = Sequence[float | None]
 
 def table(
     folder: Path, verdicts: Mapping[str, Scores], *, repeats: int = 0, reply: str = "said"
-) -> Table:
+) -> ReportTable:
     """The table of a run of one method; ``verdicts`` are by key, an item each."""
     n = len(next(iter(verdicts.values())))
     said = {"gam": [Said({"exact_match": float(place % 2)}) for place in range(n)]}
@@ -45,17 +45,17 @@ def table(
     return read_table(folder)
 
 
-def read_table(folder: Path) -> Table:
+def read_table(folder: Path) -> ReportTable:
     (found,) = judge_table(read_frame(folder))
     return found
 
 
-def row(found: Table, judge: str, what: str) -> tuple[Cell, Cell]:
+def row(found: ReportTable, judge: str, what: str) -> tuple[Cell, Cell]:
     (cells,) = [each for each in found.rows if (each[0].text, each[1].text) == (judge, what)]
     return cells[2], cells[3]
 
 
-def whats(found: Table) -> set[str]:
+def whats(found: ReportTable) -> set[str]:
     return {each[1].text for each in found.rows}
 
 

@@ -19,7 +19,7 @@ from mgl.evaluation.audit import read_dataset
 from mgl.evaluation.papers.references import load_references
 from mgl.evaluation.papers.suites import load_suites
 from mgl.evaluation.records import BuildRecord, Spent
-from mgl.evaluation.report.cells import Table
+from mgl.evaluation.report.cells import ReportTable
 from mgl.evaluation.report.pages import render_page, write_report
 from mgl.evaluation.report.report import Chapter, answers_to_csv, make_report, to_csv
 from mgl.evaluation.report.runs import read_run
@@ -64,7 +64,7 @@ def chapter(tmp_path_factory: pytest.TempPathFactory) -> Chapter:
     return found
 
 
-def tables(chapter: Chapter) -> dict[str, Table]:
+def tables(chapter: Chapter) -> dict[str, ReportTable]:
     return {one.title: one for one in chapter.tables}
 
 

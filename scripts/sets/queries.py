@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Sort queries into primitive and sense-making ones by a judge, for HGMem's Table 3.
 
-    scripts/bench/queries.py --out DIR
+    scripts/sets/queries.py --out DIR
 
 Source: HGMem §5.4, where people sort 40 queries of each dataset of long narratives. Here a judge
 reads the book, cut to its context, the question and the gold answer, and gives a label twice; items
@@ -25,11 +25,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from commands import add_models, choose_model
 from longreason import Axis, AxisLabel, as_document, cut, frame_tokens, is_stable, label_axis
 from pydantic import BaseModel, ConfigDict, Field
 from queries_prompts import KINDS, QueryReply
-from sets import find_datasets, read_config
+from sets import add_models, choose_model, find_datasets, read_config
 
 from mgl.benchmarks.base import Dataset, Item
 from mgl.benchmarks.files import LABELS

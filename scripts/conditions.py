@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """List under which conditions each method of the papers' first tables answers.
 
-    python scripts/bench/conditions.py
+    python scripts/conditions.py
 
 Each method answers a question of the run's kind over a small text, with a fake model that keeps
 what it is asked: the instruction of the answering call, and how that call is sampled, are read off
@@ -27,7 +27,7 @@ import mgl.baselines
 import mgl.memories
 from mgl import registry
 from mgl.baselines.base import Baseline, Excerpt
-from mgl.evaluation.papers.suites import Method, Run, load_suites
+from mgl.evaluation.papers.suites import Run, SuiteMethod, load_suites
 from mgl.llm.base import Completion, Request, Sampling
 from mgl.llm.client import Client
 from mgl.llm.fakes import SchemaEngine
@@ -131,7 +131,7 @@ def name_prompt(request: Request, prompts: list[Prompt]) -> Prompt:
     return max(filter(is_shown, prompts), key=lambda prompt: len(prompt.text))
 
 
-async def ask(run: Run, method: Method) -> Request:
+async def ask(run: Run, method: SuiteMethod) -> Request:
     """Have a method answer, and return the request of the call that answers."""
     talks = registry.load("benchmark", run.benchmark).reads == "conversation"
     source: Source = TALK if talks else BOOK
@@ -158,7 +158,7 @@ async def _count_nothing() -> int:
     return 1
 
 
-def _reads(method: Method) -> str:
+def _reads(method: SuiteMethod) -> str:
     _, config = choose_kind(method.memory, method.settings, lambda: "paper")
     values: Mapping[str, Any] = config.model_dump()
     averaged = (method.reads, method.reads_a_step)

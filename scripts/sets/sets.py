@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Build a set of questions with a model: MindGraph's LongReason procedure, or sense-making QA.
 
-    scripts/bench/sets.py longreason  --out DIR    from LongBench v2, NarrativeQA and LooGLE
-    scripts/bench/sets.py sensemaking --out DIR    from long documents of LongBench v2 (HGMem)
+    scripts/sets/sets.py longreason  --out DIR    from LongBench v2, NarrativeQA and LooGLE
+    scripts/sets/sets.py sensemaking --out DIR    from long documents of LongBench v2 (HGMem)
 
 Benchmarks are looked for in ``--data FOLDER`` (MGL_DATA); ``--from NAME=PATH`` says where one is.
 ``--set NAME=VALUE`` sets an option of the procedure. The model is the judge, or the author of the
@@ -18,15 +18,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
-from commands import add_models, choose_model
 from longreason import LongReasonConfig, MadeSet, build_longreason
 from pydantic import BaseModel, ValidationError
 from sensemaking import SenseMakingConfig, build_sensemaking
@@ -38,14 +38,14 @@ from mgl.benchmarks.made import write_made
 from mgl.cli.output import print_table, say
 from mgl.cli.progress import open_observer
 from mgl.errors import MglError, ResourceError, UsageError
+from mgl.lab import ModelChoice
 from mgl.lab.workplace import DATABASE, Workplace
 from mgl.llm.base import LLM
 from mgl.memories.options import read_settings
 from mgl.models import shipped
+from mgl.models.profiles import EngineName
 from mgl.observer import Observer
 from mgl.store import Store
-
-__all__ = ["find_datasets", "main", "read_config", "write_set"]
 
 ConfigT = TypeVar("ConfigT", bound=BaseModel)
 
@@ -84,6 +84,28 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--from", dest="places", action="append", default=[], metavar="NAME=PATH")
     add_models(found)
     return found
+
+
+def add_models(parser: argparse.ArgumentParser) -> None:
+    """Add the models to run."""
+    parser.add_argument("--model")
+    parser.add_argument("--engine", choices=get_args(EngineName))
+    parser.add_argument("--base-url")
+    parser.add_argument("--embedder")
+    parser.add_argument("--reranker")
+    parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE")
+
+
+def choose_model(arguments: argparse.Namespace) -> ModelChoice:
+    """The models that the arguments of ``add_models`` name; a server's key is MGL_API_KEY."""
+    return ModelChoice(
+        arguments.model,
+        engine=arguments.engine,
+        base_url=arguments.base_url,
+        api_key=os.environ.get("MGL_API_KEY"),
+        embedder=arguments.embedder,
+        reranker=arguments.reranker,
+    )
 
 
 def main(words: Sequence[str] | None = None) -> None:
