@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from mgl.llm.calls import CallRecord
-from mgl.memories.view import Size
+from mgl.memories.view import MemorySize
 from mgl.store.records import EditOutcome, EditRecord, MemoryRecord
 from mgl.types import Answer, Citation, Document, Span, Usage
 
@@ -32,7 +32,7 @@ class Stats:
     edits_rejected: Mapping[str, int]
 
     @classmethod
-    def of(cls, size: Size, outcomes: Mapping[tuple[EditOutcome, str | None], int]) -> Stats:
+    def of(cls, size: MemorySize, outcomes: Mapping[tuple[EditOutcome, str | None], int]) -> Stats:
         """A memory's size, and how many of its edits had which outcome, and for which reason."""
         counts, rejected = Counter[EditOutcome](), Counter[str]()
         for (outcome, reason), count in outcomes.items():

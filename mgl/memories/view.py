@@ -53,7 +53,7 @@ class ViewEdge:
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class MemorySize:
     """How many nodes and edges a memory has, and how many steps made them."""
 
     nodes: int
@@ -93,10 +93,10 @@ class GraphView:
         return max([self.steps, *brought, *taken])
 
     @property
-    def size(self) -> Size:
+    def size(self) -> MemorySize:
         """Count what is there after the last step."""
         last = self.at(self.length)
-        return Size(len(last.nodes), len(last.edges), self.steps)
+        return MemorySize(len(last.nodes), len(last.edges), self.steps)
 
     def at(self, step: int) -> GraphView:
         """What is there after ``step`` steps, from 0 to ``length``; ValueError beyond.

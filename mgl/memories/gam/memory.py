@@ -50,7 +50,7 @@ from mgl.memories.gam.state import (
 )
 from mgl.memories.log import Log
 from mgl.memories.talk import Change, Recall, TalkMemory, to_plain
-from mgl.memories.view import GraphView, Size, ViewEdge, ViewNode
+from mgl.memories.view import GraphView, MemorySize, ViewEdge, ViewNode
 from mgl.prompt import Prompt
 from mgl.retrieval.cues import list_queries
 from mgl.retrieval.shifts import ShiftDetector
@@ -397,9 +397,9 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         ]
         return self._view(nodes, edges, steps=len(talk.turns), answers=answers)
 
-    def measure(self) -> Size:
+    def measure(self) -> MemorySize:
         state, turns = self.state, self._log.turns
-        return Size(len(state.topics), len(state.links), len(turns))
+        return MemorySize(len(state.topics), len(state.links), len(turns))
 
     def export(self) -> dict[str, Any]:
         held = super().export()

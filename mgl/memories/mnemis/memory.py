@@ -63,7 +63,7 @@ from mgl.memories.mnemis.selection import Ask, ask_printed
 from mgl.memories.mnemis.state import Category, Entity, Episode, State
 from mgl.memories.talk import Change, Recall, TalkMemory, refuse_topics
 from mgl.memories.turns import answer_from_lines, show_turns
-from mgl.memories.view import GraphView, Size, ViewEdge, ViewNode
+from mgl.memories.view import GraphView, MemorySize, ViewEdge, ViewNode
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import best
 from mgl.store import EditRecord
@@ -457,11 +457,11 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         nodes, edges = _draw_graph(self.state, self._log.rows)
         return self._view(nodes, edges, steps=self._log.step, answers=answers)
 
-    def measure(self) -> Size:
+    def measure(self) -> MemorySize:
         state = self.state
         held = sum(len(category.children) for category in state.categories.values())
         nodes, edges = len(state.entities) + len(state.categories), len(state.facts) + held
-        return Size(nodes, edges, self._log.step)
+        return MemorySize(nodes, edges, self._log.step)
 
 
 def stale_entities(state: State) -> list[Entity]:
