@@ -16,7 +16,7 @@ from __future__ import annotations
 import threading
 from array import array
 from collections import defaultdict
-from collections.abc import KeysView, Mapping, Sequence
+from collections.abc import Iterable, KeysView, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -379,6 +379,11 @@ class HybridIndex:
 
     def __contains__(self, identity: object) -> bool:
         return identity in self.words and identity in self.vectors
+
+    def find_missing(self, ids: Iterable[int]) -> list[int]:
+        """Find the ids that words or meaning lack, in their order; the store is asked once."""
+        words, vectors = self.words.known, self.vectors.known
+        return [each for each in ids if each not in words or each not in vectors]
 
     def extend(self, texts: Mapping[int, str]) -> None:
         self.vectors.extend(texts)

@@ -97,12 +97,12 @@ class Index:
         entities = state.entities.changes_since(known.entities) or ()
         facts = state.facts.changes_since(known.facts) or ()
         stored = self._nodes["f"]
-        missing = [each for each in facts if int(each[1:]) not in stored]
+        missing = stored.find_missing(int(id[1:]) for id in facts)
         changed = {int(id[1:]): state.entities[id] for id in entities}
         own = self._nodes["e"]
         own.vectors.extend({at: summary_text(each) for at, each in changed.items()})
         own.words.extend({at: words_text(each) for at, each in changed.items()})
-        stored.extend({int(id[1:]): state.facts[id].text for id in missing})
+        stored.extend({number: state.facts[f"f{number}"].text for number in missing})
         self._add_episodes(state, source, state.episodes.changes_since(known.episodes) or ())
         self.state = state
 
@@ -130,19 +130,17 @@ class Index:
         return (str(self._numbers[place]) for place in np.argsort(-scores, kind="stable").tolist())
 
     def _add_episodes(self, state: State, source: Source, numbers: Sequence[int]) -> None:
-        missing = [
-            (place, state.episodes[number])
-            for place, number in enumerate(numbers, len(self._numbers))
-            if place not in self._episodes
-        ]
+        first = len(self._numbers)
+        missing = self._episodes.find_missing(range(first, first + len(numbers)))
         self._numbers += numbers
         if not isinstance(self._episodes, TurnIndex):
-            self._episodes.extend({at: render_episode(source, each) for at, each in missing})
+            new = {at: state.episodes[self._numbers[at]] for at in missing}
+            self._episodes.extend({at: render_episode(source, each) for at, each in new.items()})
             return
         assert isinstance(source, Conversation)
         spoken = [source.turns[state.episodes[number].turns[0]] for number in numbers]
         turns = [*self._turns, *spoken]
-        self._episodes.extend(turns, [place for place, _ in missing])
+        self._episodes.extend(turns, missing)
         self._turns = turns
 
 
