@@ -292,10 +292,6 @@ class PageShown(_Answer):
     version: str
 
 
-class VersionShown(_Answer):
-    version: str
-
-
 class EditListed(_Answer):
     """An edit of step ``chunk``, and what became of it."""
 
@@ -355,6 +351,11 @@ class TopicChanged(_Answer):
     topic: str
 
 
+class KindsListed(_Answer):
+    documents: list[str]
+    conversations: list[str]
+
+
 class Renamed(_Answer):
     name: str
 
@@ -392,7 +393,9 @@ class Replied(_Answer):
     tool_calls: list[ToolCalled] | None = None
     citations: list[Cited] | None = None
     conversation: str | None = None
+    memory_id: str | None = None
     turn: str | None = None
+    reply: str | None = None
     notes: list[str] | None = None
 
 

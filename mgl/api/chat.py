@@ -85,6 +85,8 @@ class Chat:
         besides: dict[str, Any] = notes if chat.ignored else {}
         if name is None or chat.model == self._profile:
             return await self._forward(chat, hear), besides
+        if is_whole:
+            name = await self._memories.find_chat(name)
         chat, kind = chat.with_named_attachments(), chat.model.removeprefix(PREFIX)
         if is_task(_read_messages(chat), chat.metadata, headers.get(TASK)):
             return await self._forward(chat, hear), besides
@@ -95,18 +97,18 @@ class Chat:
         budget = chat.max_completion_tokens or chat.max_tokens
         wish, stop = Wish(budget, chat.temperature, chat.top_p, chat.seed), StopSignal()
 
-        def do(talk: Talk) -> tuple[Answer, StageUsage, str]:
+        def do(talk: Talk) -> tuple[Answer, StageUsage, dict[str, Any]]:
             whose = {"is_retry": is_retry, "is_whole": is_whole}
             return _reply(talk, chat, seen, passed, wish, stop, **whose)
 
         is_new = not _find_id(chat)
-        answer, used, turn = await self._memories.work(name, kind, do, is_new=is_new, stop=stop)
+        answer, used, ids = await self._memories.work(name, kind, do, is_new=is_new, stop=stop)
         cited = [citation_json(each) for each in answer.citations]
-        besides |= {"citations": cited, "conversation": name, "turn": turn}
+        besides |= {"citations": cited, "conversation": name, **ids}
         if passed is not None and passed.reply is not None:
             return passed.reply, besides
         usage = TokenUsage(used.input_tokens, used.output_tokens, used.cached_tokens)
-        key = f"{kind}-{turn}"
+        key = f"{kind}-{ids['turn']}"
         return Reply(answer.text, None, (), usage, wish.finish_reason, call_key=key), besides
 
     async def _forward(self, chat: ChatRequest, hear: Listener | None) -> Reply[None]:
@@ -175,11 +177,12 @@ def _reply(
     *,
     is_retry: bool,
     is_whole: bool,
-) -> tuple[Answer, StageUsage, str]:
+) -> tuple[Answer, StageUsage, dict[str, Any]]:
     """Take in what is new of a request, reply to its last message, and take that in.
 
-    Returns the reply, what it cost, and the id of the turn that it replies to. Of a reply that is
-    stopped, what was seen is taken in.
+    Returns the reply, what it cost, and the ids of the memory, of the turn that it replies to, and
+    of the ``reply``, None where that was not taken in. Of a reply that is stopped, what was seen is
+    taken in.
     """
     messages = _read_messages(chat)
     persona = "\n".join(each.content for each in messages if each.role == "system").strip()
@@ -198,7 +201,8 @@ def _reply(
         talk.respond(turn, ASSISTANT, say=seen.repeat)
         raise
     talk.settle_later()
-    return answer, usage.total, turn.id
+    ids = {"memory_id": talk.id, "turn": turn.id, "reply": talk.find_reply(turn.id)}
+    return answer, usage.total, ids
 
 
 def _read_messages(chat: ChatRequest) -> Sequence[Message]:

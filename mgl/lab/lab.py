@@ -34,6 +34,7 @@ from mgl.llm.concurrency import StopSignal, make_awaitable
 from mgl.memories.base import Memory, check_name, is_memory_id
 from mgl.memories.results import AskResult, BuildResult, MemorySummary, Stats
 from mgl.memories.talk import UNWIPED
+from mgl.memories.view import Transcript
 from mgl.models import shipped
 from mgl.observer import SILENT, Observer
 from mgl.store import EditRecord, MemoryCost, MemoryRecord, Store
@@ -328,7 +329,8 @@ class Lab:
             plan = self._planner.plan_record(self._planner.find(name, memory), options)
         else:
             check_name(name)
-            plan = self._planner.plan_file(Conversation.named(name), memory, None, options)
+            begun = self._store.named_conversation(name)
+            plan = self._planner.plan_file(begun, memory, None, options)
         return self._open_talk(plan)
 
     def remember(
@@ -372,18 +374,29 @@ class Lab:
         self._store.put_document(document)
 
     def rename(self, source: str, name: str) -> None:
-        """Rename the document of a memory; its earlier names still find it.
+        """Rename a document or conversation, by its exact name or the id of one of its memories.
 
-        UsageError for a conversation, or a name that looks like a memory's id.
+        A document is still found by its earlier names. A conversation is not: they are free for
+        others, and only the chats of clients that sent them as the id of a chat (``find_chat``) go
+        on in it. UsageError for a name that cannot be one, Conflict for one that another
+        conversation has, StoreError if there is no such source.
         """
         check_name(name)
-        document_id = self.find(source).document_id
-        if self._store.count_turns(document_id) is not None:
-            raise WrongKind(
-                f"{source!r} is a conversation, which is known by its name alone",
-                hint="export its turns and add them to one of another name",
-            )
-        self._store.rename_document(document_id, name)
+        document_id = find_doomed(self._store, source).document_id
+        if self._store.count_turns(document_id) is None:
+            self._store.rename_document(document_id, name)
+        else:
+            self._store.rename_conversation(document_id, Conversation.named(name).name)
+
+    def find_chat(self, name: str) -> str:
+        """The name of the conversation in which a client's chat of this id goes on; a new chat has
+        its id for a name."""
+        return self._store.find_chat(name)
+
+    def named_conversation(self, name: str) -> Conversation:
+        """The conversation that is known by this exact name, without its turns: the stored one, or
+        one to begin."""
+        return self._store.named_conversation(name)
 
     def load(self, document_id: str) -> Document:
         """Load a stored document by its own id; StoreError if there is none."""
@@ -485,6 +498,15 @@ class Lab:
         cited = dict.fromkeys(citation.node_id for citation in answer.citations)
         return self._store.find_turns(self.find(source).document_id, cited)
 
+    def read_transcript(self, source: str) -> Transcript:
+        """Load the conversation of a memory as a reader sees it; StoreError for a document's."""
+        conversation = self.transcript(source)
+        fates = self._store.find_fates(conversation.id)
+        gone = frozenset(number for number, fate in fates.items() if fate == "forgotten")
+        corrections = self._store.find_corrections(conversation.id)
+        replies = frozenset(self._store.find_replies(conversation.id))
+        return Transcript(conversation, gone, corrections, replies)
+
     def write_questions(self, source: str, limit: int | None = None) -> list[Pair]:
         """Have the model write questions about a memory's text, to train its retriever on.
 
@@ -537,7 +559,8 @@ class Lab:
         return self._store.edits(self.find(source).id)
 
     def version(self, source: str) -> str:
-        """A string that changes with each turn, edit or deletion of a memory, not with answers."""
+        """A string that changes with each turn, edit, deletion or name of a memory, not with
+        answers."""
         return self._store.version(self.find(source).id)
 
     def calls(self, source: str) -> list[CallRecord]:

@@ -226,7 +226,7 @@ class Planner:
         if is_memory_id(source):
             found = self._store.find_memory(source)
             return [] if found is None else [found]
-        return self._store.memories_of(Conversation.named(source).id)
+        return self._store.memories_of(self._store.named_conversation(source).id)
 
     def pick(self, source: str, known: Sequence[MemoryRecord], kind: str | None) -> MemoryRecord:
         """Pick the newest memory, of some kind if one is named."""

@@ -342,6 +342,8 @@ class Log(Generic[EditT, StateT]):
         return None if body is None else Snapshot(step, since, snapshots.version, body)
 
     def _read_turns(self) -> None:
+        if self._is_open:  # it may have been renamed
+            self._source = replace(self._source, name=self._store.document_name(self._source.id))
         deletions = self._store.count_deletions(self._source.id)  # before they are read
         if deletions != self.deletions:
             self._drop_turns()

@@ -290,13 +290,13 @@ class Store(Turns, CallTable, Caches):
 
     def documents_called(self, name: str) -> list[str]:
         """The ids of the documents and conversations with exactly this name, the oldest first; of
-        those that had it before, where none has it now."""
-        before = "id IN (SELECT document_id FROM names WHERE name = ?)"
+        the documents that had it before, where none has it now."""
+        before = "media_type != ?2 AND id IN (SELECT document_id FROM names WHERE name = ?1)"
         with self._read() as connection:
-            for has_name in ("name = ?", before):
+            for has_name in ("name = ?1", before):
                 found = connection.execute(
                     f"SELECT id FROM documents WHERE {has_name} ORDER BY created_at, id",
-                    (records.pack(name),),
+                    (records.pack(name), CONVERSATION)[: has_name.count("?")],
                 ).fetchall()
                 if found:
                     return [identity for (identity,) in found]
@@ -305,16 +305,18 @@ class Store(Turns, CallTable, Caches):
     # The edit log
 
     def version(self, memory_id: str) -> str:
-        """A string that changes with each turn, edit or deletion of a memory, not with answers."""
+        """A string that changes with each turn, edit, deletion or name of a memory, not with
+        answers."""
         with self._read() as connection:
             row = connection.execute(
                 """SELECT (SELECT max(number) FROM edits WHERE memory_id = memories.id),
                     (SELECT max(number) FROM turns WHERE document_id = memories.document_id),
-                    (SELECT max(number) FROM deletions WHERE document_id = memories.document_id)
+                    (SELECT max(number) FROM deletions WHERE document_id = memories.document_id),
+                    (SELECT lower(hex(name)) FROM documents WHERE id = memories.document_id)
                 FROM memories WHERE id = ?""",
                 (memory_id,),
             ).fetchone()
-        return ".".join("" if number is None else f"{number}" for number in row or ())
+        return ".".join("" if part is None else f"{part}" for part in row or ())
 
     def costs(self) -> dict[str, MemoryCost]:
         """When each memory was begun and what its calls have cost, by its id."""
@@ -594,8 +596,12 @@ def _check(memory_id: str, chunk: int, edit: EditRecord, texts: Mapping[str, str
 
 def _keep_name(connection: sqlite3.Connection, document_id: str, name: str) -> None:
     """Keep a document's present name among its earlier ones, before it gets ``name``, which then
-    is no document's earlier name."""
-    connection.execute("DELETE FROM names WHERE name = ?", (records.pack(name),))
+    is no other document's earlier name."""
+    connection.execute(
+        """DELETE FROM names WHERE name = ?
+        AND document_id IN (SELECT id FROM documents WHERE media_type != ?)""",
+        (records.pack(name), CONVERSATION),
+    )
     connection.execute(
         "INSERT OR IGNORE INTO names SELECT id, name FROM documents WHERE id = ? AND name != ?",
         (document_id, records.pack(name)),

@@ -144,6 +144,25 @@ def test_files_of_conversations_are_listed_beside_named_ones(
         assert part in mgl("export", diary, "--format", format_).stdout
 
 
+def test_a_conversation_and_a_document_are_renamed(
+    mgl: Mgl, log: Path, diary: str, options: tuple[str, ...]
+) -> None:
+    asked = mgl("ask", log, "Who?", *options)
+    assert asked.exit_code == 0, asked.stderr
+    assert mgl("rename", diary, "journal").stdout == f"{diary} is called journal now\n"
+    assert mgl("show", diary).exit_code == 6
+    assert mgl("show", "journal").exit_code == 0
+    listed = json.loads(mgl("list", "--json").stdout)
+    by_name = {one["document"]: one["memory_id"] for one in listed}
+    assert mgl("rename", by_name["log"][4:10], "said").exit_code == 0
+    refused = mgl("rename", "said", "journal")
+    assert (refused.exit_code, "already" in refused.stderr) == (3, True)
+    assert mgl("rename", "nothing", "x").exit_code == 6
+    for each in (by_name["journal"], "journal"):
+        assert mgl("rename", each, diary).exit_code == 0
+        assert mgl("rename", diary, "journal").exit_code == 0
+
+
 def test_one_of_several_conversations_is_named(
     mgl: Mgl, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
