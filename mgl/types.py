@@ -144,7 +144,8 @@ class Turn:
     session: str | None = None
 
     def __post_init__(self) -> None:
-        _replace_surrogates(self, "id", "speaker", "text", "session")
+        if not f"{self.id}{self.speaker}{self.text}{self.session}".isascii():  # thousands are read
+            _replace_surrogates(self, "id", "speaker", "text", "session")
 
     @property
     def line(self) -> str:

@@ -58,7 +58,8 @@ def ask(
             **options,
         )
         summary = lab.memory(result.memory_id)
-        turns = None if summary.turns is None else lab.transcript(result.memory_id)
+        is_talk = summary.turns is not None
+        turns = lab.cited_turns(summary.id, result.answer) if is_talk else None
         is_passages = turns is None and not as_json
         share = share_read(result.answer, lab.document(summary.id)) if is_passages else None
     if as_json:

@@ -68,9 +68,9 @@ def chat(
                 answer = talk.reply(turn, persona=persona, hear=printed).answer
                 if printed.text:
                     typer.echo("")
-                conversation = talk.memory.conversation
-                answer = _leave_out_last(answer, conversation.turns, len(said))
-                print_answer(answer, conversation, is_said=bool(printed.text))
+                turns = talk.memory.conversation.turns
+                answer = _leave_out_last(answer, turns, len(said))
+                print_answer(answer, turns, is_said=bool(printed.text))
                 talk.settle_later()  # while the next line is typed
             except MglError as error:
                 failed = error

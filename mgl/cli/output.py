@@ -19,7 +19,7 @@ from mgl import prompt
 if TYPE_CHECKING:
     from mgl.memories.results import MemorySummary, Stats
     from mgl.memories.view import GraphView, ViewNode
-    from mgl.types import Answer, Citation, Conversation, Span, Turn, Usage
+    from mgl.types import Answer, Citation, Span, Turn, Usage
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
@@ -114,22 +114,22 @@ def print_pairs(pairs: dict[str, str]) -> None:
 
 
 def print_answer(
-    answer: Answer, conversation: Conversation | None = None, *, is_said: bool = False
+    answer: Answer, talk: Sequence[Turn] | None = None, *, is_said: bool = False
 ) -> None:
     """Print an answer, its doubt first, unless it is said already, and what it cites: turns of a
-    conversation, or passages of a document."""
+    ``talk``, or passages of a document."""
     if not is_said:
         typer.echo(clean(answer.hedged))
-    if conversation is None:
+    if talk is None:
         typer.echo("" if answer.confidence is None else f"\nconfidence: {answer.confidence}")
     for mark in answer.marks:
         if mark != "unconfirmed" or not answer.guesses:
             typer.echo(f"note: {mark.replace('_', ' ')}")
-    if conversation is None and not answer.citations:
+    if talk is None and not answer.citations:
         typer.echo("no passage is cited")
-    elif conversation is None:
+    elif talk is None:
         typer.echo(f"cited from {one_line(answer.citations[0].document)}:")
-    turns = {} if conversation is None else {turn.id: turn for turn in conversation.turns}
+    turns = {turn.id: turn for turn in talk or ()}
     passages: dict[Span, Citation] = {}
     for citation in answer.citations:  # two nodes may stand on one passage
         passages.setdefault(citation.span, citation)
@@ -137,7 +137,7 @@ def print_answer(
         if citation.node_id in turns:
             typer.echo(f"  {format_turn(turns[citation.node_id], 200)}")
         else:  # a passage: of a document, or of several turns
-            quote = one_line(citation.quote, 200 if turns else None)
+            quote = one_line(citation.quote, None if talk is None else 200)
             typer.echo(f"  {_format_place(citation)} “{quote}”")
 
 

@@ -88,7 +88,7 @@ def _show_memory(lab: Lab, summary: MemorySummary, step: int | None, as_json: bo
         _print_turns(turns)
     for answer in view.answers:
         typer.echo(f"\nquestion: {one_line(answer.question)}")
-        print_answer(answer, turns)
+        print_answer(answer, None if turns is None else turns.turns)
 
 
 def _print_turns(conversation: Conversation) -> None:

@@ -170,7 +170,7 @@ class Lab:
             usage = Usage(client.usage(), time.monotonic() - start)
             if not keep.put(opened.id, answer):
                 self._observer.note(UNKEPT)
-        return AskResult(answer, opened.id, self.stats(opened.id), usage)
+        return AskResult(answer, opened.id, self._count(opened), usage)
 
     def build(
         self,
@@ -206,7 +206,7 @@ class Lab:
         with owned_by(self._own(plan, opened)), new_attempt():
             self._build(plan, opened, opened.retry_failed if retry_failed else opened.build, stop)
         usage = Usage(client.usage(), time.monotonic() - start)
-        return BuildResult(opened.id, self.stats(opened.id), usage)
+        return BuildResult(opened.id, self._count(opened), usage)
 
     aask = make_awaitable(ask)
     abuild = make_awaitable(build)
@@ -501,6 +501,11 @@ class Lab:
         """Load the conversation of a memory; StoreError for a document's."""
         return self._store.conversation(self.find(source).document_id)
 
+    def cited_turns(self, source: str, answer: Answer) -> list[Turn]:
+        """Load the turns of a memory's conversation that an answer cites, in their order."""
+        cited = dict.fromkeys(citation.node_id for citation in answer.citations)
+        return self._store.find_turns(self.find(source).document_id, cited)
+
     def read_transcript(self, source: str) -> Transcript:
         """Load the conversation of a memory as a reader sees it; StoreError for a document's."""
         conversation = self.transcript(source)
@@ -606,9 +611,12 @@ class Lab:
         """Count a memory's nodes, edges and edits."""
         record = self.find(source)
         with self._open_stored(record) as opened:
-            return Stats.of(opened.view(), self._store.edits(record.id))
+            return self._count(opened)
 
     # Inside
+
+    def _count(self, opened: Memory) -> Stats:
+        return Stats.of(opened.measure(), self._store.count_outcomes(opened.id))
 
     def _open_talk(self, plan: Plan) -> Talk:
         if not hasattr(plan.kind, "append") or not isinstance(plan.source, Conversation):
@@ -638,7 +646,7 @@ class Lab:
             yield opened
 
     def _summary(self, record: MemoryRecord) -> MemorySummary:
-        done = len(self._store.chunks_done(record.id))
+        done = self._store.count_done(record.id)
         return MemorySummary(
             record,
             self._store.document_name(record.document_id),

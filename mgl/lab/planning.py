@@ -176,7 +176,7 @@ class Planner:
         stored = {name: value for name, value in record.config.items() if name in known}
         given = {name: value for name, value in options.items() if value is not None}
         owner = self._store.own(record.id, record.document_id, requires="memory")
-        source = self.load(record.document_id)
+        source = self._load_for(kind, record.document_id)
         if not given:
             config = kind.Config.model_validate(stored)
         else:
@@ -185,6 +185,13 @@ class Planner:
         if isinstance(source, Conversation) or not given:
             return Plan(record.kind, kind, config, source, record, is_stored=True, owner=owner)
         return Plan(record.kind, kind, config, source, is_stored=True)
+
+    def _load_for(self, kind: MemoryKind, document_id: str) -> Source:
+        """Load what a memory is opened with: one that grows reads its turns by itself."""
+        is_talk = self._store.count_turns(document_id) is not None
+        if is_talk and hasattr(kind, "append"):
+            return self._store.conversation(document_id, with_turns=False)
+        return self.load(document_id)
 
     def load(self, document_id: str) -> Source:
         """Load a stored document, or conversation; StoreError if there is none."""

@@ -510,7 +510,7 @@ class Talk:
 
     def stats(self) -> Stats:
         """Count the memory's nodes, edges and edits."""
-        return Stats.of(self.memory.view(), self._store.edits(self.id))
+        return Stats.of(self.memory.measure(), self._store.count_outcomes(self.id))
 
     def run(self, make: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
         """Run one of the memory's coroutines and return its result.

@@ -24,7 +24,7 @@ from mgl.llm.base import LLM
 from mgl.llm.calls import content_hash
 from mgl.llm.replies import REPAIR
 from mgl.memories.log import Log, Vocabulary
-from mgl.memories.view import GraphView, ViewEdge, ViewNode
+from mgl.memories.view import GraphView, MemorySize, ViewEdge, ViewNode
 from mgl.observer import Observer
 from mgl.prompt import Prompt, hashes
 from mgl.retrieval.base import Embedder, Reranker
@@ -187,6 +187,10 @@ class Memory(Protocol):
     @abstractmethod
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
         """What exporters draw, with the answers to show beside it."""
+
+    def measure(self) -> MemorySize:
+        """Count what a view shows; a kind that can count without one does."""
+        return self.view().size
 
 
 class MemoryKind(Protocol):

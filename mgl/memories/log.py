@@ -9,6 +9,9 @@
 Edits are only ever appended, step by step; a step is one transaction, so a process that is killed
 at any moment leaves whole steps. Several processes may write: each step has a number, and whoever
 comes second reads the log again. A deletion rewrites rows, so the whole log is then read again.
+
+With one step in many goes a snapshot of the state before it (``mgl.memories.snapshots``), so that
+whoever opens the memory reads only the steps after that.
 """
 
 from __future__ import annotations
@@ -23,11 +26,12 @@ from typing import Any, Final, Generic, TypedDict, TypeVar, Unpack
 
 from mgl.errors import Conflict, StoreConflict, StoreDeleted
 from mgl.llm.calls import showing
+from mgl.memories.snapshots import SnapshotCodec, is_due
 from mgl.memories.table import Prefix
 from mgl.observer import Observer
 from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.store.deletion import Fate
-from mgl.store.records import EditOutcome
+from mgl.store.records import EditOutcome, Snapshot
 from mgl.store.turns import ReplySources, is_same
 from mgl.types import Conversation, Source, Span, Turn
 
@@ -87,6 +91,8 @@ class Vocabulary(Generic[EditT, StateT]):
         self._types: dict[str, type[Any]] = {**edits, **self._events}
         self.apply = apply
         self.empty = empty
+        self.snapshots = SnapshotCodec(apply, empty)
+        self._adapters: dict[str, Any] = {}
         self._span = span
         self._turns = turns
 
@@ -101,7 +107,7 @@ class Vocabulary(Generic[EditT, StateT]):
     ) -> EditRecord:
         """Make an edit or event a row."""
         name = self._names[type(edit)]
-        payload = self._adapters[name].dump_python(edit, mode="json")
+        payload = self._adapter(name).dump_python(edit, mode="json")
         if origin.get("span") is None and self._span is not None:
             origin["span"] = self._span(edit)
         made_of = None if turns is None else tuple(sorted(turns))
@@ -121,7 +127,7 @@ class Vocabulary(Generic[EditT, StateT]):
         """The edit or event of a row; None where it was rejected, or is a bare mark."""
         if row.outcome == "rejected" or row.op not in self._types:
             return None
-        return self._adapters[row.op].validate_python(row.payload)
+        return self._adapter(row.op).validate_python(row.payload)
 
     def edit(self, row: EditRecord) -> EditT | None:
         """The edit of a row; None where it was rejected, or changes no state."""
@@ -151,11 +157,13 @@ class Vocabulary(Generic[EditT, StateT]):
     def _names(self) -> dict[type[Any], str]:
         return {kind: name for name, kind in self._types.items()}
 
-    @cached_property
-    def _adapters(self) -> dict[str, Any]:
-        from pydantic import TypeAdapter
+    def _adapter(self, name: str) -> Any:
+        """The adapter of a kind of row, made when the first is written or read."""
+        if name not in self._adapters:
+            from pydantic import TypeAdapter
 
-        return {name: TypeAdapter(kind) for name, kind in self._types.items()}
+            self._adapters[name] = TypeAdapter(self._types[name])
+        return self._adapters[name]
 
 
 def find_read_again(rows: Iterable[EditRecord]) -> dict[int, int]:
@@ -269,6 +277,8 @@ class Log(Generic[EditT, StateT]):
         self._firsts: list[int] = []
         self._is_open = False
         self._incarnation: int | None = None
+        self._last_snapshot = 0
+        self._since = 0
         self._changes: tuple[int, int] | None = None
         self._catching_up = threading.Lock()
 
@@ -302,6 +312,12 @@ class Log(Generic[EditT, StateT]):
             self._changes = changes
 
     def _read_edits(self) -> None:
+        since = self._store.count_deletions(self._source.id)  # before they are read
+        if since != self._since:
+            self.state, self.step, self._last_snapshot = self._vocabulary.empty, 0, 0
+            self._since = since
+        if self.step == 0:
+            self._read_snapshot()
         steps = self._store.steps(self.identity)
         if steps > self.step:
             rows = self._store.edits(self.identity, since=self.step)
@@ -310,6 +326,23 @@ class Log(Generic[EditT, StateT]):
                 rows, self.state = self.rows, self._vocabulary.empty
             self.state = self._vocabulary.replay(rows, self.state)
             self.step = max([steps, *(row.chunk + 1 for row in rows[-1:])])
+
+    def _read_snapshot(self) -> None:
+        kept = self._store.find_snapshot(self.identity)
+        state = None if kept is None else self._vocabulary.snapshots.read(kept)
+        if kept is not None and state is not None:
+            self.state, self.step, self._last_snapshot = state, kept.step, kept.step
+
+    def _take_snapshot(self) -> Snapshot | None:
+        """Take a snapshot of the state, if one is due."""
+        with self._catching_up:
+            step, state, since = self.step, self.state, self._since
+        if not is_due(step, self._last_snapshot):
+            return None
+        self._last_snapshot = step
+        snapshots = self._vocabulary.snapshots
+        body = snapshots.dump(state)
+        return None if body is None else Snapshot(step, since, snapshots.version, body)
 
     def _read_turns(self) -> None:
         if self._is_open:  # it may have been renamed
@@ -405,7 +438,10 @@ class Log(Generic[EditT, StateT]):
         """
         try:
             length = self._ends[-1] if self._ends else None
-            self._store.append_edits(self.identity, draft.step, draft.rows, length=length)
+            kept = self._take_snapshot()
+            self._store.append_edits(
+                self.identity, draft.step, draft.rows, length=length, snapshot=kept
+            )
         except StoreConflict:
             self._observer.note("another process writes to this memory: reading its log")
             self.catch_up()
@@ -421,7 +457,8 @@ class Log(Generic[EditT, StateT]):
         first = len(self.turns)
         rows = [self._row_of(first + place, self.step + place) for place in range(len(turns))]
         try:
-            self._store.append_turns(self._source.id, first, turns, self.identity, rows)
+            kept = self._take_snapshot()
+            self._store.append_turns(self._source.id, first, turns, self.identity, rows, kept)
         except StoreConflict:
             return False
         finally:

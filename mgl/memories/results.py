@@ -10,13 +10,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from mgl.llm.calls import CallRecord
-from mgl.memories.view import GraphView
-from mgl.store.records import EditRecord, MemoryRecord
+from mgl.memories.view import MemorySize
+from mgl.store.records import EditOutcome, EditRecord, MemoryRecord
 from mgl.text.sentences import split_question
 from mgl.types import Answer, Citation, Document, Span, Usage
 
@@ -33,19 +33,19 @@ class Stats:
     edits_rejected: Mapping[str, int]
 
     @classmethod
-    def of(cls, view: GraphView, edits: Sequence[EditRecord]) -> Stats:
-        """What a view shows at its end, and a log counted; rejected edits by their reason."""
-        now = view.at(view.length)
-        outcomes = Counter(edit.outcome for edit in edits)
-        rejected = Counter(
-            edit.reason or "unexplained" for edit in edits if edit.outcome == "rejected"
-        )
+    def of(cls, size: MemorySize, outcomes: Mapping[tuple[EditOutcome, str | None], int]) -> Stats:
+        """A memory's size, and how many of its edits had which outcome, and for which reason."""
+        counts, rejected = Counter[EditOutcome](), Counter[str]()
+        for (outcome, reason), count in outcomes.items():
+            counts[outcome] += count
+            if outcome == "rejected":
+                rejected[reason or "unexplained"] += count
         return cls(
-            nodes=len(now.nodes),
-            edges=len(now.edges),
-            chunks=view.steps,
-            edits_applied=outcomes["applied"],
-            edits_repaired=outcomes["repaired"],
+            nodes=size.nodes,
+            edges=size.edges,
+            chunks=size.steps,
+            edits_applied=counts["applied"],
+            edits_repaired=counts["repaired"],
             edits_rejected=dict(sorted(rejected.items())),
         )
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import ItemsView, Iterator, Mapping, Sequence, ValuesView
 from itertools import chain, islice
-from typing import Final, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, overload
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler
+    from pydantic_core import CoreSchema
 
 KeyT = TypeVar("KeyT")
 ValueT = TypeVar("ValueT")
@@ -106,6 +110,23 @@ class Table(Mapping[KeyT, ValueT]):
 
     def items(self) -> ItemsView[KeyT, ValueT]:
         return self._merge().items()
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, annotation: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """Read and write a table as the list of its items, so that keys need not be texts."""
+        from pydantic_core import core_schema
+
+        key, value = get_args(annotation)
+        items = handler.generate_schema(list[tuple[key, value]])  # type: ignore[valid-type]
+        return core_schema.no_info_after_validator_function(
+            lambda pairs: cls(dict(pairs)),
+            items,
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                lambda table: list(table.items()), return_schema=items
+            ),
+        )
 
     def _merge(self) -> dict[KeyT, ValueT]:
         return {**self._base, **self._late} if self._late else self._base

@@ -74,6 +74,15 @@ class ViewEdge:
 
 
 @dataclass(frozen=True, slots=True)
+class MemorySize:
+    """How many nodes and edges a memory has, and how many steps made them."""
+
+    nodes: int
+    edges: int
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
 class GraphView:
     """A memory at one moment, with the source it was read from and what it answered."""
 
@@ -103,6 +112,12 @@ class GraphView:
         brought = (each.step + 1 for each in self.elements)
         taken = (each.gone + 1 for each in self.elements if each.gone is not None)
         return max([self.steps, *brought, *taken])
+
+    @property
+    def size(self) -> MemorySize:
+        """Count what is there after the last step."""
+        last = self.at(self.length)
+        return MemorySize(len(last.nodes), len(last.edges), self.steps)
 
     def at(self, step: int) -> GraphView:
         """What is there after ``step`` steps, from 0 to ``length``; ValueError beyond.

@@ -235,14 +235,15 @@ class _Postings:
     _views: dict[tuple[int, int], _View] = field(default_factory=dict)
 
     def add(self, rows: Sequence[StemRow]) -> None:
-        self.remove([identity for identity, _, _ in rows])
+        ids = [identity for identity, _, _ in rows]
+        if self.slots:
+            self.remove(ids)
         first = len(self._ids)
         lengths = [len(words) // 8 for _, _, words in rows]
         self._lengths.extend(lengths)
-        for identity, starts, _ in rows:
-            self.slots[identity] = len(self._ids)
-            self._ids.append(identity)
-            self._starts.append(starts)
+        self._ids.extend(ids)
+        self._starts.extend(starts for _, starts, _ in rows)
+        self.slots.update(zip(ids, range(first, len(self._ids)), strict=True))
         words = np.frombuffer(b"".join(words for _, _, words in rows), "<i8")
         order = np.argsort(words, kind="stable")
         owners = np.repeat(np.arange(first, len(self._ids), dtype=np.int32), lengths)[order]

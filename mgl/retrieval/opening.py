@@ -37,7 +37,6 @@ from mgl.retrieval.rerankers import (
     cross_encoder,
     qwen3_reranker,
 )
-from mgl.retrieval.servers import ServerEmbedder, ServerReranker
 
 if TYPE_CHECKING:
     from mgl.llm.base import LLM
@@ -125,6 +124,8 @@ def open_reranker(
         return YesNoReranker(_require(llm, name, "a language model"))
     model = find_model(name, "rerank", source, home)
     if source.base_url is not None:
+        from mgl.retrieval.servers import ServerReranker
+
         return ServerReranker(
             source.base_url, names=model.names, model_id=model.identity, api_key=source.api_key
         )
@@ -203,6 +204,8 @@ def _start_embedder(
         return SentenceEmbedder(
             folder, model_id=model_id, dims=dims, query_prefix=prefix, dtype=source.dtype
         )
+    from mgl.retrieval.servers import ServerEmbedder
+
     return ServerEmbedder(
         source.base_url,
         names=model.names,

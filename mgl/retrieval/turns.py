@@ -22,7 +22,7 @@ state. The weights are those of GAM's indicators (§4.1), and hold for every mem
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
@@ -168,6 +168,11 @@ class TurnIndex:
 
     def __contains__(self, number: object) -> bool:
         return number in self.words and number in self.lines
+
+    def find_missing(self, ids: Iterable[int]) -> list[int]:
+        """Find the ids that words or meaning lack, in their order; the store is asked once."""
+        words, lines = self.words.known, self.lines.known
+        return [each for each in ids if each not in words or each not in lines]
 
     def extend(self, turns: Sequence[Turn], numbers: Sequence[int]) -> None:
         """Add some of a conversation's turns, or replace them; embeds, and blocks."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import threading
 from array import array
 from collections import defaultdict
-from collections.abc import KeysView, Mapping, Sequence
+from collections.abc import Iterable, KeysView, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -198,10 +198,9 @@ class VectorIndex:
                     self._flat.reset()
                     rows = self._store.read_index_vectors(self._name)
                     joined = np.frombuffer(b"".join(vector for _, vector in rows), "<f4")
-                    self._put(
-                        [identity for identity, _ in rows],
-                        joined.reshape(len(rows), self._embedder.dims),
-                    )
+                    self._ids.extend(identity for identity, _ in rows)
+                    self._slots.update(zip(self._ids, range(len(rows)), strict=True))
+                    self._flat.add(joined.reshape(len(rows), self._embedder.dims))
                     self._version = version
             return self._slots
 
@@ -380,6 +379,11 @@ class HybridIndex:
 
     def __contains__(self, identity: object) -> bool:
         return identity in self.words and identity in self.vectors
+
+    def find_missing(self, ids: Iterable[int]) -> list[int]:
+        """Find the ids that words or meaning lack, in their order; the store is asked once."""
+        words, vectors = self.words.known, self.vectors.known
+        return [each for each in ids if each not in words or each not in vectors]
 
     def extend(self, texts: Mapping[int, str]) -> None:
         self.vectors.extend(texts)

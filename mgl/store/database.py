@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -28,7 +29,7 @@ from mgl.store.caches import Caches
 from mgl.store.calls import CallTable
 from mgl.store.deletion import Fate, Gone, Redaction, Rewrite
 from mgl.store.file import mark_unwiped
-from mgl.store.records import EditRecord, MemoryCost, MemoryRecord
+from mgl.store.records import EditOutcome, EditRecord, MemoryCost, MemoryRecord, Snapshot
 from mgl.store.removal import Removal
 from mgl.store.turns import ReplySources, Turns, insert_turn
 from mgl.types import CONVERSATION, Document, Turn
@@ -95,15 +96,17 @@ class Store(Turns, CallTable, Caches):
         turns: Sequence[Turn],
         memory_id: str,
         edits: Sequence[EditRecord],
+        snapshot: Snapshot | None = None,
     ) -> None:
         """Append turns to a conversation, and an edit for each to a memory's log, in one
-        transaction.
+        transaction, with a ``snapshot`` as ``append_edits`` keeps it.
 
         ``first`` is the number of the first turn, ``chunk`` of an edit its step. StoreConflict, and
         nothing written, where another process has taken a turn's number, its id or a step.
         """
         with self._write() as connection:
             _require_memory(connection, memory_id)
+            _keep_snapshot(connection, memory_id, snapshot)
             for number, (turn, edit) in enumerate(zip(turns, edits, strict=True), first):
                 insert_turn(connection, conversation_id, number, turn)
                 self._append(connection, memory_id, edit.chunk, [edit])
@@ -355,11 +358,13 @@ class Store(Turns, CallTable, Caches):
         *,
         since: int | None = None,
         length: int | None = None,
+        snapshot: Snapshot | None = None,
     ) -> None:
         """Append the edits of one chunk and mark the chunk done, in one transaction.
 
         ``length`` is the source's, in characters, if the writer knows it: then the source is not
-        read to check spans without a quote.
+        read to check spans without a quote. ``snapshot`` is the state before the chunk; it is kept
+        in place of an earlier one, unless something was deleted that it does not know of.
 
         StoreError, and nothing written, if an edit names another chunk, or a span leaves its
         document or differs from the quote in the edit's payload. StoreConflict if the chunk was
@@ -393,13 +398,29 @@ class Store(Turns, CallTable, Caches):
                     "something was deleted that this step may have been made of",
                     hint="run the same command again",
                 )
+            _keep_snapshot(connection, memory_id, snapshot)
             self._append(connection, memory_id, chunk, edits)
+
+    def find_snapshot(self, memory_id: str) -> Snapshot | None:
+        """The snapshot of a memory, if there is one."""
+        with self._read() as connection:
+            row = connection.execute(
+                "SELECT step, since, version, body FROM snapshots WHERE memory_id = ?", (memory_id,)
+            ).fetchone()
+            return None if row is None else Snapshot(*row)
 
     def chunks_done(self, memory_id: str) -> frozenset[int]:
         """The chunks whose edits are in the log."""
         with self._read() as connection:
             found = connection.execute("SELECT chunk FROM steps WHERE memory_id = ?", (memory_id,))
             return frozenset(chunk for (chunk,) in found)
+
+    def count_done(self, memory_id: str) -> int:
+        """How many chunks have their edits in the log."""
+        with self._read() as connection:
+            select = "SELECT count(*) FROM steps WHERE memory_id = ?"
+            (count,) = connection.execute(select, (memory_id,)).fetchone()
+            return int(count)
 
     def edits(self, memory_id: str, *, since: int | None = None) -> list[EditRecord]:
         """The edit log of a memory in the order it was appended, from chunk ``since`` on."""
@@ -419,6 +440,24 @@ class Store(Turns, CallTable, Caches):
                 (memory_id, op),
             )
             return [json.loads(payload) for (payload,) in found]
+
+    def count_outcomes(self, memory_id: str) -> Counter[tuple[EditOutcome, str | None]]:
+        """How many edits of a memory had which outcome, and for which reason; applied ones have
+        none."""
+        with self._read() as connection:
+            (count,) = connection.execute(
+                "SELECT count(*) FROM edits WHERE memory_id = ?", (memory_id,)
+            ).fetchone()
+            found = connection.execute(
+                """SELECT outcome, reason, count(*) FROM edits
+                WHERE memory_id = ? AND outcome != 'applied' GROUP BY outcome, reason""",
+                (memory_id,),
+            )
+            counts = Counter[tuple[EditOutcome, str | None]]()
+            for outcome, reason, some in found:
+                counts[outcome, None if reason is None else records.unpack(reason)] = some
+            counts["applied", None] = count - counts.total()
+            return counts
 
     def steps(self, memory_id: str) -> int:
         """One more than the last chunk that is done: the step that comes next."""
@@ -541,6 +580,22 @@ def _require_memory(connection: sqlite3.Connection, memory_id: str) -> None:
     select = "SELECT 1 FROM memories WHERE id = ?"
     if connection.execute(select, (memory_id,)).fetchone() is None:
         raise StoreDeleted
+
+
+def _keep_snapshot(
+    connection: sqlite3.Connection, memory_id: str, snapshot: Snapshot | None
+) -> None:
+    """Keep a snapshot that knows of all deletions, if the database can hold one of its size."""
+    most = connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH)
+    if (
+        snapshot is not None
+        and snapshot.since == lineage.count_deletions_of(connection, memory_id)
+        and len(snapshot.body) < most
+    ):
+        connection.execute(
+            "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?)",
+            (memory_id, snapshot.step, snapshot.since, snapshot.version, snapshot.body),
+        )
 
 
 def _check(memory_id: str, chunk: int, edit: EditRecord, texts: Mapping[str, str | None]) -> None:

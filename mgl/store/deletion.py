@@ -8,7 +8,8 @@ answer is made of, and those that a call's prompt showed. What meets a deleted t
 - the turn's text is overwritten by as many ``·``, so that every other turn keeps its span;
 - each memory's log is rewritten by its kind (``rewrite``), whose edits the store cannot read;
 - calls lose their words and replay no more; their tokens and seconds stay, for they were spent;
-- answers, reports and search indexes of the memories are dropped: they can be made again;
+- answers, reports, snapshots and search indexes of the memories are dropped: they can be made
+  again;
 - vectors and token counts are dropped by the texts that went, unless another source has them, too.
 
 One plain check follows: a row, call or answer of these memories that has a word which only the
@@ -198,7 +199,8 @@ def delete(
         connection.executemany(
             "DELETE FROM answers WHERE number = ?", [(number,) for number in answers]
         )
-        connection.execute("DELETE FROM reports WHERE memory_id = ?", (memory.id,))
+        for table in ("reports", "snapshots"):
+            connection.execute(f"DELETE FROM {table} WHERE memory_id = ?", (memory.id,))
         caches.forget_turns(connection, memory.id, gone.turns)
     lost = {records.text_digest(text) for text in texts}
     caches.drop_texts(connection, owners.release(connection, gone.document_id, lost))

@@ -59,6 +59,20 @@ class EditRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The state that a memory's log makes up to a step, which is not in it.
+
+    ``body`` is the state as the ``version`` of the code writes it. ``since`` is the last deletion
+    from the source that the state knows.
+    """
+
+    step: int
+    since: int
+    version: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryCost:
     """When a memory was begun (ISO 8601, UTC), its log, and the calls that were made for it.
 

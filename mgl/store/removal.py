@@ -3,10 +3,11 @@
     store.plan_removal(document.id)                     # what would go        # doctest: +SKIP
     store.remove(document.id)                           # it, and all of it    # doctest: +SKIP
 
-A memory goes with its edits, answers, reports, indexes and calls, and the source with its last
-memory: its text or turns, its name, and every call that showed it. Vectors, token counts and calls
-that others own stay theirs (``mgl.store.owners``), and so do an evaluation run's calls, for the run
-says what was measured. Whoever still works on what was removed writes nothing more (StoreDeleted).
+A memory goes with its edits, snapshot, answers, reports, indexes and calls, and the source with its
+last memory: its text or turns, its name, and every call that showed it. Vectors, token counts and
+calls that others own stay theirs (``mgl.store.owners``), and so do an evaluation run's calls, for
+the run says what was measured. Whoever still works on what was removed writes nothing more
+(StoreDeleted).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from mgl.store import caches, owners, records
 from mgl.store.calls import RUN
 from mgl.store.records import MemoryRecord
 
-_OF_MEMORY: Final = ("answers", "reports", "edits", "steps")
+_OF_MEMORY: Final = ("answers", "reports", "snapshots", "edits", "steps")
 
 
 @dataclass(frozen=True, slots=True)

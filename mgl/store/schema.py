@@ -210,11 +210,21 @@ MIGRATIONS: Final = {
         corrected_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')),
         PRIMARY KEY (document_id, number)
     ) WITHOUT ROWID""",
+    "0017_snapshots": """CREATE TABLE snapshots (
+        memory_id TEXT PRIMARY KEY REFERENCES memories (id),
+        step INTEGER NOT NULL,
+        since INTEGER NOT NULL,
+        version TEXT NOT NULL,
+        body BLOB NOT NULL
+    );
+    CREATE INDEX unapplied_edits ON edits (memory_id, outcome, reason)
+        WHERE outcome != 'applied'""",
 }
 """Statements by name, in order, separated by semicolons. ``follows`` is the number of the turn
 before, in the history of a client; ``names`` are those that a document had before. ``named`` is 1
 for conversations that are known by their names, without those of earlier versions that were not
-renamed; ``corrections`` has the numbers of turns that say what others should have said."""
+renamed; ``corrections`` has the numbers of turns that say what others should have said, and
+``snapshots`` the state of a memory before a step."""
 
 
 @contextmanager

@@ -53,7 +53,7 @@ class Turns(Owners):
         StoreError if an existing turn differs, StoreConflict if the name of a new one was taken
         meanwhile; nothing is written then.
         """
-        identity, name = conversation.id, conversation.name
+        identity, name, count = conversation.id, conversation.name, len(conversation.turns)
         document = Document(identity, name, "", (), CONVERSATION, conversation.notes)
         with self._write() as connection:
             if conversation.is_named and names.find_id(connection, name) not in (None, identity):
@@ -68,8 +68,8 @@ class Turns(Owners):
                 names.mark_named(connection, identity, name)
             there = connection.execute(
                 f"SELECT {_COLUMNS}, redacted, digest FROM turns WHERE document_id = ? "
-                "ORDER BY number",
-                (identity,),
+                "AND number < ? ORDER BY number",
+                (identity, count),
             ).fetchall()
             for number, (turn, row) in enumerate(zip(conversation.turns, there, strict=False)):
                 if _row(turn) != row[:-2] and not self._is_deleted_as(turn, row):
@@ -80,8 +80,8 @@ class Turns(Owners):
             for number, turn in enumerate(conversation.turns[len(there) :], len(there)):
                 insert_turn(connection, identity, number, turn)
 
-    def conversation(self, identity: str) -> Conversation:
-        """The conversation with this id; StoreError if there is none."""
+    def conversation(self, identity: str, *, with_turns: bool = True) -> Conversation:
+        """The conversation with this id, or but its name and notes; StoreError if there is none."""
         with self._read() as connection:
             found = connection.execute(
                 "SELECT name, notes FROM documents WHERE id = ? AND media_type = ?",
@@ -90,7 +90,8 @@ class Turns(Owners):
             if found is None:
                 raise self._no_document(identity)
             name, notes = records.unpack(found[0]), tuple(json.loads(found[1]))
-            return Conversation(identity, name, tuple(self.turns(identity)), notes)
+            turns = tuple(self.turns(identity)) if with_turns else ()
+            return Conversation(identity, name, turns, notes)
 
     def named_conversation(self, name: str) -> Conversation:
         """The conversation that is known by this exact name, without its turns: the stored one, or
@@ -129,6 +130,16 @@ class Turns(Owners):
                 f"SELECT {_COLUMNS} FROM turns WHERE document_id = ? AND number >= ? "
                 "ORDER BY number",
                 (conversation_id, since),
+            )
+            return [_turn(row) for row in found]
+
+    def find_turns(self, conversation_id: str, ids: Collection[str]) -> list[Turn]:
+        """The turns of a conversation with some ids, in their order."""
+        with self._read() as connection:
+            found = connection.execute(
+                f"""SELECT {_COLUMNS} FROM turns WHERE document_id = ?
+                AND id IN ({", ".join("?" for _ in ids)}) ORDER BY number""",
+                (conversation_id, *map(records.pack, ids)),
             )
             return [_turn(row) for row in found]
 

@@ -23,7 +23,15 @@ from mgl.llm.base import Completion, Request
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store, file
 from mgl.types import Conversation
-from tests.conformance.kinds import KINDS, TALK, Case, CountingEngine, install_toys, run
+from tests.conformance.kinds import (
+    KINDS,
+    TALK,
+    Case,
+    CountingEngine,
+    install_toys,
+    keep_snapshots,
+    run,
+)
 
 Operation = Literal["build", "append", "append even", "append odd", "forget"]
 
@@ -114,6 +122,7 @@ def _work(case: Case, operation: Operation, folder: Path, last: int | None, send
     place, clock = Place(folder), Clock(last)
     with pytest.MonkeyPatch.context() as patch, Store.open(place.database) as store:
         install_toys(patch, Path(mkdtemp(dir=folder)))
+        keep_snapshots(patch)
         patch.setattr(file, "transaction", clock.transaction)
         source = None if operation == "build" else Conversation.named("talk")
         memory = case.open(store, LoggingEngine(place.calls, clock), source)
@@ -133,6 +142,7 @@ def _work_beside(case: Case, operation: Operation, folder: Path, barrier: Any) -
         ) as lab,
     ):
         install_toys(patch, Path(mkdtemp(dir=folder)))
+        keep_snapshots(patch)
         barrier.wait()
         if operation == "build":
             asked = [question.text for question in case.questions]

@@ -27,6 +27,7 @@ from mgl.llm.calls import call_key
 from mgl.llm.client import Client, Policy
 from mgl.llm.concurrency import Portal
 from mgl.llm.fakes import SchemaEngine
+from mgl.memories import snapshots
 from mgl.memories.base import MemoryKind, Tools
 from mgl.memories.options import load_kind
 from mgl.observer import SILENT
@@ -248,7 +249,9 @@ def run_whole(case: Case) -> tuple[dict[str, Any], Answer | None, tuple[str, ...
 
 def check_answer(case: Case, memory: Any, answer: Answer) -> None:
     """Its citations are exact, and what it names is there."""
-    document = memory.view().document
+    view = memory.view()
+    document = view.document
+    assert memory.measure() == view.size
     assert answer.text.strip()
     for citation in answer.citations:
         assert document.quote(citation.span) == citation.quote
@@ -287,6 +290,11 @@ def list_cases(*, reads: SourceKind | None = None) -> list[Any]:
             if wanted in (source, "either") and reads in (source, None):
                 found.append(pytest.param(Case(line, source), id=f"{line}-{source}"))
     return found
+
+
+def keep_snapshots(patch: pytest.MonkeyPatch, every: int = 2) -> None:
+    """Have each log write a snapshot with one step in so many."""
+    patch.setattr(snapshots, "LEAST", every)
 
 
 def install_toys(patch: pytest.MonkeyPatch, folder: Path) -> None:

@@ -74,7 +74,8 @@ def test_nothing_is_left_of_one_and_the_other_is_as_it_was(mgl_home: Path, case:
     with open_lab(mgl_home, Deaf(), embedder=DeafEmbedder()) as lab:
         lab.delete(make_source(case.reads, 2).name)
     for table in ("documents", "turns", "memories", "steps", "edits", "llm_calls", "reports",
-                  "answers", "vectors", "token_counts", "indexes", "owners", "owned"):  # fmt: skip
+                  "answers", "vectors", "token_counts", "indexes", "owners", "owned",
+                  "snapshots"):  # fmt: skip
         assert count_rows(mgl_home, table) == 0, table
 
 

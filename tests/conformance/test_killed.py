@@ -18,6 +18,7 @@ from mgl.store import Store
 from mgl.types import Conversation
 from tests.conformance.dying import FORGOTTEN, Operation, Place
 from tests.conformance.kinds import TALK, Case, dump, list_cases, own_word
+from tests.conformance.snapshots import check_snapshots
 
 OPERATIONS = [
     pytest.param(case.values[0], operation, id=f"{case.id}-{operation}")
@@ -62,12 +63,14 @@ def test_a_killed_process_loses_nothing_and_the_next_asks_nothing_twice(
         stored = {key for key in made if store.find_call(key) is not None}
         kept = {turn.id for record in store.memories() if case.grows
                 for turn in store.turns(record.document_id)}  # fmt: skip
+        check_snapshots(store)
         assert set(place.read_lines(place.appended)) <= kept
     assert place.work(case, operation)
     if operation != "forget":  # a deletion empties calls, which may then be made again
         assert not stored.intersection(place.read_lines(place.calls)[len(made) :])
     with Store.open(place.database) as store:
         assert dump(store) == expected
+        check_snapshots(store)
     if operation == "forget":
         words = [own_word(int(turn[1:])) for turn in FORGOTTEN]
         left = b"".join(file.read_bytes() for file in place.folder.glob("mgl.sqlite*")).lower()
@@ -96,6 +99,7 @@ def test_two_processes_leave_what_one_leaves(
     place.work_together(case, operations)
     with Store.open(place.database) as store:
         assert dump(store) == expected
+        check_snapshots(store)
 
 
 @pytest.mark.parametrize("case", [case for case in list_cases() if case.values[0].grows])

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from mgl.retrieval.base import EmbeddingTask
 from mgl.retrieval.embedders import CachedEmbedder
 from mgl.retrieval.fakes import WordEmbedder
+from mgl.retrieval.turns import TurnIndex
 from mgl.retrieval.vectors import HybridIndex, VectorIndex
 from mgl.store import Store
+from mgl.types import Turn
 
 WORDS = ["ring", "sea", "lost", "ann", "bo", "rome"]
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join)
@@ -123,3 +125,19 @@ def test_a_hybrid_takes_from_both_and_keeps_to_what_is_among() -> None:
     index.remove([2])
     assert 2 not in index
     assert [hit.id for hit in index.search("ring", 3)] == [3, 1]
+
+
+def test_ids_are_looked_for_together_and_the_store_is_asked_once_for_each_index(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = [Turn(f"{number}", "Ann", text) for number, text in enumerate(TEXTS.values())]
+    hybrid, said = HybridIndex(WordEmbedder(), store, "a"), TurnIndex(WordEmbedder(), store, "b")
+    hybrid.extend(dict(enumerate(TEXTS.values())))
+    said.extend(turns, range(3))
+    hybrid.words.remove([1])
+    said.lines.remove([1])
+    asked, find = list[str](), store.index_version
+    monkeypatch.setattr(store, "index_version", lambda name: asked.append(name) or find(name))
+    for index in (hybrid, said):
+        assert index.find_missing(range(100)) == [1, *range(3, 100)]
+    assert len(asked) == len(set(asked)) == 4

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import stat
 import threading
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -204,3 +205,15 @@ def test_a_store_and_what_lies_beside_it_is_its_owners_alone(
     with Store.open(path):
         assert set(modes().values()) == {0o600}
     assert caplog.messages == [f"other users could use {path}; now only you can"]
+
+
+def test_outcomes_are_counted_with_their_reasons(store: Store, memory: MemoryRecord) -> None:
+    said = [("applied", None), ("repaired", "id"), ("rejected", "Zoë"), ("rejected", None)]
+    rows = [EditRecord(0, "toy", {}, outcome, reason) for outcome, reason in [*said, *said[:1]]]
+    store.append_edits(memory.id, 0, rows)
+    store.append_edits(memory.id, 2, [])
+    assert store.count_outcomes(memory.id) == Counter(
+        (row.outcome, row.reason) for row in store.edits(memory.id)
+    )
+    assert store.count_outcomes("none").total() == 0
+    assert store.count_done(memory.id) == len(store.chunks_done(memory.id)) == 2

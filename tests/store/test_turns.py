@@ -132,3 +132,14 @@ def test_what_is_no_conversation_is_none(store: Store) -> None:
     store.put_conversation(TALK)
     assert store.count_turns(TALK.id) == 0
     assert store.document(TALK.id).media_type == CONVERSATION
+
+
+def test_turns_are_found_by_their_ids_and_a_conversation_without_them(diary: Store) -> None:
+    said = [turn(number, f"Hello {number}.") for number in range(12)]
+    diary.append_turns(TALK.id, 0, said, MEMORY, [appended(step) for step in range(12)])
+    assert diary.find_turns(TALK.id, ["11", "none", "2"]) == [said[2], said[11]]
+    assert diary.find_turns(TALK.id, []) == []
+    assert diary.conversation(TALK.id, with_turns=False) == TALK
+    assert diary.conversation(TALK.id).turns == tuple(said)
+    with pytest.raises(StoreError):
+        diary.conversation("none", with_turns=False)

@@ -489,7 +489,7 @@ def _describe_memory(memory: Memory, store: Store) -> dict[str, Any]:
     facts = {"kind": record.kind, "id": record.id, "tokens": record.tokens}
     facts |= {"source": record.document_id}
     edits = list(store.edits(record.id))
-    facts |= asdict(Stats.of(view, edits))
+    facts |= asdict(Stats.of(view.size, store.count_outcomes(record.id)))
     if counted := [edit.payload for edit in edits if edit.op == "counts"]:
         facts["counts"] = dict(counted[-1])
     if hyperedges:

@@ -49,7 +49,7 @@ from mgl.memories.gam.state import (
 )
 from mgl.memories.log import Log
 from mgl.memories.talk import Change, Recall, TalkMemory, to_plain
-from mgl.memories.view import GraphView, ViewEdge, ViewNode
+from mgl.memories.view import GraphView, MemorySize, ViewEdge, ViewNode
 from mgl.prompt import Prompt, one_line
 from mgl.retrieval.cues import list_queries
 from mgl.retrieval.shifts import ShiftDetector
@@ -394,6 +394,10 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
             for one, two in [(link.source, link.target)]
         ]
         return self._view(nodes, edges, steps=len(talk.turns), answers=answers)
+
+    def measure(self) -> MemorySize:
+        state, turns = self.state, self._log.turns
+        return MemorySize(len(state.topics), len(state.links), len(turns))
 
     def export(self) -> dict[str, Any]:
         held = super().export()

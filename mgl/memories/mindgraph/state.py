@@ -11,10 +11,10 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from mgl.memories.log import Vocabulary
+from mgl.memories.table import Table
 from mgl.types import Span
 
 NodeType = Literal["entity", "event", "claim", "concept", "stat"]
@@ -77,7 +77,7 @@ class Graph:
     """A directed labelled graph G = (V, E). ``elements`` holds both in the order of insertion,
     keyed by node id and edge id, so that its serialisation only ever grows at the end."""
 
-    elements: Mapping[str, Node | Edge] = field(default_factory=lambda: MappingProxyType({}))
+    elements: Table[str, Node | Edge] = field(default_factory=Table)
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -161,35 +161,35 @@ Edit = AddNode | AddEdge | EditNode | DeleteNode
 def apply(graph: Graph, edit: Edit) -> Graph:
     """The graph after one edit. ValueError for one that would break it: an id that exists, an end
     or a target that does not."""
-    elements = dict(graph.elements)
+    elements = graph.elements
     match edit:
         case AddNode(id=new, type=kind, content=content, span=span, quote=quote, chunk=chunk):
             if new in elements:
                 raise ValueError(f"node {new} exists")
-            elements[new] = Node(new, kind, content, chunk, (Passage(span, quote, chunk),))
+            node = Node(new, kind, content, chunk, (Passage(span, quote, chunk),))
+            return Graph(elements.put(new, node))
         case AddEdge(source=source, target=target, relation=relation):
             edge = Edge(source, target, relation, edit.span, edit.quote, edit.chunk)
             if edge.id in elements:
                 raise ValueError(f"edge {edge.id} exists")
             if graph.node(source) is None or graph.node(target) is None:
                 raise ValueError(f"edge {edge.id} would dangle")
-            elements[edge.id] = edge
+            return Graph(elements.put(edge.id, edge))
         case EditNode(id=known, content=content, chunk=chunk, span=span, quote=quote):
-            node = graph.node(known)
-            if node is None:
+            found = graph.node(known)
+            if found is None:
                 raise ValueError(f"no node {known}")
-            sources = node.sources
+            sources = found.sources
             if span is not None and quote is not None:
                 earlier = (source for source in sources if source.span != span)
                 sources = (Passage(span, quote, chunk), *earlier)
-            elements[known] = replace(node, content=content, sources=sources)
+            edited = replace(found, content=content, sources=sources)
+            return Graph(elements.put(known, edited))
         case DeleteNode(id=known):
             if graph.node(known) is None:
                 raise ValueError(f"no node {known}")
-            del elements[known]
-            for edge in graph.edges_of(known):
-                del elements[edge.id]
-    return Graph(MappingProxyType(elements))
+            gone = {known, *(edge.id for edge in graph.edges_of(known))}
+            return Graph(Table({name: each for name, each in elements.items() if name not in gone}))
 
 
 def make_vocabulary(events: Mapping[str, type[Any]]) -> Vocabulary[Edit, Graph]:

@@ -223,7 +223,7 @@ def apply(state: State, edit: Edit) -> State:
             category = state.categories[known]
             return state.put(replace(category, children=(*category.children, child)))
         case DropHierarchy():
-            left = state.stale - state.categories.keys()
+            left = state.stale.difference(state.categories)
             return replace(state, categories=Table(), stale=left)
         case FinishHierarchy(entities=count, stopped=stopped):
             failures = state.failed_builds + 1 if stopped == FAILED else 0

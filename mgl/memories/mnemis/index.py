@@ -7,7 +7,7 @@ index is needed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
@@ -124,23 +124,23 @@ class Index:
             return [str(self._numbers[hit.id]) for hit in hits]
         return [f"{kind[0]}{hit.id}" for hit in hits]
 
-    async def rank_in_context(self, question: Question, reranker: Reranker | None) -> list[str]:
-        """Return the ids of all episodes, the best first, by what stands around them, too."""
+    async def rank_in_context(self, question: Question, reranker: Reranker | None) -> Iterator[str]:
+        """Yield the ids of all episodes, the best first, by what stands around them, too."""
         assert isinstance(self.episodes, TurnIndex)
         turns = self._turns  # it may grow meanwhile
         scores = await rank_turns(question, turns, self.episodes, reranker=reranker)
-        return [str(self._numbers[place]) for place in np.argsort(-scores, kind="stable")]
+        return (str(self._numbers[place]) for place in np.argsort(-scores, kind="stable").tolist())
 
     def _grow_shared(self, state: State) -> None:
         entities = self._find_changed("words", state.entities)
         facts = self._find_changed("facts", state.facts)
         self.entities.words.extend({at: words_text(each) for at, each in entities.items()})
-        self.facts.extend({at: each.text for at, each in facts.items() if at not in self.facts})
+        self.facts.extend({at: facts[at].text for at in self.facts.find_missing(facts)})
 
     def _grow_episodes(self, state: State, source: Conversation) -> None:
         numbers = state.episodes.changes_since(self.state.episodes) or ()
         places = range(len(self._numbers), len(self._numbers) + len(numbers))
-        missing = [place for place in places if place not in self.episodes]
+        missing = self.episodes.find_missing(places)
         self._numbers += numbers
         if isinstance(self.episodes, TurnIndex):
             spoken = (source.turns[state.episodes[number].turns[0]] for number in numbers)

@@ -58,7 +58,7 @@ from mgl.memories.mnemis.selection import Ask, ask_printed
 from mgl.memories.mnemis.state import Category, Entity, Episode, State
 from mgl.memories.talk import Change, Recall, TalkMemory, refuse_topics
 from mgl.memories.turns import show_turns
-from mgl.memories.view import GraphView, ViewEdge, ViewNode
+from mgl.memories.view import GraphView, MemorySize, ViewEdge, ViewNode
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import best
 from mgl.store import EditRecord
@@ -394,10 +394,14 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
 
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
         """The categories over the entities, and the facts between these."""
-        rows = self._log.rows
-        nodes, edges = _draw_graph(self.state, rows)
-        length = max((row.chunk + 1 for row in rows), default=0)
-        return self._view(nodes, edges, steps=length, answers=answers)
+        nodes, edges = _draw_graph(self.state, self._log.rows)
+        return self._view(nodes, edges, steps=self._log.step, answers=answers)
+
+    def measure(self) -> MemorySize:
+        state = self.state
+        held = sum(len(category.children) for category in state.categories.values())
+        nodes, edges = len(state.entities) + len(state.categories), len(state.facts) + held
+        return MemorySize(nodes, edges, self._log.step)
 
 
 async def read_episode(reader: EpisodeReader, draft: EditDraft, index: Index) -> bool:

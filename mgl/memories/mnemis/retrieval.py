@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Final
 
 from mgl.memories.base import Tools
@@ -160,8 +161,11 @@ async def find(
     selected: dict[Kind, list[str]] = {kind: [] for kind in kinds}
     selection = None
     by_context = isinstance(index.episodes, TurnIndex) and "episodes" in kinds
-    in_context = await index.rank_in_context(question, tools.reranker) if by_context else []
-    in_context = [each for each in in_context if int(each) in state.episodes]
+    in_context: list[str] = []
+    if by_context:
+        ranked = await index.rank_in_context(question, tools.reranker)
+        known = (number for number in ranked if int(number) in state.episodes)
+        in_context = list(known if config.routes == "system2" else islice(known, config.k))
     if config.routes != "system2":
         [vector] = await asyncio.to_thread(index.embedder.embed, [query], task="query")
         for kind, count in counts.items():
