@@ -26,7 +26,6 @@ KINDS: dict[str, dict[str, Any]] = {
     "mindgraph": {"chunk_tokens": 64, "max_rounds": 2},
     "hgmem": {"chunk_tokens": 40, "overlap_tokens": 10, "steps": 1, "floor": -1.0},
     "naive-rag": {"chunk_tokens": 40, "overlap_tokens": 10},
-    "mnemis": {},
 }
 
 

@@ -133,7 +133,7 @@ def check_hierarchy(state: State) -> None:
 SAID = (
     "I went to Rome with Cy.",
     "The museum in Rome was closed.",
-    "We saw Zanzibar with Quentin, and in Zanzibar it was hot for Quentin.",
+    "We saw Zanzibar with Quentin, and in Zanzibar it was humid for Quentin.",
     "I like Rome.",
 )
 
@@ -149,13 +149,13 @@ async def memory(memory_of: Open, request: pytest.FixtureRequest) -> Mnemis:
 async def test_what_one_episode_says_goes_and_what_others_say_stays(
     memory: Mnemis, store: Store
 ) -> None:
-    await memory.answer(Question("Was Zanzibar hot?"))
+    await memory.answer(Question("Was Zanzibar humid?"))
     before = memory.state
     assert left(store.path, ["Zanzibar", "Quentin"]) == ["Zanzibar", "Quentin"]
     gone = await memory.forget(["t2"])
     state = memory.state
     check(memory, store)
-    assert left(store.path, ["Zanzibar", "Quentin", "hot"]) == []
+    assert left(store.path, ["Zanzibar", "Quentin", "humid"]) == []
     assert gone.turns == ("t2",)
     facts = {each for each in gone.removed if each in before.facts}
     entities = {before.entities[each].name for each in {*gone.removed} - facts}
@@ -190,7 +190,7 @@ async def test_a_name_that_only_the_deleted_episode_gives_goes(
 async def test_an_entity_that_took_in_another_is_forgotten_with_its_turns(
     memory: Mnemis, store: Store
 ) -> None:
-    asked = Question("Was Zanzibar hot?")
+    asked = Question("Was Zanzibar humid?")
     await memory.search(asked, 3)
     ids = {entity.name: entity.id for entity in memory.state.entities.values()}
     rome, other, quentin = ids["Rome"], ids["Zanzibar"], ids["Quentin"]
