@@ -1,15 +1,10 @@
 """What a document tells for a question, read from a few of its passages, as claims of a graph.
 
-Code finds what to read (``BlockFinder``; ``find_hits`` for a question that counts or lists). The
-model reads it in the order of the text and answers in one sentence, which is the claim that the
-graph takes in. Code finds the sentences of two of these passages that tell most of it, and the
-model says of each that has most of the claim's words whether it says so. The surer one is the
-claim's source; a claim that neither bears out is logged as rejected. A document that is read for no
-question has a claim for each block.
-
-A question that wants Yes or No is answered by the model's P(Yes) over the same passages, since a
-1.5B that writes a sentence nearly always affirms. Its source is a sentence over which the model
-says the same.
+Code finds what to read (``BlockFinder``). The model reads it in the order of the text and answers
+in one sentence, which is the claim that the graph takes in. Code finds the sentences of two of
+these passages that tell most of it, and the model says of each that has most of the claim's words
+whether it says so. The surer one is the claim's source; a claim that neither bears out is logged as
+rejected. A document that is read for no question has a claim for each block.
 
 A reading (``Reading``) is a step of the log: one part of a question, or one block. What is read for
 a question has the source of the claim most like it, too, so that one finds what another has read.
@@ -29,7 +24,7 @@ import unicodedata
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from threading import Lock
 from typing import cast
@@ -38,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgl.errors import ReplyInvalid
-from mgl.llm.prompting import SYSTEM, reader_messages
+from mgl.llm.prompting import SYSTEM
 from mgl.memories.base import Tools
 from mgl.memories.calls import (
     CLAIM_WITHOUT_QUESTION,
@@ -48,15 +43,12 @@ from mgl.memories.calls import (
     answer_from_passages,
     extract_claim,
     find_support,
-    number_passages,
 )
 from mgl.memories.log import READING, Draft
 from mgl.memories.mindgraph.state import AddEdge, AddNode, Edit, Graph, make_vocabulary
 from mgl.memories.mindgraph.tools import passage_around
-from mgl.prompt import Prompt
 from mgl.retrieval.base import Embedder
 from mgl.retrieval.evidence import find_evidence
-from mgl.retrieval.hits import find_hits
 from mgl.retrieval.passages import PassageIndex, standardize
 from mgl.store import EditRecord
 from mgl.text import sentence_spans
@@ -71,38 +63,13 @@ GROUNDS = 2  # sentences that a claim is checked against
 PROMPT_TOKENS, TOKEN_CHARS = 80, 4  # of a call beside what it reads; of a token, about
 GROUND_CHARS = 600  # of the original around such a sentence
 SUPPORT_FLOOR = 0.75  # P(Yes) below which a claim is rejected
-YES_FLOOR = 0.6  # P(Yes) from which an answer is Yes: the 1.5B leans to it
 TOLD_FLOOR = 0.6  # share of a claim's words below which its source is not asked about
-ASKED_FLOOR = 0.75  # share of a question's words below which a passage is no source of Yes or No
 ALSO = " (also "  # between a name and its other forms
-YES, NO = "Yes.", "No."
 NOT_FOUND = "The text could not be read for this question."
-
-LISTING = re.compile(
-    r"\bhow (?:many|often)\b|\b(?:list|name) (?:all|every|each|the)\b", re.IGNORECASE
-)
-"""English; a question of another language is read for in its best blocks, as all others are."""
 
 _CHOICE = re.compile(r"\bor\b", re.IGNORECASE)
 
-YES_OR_NO = re.compile(
-    r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)(?:n['’]t)?\b"
-    r"(?!.*\bor\b)",
-    re.IGNORECASE | re.DOTALL,
-)
-"""How a question begins that wants Yes or No, and offers no other choice; English."""
-
-YES_OR_NO_ANSWER = Prompt(
-    "mindgraph.yes_or_no",
-    source="ours: the preset small's",
-    text=(
-        "{passages}\n\nQuestion: {question}\n"
-        "Answer the question, using only the text above. Reply Yes or No."
-    ),
-    variables=("passages", "question"),
-)
-
-PROMPTS = (SYSTEM, PASSAGE_ANSWER, YES_OR_NO_ANSWER, CLAIM_WITHOUT_QUESTION, SUPPORTED)
+PROMPTS = (SYSTEM, PASSAGE_ANSWER, CLAIM_WITHOUT_QUESTION, SUPPORTED)
 """The prompts that decide what stands in a graph, whatever was asked."""
 
 
@@ -175,11 +142,6 @@ class FoundClaim:
         return self.node or f"block{self.ground.block + 1}"
 
     @property
-    def statement(self) -> str:
-        """The claim as the graph has it: Yes or No with its question."""
-        return f"{self.question} {self.text}" if self.text in (YES, NO) else self.text
-
-    @property
     def is_supported(self) -> bool:
         return self.ground.support >= SUPPORT_FLOOR
 
@@ -234,8 +196,7 @@ class ClaimReader:
 
     def _find(self, question: str) -> list[Span]:
         """The passages to read for a question: its best blocks, the best first, and the source of
-        the claim most like it. For one that counts or lists its best block, the hits of the whole
-        text, and others of these while there is room, in the order of the text."""
+        the claim most like it."""
         with self._finding:  # questions that are asked at once wait for the first one's index
             if self._finder is None:
                 embedder = self._tools.required_embedder
@@ -245,17 +206,7 @@ class ClaimReader:
         if (known := self._find_known(question)) is not None:
             around = passage_around(self._document, known, GROUND_CHARS)
             spans += [each for each in (around, known) if _is_apart(each, spans)][:1]
-        if not LISTING.search(question) or not spans:
-            return spans
-        best, *others = spans
-        room = sum(span.end - span.start for span in others)
-        hits = find_hits(self._document, question, room)
-        chosen = _join([best, *hits])
-        for block in others:  # as many as there is still room for
-            wider = _join([*chosen, block])
-            if _length(wider) <= _length([best]) + room:
-                chosen = wider
-        return chosen
+        return spans
 
     def _find_known(self, question: str) -> Span | None:
         """The source of the claim made before that is most like a question, if there is any."""
@@ -278,9 +229,6 @@ class ClaimReader:
         spans = await asyncio.to_thread(self._find, question.text)
         read = tuple(sorted(spans))
         shown = [self._show(span) for span in read]
-        if YES_OR_NO.match(question.text) and not question.options and question.form == "short":
-            said, ground = await self._judge(spans, shown, question.text)
-            return FoundClaim(question.text, said, ground, read, None)
         try:
             reply = await answer_from_passages(self._tools.llm, shown, question, stage="read")
         except ReplyInvalid:
@@ -289,29 +237,6 @@ class ClaimReader:
         return FoundClaim(
             question.text, reply.text, ground, read, reply.call_key, reply.input_tokens
         )
-
-    async def _judge(
-        self, spans: Sequence[Span], shown: Sequence[str], question: str
-    ) -> tuple[str, Ground]:
-        """Answer by Yes or No, and find the sentences that say the same most surely."""
-        is_yes = await self._ask_yes_or_no(shown, question) >= YES_FLOOR
-        asked = " ".join(sorted(find_telling(question)))
-        found = [find_evidence(self._document, span, asked, "") for span in spans]
-        found.sort(key=lambda each: -each[1])
-
-        async def check(span: Span) -> Ground:
-            passage = self._show(passage_around(self._document, span, GROUND_CHARS))
-            if share_told(question, passage) < ASKED_FLOOR:
-                return Ground(self._find_block(span), span, 0.0)
-            yes = await self._ask_yes_or_no([passage], question)
-            return Ground(self._find_block(span), span, yes if is_yes else 1.0 - yes)
-
-        grounds = await asyncio.gather(*(check(span) for span, _ in found[:GROUNDS]))
-        return YES if is_yes else NO, max(grounds, key=lambda ground: ground.support)
-
-    async def _ask_yes_or_no(self, passages: Sequence[str], question: str) -> float:
-        asked = YES_OR_NO_ANSWER.render(passages=number_passages(passages), question=question)
-        return await self._tools.llm.probability_of_yes(reader_messages(asked), stage="check")
 
     async def _find_ground(self, spans: Sequence[Span], claim: str, question: str) -> Ground:
         """Check a claim against the sentences of the passages that tell most of it.
@@ -346,7 +271,7 @@ class ClaimReader:
         )
         return FoundClaim(
             reading.question,
-            str(row.payload["content"]).removeprefix(f"{reading.question} "),
+            str(row.payload["content"]),
             Ground(self._find_block(row.span), row.span, row.score),
             tuple(self._document.span(start, end) for start, end in reading.spans),
             row.call_key,
@@ -374,22 +299,6 @@ def _is_apart(span: Span, others: Iterable[Span]) -> bool:
     return all(span.end <= each.start or each.end <= span.start for each in others)
 
 
-def _join(spans: Iterable[Span]) -> list[Span]:
-    """The same characters in the order of the text, without overlap."""
-    joined: list[Span] = []
-    for span in sorted(spans):
-        if joined and span.start < joined[-1].end:
-            end = max(joined[-1].end, span.end)
-            joined[-1] = replace(joined[-1], end=end)
-        else:
-            joined.append(span)
-    return joined
-
-
-def _length(spans: Iterable[Span]) -> int:
-    return sum(span.end - span.start for span in spans)
-
-
 def describe_claim(claim: FoundClaim) -> str:
     """Say in a line what was read for a claim."""
     read = ", ".join(span.place for span in claim.read)
@@ -414,7 +323,7 @@ class ClaimWriter:
         draft.mark(Reading(found.question, shown), call_key=key)
         quote = self._document.quote(ground.span)
         claim = f"claim{step + 1}"
-        node = AddNode(claim, "claim", found.statement, ground.span, quote, step)
+        node = AddNode(claim, "claim", found.text, ground.span, quote, step)
         rejected = None if found.is_supported else "not_supported"
         if not draft.put(node, rejected=rejected, score=ground.support, call_key=key):
             return

@@ -11,7 +11,7 @@ from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.calls import new_attempt
 from mgl.llm.fakes import SchemaEngine, ScriptedEngine
 from mgl.memories.mindgraph import SmallMindGraph, SmallMindGraphConfig, claims
-from mgl.memories.mindgraph.claims import YES_OR_NO, BlockFinder
+from mgl.memories.mindgraph.claims import BlockFinder
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.text.names import find_names
 from mgl.text.sentences import split_question
@@ -173,57 +173,6 @@ async def test_blocks_are_embedded_once_for_all_questions(
     assert len(blocks) == len(set(blocks)) == 3
 
 
-@pytest.mark.parametrize(("holds", "said"), [(True, "Yes."), (False, "No.")])
-async def test_a_question_that_wants_yes_or_no_gets_it_with_a_sentence_that_says_the_same(
-    make_tools: MakeTools, tale: Document, holds: bool, said: str
-) -> None:
-    asked = Question("Did Ann lose the ring at sea?")
-
-    def judge(request: Request) -> Completion:
-        prompt = request.messages[-1].content
-        shown = prompt.split("Question:")[0]
-        if "[2]" in shown:  # all passages
-            return yes(0.6 if holds else 0.4)
-        return yes(0.9 if ("sea" in shown) == holds else 0.2)
-
-    memory = SmallMindGraph(make_tools(ScriptedEngine([judge] * 3)), tale, [asked], CONFIG)
-    answer = await memory.answer(asked)
-    assert (answer.text, answer.marks) == (said, ())
-    (citation,) = answer.citations
-    (claim,) = (node for node in memory.state.nodes if node.type == "claim")
-    assert (claim.id, claim.content) == (citation.node_id, f"{asked.text} {said}")
-    idle = SmallMindGraph(make_tools(ScriptedEngine([])), tale, [asked], CONFIG)
-    assert await idle.answer(asked) == answer
-
-
-async def test_a_sentence_that_says_the_other_is_not_cited_for_yes_or_no(
-    make_tools: MakeTools, tale: Document
-) -> None:
-    asked = Question("Did Ann lose the ring at sea?")
-
-    def judge(request: Request) -> Completion:
-        return yes(0.6 if "[2]" in request.messages[-1].content else 0.1)
-
-    engine = ScriptedEngine([judge] * 3)
-    answer = await SmallMindGraph(make_tools(engine), tale, [asked], CONFIG).answer(asked)
-    assert (answer.citations, answer.marks) == ((), ("unconfirmed",))
-    assert answer.hedged == "Not found in the text; the model's guess: Yes."
-
-
-@pytest.mark.parametrize(
-    ("question", "wants"),
-    [
-        ("Is Ann here?", True),
-        ("Didn’t Bo leave?", True),
-        ("Was it Ann or Bo?", False),
-        ("Isolde left when?", False),
-        ("Who is Ann?", False),
-    ],
-)
-def test_which_questions_want_yes_or_no(question: str, wants: bool) -> None:
-    assert (YES_OR_NO.match(question) is not None) == wants
-
-
 async def test_one_of_the_options_is_chosen_from_the_same_blocks(
     make_tools: MakeTools, tale: Document
 ) -> None:
@@ -325,20 +274,6 @@ async def test_entities_are_labelled_as_the_text_names_them(make_tools: MakeTool
     await memory.build()
     labels = {node.id: node.label for node in memory.view().nodes if node.kind == "entity"}
     assert labels == {"mrs_woods": "Mrs. Woods"}
-
-
-async def test_a_question_that_counts_is_shown_its_hits_in_the_whole_text(
-    make_tools: MakeTools,
-) -> None:
-    filler = "Rain fell on the quiet harbour and nobody came to see the ships. " * 4
-    text = "".join(f"{filler}Captain {name} bought a parrot. " for name in "ABCDEFGH")
-    document = Document.from_text("parrots.txt", text)
-    replies = ["Eight captains bought a parrot.", yes(0.9), yes(0.9)]
-    engine = ScriptedEngine(replies, concurrency=1)
-    memory = SmallMindGraph(make_tools(engine), document, [], SmallMindGraphConfig(chunk_tokens=60))
-    await memory.answer(Question("How many captains bought a parrot?"))
-    shown = engine.requests[0].messages[-1].content
-    assert [name for name in "ABCDEFGH" if f"Captain {name} bought" in shown] == [*"ABCDEFGH"]
 
 
 async def test_without_a_question_every_block_makes_a_claim(
