@@ -408,7 +408,7 @@ class Choice(_Answer):
     finish_reason: str
 
 
-class Completion(_Answer):
+class TextCompletion(_Answer):
     id: str
     object: Literal["chat.completion"]
     created: int

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, Final
 
-from mgl.api.answers import Completion, Embedded, ModelShown, ModelsListed
+from mgl.api.answers import Embedded, ModelShown, ModelsListed, TextCompletion
 from mgl.api.chat import CHAT_HEADERS, CONVERSATION, RETRIED
 from mgl.api.rest import Call, Endpoint
 from mgl.api.tasks import TASK
@@ -84,7 +84,7 @@ OPENAI: Final = (
         body=ChatRequest,
         headers=(CONVERSATION, RETRIED, TASK, *CHAT_HEADERS),
         events="own",
-        answer=Completion,
+        answer=TextCompletion,
     ),
     Endpoint(
         "POST",

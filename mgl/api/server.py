@@ -72,7 +72,7 @@ def check_host(host: str, *, has_own_key: bool) -> None:
         )
 
 
-class Server(Listener):
+class MemoryServer(Listener):
     """Serves the memories of a home's tenants, from ``async with`` to its end.
 
     ``rate`` is how many requests a minute a tenant may make, 0 for any number; ``most_bytes`` is
@@ -218,7 +218,7 @@ def _tenant_in(context: Any) -> Tenant:
 class _Door:
     """Lets in what may come in; what is about a tenant says whose it is."""
 
-    def __init__(self, app: ASGIApp, server: Server) -> None:
+    def __init__(self, app: ASGIApp, server: MemoryServer) -> None:
         self._app = app
         self._server = server
 

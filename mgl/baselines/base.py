@@ -19,7 +19,7 @@ from mgl.llm.base import Sampling
 from mgl.llm.calls import showing
 from mgl.llm.concurrency import for_each
 from mgl.memories.base import SourceMemory, Tools, check_question, check_text
-from mgl.memories.calls import ANSWER_TOKENS, Note, answer_from_passages, cite_evidence
+from mgl.memories.calls import ANSWER_TOKENS, WrittenNote, answer_from_passages, cite_evidence
 from mgl.memories.turns import answer_from_lines, find_form, say_unknown
 from mgl.memories.view import GraphView
 from mgl.store import EditRecord
@@ -57,7 +57,7 @@ class Excerpt:
     turns: tuple[int, ...] = ()
 
 
-def note_row(step: int, name: str, note: Note, span: Span) -> EditRecord:
+def note_row(step: int, name: str, note: WrittenNote, span: Span) -> EditRecord:
     """Return the row of the log that keeps a note on a span: rejected if the note has a problem."""
     return EditRecord(
         step,

@@ -37,7 +37,7 @@ from mgl.baselines.naive_rag import share_out
 from mgl.llm.base import Sampling
 from mgl.llm.constraints import max_chars, one_of
 from mgl.llm.prompting import available_tokens, fit_texts, reader_messages, take_leading
-from mgl.memories.calls import Note, summarize
+from mgl.memories.calls import WrittenNote, summarize
 from mgl.memories.clusters import find_clusters
 from mgl.memories.propose import StrictReply, propose
 from mgl.prompt import Prompt
@@ -250,7 +250,7 @@ class ComoRag(HippoRag):
                 texts = [text for text in part.texts if text]
                 fitting = await fit_texts(llm, texts, reserve=2 * SUMMARY_TOKENS) if texts else []
                 asked = prompt.render(text="\n\n".join(fitting))
-                note = Note("", problem="nothing is left of it")
+                note = WrittenNote("", problem="nothing is left of it")
                 if fitting:
                     note = await summarize(llm, asked, SUMMARY_TOKENS, stage=layer)
             row = EditRecord(

@@ -36,7 +36,7 @@ from mgl.llm.concurrency import for_each
 from mgl.llm.prompting import available_tokens, fit_texts, take_leading
 from mgl.memories.clusters import find_clusters
 from mgl.memories.graph.build import build_messages
-from mgl.memories.graph.edits import Passage, Rows, extraction_schema
+from mgl.memories.graph.edits import NumberedChunk, Rows, extraction_schema
 from mgl.memories.graph.prompts import EXTRACT
 from mgl.memories.graph.state import EntityGraph, Relation, fold
 from mgl.memories.mindgraph.tools import MAX_FINDINGS, MIN_FINDINGS, REPORT_TOKENS, Report
@@ -140,7 +140,7 @@ class GraphRag(Baseline):
 
     async def _extract(self, chunk: Chunk) -> list[EditRecord]:
         """The rows of a chunk: what its first call names, and what each gleaning adds."""
-        rows = Rows(Passage.of(self._document, chunk))
+        rows = Rows(NumberedChunk.of(self._document, chunk))
         if not rows.passage.sentences:
             return rows.rows
         messages, sampling = build_messages(rows.passage), Sampling(max_tokens=REPLY_TOKENS)

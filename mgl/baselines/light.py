@@ -32,7 +32,7 @@ from mgl.llm.prompting import (
     reader_messages,
     take_leading,
 )
-from mgl.memories.calls import Note, summarize
+from mgl.memories.calls import WrittenNote, summarize
 from mgl.memories.propose import StrictReply
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import nearest
@@ -167,17 +167,17 @@ class Light(Baseline):
             pad = await self._write_scratchpad()
             self._append(len(exchanges), [note_row(len(exchanges), "scratchpad", pad, whole)])
 
-    async def _note(self, prompt: Prompt, read: Mapping[str, str], tokens: int) -> Note:
+    async def _note(self, prompt: Prompt, read: Mapping[str, str], tokens: int) -> WrittenNote:
         return await summarize(self._tools.llm, prompt.render(**read), tokens, stage=prompt.name)
 
-    async def _write_scratchpad(self) -> Note:
+    async def _write_scratchpad(self) -> WrittenNote:
         """Join the notes, compressing them whenever they grow too long. If the last call to
         compress them failed, they stay as they are, with its problem."""
         llm = self._tools.llm
         half = max(LEAST_TOKENS, available_tokens(llm, 1, reserve=0) // 2)
         budget = min(self._config.scratchpad_tokens, half)
         most = min(2 * budget, max(1, available_tokens(llm, 1, reserve=budget)))
-        pad = Note("")
+        pad = WrittenNote("")
         for text in self._load()["notes"].values():
             pad = replace(pad, text=f"{pad.text}\n{text}".strip())
             (tokens,) = await llm.count_tokens([pad.text])

@@ -22,7 +22,7 @@ from math import exp
 from mgl.baselines.base import AT_ONCE, Baseline, BaselineConfig, Excerpt, note_row
 from mgl.llm.concurrency import for_each
 from mgl.llm.prompting import fit_texts
-from mgl.memories.calls import Note, summarize
+from mgl.memories.calls import WrittenNote, summarize
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import nearest
 from mgl.text.groups import format_span
@@ -145,9 +145,9 @@ class MemoryBank(Baseline):
             step = len(days)
             self._append(step, [note_row(step, name, note, whole) for name, note in notes.items()])
 
-    async def _summarize(self, prompt: Prompt, texts: Sequence[str]) -> Note:
+    async def _summarize(self, prompt: Prompt, texts: Sequence[str]) -> WrittenNote:
         if not texts:
-            return Note("", problem="there is nothing to summarize")
+            return WrittenNote("", problem="there is nothing to summarize")
         llm = self._tools.llm
         fitting = await fit_texts(llm, texts, reserve=2 * NOTE_TOKENS)
         text = "\n\n".join(fitting)

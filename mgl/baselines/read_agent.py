@@ -25,7 +25,7 @@ from mgl.llm.base import LLM, Sampling
 from mgl.llm.concurrency import for_each
 from mgl.llm.constraints import number
 from mgl.llm.prompting import SYSTEM, available_tokens, fit_texts, reader_messages
-from mgl.memories.calls import Note, check_room, summarize
+from mgl.memories.calls import WrittenNote, check_room, summarize
 from mgl.memories.propose import StrictReply, propose
 from mgl.prompt import Prompt, one_line
 from mgl.store import EditRecord
@@ -182,7 +182,7 @@ class ReadAgent(Baseline):
         async def shorten(step: int) -> None:
             nonlocal done
             span = spans[step - len(spans)]
-            note, text = Note(""), self._quote(span).strip()
+            note, text = WrittenNote(""), self._quote(span).strip()
             if text:
                 prompt, most = GIST.render(text=text), self._config.gist_tokens
                 with self._note_shown([span]):

@@ -11,7 +11,7 @@ from pydantic import Field
 from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, note_row
 from mgl.errors import ReplyInvalid
 from mgl.llm.prompting import SYSTEM
-from mgl.memories.calls import Note, check_room, summarize
+from mgl.memories.calls import WrittenNote, check_room, summarize
 from mgl.prompt import Prompt
 from mgl.types import Answer, Question
 
@@ -69,7 +69,8 @@ class SlidingSummary(Baseline):
         for chunk in chunks[done:]:
             if not chunk.text:
                 self._append(
-                    chunk.index, [note_row(chunk.index, "summary", Note(summary), chunk.span)]
+                    chunk.index,
+                    [note_row(chunk.index, "summary", WrittenNote(summary), chunk.span)],
                 )
                 continue
             prompt = SUMMARY.render(

@@ -20,7 +20,7 @@ from mgl.cli.output import clean, one_line, print_json, print_table, say
 from mgl.errors import EngineUnavailable, ResourceError, UsageError
 
 if TYPE_CHECKING:
-    from mgl.llm.capabilities import Finding
+    from mgl.llm.capabilities import ProbeResult
     from mgl.serving.plan import LaunchPlan
     from mgl.serving.records import ServerRecord
 
@@ -294,7 +294,7 @@ def probe(base_url: BaseUrl = None, model: Model = None, as_json: AsJson = False
         say(f"warning: {found.warning}")
 
 
-def _print_findings(findings: Iterable[Finding]) -> None:
+def _print_findings(findings: Iterable[ProbeResult]) -> None:
     rows = [(one.name, one.verdict, one.said) for one in findings]
     print_table(("TRIAL", "VERDICT", "ANSWER"), rows)
 

@@ -92,7 +92,7 @@ async def _serve(
 ) -> None:
     from mgl.api.keys import KEY, OWNER
     from mgl.api.relay import Relay
-    from mgl.api.server import Server
+    from mgl.api.server import MemoryServer
     from mgl.lab import Lab
     from mgl.peers.faults import log_privately
 
@@ -101,7 +101,9 @@ async def _serve(
     def open_lab(folder: Path) -> Lab:
         return Lab.open(choice, home=home, memories=folder, observer=Relay())
 
-    async with Server(home, keys, open_lab, host=host, port=port, rate=rate, runs=runs) as server:
+    async with MemoryServer(
+        home, keys, open_lab, host=host, port=port, rate=rate, runs=runs
+    ) as server:
         served = await server.open_tenant(OWNER)
         if sys.stdout.isatty():
             _print_keys(server.root, keys, tenants)

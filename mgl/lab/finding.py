@@ -27,14 +27,14 @@ _AROUND: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundPassage:
     """A passage, and whether it holds the words as they were given, one after the other."""
 
     citation: Citation
     is_phrase: bool
 
 
-def find_passages(source: Source, words: str) -> Iterator[Found]:
+def find_passages(source: Source, words: str) -> Iterator[FoundPassage]:
     """Find the passages that hold all the words: turns from the last, paragraphs from the first."""
     wanted = Folded.of(words).text.split()
     if not wanted:
@@ -42,11 +42,13 @@ def find_passages(source: Source, words: str) -> Iterator[Found]:
     if isinstance(source, Conversation):
         for number in reversed(range(len(source.turns))):
             if place := _find(source.turns[number].text, wanted):
-                yield Found(cite_turn(source, number), place[2])
+                yield FoundPassage(cite_turn(source, number), place[2])
         return
     for start, end in pairwise([*paragraph_starts(source.text), len(source.text)]):
         if place := _find(source.text[start:end], wanted):
-            yield Found(_cite(source, start, end, start + place[0], start + place[1]), place[2])
+            yield FoundPassage(
+                _cite(source, start, end, start + place[0], start + place[1]), place[2]
+            )
 
 
 def _find(text: str, wanted: Sequence[str]) -> tuple[int, int, bool] | None:

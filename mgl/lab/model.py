@@ -202,7 +202,7 @@ def defer(
     context_tokens: int,
 ) -> DeferredEngine:
     """Make the engine of a choice; its weights are found or downloaded when it starts."""
-    from mgl.llm.capabilities import Endpoint
+    from mgl.llm.capabilities import ServerEndpoint
     from mgl.llm.engines import model_id, open_engine
     from mgl.llm.progress import TokenProgress
     from mgl.models.fetch import fetch_weights
@@ -245,7 +245,7 @@ def defer(
 
             url, key = choice.base_url, choice.api_key
             found = await probe_once(url, key, profile.served_names, home, observer.note)
-            endpoint = Endpoint(url, key, served, found)
+            endpoint = ServerEndpoint(url, key, served, found)
 
         def run(path: Path | None) -> Awaitable[Engine]:
             return open_engine(

@@ -24,7 +24,7 @@ Verdict = Literal["honoured", "ignored", "refused", "failed", "answered"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ProbeResult:
     """One trial: its name, its verdict, and the server's answer in short.
 
     ``ignored``: accepted without an error and not obeyed. ``failed``: no answer, or an error that
@@ -63,7 +63,7 @@ class Capabilities:
     cached_tokens: bool
     model: str = ""
     context_tokens: int | None = None
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[ProbeResult, ...] = ()
     speed: Speed | None = None
 
     @property
@@ -87,7 +87,7 @@ class Capabilities:
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class ServerEndpoint:
     """How to reach a model server; ``adapter`` is a LoRA adapter that it has loaded."""
 
     base_url: str

@@ -233,7 +233,7 @@ JSON_TOKENS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class WrittenNote:
     """``problem`` says why no reply could be used; ``text`` is then the fallback."""
 
     text: str
@@ -245,7 +245,9 @@ class _Noted(StrictReply):
     notes: str
 
 
-async def summarize(llm: LLM, prompt: str, tokens: int, *, stage: str, fallback: str = "") -> Note:
+async def summarize(
+    llm: LLM, prompt: str, tokens: int, *, stage: str, fallback: str = ""
+) -> WrittenNote:
     """A note of at most ``tokens``; ``fallback`` with the problem where no reply can be used.
 
     The prompt asks for ``{"notes": "..."}``. Raises what LLM.complete raises, but ReplyInvalid.
@@ -258,9 +260,9 @@ async def summarize(llm: LLM, prompt: str, tokens: int, *, stage: str, fallback:
     try:
         reply = await llm.complete(reader_messages(prompt), schema, sampling=sampling, stage=stage)
     except ReplyInvalid as error:
-        return Note(fallback, problem=error.message)
+        return WrittenNote(fallback, problem=error.message)
     (kept,) = await shorten(llm, [reply.parsed.notes], tokens)
-    return Note(kept, reply.call_key)
+    return WrittenNote(kept, reply.call_key)
 
 
 def check_room(llm: LLM, tokens: int, option: str, *, reserve: int) -> None:

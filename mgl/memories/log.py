@@ -52,7 +52,7 @@ FORGOTTEN: Final = "forgotten"
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailedReply:
     """A reply that could not be used: at which stage, and why. It changes no state."""
 
     what: str
@@ -72,9 +72,10 @@ class Vocabulary(Generic[EditT, StateT]):
 
     ``edits`` are their dataclasses; ``apply`` gives the state after one edit, and raises KeyError
     or ValueError for one that does not fit; ``empty`` is the state before the first. ``events``
-    are rows that change no state (``Failed`` is one of them in every vocabulary). ``span`` finds
-    the source of an edit that is recorded without one; ``turns`` finds the turns that an edit is
-    made of, with which it is deleted: none for one that holds no words, None for those of its span.
+    are rows that change no state (``FailedReply`` is one of them in every vocabulary). ``span``
+    finds the source of an edit that is recorded without one; ``turns`` finds the turns that an edit
+    is made of, with which it is deleted: none for one that holds no words, None for those of its
+    span.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class Vocabulary(Generic[EditT, StateT]):
         span: Callable[[EditT], Span | None] | None = None,
         turns: Callable[[StateT, EditT], Collection[int] | None] | None = None,
     ) -> None:
-        self._events: dict[str, type[Any]] = {"reply": Failed, **(events or {})}
+        self._events: dict[str, type[Any]] = {"reply": FailedReply, **(events or {})}
         self._types: dict[str, type[Any]] = {**edits, **self._events}
         self.apply = apply
         self.empty = empty
@@ -234,7 +235,7 @@ class Draft(Generic[EditT, StateT]):
 
     def fail(self, what: str, problem: str, *, reason: str = "reply_invalid") -> None:
         """Add that a reply, or a part of one, could not be used."""
-        row = self._vocabulary.record(self.step, Failed(what, problem), "rejected", reason)
+        row = self._vocabulary.record(self.step, FailedReply(what, problem), "rejected", reason)
         self.rows.append(row)
 
 

@@ -25,7 +25,7 @@ from mgl.errors import EngineError, EngineTimeout, EngineUnavailable
 from mgl.llm.base import Completion, Message, Request, Sampling, Tool
 from mgl.llm.capabilities import (
     Capabilities,
-    Finding,
+    ProbeResult,
     load_capabilities,
     save_capabilities,
 )
@@ -140,7 +140,7 @@ async def _probe(http: Http, server: Server) -> Capabilities:
     )
 
 
-async def probe_pooling(base_url: str, api_key: str | None, model: str) -> list[Finding]:
+async def probe_pooling(base_url: str, api_key: str | None, model: str) -> list[ProbeResult]:
     """Try a server that embeds or reranks; errors as ``probe``."""
     async with Http(base_url, api_key) as http:
         server = await identify(http, (model,))
@@ -168,16 +168,16 @@ class _Trials:
         self._server = server
         self._slots = asyncio.Semaphore(_AT_ONCE)
 
-    async def ask_freely(self) -> Finding:
+    async def ask_freely(self) -> ProbeResult:
         """The control, without a constraint. Raises the EngineError family."""
         request = _make_request(CAPITAL)
         answer = await self._answer(write_body(request, self._model))
         completion = read_completion(answer, request)
         thoughts = _find_thoughts(answer["choices"][0]["message"])
         said = f"{completion.text} ({thoughts})" if thoughts else completion.text
-        return Finding("a free answer", "answered", one_line(said, _SAID))
+        return ProbeResult("a free answer", "answered", one_line(said, _SAID))
 
-    async def try_format(self, one: Format) -> Finding:
+    async def try_format(self, one: Format) -> ProbeResult:
         if one is CHOICE:
             request = _make_request(CAPITAL, choices=WORDS)
             return await self._try(one.name, one, request, lambda text: text in WORDS)
@@ -185,11 +185,11 @@ class _Trials:
         request = _make_request(CAPITAL, schema=_object(properties))
         return await self._try(one.name, one, request, _is_object_with_word)
 
-    async def try_substring(self) -> Finding:
+    async def try_substring(self) -> ProbeResult:
         request = _make_request(CAPITAL, schema=_object(_SUBSTRING))
         return await self._try(SUBSTRING, LARK, request, _is_substring)
 
-    async def try_tools(self) -> Finding:
+    async def try_tools(self) -> ProbeResult:
         request = _make_request(LOOK_UP, tools=(_TOOL,))
         free = await self._try_call(request, {})
         if free.verdict != "ignored":
@@ -197,7 +197,7 @@ class _Trials:
         forced = {"type": "function", "function": {"name": _TOOL.name}}
         return await self._try_call(request, {"tool_choice": forced})
 
-    async def try_logprobs(self) -> Finding:
+    async def try_logprobs(self) -> ProbeResult:
         request = _make_request(CAPITAL, choices=("Paris", "Yes"))
 
         async def ask() -> tuple[bool, str]:
@@ -208,7 +208,7 @@ class _Trials:
 
         return await _run_trial("logprobs", ask)
 
-    async def try_cached_tokens(self) -> Finding:
+    async def try_cached_tokens(self) -> ProbeResult:
         """Whether the server reports a repeated prompt as cached, in the usage or the metrics."""
         request = _make_request(REPEATED, budget=1)
         body = write_body(request, self._model)
@@ -226,7 +226,7 @@ class _Trials:
 
         return await _run_trial("prefix-cache counters", ask)
 
-    async def try_tokenizer(self) -> Finding:
+    async def try_tokenizer(self) -> ProbeResult:
         """Whether the server counts the tokens of a prompt."""
 
         async def ask() -> tuple[bool, str]:
@@ -236,7 +236,7 @@ class _Trials:
 
         return await _run_trial("/tokenize", ask)
 
-    async def try_adapters(self) -> Finding:
+    async def try_adapters(self) -> ProbeResult:
         """Whether the list of models says which of them are adapters, and of what."""
 
         async def ask() -> tuple[bool, str]:
@@ -252,7 +252,7 @@ class _Trials:
 
     async def _try(
         self, name: str, format_: Format, request: Request, obeys: Callable[[str], bool]
-    ) -> Finding:
+    ) -> ProbeResult:
         async def ask() -> tuple[bool, str]:
             completion = await self._completion(write_body(request, self._model, format_), request)
             text = strip_thinking(completion.text)
@@ -268,7 +268,7 @@ class _Trials:
             completion = read_completion(await self._answer(roomy), request)
         return completion
 
-    async def _try_call(self, request: Request, forced: Mapping[str, Any]) -> Finding:
+    async def _try_call(self, request: Request, forced: Mapping[str, Any]) -> ProbeResult:
         async def ask() -> tuple[bool, str]:
             body = {**write_body(request, self._model), "tools": write_tools(request), **forced}
             completion = await self._completion(body, request)
@@ -310,18 +310,18 @@ def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-async def _run_trial(name: str, ask: Callable[[], Awaitable[tuple[bool, str]]]) -> Finding:
+async def _run_trial(name: str, ask: Callable[[], Awaitable[tuple[bool, str]]]) -> ProbeResult:
     """Run a trial; one that was answered without success was ``ignored``."""
     try:
         good, said = await ask()
     except (EngineTimeout, EngineUnavailable) as error:
-        return Finding(name, "failed", one_line(error.message, _SAID))
+        return ProbeResult(name, "failed", one_line(error.message, _SAID))
     except EngineError as error:
         said = error.message.partition("): ")[2] or error.message
-        return Finding(name, "refused", one_line(said, _SAID))
+        return ProbeResult(name, "refused", one_line(said, _SAID))
     except (LookupError, TypeError, ValueError):
-        return Finding(name, "refused", "the answer has another form")
-    return Finding(name, "honoured" if good else "ignored", one_line(said, _SAID))
+        return ProbeResult(name, "refused", "the answer has another form")
+    return ProbeResult(name, "honoured" if good else "ignored", one_line(said, _SAID))
 
 
 def _find_thoughts(message: Mapping[str, Any]) -> str:

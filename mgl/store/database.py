@@ -31,11 +31,11 @@ from mgl.store.deletion import Fate, Gone, Redaction, Rewrite
 from mgl.store.file import mark_unwiped
 from mgl.store.records import EditOutcome, EditRecord, MemoryCost, MemoryRecord, Snapshot
 from mgl.store.removal import Removal
-from mgl.store.turns import ReplySources, Turns, insert_turn
+from mgl.store.turns import ReplySources, TurnTable, insert_turn
 from mgl.types import CONVERSATION, Document, Turn
 
 
-class Store(Turns, CallTable, Caches):
+class Store(TurnTable, CallTable, Caches):
     """Documents, memories, edits, model calls, reports and answers in one file."""
 
     # Documents and memories

@@ -44,7 +44,7 @@ class Correction:
     corrected_at: str
 
 
-class Turns(Owners):
+class TurnTable(Owners):
     """The conversations of a file."""
 
     def put_conversation(self, conversation: Conversation) -> None:

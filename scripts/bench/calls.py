@@ -30,7 +30,7 @@ import httpx
 from overhead import PROFILE, PROMPT, Figures, Note, serve
 
 from mgl.llm.base import Message
-from mgl.llm.capabilities import Endpoint
+from mgl.llm.capabilities import ServerEndpoint
 from mgl.llm.client import Client, Policy
 from mgl.llm.engines import open_engine
 from mgl.llm.engines.server import Connections
@@ -74,7 +74,7 @@ async def load(numbers: range, at_once: int, call: Callable[[int], Awaitable[obj
 
 
 async def measure_level(count: int, at_once: int, url: str, store: Store) -> Figures:
-    engine = await open_engine(load_profile(PROFILE), "openai", endpoint=Endpoint(url))
+    engine = await open_engine(load_profile(PROFILE), "openai", endpoint=ServerEndpoint(url))
     client = Client(engine, store.call_log(), Policy(concurrency=at_once))
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
 

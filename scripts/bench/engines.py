@@ -23,7 +23,7 @@ from pathlib import Path
 
 from mgl.llm.base import Message, Request, Sampling
 from mgl.llm.calls import MemoryCallLog
-from mgl.llm.capabilities import Endpoint
+from mgl.llm.capabilities import ServerEndpoint
 from mgl.llm.client import Client, Policy
 from mgl.llm.engines import open_engine
 from mgl.memories.mindgraph.edits import Block, operations_schema
@@ -68,7 +68,7 @@ async def measure(arguments: argparse.Namespace) -> None:
         profile,
         arguments.engine,
         weights=arguments.weights,
-        endpoint=Endpoint(url, capabilities=await probe(url, None)) if url else None,
+        endpoint=ServerEndpoint(url, capabilities=await probe(url, None)) if url else None,
     )
     client = Client(engine, MemoryCallLog(), Policy(timeout_s=3600))
     try:

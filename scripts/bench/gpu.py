@@ -43,7 +43,7 @@ from mgl.errors import EngineRejected, MglError, ResourceError
 from mgl.evaluation.runs.manifest import MANIFEST
 from mgl.lab import Lab
 from mgl.llm.base import Completion, Request
-from mgl.llm.capabilities import Endpoint
+from mgl.llm.capabilities import ServerEndpoint
 from mgl.llm.engines.formats import EBNF, JSON, LARK, Format
 from mgl.llm.engines.wire import write_body
 from mgl.llm.fakes import SchemaEngine
@@ -278,7 +278,7 @@ def run_loop(box: Box, model: ModelProfile, memories: int, at_once: int) -> Figu
 
     async def build(server: ServerRecord) -> Figures:
         seen = await probe(server.base_url, server.api_key)
-        endpoint = Endpoint(server.base_url, server.api_key, capabilities=seen)
+        endpoint = ServerEndpoint(server.base_url, server.api_key, capabilities=seen)
         engine = await RecordingEngine.record(endpoint, model, model_id=model.name)
         try:
             engine.begin(secrets.token_hex(8))

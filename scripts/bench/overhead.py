@@ -41,7 +41,7 @@ from mgl.evaluation.runs.runner import Execution
 from mgl.lab.model import ModelChoice
 from mgl.lab.workplace import OwnModels, Workplace
 from mgl.llm.base import Message
-from mgl.llm.capabilities import Endpoint
+from mgl.llm.capabilities import ServerEndpoint
 from mgl.llm.client import Client
 from mgl.llm.engines import open_engine
 from mgl.llm.engines.deferred import DeferredEngine
@@ -112,7 +112,7 @@ async def measure_call(count: int, folder: Path) -> Figures:
 
     server = await asyncio.start_server(accept, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-    engine = await open_engine(load_profile(PROFILE), "openai", endpoint=Endpoint(url))
+    engine = await open_engine(load_profile(PROFILE), "openai", endpoint=ServerEndpoint(url))
     with Store.open(folder / "mgl.sqlite") as store:
         client = Client(engine, store.call_log())
         async with httpx.AsyncClient() as http:

@@ -29,7 +29,7 @@ import psutil
 
 from mgl.api.keys import OWNER, Keys
 from mgl.api.relay import Relay
-from mgl.api.server import Server
+from mgl.api.server import MemoryServer
 from mgl.lab import Lab
 from mgl.lab.workplace import Workplace
 from mgl.llm.base import Completion, Request, ToolCall
@@ -71,7 +71,7 @@ class TalkEngine(SchemaEngine):
         return replace(said, text=text)
 
 
-class Timed(Server):
+class Timed(MemoryServer):
     """A server that says in each answer how long it took, in milliseconds."""
 
     def _make_app(self) -> Starlette:

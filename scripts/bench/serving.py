@@ -23,7 +23,7 @@ from mgl.cli.output import print_json, print_table, say
 from mgl.cli.progress import open_observer
 from mgl.errors import MglError, UsageError
 from mgl.lab.model import ModelChoice
-from mgl.llm.capabilities import Endpoint
+from mgl.llm.capabilities import ServerEndpoint
 from mgl.llm.engines import model_id
 from mgl.models import shipped
 from mgl.serving.probe import probe_once
@@ -90,7 +90,7 @@ def run_on_server(
         async def run() -> ResultT:
             found = await probe_once(url, choice.api_key, profile.served_names, home, progress.note)
             engine = await RecordingEngine.record(
-                Endpoint(url, choice.api_key, capabilities=found),
+                ServerEndpoint(url, choice.api_key, capabilities=found),
                 profile,
                 model_id=model_id(profile, "openai"),
             )

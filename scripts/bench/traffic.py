@@ -23,7 +23,7 @@ from pydantic import BaseModel
 
 from mgl.errors import EngineError, UsageError
 from mgl.llm.base import Engine
-from mgl.llm.capabilities import Endpoint
+from mgl.llm.capabilities import ServerEndpoint
 from mgl.llm.client import Client, Policy
 from mgl.llm.engines.deferred import DeferredEngine
 from mgl.llm.engines.openai import OpenAIEngine
@@ -152,7 +152,9 @@ class RecordingEngine(OpenAIEngine):
     transport: ClassVar[type[Http]] = _RecordingHttp
 
     @classmethod
-    async def record(cls, endpoint: Endpoint, profile: ModelProfile, *, model_id: str) -> Self:
+    async def record(
+        cls, endpoint: ServerEndpoint, profile: ModelProfile, *, model_id: str
+    ) -> Self:
         """Connect to a vLLM server; UsageError if the server is not vLLM."""
         engine = await cls.connect(endpoint, profile, model_id=model_id)
         if engine._server.kind != "vllm":

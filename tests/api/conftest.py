@@ -12,7 +12,7 @@ import pytest
 
 from mgl.api.keys import OWNER, Keys
 from mgl.api.relay import Relay
-from mgl.api.server import Server
+from mgl.api.server import MemoryServer
 from mgl.lab import Lab
 from mgl.lab.workplace import Workplace
 from mgl.llm.base import Completion, Request, TokenUsage, ToolCall
@@ -58,7 +58,7 @@ class TalkEngine(ScriptedEngine):
         return Completion(text, "stop", usage)
 
 
-class Served(Server):
+class Served(MemoryServer):
     """A server with the engine behind it."""
 
     engine: TalkEngine

@@ -18,7 +18,7 @@ from mgl.baselines.graphrag import (
     rank_relations,
 )
 from mgl.memories.deletion import delete
-from mgl.memories.graph.state import Entity, EntityGraph, Mention, Relation, fold
+from mgl.memories.graph.state import EntityGraph, GraphEntity, GraphMention, Relation, fold
 from mgl.store import Store
 from mgl.store.deletion import Redaction
 from mgl.types import Conversation, Document, Question, Span, Turn
@@ -105,10 +105,10 @@ def ring(size: int) -> EntityGraph:
     spans = [Span("d", place, place + 1) for place in range(size)]
     pairs = [sorted((names[place], names[(place + 1) % size])) for place in range(size)]
     relations = [
-        Relation(f"{one}|{other}", one, other, "next", (Mention(0, span),))
+        Relation(f"{one}|{other}", one, other, "next", (GraphMention(0, span),))
         for (one, other), span in zip(pairs, spans, strict=True)
     ]
-    entities = [Entity(name, name, "person", "", ()) for name in names]
+    entities = [GraphEntity(name, name, "person", "", ()) for name in names]
     return EntityGraph(
         {entity.id: entity for entity in entities}, {each.id: each for each in relations}
     )
@@ -135,12 +135,12 @@ def test_relations_of_the_highest_degree_come_first_each_after_its_ends() -> Non
     pairs = [("a", "b"), ("b", "c"), ("c", "d"), ("c", "e"), ("e", "f")]
     relations = {
         f"{one}|{other}": Relation(
-            f"{one}|{other}", one, other, "r", (Mention(0, Span("d", n, 9)),)
+            f"{one}|{other}", one, other, "r", (GraphMention(0, Span("d", n, 9)),)
         )
         for n, (one, other) in enumerate(pairs)
     }
     graph = EntityGraph(
-        {name: Entity(name, name.upper(), "person", "p", ()) for name in "abcdef"}, relations
+        {name: GraphEntity(name, name.upper(), "person", "p", ()) for name in "abcdef"}, relations
     )
     # Degrees: a 1, b 2, c 3, d 1, e 2, f 1; f is out, and e's relation with it counts all the same.
     assert describe(graph, frozenset("abcde")) == [
@@ -161,12 +161,16 @@ def test_a_local_search_ranks_relations_and_chunks() -> None:
     stated = {"a|b": (0,), "b|c": (1, 2), "c|d": (2,), "a|d": (3,), "b|e": (3,)}
     ends = {each: each.split("|") for each in stated}
     relations = {
-        each: Relation(each, *ends[each], "r", tuple(Mention(n, Span("d", n, 9)) for n in chunks))
+        each: Relation(
+            each, *ends[each], "r", tuple(GraphMention(n, Span("d", n, 9)) for n in chunks)
+        )
         for each, chunks in stated.items()
     }
     at = {"a": (0, 3), "b": (0, 1, 2), "c": (1, 2), "d": (2, 3), "e": (3,)}
     entities = {
-        name: Entity(name, name, "person", "", tuple(Mention(n, Span("d", n, 9)) for n in chunks))
+        name: GraphEntity(
+            name, name, "person", "", tuple(GraphMention(n, Span("d", n, 9)) for n in chunks)
+        )
         for name, chunks in at.items()
     }
     graph = EntityGraph(entities, relations)

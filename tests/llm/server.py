@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from mgl.llm.capabilities import Capabilities, Endpoint
+from mgl.llm.capabilities import Capabilities, ServerEndpoint
 from mgl.llm.engines.openai import OpenAIEngine
 from mgl.models.profiles import load_profile
 
@@ -159,5 +159,5 @@ async def connect(
     **changes: Any,
 ) -> OpenAIEngine:
     """The engine of a server for a profile of 7B, with ``changes``."""
-    endpoint = Endpoint(url, api_key, adapter, capabilities)
+    endpoint = ServerEndpoint(url, api_key, adapter, capabilities)
     return await OpenAIEngine.connect(endpoint, PROFILE.model_copy(update=changes), model_id="m")

@@ -7,7 +7,7 @@ import pytest
 
 from mgl.llm.capabilities import (
     Capabilities,
-    Finding,
+    ProbeResult,
     forget_capabilities,
     load_capabilities,
     save_capabilities,
@@ -22,7 +22,7 @@ SEEN = Capabilities(
     logprobs=True,
     cached_tokens=True,
     model="m",
-    findings=(Finding("tools", "refused", "no parser"),),
+    findings=(ProbeResult("tools", "refused", "no parser"),),
 )
 
 

@@ -29,7 +29,7 @@ from mgl.errors import (
 )
 from mgl.llm.base import Message, Request, Sampling, Tool, ToolCall
 from mgl.llm.calls import MemoryCallLog
-from mgl.llm.capabilities import Endpoint
+from mgl.llm.capabilities import ServerEndpoint
 from mgl.llm.client import Client, Policy
 from mgl.llm.constraints import one_of
 from mgl.llm.engines import server as servers
@@ -234,7 +234,7 @@ async def test_a_streamed_reply_shows_no_marks() -> None:
     with serve(VLLM, repeat) as server:
         progress = TokenProgress(SilentObserver())
         engine = await OpenAIEngine.connect(
-            Endpoint(server.url), PROFILE, model_id="m", progress=progress
+            ServerEndpoint(server.url), PROFILE, model_id="m", progress=progress
         )
         with listen(heard.append):
             completion = await engine.generate(Request((Message("user", FORGED),)))

@@ -8,7 +8,7 @@ import pytest
 
 from mgl.errors import EngineRejected
 from mgl.llm.base import Message, Request, Sampling
-from mgl.llm.capabilities import Endpoint
+from mgl.llm.capabilities import ServerEndpoint
 from mgl.llm.engines.openai import OpenAIEngine
 from mgl.llm.engines.wire import join_events
 from mgl.llm.progress import LONG_PROMPT, PATIENCE_S, READING, WRITING, TokenProgress, listen
@@ -70,7 +70,7 @@ async def test_a_servers_reply_is_followed_as_it_is_written(
     hears = Hears()
     with serving(routes, reply) as server:
         engine = await OpenAIEngine.connect(
-            Endpoint(server.url), PROFILE, model_id="m", progress=TokenProgress(hears)
+            ServerEndpoint(server.url), PROFILE, model_id="m", progress=TokenProgress(hears)
         )
         completion = await engine.generate(REQUEST)
         await engine.aclose()
@@ -88,7 +88,7 @@ async def test_a_listener_hears_a_reply_as_it_is_written() -> None:
     heard: list[str] = []
     with serving(VLLM, *[events("An", "n ", "met")] * 2) as server:
         engine = await OpenAIEngine.connect(
-            Endpoint(server.url), PROFILE, model_id="m", progress=TokenProgress(Hears())
+            ServerEndpoint(server.url), PROFILE, model_id="m", progress=TokenProgress(Hears())
         )
         with listen(heard.append):
             await engine.generate(REQUEST)
@@ -101,7 +101,7 @@ async def test_a_listener_hears_a_reply_as_it_is_written() -> None:
 async def test_a_server_that_does_not_stream_after_all_is_read_as_it_answers() -> None:
     with serving(VLLM, chat("Ann")) as server:
         engine = await OpenAIEngine.connect(
-            Endpoint(server.url), PROFILE, model_id="m", progress=TokenProgress(Hears())
+            ServerEndpoint(server.url), PROFILE, model_id="m", progress=TokenProgress(Hears())
         )
         assert (await engine.generate(REQUEST)).text == "Ann"
         await engine.aclose()

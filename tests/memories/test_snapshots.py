@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.memories import snapshots
-from mgl.memories.gam.state import VOCABULARY, Append, Edit, State
+from mgl.memories.gam.state import VOCABULARY, Append, Edit, GamState
 from mgl.memories.log import Log, Vocabulary
 from mgl.memories.snapshots import SnapshotCodec, find_modules, hash_code
 from mgl.memories.table import Table
@@ -41,7 +41,9 @@ def store(tmp_path: Path) -> Any:
         yield store
 
 
-def open_log(store: Store, vocabulary: Vocabulary[Edit, State] = VOCABULARY) -> Log[Edit, State]:
+def open_log(
+    store: Store, vocabulary: Vocabulary[Edit, GamState] = VOCABULARY
+) -> Log[Edit, GamState]:
     log = Log(store, "mem_1", TALK, vocabulary, SILENT)
     log.open(lambda: MemoryRecord("mem_1", "gam", TALK.id, (), "model", {}, 0, 0))
     return log

@@ -9,7 +9,7 @@ import pytest
 from throughput import Throughput
 from traffic import RecordingEngine
 
-from mgl.llm.capabilities import Endpoint
+from mgl.llm.capabilities import ServerEndpoint
 from mgl.memories.mindgraph import MindGraph, MindGraphConfig
 from mgl.models.profiles import load_profile
 from mgl.types import Document, Question
@@ -29,7 +29,7 @@ CONSTRAINTS = {"response_format", "structured_outputs", "grammar"}
 @asynccontextmanager
 async def recording(server: Server) -> AsyncIterator[RecordingEngine]:
     profile = load_profile("qwen2.5-7b-instruct")
-    engine = await RecordingEngine.record(Endpoint(server.url), profile, model_id="m")
+    engine = await RecordingEngine.record(ServerEndpoint(server.url), profile, model_id="m")
     try:
         yield engine
     finally:

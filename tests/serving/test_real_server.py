@@ -16,7 +16,7 @@ from mgl.errors import ContextOverflow, EngineRejected
 from mgl.lab import Lab
 from mgl.llm.base import Message, Request, Sampling
 from mgl.llm.calls import MemoryCallLog
-from mgl.llm.capabilities import Endpoint
+from mgl.llm.capabilities import ServerEndpoint
 from mgl.llm.client import Client, Policy
 from mgl.llm.constraints import max_chars, one_of, part_of
 from mgl.llm.engines import open_engine
@@ -58,7 +58,7 @@ async def connected(record: ServerRecord, adapter: str | None = None) -> OpenAIE
     engine = await open_engine(
         load_profile(record.model),
         "openai",
-        endpoint=Endpoint(
+        endpoint=ServerEndpoint(
             record.base_url,
             record.api_key,
             adapter,
@@ -146,7 +146,7 @@ async def test_errors_are_told_apart(record: ServerRecord) -> None:
     with pytest.raises(EngineRejected):
         await open_engine(
             load_profile("qwen2.5-32b-instruct"),
-            endpoint=Endpoint(record.base_url, record.api_key),
+            endpoint=ServerEndpoint(record.base_url, record.api_key),
         )
 
 

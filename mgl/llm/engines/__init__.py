@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mgl.errors import UsageError
 from mgl.llm.base import Engine
-from mgl.llm.capabilities import Endpoint
+from mgl.llm.capabilities import ServerEndpoint
 from mgl.llm.progress import TokenProgress
 from mgl.models.profiles import EngineName, ModelProfile
 
@@ -29,7 +29,7 @@ async def open_engine(
     weights: Path | None = None,
     cache: Path | None = None,
     home: Path | None = None,
-    endpoint: Endpoint | None = None,
+    endpoint: ServerEndpoint | None = None,
     adapter: str | None = None,
     lora: Path | None = None,
     progress: TokenProgress | None = None,

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from mgl.errors import EngineError, EngineFailed, EngineRejected, UsageError
 from mgl.llm.base import Completion, Request
-from mgl.llm.capabilities import Endpoint
+from mgl.llm.capabilities import ServerEndpoint
 from mgl.llm.control import ControlTokens, select_control, unmark
 from mgl.llm.engines.formats import UNPROBED, Format, Formats, shape_of
 from mgl.llm.engines.server import PROBE_SECONDS, Http, Server, identify, require_adapter
@@ -82,7 +82,7 @@ class OpenAIEngine:
     @classmethod
     async def connect(
         cls,
-        endpoint: Endpoint,
+        endpoint: ServerEndpoint,
         profile: ModelProfile,
         *,
         model_id: str,

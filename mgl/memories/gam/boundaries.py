@@ -24,7 +24,7 @@ from mgl.llm.constraints import index_set
 from mgl.llm.prompting import fit_texts
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.prompts import BOUNDARIES, number_lines
-from mgl.memories.gam.state import State, TriggerReason
+from mgl.memories.gam.state import GamState, TriggerReason
 from mgl.memories.propose import StrictReply, propose
 from mgl.retrieval.shifts import ShiftDetector
 from mgl.text.times import find_gap
@@ -74,7 +74,7 @@ class Cut:
 
 
 async def next_trigger(
-    state: State,
+    state: GamState,
     turns: Sequence[Turn],
     config: GamConfig,
     count_tokens: CountTokens,

@@ -23,16 +23,16 @@ from mgl.memories.gam.cues import mark_events
 from mgl.memories.gam.prompts import RELATION, SUMMARY
 from mgl.memories.gam.search import Search, search_text
 from mgl.memories.gam.state import (
-    Check,
+    BoundaryCheck,
     Consolidate,
     Edit,
+    GamState,
     Link,
-    Mark,
+    MarkEvents,
     Miss,
     Part,
     Relation,
     Rewrite,
-    State,
     Topic,
 )
 from mgl.memories.log import Draft
@@ -84,11 +84,13 @@ class Consolidator:
         self._tools, self._turns = tools, turns
         self._search, self._config = search, config
 
-    async def consolidate(self, draft: Draft[Edit, State], trigger: Trigger, cut: Cut) -> None:
+    async def consolidate(self, draft: Draft[Edit, GamState], trigger: Trigger, cut: Cut) -> None:
         """Draft the topics that a cut of the buffer makes, and their links."""
         if cut.problem:
             draft.fail("boundaries", cut.problem)
-        draft.put(Check(trigger.reason, trigger.turns[-1], cut.boundaries), call_key=cut.call_key)
+        draft.put(
+            BoundaryCheck(trigger.reason, trigger.turns[-1], cut.boundaries), call_key=cut.call_key
+        )
         described = await asyncio.gather(*(self._describe(part) for part in cut.parts))
         marks = await asyncio.gather(
             *(mark_events(self._tools.llm, part, self._turns, self._config) for part in cut.parts)
@@ -101,7 +103,9 @@ class Consolidator:
             self._note(draft, topic.id, "cues", known.problem)
             await self._link(draft, topic, earlier)
 
-    async def renew_summary(self, draft: Draft[Edit, State], topic: Topic, time: int = 0) -> None:
+    async def renew_summary(
+        self, draft: Draft[Edit, GamState], topic: Topic, time: int = 0
+    ) -> None:
         """Draft a summary of the turns that a topic has now. ``time`` counts earlier failures."""
         own = await self._describe(topic.turns, time)
         if own.problem:
@@ -110,7 +114,7 @@ class Consolidator:
         edit = Rewrite(topic.id, own.summary, own.keywords)
         draft.put(edit, repaired=own.repaired, call_key=own.call_key)
 
-    async def renew_cues(self, draft: Draft[Edit, State], topic: Topic, time: int = 0) -> None:
+    async def renew_cues(self, draft: Draft[Edit, GamState], topic: Topic, time: int = 0) -> None:
         """Draft the cues of a topic's events. ``time`` counts earlier failures."""
         known = await mark_events(
             self._tools.llm, topic.turns, self._turns, self._config, time=time
@@ -118,9 +122,9 @@ class Consolidator:
         if known.problem:
             self._note(draft, topic.id, "cues", known.problem)
         else:
-            draft.put(Mark(topic.id, known.marks), call_key=known.call_key)
+            draft.put(MarkEvents(topic.id, known.marks), call_key=known.call_key)
 
-    def _note(self, draft: Draft[Edit, State], topic: str, part: Part, problem: str) -> None:
+    def _note(self, draft: Draft[Edit, GamState], topic: str, part: Part, problem: str) -> None:
         """Draft that a part of a topic is missing, if there is a problem."""
         if problem:
             self._tools.observer.note(f"{topic} has no {part}: {problem}")
@@ -143,7 +147,7 @@ class Consolidator:
             return Described(problem=made.problem)
         return Described(made.reply.summary, tuple(made.reply.keywords), made.call_key)
 
-    async def _link(self, draft: Draft[Edit, State], topic: Topic, earlier: State) -> None:
+    async def _link(self, draft: Draft[Edit, GamState], topic: Topic, earlier: GamState) -> None:
         """Algorithm 3: edges to the candidates whose confidence is above the threshold."""
         config = self._config
         if config.without == "tan":
@@ -166,7 +170,7 @@ class Consolidator:
             draft.put(link, rejected=reason, call_key=proposal.call_key)
 
     async def _judge(
-        self, topic: Topic, found: Sequence[tuple[str, float]], earlier: State
+        self, topic: Topic, found: Sequence[tuple[str, float]], earlier: GamState
     ) -> Sequence[Proposal[Relate]]:
         """Ask for the relation of a new topic with each of some ``earlier`` ones, which are given
         with their cosine."""

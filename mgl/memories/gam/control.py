@@ -11,14 +11,22 @@ from collections.abc import Sequence
 
 from mgl.errors import Conflict, InputError, NotThere
 from mgl.memories.deletion import Target, find_before, find_turn_numbers
-from mgl.memories.gam.state import Freeze, Merge, Rewrite, State, Topic, Unlink, topic_number
+from mgl.memories.gam.state import (
+    Freeze,
+    GamState,
+    MergeTopics,
+    Rewrite,
+    Topic,
+    Unlink,
+    topic_number,
+)
 from mgl.types import Turn
 
 _RELEASE = "release it first: `mgl edit NAME TOPIC --unfreeze`"
 
 
 def rewrite_topic(
-    state: State, name: str, summary: str | None, keywords: Sequence[str] | None
+    state: GamState, name: str, summary: str | None, keywords: Sequence[str] | None
 ) -> Rewrite:
     """Correct a topic; what is None stays as it is."""
     topic = _find_free(state, name)
@@ -27,12 +35,12 @@ def rewrite_topic(
 
 
 def merge_topics(
-    state: State,
+    state: GamState,
     name: str,
     other: str,
     summary: str | None = None,
     keywords: Sequence[str] | None = None,
-) -> Merge:
+) -> MergeTopics:
     """Let a topic take in another. Unless given, summary and keywords are those of both, in the
     order in which they began; where one of the two waits for a summary, so does what is made."""
     both = sorted((_find_free(state, name), _find_free(state, other)), key=lambda each: each.turns)
@@ -47,15 +55,15 @@ def merge_topics(
         keywords = list(dict.fromkeys(word for each in known for word in each.keywords))
     turns = tuple(sorted(turn for each in both for turn in each.turns))
     marks = {turn: mark for each in both for turn, mark in each.marks.items()}
-    return Merge(other, Topic(name, said, _tidy_keywords(keywords), turns, marks))
+    return MergeTopics(other, Topic(name, said, _tidy_keywords(keywords), turns, marks))
 
 
-def freeze_topic(state: State, name: str, frozen: bool) -> Freeze | None:
+def freeze_topic(state: GamState, name: str, frozen: bool) -> Freeze | None:
     """Freeze a topic, or release it; None where nothing changes."""
     return None if _find(state, name).frozen is frozen else Freeze(name, frozen)
 
 
-def unlink_topics(state: State, one: str, two: str) -> Unlink:
+def unlink_topics(state: GamState, one: str, two: str) -> Unlink:
     """Cut all links between two topics."""
     ends = {_find(state, one).id, _find(state, two).id}
     if not any({link.source, link.target} == ends for link in state.edges.get(one, ())):
@@ -63,7 +71,7 @@ def unlink_topics(state: State, one: str, two: str) -> Unlink:
     return Unlink(one, two)
 
 
-def find_branch(state: State, name: str) -> set[str]:
+def find_branch(state: GamState, name: str) -> set[str]:
     """A topic, and every later one that leads to it by links."""
     found, grown = set[str](), {_find(state, name).id}
     while grown:
@@ -78,7 +86,7 @@ def find_branch(state: State, name: str) -> set[str]:
 
 
 def choose(
-    state: State, turns: Sequence[Turn], target: Target
+    state: GamState, turns: Sequence[Turn], target: Target
 ) -> tuple[frozenset[int], frozenset[str]]:
     """Choose the turns that go, by their numbers, and the frozen topics that are spared: those that
     are not named. InputError for those that are."""
@@ -109,13 +117,13 @@ def _tidy_keywords(keywords: Sequence[str]) -> tuple[str, ...]:
     return tuple(keyword.strip() for keyword in keywords if keyword.strip())
 
 
-def _find(state: State, name: str) -> Topic:
+def _find(state: GamState, name: str) -> Topic:
     if name not in state.topics:
         raise NotThere(f"there is no topic {name!r}", hint="`mgl show` lists the topics")
     return state.topics[name]
 
 
-def _find_free(state: State, name: str) -> Topic:
+def _find_free(state: GamState, name: str) -> Topic:
     topic = _find(state, name)
     if topic.frozen:
         raise Conflict(f"the topic {name} is frozen", hint=_RELEASE)

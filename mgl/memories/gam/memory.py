@@ -31,19 +31,19 @@ from mgl.memories.gam.control import (
     unlink_topics,
 )
 from mgl.memories.gam.prompts import BOUNDARIES, CUES, RELATION, SUMMARY
-from mgl.memories.gam.reading import Reader, Reading, find_judge
+from mgl.memories.gam.reading import Reader, RetrievedEvents, find_judge
 from mgl.memories.gam.search import Search
 from mgl.memories.gam.state import (
     VOCABULARY,
     Append,
     Consolidate,
     Edit,
-    Forget,
-    Mark,
-    Merge,
+    ForgetTurns,
+    GamState,
+    MarkEvents,
+    MergeTopics,
     Miss,
     Rewrite,
-    State,
     Topic,
     raw_text,
 )
@@ -87,7 +87,7 @@ class GamRedactor:
     Replayed, the rows lead to the state that the deletion, which names turns alone, leads to.
     """
 
-    def __init__(self, gone: Gone, before: State) -> None:
+    def __init__(self, gone: Gone, before: GamState) -> None:
         self._gone = gone
         self._before = before
         self._dropped: set[str] = set()
@@ -95,7 +95,7 @@ class GamRedactor:
     def redact(self, edit: Edit) -> Edit | None:
         """The edit without words; None for one that has nothing else."""
         match edit:
-            case Consolidate(topic) | Merge(topic=topic):
+            case Consolidate(topic) | MergeTopics(topic=topic):
                 kept = (turn for turn in topic.turns if turn not in self._before.forgotten)
                 said = raw_text(replace(topic, turns=tuple(kept)), self._gone.before)
                 self._dropped |= {topic.summary, said}  # it was searched by either
@@ -106,12 +106,12 @@ class GamRedactor:
             case Rewrite(_, summary, _):
                 self._dropped.add(summary)
                 return None
-            case Mark(_, marks):
+            case MarkEvents(_, marks):
                 left = {turn: mark for turn, mark in marks.items() if turn not in self._gone.turns}
                 return replace(edit, marks=left)
         return edit
 
-    def restore(self, left: Sequence[Edit], after: State) -> list[Edit]:
+    def restore(self, left: Sequence[Edit], after: GamState) -> list[Edit]:
         """The edit that says which turns were deleted and masked."""
         del left
         what = self._gone.what
@@ -121,9 +121,11 @@ class GamRedactor:
             if topic.summary and name in after.topics and not after.topics[name].summary
             if what.turns.isdisjoint(topic.turns)
         ]
-        return [Forget(tuple(sorted(what.forgotten)), tuple(stale), tuple(sorted(what.masked)))]
+        return [
+            ForgetTurns(tuple(sorted(what.forgotten)), tuple(stale), tuple(sorted(what.masked)))
+        ]
 
-    def texts(self, state: State, turns: Sequence[Turn]) -> set[str]:
+    def texts(self, state: GamState, turns: Sequence[Turn]) -> set[str]:
         """Topics as they are and were searched, and deleted turns as they are asked about."""
         topics = state.topics.values()
         found = {form for topic in topics for form in (topic.summary, raw_text(topic, turns))}
@@ -134,7 +136,7 @@ class GamRedactor:
 # The memory
 
 
-class Gam(TalkMemory[GamConfig, Edit, State]):
+class Gam(TalkMemory[GamConfig, Edit, GamState]):
     """Groups the events of a conversation into linked topics."""
 
     kind = "gam"
@@ -229,7 +231,7 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         number = log.state.turns
         draft.put(Append(number))
         if number in log.forgotten and number not in log.state.forgotten:
-            draft.put(Forget((number,)))
+            draft.put(ForgetTurns((number,)))
         log.write(draft)
 
     async def _consolidate_due(self) -> None:
@@ -340,7 +342,7 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
 
     # Reading
 
-    async def read(self, question: Question, *, recent: Sequence[int] = ()) -> Reading:
+    async def read(self, question: Question, *, recent: Sequence[int] = ()) -> RetrievedEvents:
         """The events that may answer a question, the best first; ``recent`` as for ``recall``.
 
         What is due is not done for a question: turns that wait for it are read as the buffer is.
@@ -354,7 +356,7 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
         with log.showing():
             return await self._make_reader(state).read(question, recent=recent)
 
-    def _make_reader(self, state: State) -> Reader:
+    def _make_reader(self, state: GamState) -> Reader:
         search = self._open_search()
         return Reader(self._tools, state, self._log.turns, self._config, search)
 
@@ -421,14 +423,14 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
                 log.change(lambda state: freeze_topic(state, node, True))
 
     def _choose(
-        self, log: Log[Edit, State], target: Target
+        self, log: Log[Edit, GamState], target: Target
     ) -> tuple[frozenset[int], frozenset[str]]:
         return choose(log.state, log.turns, target)
 
-    def _nodes(self, state: State) -> Collection[str]:
+    def _nodes(self, state: GamState) -> Collection[str]:
         return state.topics.keys()
 
-    def _count_renewals(self, state: State) -> tuple[int, bool]:
+    def _count_renewals(self, state: GamState) -> tuple[int, bool]:
         return len(state.waiting) if self._asks_summaries else 0, False
 
 

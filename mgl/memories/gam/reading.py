@@ -23,7 +23,7 @@ from mgl.memories.base import Tools
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.cues import find_implied
 from mgl.memories.gam.search import Search, search_text
-from mgl.memories.gam.state import State
+from mgl.memories.gam.state import GamState
 from mgl.memories.turns import Shown, show_turns
 from mgl.retrieval.base import Reranker
 from mgl.retrieval.cues import Implied, Marks, matches_time, remove_names
@@ -48,7 +48,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class RetrievedEvents:
     """What was found for a question: the best events first, and how they were reached.
 
     ``anchors`` are the topics like the question and ``expanded`` their neighbours. ``candidates``
@@ -65,7 +65,7 @@ class Reading:
     topics: tuple[str, ...] = ()
 
     def show(
-        self, state: State, turns: Sequence[Turn], *, with_summaries: bool = True
+        self, state: GamState, turns: Sequence[Turn], *, with_summaries: bool = True
     ) -> list[Shown]:
         """What was found, as an answer reads it: each topic's summary, then its events in order.
 
@@ -85,13 +85,13 @@ class Reading:
         lines = show_turns(turns, [event.turn for event in events])
         return sorted([*summaries, *lines], key=lambda shown: shown[0][0])
 
-    def made_of(self, state: State) -> frozenset[int]:
+    def made_of(self, state: GamState) -> frozenset[int]:
         """The turns that the summaries shown are made of."""
         names = {*self.topics, *(event.topic for event in self.events)}
         topics = (state.topics[name] for name in names if name is not None and name in state.topics)
         return frozenset(number for topic in topics for number in topic.turns)
 
-    def rank_turns(self, state: State) -> list[int]:
+    def rank_turns(self, state: GamState) -> list[int]:
         """The turns that an answer reads, the best first; those of one topic in their order."""
         found = (state.topics[name].turns for name in self.topics if name in state.topics)
         return [*chain.from_iterable(found)] or [event.turn for event in self.events]
@@ -120,7 +120,7 @@ class Reader:
     def __init__(
         self,
         tools: Tools,
-        state: State,
+        state: GamState,
         turns: Sequence[Turn],
         config: GamConfig,
         search: Search,
@@ -129,7 +129,7 @@ class Reader:
         self._tools, self._config, self._search = tools, config, search
         self._state, self._turns = state, turns
 
-    async def read(self, question: Question, *, recent: Sequence[int] = ()) -> Reading:
+    async def read(self, question: Question, *, recent: Sequence[int] = ()) -> RetrievedEvents:
         """The ``config.k`` best events for a question.
 
         ``recent`` are turns that are shown as they are, the last of them the question itself:
@@ -142,7 +142,7 @@ class Reader:
         expanded = state.neighbours(anchors)
         if config.without == "epg":
             best = await self._rank_topics(question.text, [*anchors, *expanded])
-            return Reading((), tuple(anchors), tuple(expanded), 0, implied, topics=best)
+            return RetrievedEvents((), tuple(anchors), tuple(expanded), 0, implied, topics=best)
         reached = list(state.topics) if config.without == "tan" else [*anchors, *expanded]
         owners: dict[int, str | None] = {
             number: name for name in reached for number in state.topics[name].turns
@@ -167,7 +167,7 @@ class Reader:
             for place in best
         )
         counts = Counter(chain.from_iterable(fired))
-        return Reading(kept, tuple(anchors), tuple(expanded), len(numbers), implied, counts)
+        return RetrievedEvents(kept, tuple(anchors), tuple(expanded), len(numbers), implied, counts)
 
     async def _anchors(self, question: str) -> list[str]:
         """The topics most like the question (Eq. 9), the best first."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mgl.memories.base import Tools
 from mgl.memories.gam.config import GamConfig
-from mgl.memories.gam.state import EMPTY, State, Topic, raw_text, topic_number
+from mgl.memories.gam.state import EMPTY, GamState, Topic, raw_text, topic_number
 from mgl.memories.table import Table
 from mgl.retrieval.cues import Marks, mark_turn
 from mgl.retrieval.lexical import LexicalIndex
@@ -55,7 +55,7 @@ class Search:
         self._marks: dict[int, Marks] = {}
         self._asked: tuple[str | None, Vector] = None, np.zeros(0, dtype=np.float32)
 
-    def follow(self, state: State, turns: Sequence[Turn]) -> None:
+    def follow(self, state: GamState, turns: Sequence[Turn]) -> None:
         """Search what the memory, or a draft, holds now; rows are added when they are searched."""
         self._state, self._turns = state, turns
         self.speakers.update(turn.speaker for turn in turns[self._known :] if turn.speaker)

@@ -29,7 +29,7 @@ from mgl.memories.gam.consolidate import KEYWORDS, Consolidator, Described, Rela
 from mgl.memories.gam.memory import Gam
 from mgl.memories.gam.reading import Reader
 from mgl.memories.gam.search import Search, find_missing
-from mgl.memories.gam.state import State, Topic, topic_number
+from mgl.memories.gam.state import GamState, Topic, topic_number
 from mgl.memories.propose import Proposal
 from mgl.memories.table import Table
 from mgl.memories.turns import find_assistants
@@ -212,7 +212,7 @@ class SmallConsolidator(Consolidator):
         return extract_summary([self._turns[number].line for number in numbers], self._spread)
 
     async def _judge(
-        self, topic: Topic, found: Sequence[tuple[str, float]], earlier: State
+        self, topic: Topic, found: Sequence[tuple[str, float]], earlier: GamState
     ) -> Sequence[Proposal[Relate]]:
         if self._config.relations == "prompt":
             return await super()._judge(topic, found, earlier)
@@ -244,7 +244,7 @@ class SmallGam(Gam):
     def _make_search(self) -> Search:
         return SmallSearch(self._tools, self.id, self._config)
 
-    def _make_reader(self, state: State) -> Reader:
+    def _make_reader(self, state: GamState) -> Reader:
         search = self._open_search()
         return SmallReader(self._tools, state, self._log.turns, self._config, search)
 

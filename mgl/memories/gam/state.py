@@ -46,7 +46,7 @@ class Append:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class BoundaryCheck:
     """Boundaries were looked for in the buffer up to the turn ``through``: ``boundaries`` are the
     turns after which the topic changes."""
 
@@ -63,7 +63,7 @@ class Consolidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class MarkEvents:
     """What is known of a topic's events is found anew."""
 
     topic: str
@@ -110,7 +110,7 @@ class Rewrite:
 
 
 @dataclass(frozen=True, slots=True)
-class Merge:
+class MergeTopics:
     """A topic takes in the topic ``gone``, and is then ``topic``.
 
     It keeps its id and gets the turns, marks and links of both; of several links to one topic, the
@@ -130,7 +130,7 @@ class Freeze:
 
 
 @dataclass(frozen=True, slots=True)
-class Forget:
+class ForgetTurns:
     """Turns are deleted, or ``masked`` in part, with what was made of them.
 
     Deleted turns leave the buffer and their topics. A topic without turns goes with its edges; one
@@ -144,12 +144,22 @@ class Forget:
 
 
 Edit = (
-    Append | Check | Consolidate | Mark | Miss | Link | Unlink | Rewrite | Merge | Freeze | Forget
+    Append
+    | BoundaryCheck
+    | Consolidate
+    | MarkEvents
+    | Miss
+    | Link
+    | Unlink
+    | Rewrite
+    | MergeTopics
+    | Freeze
+    | ForgetTurns
 )
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class GamState:
     """``turns`` have been taken in; ``checked`` is the last turn that a check has seen, or -1.
 
     ``edges`` has each link under both of its topics. ``stale`` topics wait for a summary: none
@@ -202,10 +212,10 @@ class State:
         return sorted(found, key=lambda end: (-weights[end], topic_number(end)))
 
 
-EMPTY: Final = State()
+EMPTY: Final = GamState()
 
 
-def apply(state: State, edit: Edit) -> State:
+def apply(state: GamState, edit: Edit) -> GamState:
     """The state after an edit. ValueError for one that does not fit the state."""
     match edit:
         case Append(turn):
@@ -213,7 +223,7 @@ def apply(state: State, edit: Edit) -> State:
                 raise ValueError(f"turn {turn} comes after {state.turns} turns")
             buffer = state.buffer if turn in state.forgotten else (*state.buffer, turn)
             return replace(state, turns=turn + 1, buffer=buffer)
-        case Check(_, through, _):
+        case BoundaryCheck(_, through, _):
             return replace(state, checked=max(state.checked, through))
         case Consolidate(topic):
             count = len(topic.turns)
@@ -222,7 +232,7 @@ def apply(state: State, edit: Edit) -> State:
             topics = state.topics.put(topic.id, topic)
             state = replace(state, buffer=state.buffer[count:], topics=topics, made=state.made + 1)
             return state if topic.summary else replace(state, stale=state.stale | {topic.id})
-        case Mark(name, marks):
+        case MarkEvents(name, marks):
             return _drop_misses(_with_topic(state, name, marks=marks), "cues", {name})
         case Miss(name):
             _with_topic(state, name)
@@ -245,39 +255,39 @@ def apply(state: State, edit: Edit) -> State:
             if not summary:
                 return replace(state, stale=state.stale | {name})
             return _drop_misses(replace(state, stale=state.stale - {name}), "summary", {name})
-        case Merge():
+        case MergeTopics():
             return _merge(state, edit)
         case Freeze(name, frozen):
             return _with_topic(state, name, frozen=frozen)
-        case Forget(turns, stale, masked):
+        case ForgetTurns(turns, stale, masked):
             state = _drop_turns(_drop_words(state, {*turns, *masked}), frozenset(turns))
             state = _drop_misses(state, "summary", stale)
             return replace(state, stale=state.stale.union(stale).intersection(state.topics))
 
 
-def find_turns(state: State, edit: Edit) -> tuple[int, ...]:
+def find_turns(state: GamState, edit: Edit) -> tuple[int, ...]:
     """The turns that the words of an edit are made of; most edits have none."""
     match edit:
-        case Consolidate(topic) | Merge(topic=topic):
+        case Consolidate(topic) | MergeTopics(topic=topic):
             return topic.turns
-        case Rewrite(name) | Mark(name):
+        case Rewrite(name) | MarkEvents(name):
             return state.topics[name].turns
     return ()
 
 
-VOCABULARY: Final = Vocabulary[Edit, State](
+VOCABULARY: Final = Vocabulary[Edit, GamState](
     {
         APPEND: Append,
-        "check": Check,
+        "check": BoundaryCheck,
         "consolidate": Consolidate,
-        "mark": Mark,
+        "mark": MarkEvents,
         "miss": Miss,
         "link": Link,
         "unlink": Unlink,
         "rewrite": Rewrite,
-        "merge": Merge,
+        "merge": MergeTopics,
         "freeze": Freeze,
-        FORGET: Forget,
+        FORGET: ForgetTurns,
     },
     apply,
     EMPTY,
@@ -295,14 +305,14 @@ def topic_number(name: str) -> int:
     return int(name[1:])
 
 
-def _with_topic(state: State, name: str, **changes: object) -> State:
+def _with_topic(state: GamState, name: str, **changes: object) -> GamState:
     if name not in state.topics:
         raise ValueError(f"there is no topic {name}")
     topic = replace(state.topics[name], **changes)  # type: ignore[arg-type]
     return replace(state, topics=state.topics.put(name, topic))
 
 
-def _merge(state: State, edit: Merge) -> State:
+def _merge(state: GamState, edit: MergeTopics) -> GamState:
     gone, topic = edit.gone, edit.topic
     old = [state.topics[name] for name in {gone, topic.id} if name in state.topics]
     if len(old) < 2 or topic.turns != tuple(sorted(turn for each in old for turn in each.turns)):
@@ -331,13 +341,13 @@ def _merge(state: State, edit: Merge) -> State:
     return replace(state, missed=tuple(missed))
 
 
-def _drop_misses(state: State, part: Part, names: Collection[str]) -> State:
+def _drop_misses(state: GamState, part: Part, names: Collection[str]) -> GamState:
     """The state once a part of some topics is there, or is to be asked for as if it never was."""
     left = (each for each in state.missed if each.part != part or each.topic not in names)
     return replace(state, missed=tuple(left))
 
 
-def _drop_turns(state: State, gone: frozenset[int]) -> State:
+def _drop_turns(state: GamState, gone: frozenset[int]) -> GamState:
     if not gone:
         return state
     left = {
@@ -361,7 +371,7 @@ def _drop_turns(state: State, gone: frozenset[int]) -> State:
     )
 
 
-def _drop_words(state: State, turns: Collection[int]) -> State:
+def _drop_words(state: GamState, turns: Collection[int]) -> GamState:
     """Remove what was made from some turns."""
     hit = [topic for topic in state.topics.values() if any(turn in turns for turn in topic.turns)]
     topics = state.topics

@@ -10,16 +10,16 @@ from mgl.memories.graph.config import GraphConfig
 from mgl.memories.graph.index import GraphIndex
 from mgl.memories.graph.memory import DocumentGraph
 from mgl.memories.graph.names import entity_key
-from mgl.memories.graph.state import Entity, EntityGraph, Mention, Relation
+from mgl.memories.graph.state import EntityGraph, GraphEntity, GraphMention, Relation
 
 __all__ = [
     "DocumentGraph",
-    "Entity",
     "EntityGraph",
     "Estimate",
     "GraphConfig",
+    "GraphEntity",
     "GraphIndex",
-    "Mention",
+    "GraphMention",
     "Relation",
     "entity_key",
 ]

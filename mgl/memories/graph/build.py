@@ -20,7 +20,13 @@ from mgl.llm.base import Message, Sampling
 from mgl.llm.concurrency import for_each
 from mgl.memories.base import Tools
 from mgl.memories.graph.config import GraphConfig
-from mgl.memories.graph.edits import ENTITY_TYPES, Extraction, Passage, Rows, extraction_schema
+from mgl.memories.graph.edits import (
+    ENTITY_TYPES,
+    Extraction,
+    NumberedChunk,
+    Rows,
+    extraction_schema,
+)
 from mgl.memories.graph.lightrag import CALLS, collect_rows, extract_graph
 from mgl.memories.graph.prompts import EXTRACT
 from mgl.memories.propose import FAILURES, Proposal, propose, vary
@@ -33,7 +39,7 @@ STAGE: Final = "extract"
 REPLY_TOKENS: Final = 1024
 
 
-def build_messages(passage: Passage) -> list[Message]:
+def build_messages(passage: NumberedChunk) -> list[Message]:
     """The prompt that asks what a passage, of one sentence at least, tells of."""
     types = ", ".join(ENTITY_TYPES)
     return [Message("user", EXTRACT.render(entity_types=types, text=passage.number_sentences()))]
@@ -90,7 +96,7 @@ class GraphBuilder:
             observer.progress(STAGE, done, len(chunks))
 
         async def read(chunk: Chunk) -> None:
-            rows = Rows(Passage.of(self.document, chunk))
+            rows = Rows(NumberedChunk.of(self.document, chunk))
             problem = await self._extract(rows)
             if problem is None:
                 write(rows)
@@ -131,7 +137,7 @@ class GraphBuilder:
 
     async def _read_again(self, chunk: Chunk, time: int, what: str) -> Rows:
         """Read a chunk for the ``time``-th time after the first."""
-        rows = Rows(Passage.of(self.document, chunk))
+        rows = Rows(NumberedChunk.of(self.document, chunk))
         if (problem := await self._extract(rows, time)) is not None:
             self.tools.observer.note(f"chunk {chunk.index} {what}: {problem.problem}")
             rows.fail(problem)
@@ -164,7 +170,7 @@ class GraphBuilder:
     def _read_terms(self, missing: Sequence[Chunk], total: int) -> None:
         terms = find_terms(self.document.text)
         for chunk in missing:
-            rows = Rows(Passage.of(self.document, chunk))
+            rows = Rows(NumberedChunk.of(self.document, chunk))
             put_terms(rows, terms)
             self._append(chunk.index, rows.rows)
             self.tools.observer.progress("terms", chunk.index + 1, total)
@@ -177,7 +183,7 @@ class GraphBuilder:
 
         async def count(chunk: Chunk) -> None:
             nonlocal calls, tokens, counted
-            passage = Passage.of(self.document, chunk)
+            passage = NumberedChunk.of(self.document, chunk)
             if passage.sentences and config.extraction == "model":
                 schema = extraction_schema(len(passage.sentences))
                 own = await llm.count_prompt_tokens(build_messages(passage), schema)

@@ -80,7 +80,7 @@ def extraction_schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class NumberedChunk:
     """A chunk as it is shown: its sentences, as ranges of the document, are numbered from 1."""
 
     document: Document
@@ -88,7 +88,7 @@ class Passage:
     sentences: tuple[tuple[int, int], ...]
 
     @classmethod
-    def of(cls, document: Document, chunk: Chunk) -> Passage:
+    def of(cls, document: Document, chunk: Chunk) -> NumberedChunk:
         span = chunk.span
         return cls(document, chunk, tuple(sentence_spans(document.text, span.start, span.end)))
 
@@ -102,7 +102,7 @@ class Passage:
 class Rows:
     """Collects the rows of one chunk."""
 
-    def __init__(self, passage: Passage) -> None:
+    def __init__(self, passage: NumberedChunk) -> None:
         self.passage, self.chunk = passage, passage.chunk
         chunk = passage.chunk
         place = {"start": chunk.span.start, "end": chunk.span.end, "tokens": chunk.tokens}

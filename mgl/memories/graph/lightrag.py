@@ -17,7 +17,7 @@ from typing import Any, Final
 from mgl import registry
 from mgl.memories.base import Tools
 from mgl.memories.graph.config import GraphConfig
-from mgl.memories.graph.edits import Passage, Rows
+from mgl.memories.graph.edits import NumberedChunk, Rows
 from mgl.memories.graph.names import mentions
 from mgl.types import Chunk, Document
 
@@ -52,7 +52,7 @@ def collect_rows(document: Document, chunks: Sequence[Chunk], graph: Graph) -> l
 
     What it says of an entity or a relation stands in the first chunk of it.
     """
-    found = [Rows(Passage.of(document, chunk)) for chunk in chunks]
+    found = [Rows(NumberedChunk.of(document, chunk)) for chunk in chunks]
     for entity in graph["entities"]:
         said = {"name": entity["name"], "type": entity["type"]}
         for unit, text in _spread(entity, found):
@@ -72,7 +72,7 @@ def _spread(said: Mapping[str, Any], rows: Sequence[Rows]) -> list[tuple[int, st
     return [(unit, said["description"] if not at else "") for at, unit in enumerate(units)]
 
 
-def _find_sentence(passage: Passage, *names: str) -> int:
+def _find_sentence(passage: NumberedChunk, *names: str) -> int:
     """Return the number of the sentence that has most of some names, the first of equals."""
     text = passage.document.text
 

@@ -21,7 +21,7 @@ from mgl.memories.graph.config import GraphConfig
 from mgl.memories.graph.index import GraphIndex
 from mgl.memories.graph.lightrag import describe_package
 from mgl.memories.graph.prompts import EXTRACT
-from mgl.memories.graph.state import Entity, EntityGraph, Relation, fold
+from mgl.memories.graph.state import EntityGraph, GraphEntity, Relation, fold
 from mgl.memories.log import count_failures
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
@@ -128,7 +128,7 @@ class DocumentGraph(SourceMemory[GraphConfig]):
         """The graph as exporters draw it; an element's source is its first mention."""
         graph = self.graph()
 
-        def node(entity: Entity) -> ViewNode:
+        def node(entity: GraphEntity) -> ViewNode:
             first, text = entity.mentions[0], entity.description
             return ViewNode(entity.id, entity.type, entity.name, text, first.span, first.chunk)
 

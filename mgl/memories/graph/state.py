@@ -33,7 +33,7 @@ DESCRIPTION_CHARS: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
+class GraphMention:
     """Where something is said: a chunk's number, and the sentence in it."""
 
     chunk: int
@@ -41,7 +41,7 @@ class Mention:
 
 
 @dataclass(frozen=True, slots=True)
-class Entity:
+class GraphEntity:
     """``id`` is the ``entity_key`` of its name; ``description`` is "" for one that only a relation
     names. Mentions are in reading order."""
 
@@ -49,7 +49,7 @@ class Entity:
     name: str
     type: str
     description: str
-    mentions: tuple[Mention, ...]
+    mentions: tuple[GraphMention, ...]
 
     @property
     def chunks(self) -> tuple[int, ...]:
@@ -65,7 +65,7 @@ class Relation:
     source: str
     target: str
     description: str
-    mentions: tuple[Mention, ...]
+    mentions: tuple[GraphMention, ...]
 
     @property
     def chunks(self) -> tuple[int, ...]:
@@ -85,7 +85,7 @@ class EntityGraph:
     Both ends of every relation are among the entities, and no relation joins one to itself.
     """
 
-    entities: Mapping[str, Entity] = field(default_factory=lambda: MappingProxyType({}))
+    entities: Mapping[str, GraphEntity] = field(default_factory=lambda: MappingProxyType({}))
     relations: Mapping[str, Relation] = field(default_factory=lambda: MappingProxyType({}))
 
     def neighbours(self, entity_id: str) -> frozenset[str]:
@@ -116,16 +116,16 @@ class _Said:
     names: Counter[str] = field(default_factory=Counter)
     types: Counter[str] = field(default_factory=Counter)
     texts: dict[str, None] = field(default_factory=dict)
-    mentions: dict[Mention, None] = field(default_factory=dict)
+    mentions: dict[GraphMention, None] = field(default_factory=dict)
 
     def mention(self, row: EditRecord, chunk: int) -> None:
         if row.span is not None:
-            self.mentions[Mention(chunk, row.span)] = None
+            self.mentions[GraphMention(chunk, row.span)] = None
         if text := row.payload["description"]:
             self.texts[text] = None
 
     @property
-    def in_order(self) -> tuple[Mention, ...]:
+    def in_order(self) -> tuple[GraphMention, ...]:
         return tuple(sorted(self.mentions, key=lambda each: (each.chunk, each.span)))
 
 
@@ -153,10 +153,10 @@ def fold(rows: Iterable[EditRecord]) -> EntityGraph:
     )
 
 
-def _make_entity(identity: str, of: _Said) -> Entity:
+def _make_entity(identity: str, of: _Said) -> GraphEntity:
     kinds = [kind for kind, _ in of.types.most_common() if kind != UNKNOWN]
     name, kind = of.names.most_common(1)[0][0], kinds[0] if kinds else UNKNOWN
-    return Entity(identity, name, kind, _join_descriptions(of.texts), of.in_order)
+    return GraphEntity(identity, name, kind, _join_descriptions(of.texts), of.in_order)
 
 
 def _make_relation(identity: str, of: _Said) -> Relation:
@@ -175,5 +175,5 @@ def _join_descriptions(texts: Iterable[str]) -> str:
     return joined
 
 
-def _chunks(mentions: tuple[Mention, ...]) -> tuple[int, ...]:
+def _chunks(mentions: tuple[GraphMention, ...]) -> tuple[int, ...]:
     return tuple(sorted({mention.chunk for mention in mentions}))

@@ -21,7 +21,7 @@ NodeType = Literal["entity", "event", "claim", "concept", "stat"]
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class SourcePassage:
     """A source of a node: a span of the original, its words, and its chunk."""
 
     span: Span
@@ -38,7 +38,7 @@ class Node:
     type: NodeType
     content: str
     chunk: int
-    sources: tuple[Passage, ...]
+    sources: tuple[SourcePassage, ...]
 
     @property
     def span(self) -> Span:
@@ -166,7 +166,7 @@ def apply(graph: Graph, edit: Edit) -> Graph:
         case AddNode(id=new, type=kind, content=content, span=span, quote=quote, chunk=chunk):
             if new in elements:
                 raise ValueError(f"node {new} exists")
-            node = Node(new, kind, content, chunk, (Passage(span, quote, chunk),))
+            node = Node(new, kind, content, chunk, (SourcePassage(span, quote, chunk),))
             return Graph(elements.put(new, node))
         case AddEdge(source=source, target=target, relation=relation):
             edge = Edge(source, target, relation, edit.span, edit.quote, edit.chunk)
@@ -182,7 +182,7 @@ def apply(graph: Graph, edit: Edit) -> Graph:
             sources = found.sources
             if span is not None and quote is not None:
                 earlier = (source for source in sources if source.span != span)
-                sources = (Passage(span, quote, chunk), *earlier)
+                sources = (SourcePassage(span, quote, chunk), *earlier)
             edited = replace(found, content=content, sources=sources)
             return Graph(elements.put(known, edited))
         case DeleteNode(id=known):

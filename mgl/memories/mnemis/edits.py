@@ -22,8 +22,8 @@ from mgl.memories.mnemis.state import (
     Fact,
     Lookups,
     Mention,
+    MnemisState,
     Node,
-    State,
 )
 from mgl.memories.table import Table
 from mgl.types import Span
@@ -133,7 +133,7 @@ class FinishHierarchy:
 
 
 @dataclass(frozen=True, slots=True)
-class Merge:
+class MergeEntities:
     """Let an entity take in the entity ``gone``: names, mentions, facts and places in categories.
 
     Facts between the two go. It waits for a description, if one of the two did. Where a deletion
@@ -178,16 +178,16 @@ Edit = (
     | Assign
     | DropHierarchy
     | FinishHierarchy
-    | Merge
+    | MergeEntities
     | Restore
     | Forget
 )
 
 
-EditDraft = Draft[Edit, State]
+EditDraft = Draft[Edit, MnemisState]
 
 
-def apply(state: State, edit: Edit) -> State:
+def apply(state: MnemisState, edit: Edit) -> MnemisState:
     """Return the state after one edit; KeyError or ValueError for an edit that does not fit it."""
     match edit:
         case AddEpisode(episode=episode):
@@ -228,7 +228,7 @@ def apply(state: State, edit: Edit) -> State:
         case FinishHierarchy(entities=count, stopped=stopped):
             failures = state.failed_builds + 1 if stopped == FAILED else 0
             return replace(state, categorised=count, failed_builds=failures)
-        case Merge():
+        case MergeEntities():
             return _merge(state, edit)
         case Restore(node=node):
             return state.put(node)
@@ -236,19 +236,19 @@ def apply(state: State, edit: Edit) -> State:
             return _forget(state, edit)
 
 
-def replay(edits: Iterable[Edit], state: State = EMPTY) -> State:
+def replay(edits: Iterable[Edit], state: MnemisState = EMPTY) -> MnemisState:
     """Return the state that edits lead to."""
     return reduce(apply, edits, state)
 
 
-def _add(state: State, node: Entity | Fact | Category) -> State:
+def _add(state: MnemisState, node: Entity | Fact | Category) -> MnemisState:
     """Add a node; its id is the next of its letter, or a later one where others were dropped."""
     letter, number = node.id[0], int(node.id[1:])
     _check(number > state.counts.get(letter, 0), f"{node.id} was given before")
     return replace(state.put(node), counts=state.counts.put(letter, number))
 
 
-def _repeat(state: State, edit: Repeat) -> State:
+def _repeat(state: MnemisState, edit: Repeat) -> MnemisState:
     if edit.id in state.facts:
         fact = state.facts[edit.id]
         begin, end = edit.valid_at or fact.valid_at, edit.invalid_at or fact.invalid_at
@@ -263,7 +263,7 @@ def _repeat(state: State, edit: Repeat) -> State:
     return state.put(replace(entity, names=(*entity.names, edit.name)))
 
 
-def _merge(state: State, edit: Merge) -> State:
+def _merge(state: MnemisState, edit: MergeEntities) -> MnemisState:
     def move(identity: str) -> str:
         return edit.id if identity == edit.gone else identity
 
@@ -295,7 +295,7 @@ def _merge(state: State, edit: Merge) -> State:
     )
 
 
-def _forget(state: State, edit: Forget) -> State:
+def _forget(state: MnemisState, edit: Forget) -> MnemisState:
     gone = set(edit.dropped)
     entities = {name: each for name, each in state.entities.items() if name not in gone}
     nodes: dict[str, Node] = dict(entities)
@@ -366,7 +366,7 @@ def _span(edit: Edit) -> Span | None:
     return None
 
 
-def find_turns(state: State, edit: Edit) -> tuple[int, ...] | None:
+def find_turns(state: MnemisState, edit: Edit) -> tuple[int, ...] | None:
     """Find the turns that an edit is made of; None where those of its span are.
 
     A description is made of all episodes that mention the entity, or an entity below the category:
@@ -384,7 +384,7 @@ def find_turns(state: State, edit: Edit) -> tuple[int, ...] | None:
     return ()
 
 
-def turns_below(state: State, *ids: str) -> tuple[int, ...]:
+def turns_below(state: MnemisState, *ids: str) -> tuple[int, ...]:
     """The turns of all episodes that mention an entity, or one below a category."""
     found: set[int] = set()
     for identity in ids:
@@ -395,13 +395,13 @@ def turns_below(state: State, *ids: str) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def turns_of(state: State, *nodes: Entity | Fact) -> tuple[int, ...]:
+def turns_of(state: MnemisState, *nodes: Entity | Fact) -> tuple[int, ...]:
     """The turns of all episodes that mention some nodes."""
     numbers = dict.fromkeys(number for node in nodes for number in node.episodes)
     return tuple(turn for number in numbers for turn in state.episodes[number].turns)
 
 
-VOCABULARY: Final = Vocabulary[Edit, State](
+VOCABULARY: Final = Vocabulary[Edit, MnemisState](
     {
         "add_episode": AddEpisode,
         "mark_episode": MarkEpisode,
@@ -414,7 +414,7 @@ VOCABULARY: Final = Vocabulary[Edit, State](
         "assign": Assign,
         "drop_hierarchy": DropHierarchy,
         "hierarchy": FinishHierarchy,
-        "merge": Merge,
+        "merge": MergeEntities,
         "restore": Restore,
         FORGET: Forget,
     },

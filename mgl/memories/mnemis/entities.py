@@ -22,7 +22,14 @@ from mgl.errors import Conflict, NotThere
 from mgl.llm.base import LLM
 from mgl.llm.constraints import max_chars, number, one_of
 from mgl.memories.graph.names import NAME_CHARS, PRONOUNS, clean_name, mentions
-from mgl.memories.mnemis.edits import AddEntity, Describe, EditDraft, Merge, Repeat, turns_of
+from mgl.memories.mnemis.edits import (
+    AddEntity,
+    Describe,
+    EditDraft,
+    MergeEntities,
+    Repeat,
+    turns_of,
+)
 from mgl.memories.mnemis.index import LEAST_SIMILARITY, Index
 from mgl.memories.mnemis.persons import has_proper_capitals, is_common, is_first_person
 from mgl.memories.mnemis.prompts import MORE_NAMES, NAMES, SAME_ENTITIES, SUMMARIES
@@ -30,13 +37,13 @@ from mgl.memories.mnemis.reading import (
     BATCH,
     LISTED,
     EpisodeReader,
+    EpisodeSentences,
     Part,
-    Passage,
     clip,
     find_usable,
     in_batches,
 )
-from mgl.memories.mnemis.state import Entity, Mention, State, key_of
+from mgl.memories.mnemis.state import Entity, Mention, MnemisState, key_of
 from mgl.memories.propose import Proposal, StrictReply
 from mgl.retrieval.base import Embedder
 from mgl.retrieval.lexical import all_stems
@@ -71,7 +78,7 @@ class _Summary(StrictReply):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class NameFound:
     """A name in an episode, with the first and the last sentence that it stands in.
 
     ``speaker`` says these, "" if unknown; ``is_common``: it may mean another for each speaker, and
@@ -97,12 +104,12 @@ class Found:
         """What is one name: its key, and of a common one also who says it."""
         return self.key, key_of(self.speaker) if self.is_common else ""
 
-    def passage(self, reader: EpisodeReader) -> Passage:
+    def passage(self, reader: EpisodeReader) -> EpisodeSentences:
         """Return the passage that it stands in."""
         return reader.passage if self.recent is None else reader.recent[self.recent]
 
 
-def check_name(said: str, speaker: str) -> Found:
+def check_name(said: str, speaker: str) -> NameFound:
     """Clean a name that a model gave, or reject it.
 
     ``speaker`` is whose words name it, "" if unknown: first persons and "user" are that speaker.
@@ -112,16 +119,16 @@ def check_name(said: str, speaker: str) -> Found:
     """
     shown = clip(said[:REJECTED_CHARS], REJECTED_CHARS)
     if len(said) > 4 * NAME_CHARS or len(name := clean_name(said)) > NAME_CHARS:
-        return Found(shown, rejected="name_too_long")
+        return NameFound(shown, rejected="name_too_long")
     key = key_of(name)
     if not key:
-        return Found(shown, rejected="no_name")
+        return NameFound(shown, rejected="no_name")
     is_speaker = is_first_person(name) and key != key_of(speaker)
     if is_speaker and clean_name(speaker):
-        return Found(clean_name(speaker), repaired="speaker")
+        return NameFound(clean_name(speaker), repaired="speaker")
     if key in PRONOUNS or is_speaker:
-        return Found(name, rejected="pronoun")
-    return Found(name, repaired=None if name == said else "name_cleaned")
+        return NameFound(name, rejected="pronoun")
+    return NameFound(name, repaired=None if name == said else "name_cleaned")
 
 
 def is_said(name: str, folded: str) -> bool:
@@ -130,17 +137,17 @@ def is_said(name: str, folded: str) -> bool:
     return any(word in folded for word in [word for word in words if len(word) > 2] or words)
 
 
-async def find_names(reader: EpisodeReader, draft: EditDraft) -> list[Found]:
+async def find_names(reader: EpisodeReader, draft: EditDraft) -> list[NameFound]:
     """Return the names in an episode, each once: its speakers, then what the model names."""
     replies = await asyncio.gather(
         *(reader.ask_list((NAMES, MORE_NAMES), part, _Names, "entities") for part in reader.parts)
     )
     by_capitals = has_proper_capitals(reader.words)
-    found: dict[tuple[str, str], Found] = {}
+    found: dict[tuple[str, str], NameFound] = {}
     for src, sentence in enumerate(reader.passage.sentences, 1):
         name = check_name(sentence.speaker, sentence.speaker)
         if name.rejected is None:
-            found.setdefault((name.key, ""), Found(name.name, (src, src), sentence.speaker))
+            found.setdefault((name.key, ""), NameFound(name.name, (src, src), sentence.speaker))
     for part, proposals in zip(reader.parts, replies, strict=True):
         speakers = {each.speaker for each in reader.passage.sentences[part[0] - 1 : part[1]]}
         speaker = speakers.pop() if len(speakers) == 1 else ""
@@ -161,14 +168,14 @@ async def find_names(reader: EpisodeReader, draft: EditDraft) -> list[Found]:
     return list(found.values())
 
 
-def _locate(reader: EpisodeReader, part: Part, name: Found) -> list[Found]:
+def _locate(reader: EpisodeReader, part: Part, name: NameFound) -> list[NameFound]:
     """Return a name with the sentence that has it, of a common one with one of each speaker.
 
     That is a sentence of the part, or else of a recent episode, or else the one that has most of
     the name's words; or else the whole part.
     """
     numbers = range(part[0], part[1] + 1)
-    found: dict[str, Found] = {}
+    found: dict[str, NameFound] = {}
     for place in numbers:
         sentence = reader.passage[place]
         if mentions(name.name, sentence.quote):
@@ -195,7 +202,7 @@ def _locate(reader: EpisodeReader, part: Part, name: Found) -> list[Found]:
 
 
 async def match_names(
-    reader: EpisodeReader, draft: EditDraft, index: Index, found: Sequence[Found]
+    reader: EpisodeReader, draft: EditDraft, index: Index, found: Sequence[NameFound]
 ) -> dict[str, Part]:
     """Put names into the state, as known entities or as new ones.
 
@@ -226,7 +233,7 @@ async def match_names(
     return ids
 
 
-def _find_known(reader: EpisodeReader, state: State, name: Found) -> str | None:
+def _find_known(reader: EpisodeReader, state: MnemisState, name: NameFound) -> str | None:
     """Return the entity that has a name; of a common one, one that its speaker named so."""
     ids = state.lookups.entities.get(name.key, ())
     if not name.is_common:
@@ -241,7 +248,7 @@ def _find_known(reader: EpisodeReader, state: State, name: Found) -> str | None:
 
 
 async def _ask_matches(
-    reader: EpisodeReader, draft: EditDraft, index: Index, unknown: Mapping[str, Found]
+    reader: EpisodeReader, draft: EditDraft, index: Index, unknown: Mapping[str, NameFound]
 ) -> dict[str, tuple[str, str | None]]:
     """Ask what the name of each label stands for, if anything is likely.
 
@@ -278,7 +285,7 @@ async def _ask_matches(
 
 
 async def _find_likely(
-    reader: EpisodeReader, state: State, index: Index, unknown: Mapping[str, Found]
+    reader: EpisodeReader, state: MnemisState, index: Index, unknown: Mapping[str, NameFound]
 ) -> dict[str, list[str]]:
     """For each label return the entities and earlier labels that its name may stand for.
 
@@ -379,7 +386,7 @@ def merge_entities(
     if one == other:
         raise Conflict(f"{one} cannot take in itself", hint="name another entity")
     both = entities[one], entities[other]
-    draft.put(Merge(one, other))
+    draft.put(MergeEntities(one, other))
     if summary is not None or one not in draft.state.stale:
         said = " ".join(each.summary for each in both if each.summary)
         known = dict.fromkeys(tag for each in both for tag in each.tags)

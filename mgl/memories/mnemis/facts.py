@@ -30,7 +30,7 @@ from mgl.memories.mnemis.edits import AddFact, Close, EditDraft, Repeat, turns_o
 from mgl.memories.mnemis.index import Index
 from mgl.memories.mnemis.prompts import FACTS, MORE_FACTS, SAME_FACTS
 from mgl.memories.mnemis.reading import LISTED, EpisodeReader, Part, clip, find_usable, in_batches
-from mgl.memories.mnemis.state import Entity, Fact, Mention, State, key_of
+from mgl.memories.mnemis.state import Entity, Fact, Mention, MnemisState, key_of
 from mgl.memories.propose import Proposal, StrictReply
 from mgl.text.times import time_mentions
 
@@ -272,12 +272,12 @@ async def match_facts(
         _put(draft, fact, *verdicts.get(label, (_Same(same=NONE, contradicts=[]), None)))
 
 
-def _find_repeatable(state: State, fact: Stated) -> list[Fact]:
+def _find_repeatable(state: MnemisState, fact: Stated) -> list[Fact]:
     """Return the known facts of the same two entities whose period lets this one repeat them."""
     return [each for each in state.facts_between(fact.ends) if _may_repeat(state, fact, each)]
 
 
-def _may_repeat(state: State, fact: Stated, known: Fact) -> bool:
+def _may_repeat(state: MnemisState, fact: Stated, known: Fact) -> bool:
     """Whether neither of two facts is over before the other one holds."""
     begin, end = state.period(known)
     if fact.invalid_at is not None and _is_before(fact.invalid_at, begin):
@@ -326,7 +326,7 @@ def _put(draft: EditDraft, fact: Stated, verdict: _Same, call_key: str | None) -
             _close(draft, each, fact, call_key)
 
 
-def _repeat(state: State, known: Fact, by: Stated) -> Repeat:
+def _repeat(state: MnemisState, known: Fact, by: Stated) -> Repeat:
     """Return a repetition with the times that were not known and that fit what was."""
     begin = end = None
     if known.valid_at is None and not _is_before(state.period(known)[0], by.valid_at):
@@ -336,7 +336,7 @@ def _repeat(state: State, known: Fact, by: Stated) -> Repeat:
     return Repeat(known.id, by.mention, valid_at=begin, invalid_at=end)
 
 
-def _find_end(state: State, fact: Stated, known: Fact) -> datetime | None:
+def _find_end(state: MnemisState, fact: Stated, known: Fact) -> datetime | None:
     """Return when a known fact that a new one contradicts began, if the new one held before.
 
     A known begin is compared with the first day of the new one's. A fact without one held when it
@@ -363,7 +363,7 @@ def _close(draft: EditDraft, known: Fact, by: Stated, call_key: str | None) -> N
         draft.put(Close(known.id, end), call_key=call_key, span=by.mention.span)
 
 
-def _show(state: State, label: str, fact: Stated, rivals: Sequence[Fact]) -> Iterator[str]:
+def _show(state: MnemisState, label: str, fact: Stated, rivals: Sequence[Fact]) -> Iterator[str]:
     times = fact.valid_at or fact.said_at, fact.invalid_at
     yield f"{label} {fact.text}{render_period(*times)}"
     for each in rivals:

@@ -36,7 +36,7 @@ from mgl.memories.mnemis.edits import (
 )
 from mgl.memories.mnemis.likeness import grouping_texts
 from mgl.memories.mnemis.reading import clip, render_episode
-from mgl.memories.mnemis.state import Entity, Fact, Mention, Node, State, node_text
+from mgl.memories.mnemis.state import Entity, Fact, Mention, MnemisState, Node, node_text
 from mgl.memories.mnemis.terms import FACT_CHARS
 from mgl.prompt import one_line, words_of
 from mgl.retrieval.cues import list_queries
@@ -49,7 +49,7 @@ ItemT = TypeVar("ItemT", Entity, Fact)
 class MnemisRedactor:
     """How a log of Mnemis loses its words (``mgl.memories.deletion``)."""
 
-    def __init__(self, gone: Gone, before: State) -> None:
+    def __init__(self, gone: Gone, before: MnemisState) -> None:
         self._gone = gone
         self._before = before
         self._old_texts: set[str] = set()
@@ -69,7 +69,7 @@ class MnemisRedactor:
                 return None
         return edit
 
-    def restore(self, left: Sequence[Edit], after: State) -> list[Edit]:
+    def restore(self, left: Sequence[Edit], after: MnemisState) -> list[Edit]:
         """The nodes that are put back, what is dropped, and what is stale."""
         before = self._before
         kept = (self._keep_entity(each, after) for each in before.entities.values())
@@ -105,7 +105,7 @@ class MnemisRedactor:
             ),
         ]
 
-    def texts(self, state: State, turns: Sequence[Turn]) -> set[str]:
+    def texts(self, state: MnemisState, turns: Sequence[Turn]) -> set[str]:
         """Nodes as they are searched and grouped, turns as they are asked about, and old forms."""
         source = Conversation(self._gone.document_id, "", tuple(turns))
         found = {render_episode(source, episode) for episode in state.episodes.values()}
@@ -116,7 +116,7 @@ class MnemisRedactor:
             found |= _embedded(node)
         return found | self._old_texts if state is self._before else found
 
-    def _keep_entity(self, entity: Entity, after: State) -> Entity | None:
+    def _keep_entity(self, entity: Entity, after: MnemisState) -> Entity | None:
         """The entity that is left, described as ``after`` has it, where only rows were dropped."""
         kept = self._keep_mentions(entity.mentions)
         names = entity.names
@@ -132,7 +132,7 @@ class MnemisRedactor:
         return replace(entity, names=names, mentions=kept, summary=summary, tags=tags)
 
     def _keep_fact(
-        self, fact: Fact, after: State, times: tuple[datetime | None, datetime | None] | None
+        self, fact: Fact, after: MnemisState, times: tuple[datetime | None, datetime | None] | None
     ) -> Fact | None:
         kept = self._keep_mentions(fact.mentions)
         if not kept:

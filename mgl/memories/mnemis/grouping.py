@@ -31,7 +31,7 @@ from mgl.memories.mnemis.layers import (
     summarize_node,
 )
 from mgl.memories.mnemis.prompts import CATEGORIES, CATEGORIES_SYSTEM, GUIDANCE
-from mgl.memories.mnemis.state import Node, State
+from mgl.memories.mnemis.state import MnemisState, Node
 from mgl.memories.propose import Proposal, StrictReply, propose
 from mgl.prompt import one_line
 
@@ -159,7 +159,7 @@ def _line(node: Node | CategoryDraft) -> str:
     return f"{one_line(node.name)}: [{summarize_node(node)}]"
 
 
-def _example(state: State, layer: int) -> str:
+def _example(state: MnemisState, layer: int) -> str:
     """Return some categories of a layer with some children, as the prompt writes its examples."""
     lines = []
     for category in state.categories_of(layer):

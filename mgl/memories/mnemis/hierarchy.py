@@ -38,7 +38,7 @@ from mgl.memories.mnemis.grouping import BY_MODEL, Grouping
 from mgl.memories.mnemis.layers import Forming, carry_out, is_speaker
 from mgl.memories.mnemis.prompts import DESCRIBE
 from mgl.memories.mnemis.reading import clip
-from mgl.memories.mnemis.state import Category, Node, State
+from mgl.memories.mnemis.state import Category, MnemisState, Node
 from mgl.memories.propose import Proposal, StrictReply, propose
 from mgl.prompt import one_line
 
@@ -107,7 +107,7 @@ class HierarchyBuilder:
             await self.describe(draft, outgrown)
         return "updated"
 
-    def count_calls(self, state: State) -> int | None:
+    def count_calls(self, state: MnemisState) -> int | None:
         """Return how many model calls ``renew`` takes at least; None if it takes none.
 
         Only those of the first layer are known before their replies.
@@ -129,7 +129,7 @@ class HierarchyBuilder:
         for stale in self._find_stale(draft.state):
             await self.describe(draft, stale)
 
-    def count_stale_calls(self, state: State) -> int:
+    def count_stale_calls(self, state: MnemisState) -> int:
         """Return how many model calls ``describe_stale`` takes."""
         return sum(len(self._find_asked(state, stale)) for stale in self._find_stale(state))
 
@@ -165,23 +165,23 @@ class HierarchyBuilder:
                 edit = Describe(category.id, one_line(proposal.reply.summary), tags)
                 draft.put(edit, call_key=proposal.call_key)
 
-    async def _propose(self, state: State, category: Category) -> Proposal[_Described]:
+    async def _propose(self, state: MnemisState, category: Category) -> Proposal[_Described]:
         llm, lines = self.tools.llm, _list_children(state, category)
         nodes = "\n".join(await fit_texts(llm, lines, reserve=SUMMARY_TOKENS))
         prompt = DESCRIBE.render(name=one_line(category.name), nodes=nodes)
         sampling = self.config.sampling(SUMMARY_TOKENS)
         return await propose(llm, prompt, _Described, sampling=sampling, stage="describe_category")
 
-    def _is_rebuilt(self, state: State) -> bool:
+    def _is_rebuilt(self, state: MnemisState) -> bool:
         is_kept = self.config.hierarchy == "incremental" and state.categories
         return not is_kept or needs_rebuild(state)
 
-    def _find_asked(self, state: State, ids: Sequence[str]) -> list[Category]:
+    def _find_asked(self, state: MnemisState, ids: Sequence[str]) -> list[Category]:
         """Return those that a model describes."""
         own = (state.categories[each] for each in ids if self.grouping.is_described)
         return [category for category in own if not category.is_promotion]
 
-    def _find_stale(self, state: State) -> list[list[str]]:
+    def _find_stale(self, state: MnemisState) -> list[list[str]]:
         """Return the stale categories of each layer, if the hierarchy is not built anew."""
         if self.config.hierarchy == "rebuild":
             return []
@@ -191,7 +191,7 @@ class HierarchyBuilder:
         ]
 
 
-def needs_rebuild(state: State) -> bool:
+def needs_rebuild(state: MnemisState) -> bool:
     """Whether too many entities are in no category, or only in a promotion that came by an update.
 
     That is where their share of all is above ``DRIFT``. What an update brought is known by the
@@ -215,7 +215,7 @@ def needs_rebuild(state: State) -> bool:
     return loose > DRIFT * len(state.entities)
 
 
-def _find_stop(state: State, layer: int, config: MnemisConfig) -> Stopped | None:
+def _find_stop(state: MnemisState, layer: int, config: MnemisConfig) -> Stopped | None:
     size = len(state.layer(layer))
     if not size:
         return "no_entities"
@@ -226,7 +226,7 @@ def _find_stop(state: State, layer: int, config: MnemisConfig) -> Stopped | None
     return "layer_limit" if layer == config.layers else None
 
 
-def _has_outgrown(identity: str, before: State, after: State) -> bool:
+def _has_outgrown(identity: str, before: MnemisState, after: MnemisState) -> bool:
     """Whether a category needs a description: it is new, has none, or has grown by half."""
     known = before.categories.get(identity)
     if known is None or not known.summary:
@@ -237,13 +237,13 @@ def _has_outgrown(identity: str, before: State, after: State) -> bool:
     return len(after.categories[identity].children) >= size
 
 
-def _find_unplaced(state: State, layer: int) -> list[Node]:
+def _find_unplaced(state: MnemisState, layer: int) -> list[Node]:
     """Return the nodes below a layer that are in no category of it."""
     held = {child for category in state.categories_of(layer) for child in category.children}
     return [node for node in state.layer(layer - 1) if node.id not in held]
 
 
-def _list_children(state: State, category: Category) -> list[str]:
+def _list_children(state: MnemisState, category: Category) -> list[str]:
     """Return a line for each child; of many children, as many of the first as of the last."""
     nodes = [state.node(child) for child in category.children]
     if len(nodes) > CHILDREN:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgl.memories.mnemis.reading import render_episode
-from mgl.memories.mnemis.state import State, summary_text, words_text
+from mgl.memories.mnemis.state import MnemisState, summary_text, words_text
 from mgl.memories.table import Table
 from mgl.retrieval.base import Embedder, Hit, Reranker
 from mgl.retrieval.ranking import fuse_hits
@@ -48,7 +48,7 @@ class Index:
         in_context: bool = False,
     ) -> None:
         self.embedder = embedder
-        self.state = State()
+        self.state = MnemisState()
         self.entities = HybridIndex(embedder)
         self.facts = HybridIndex(embedder, store, f"{name}/facts")
         self.episodes = (
@@ -64,7 +64,7 @@ class Index:
 
     # What a new name or fact may repeat
 
-    def grow_candidates(self, state: State) -> None:
+    def grow_candidates(self, state: MnemisState) -> None:
         """Index the names and the facts of a later state that are new."""
         named = self._find_changed("names", state.entities)
         own = ((at, name) for at, entity in named.items() for name in entity.names)
@@ -107,7 +107,7 @@ class Index:
 
     # What a question finds
 
-    def update(self, state: State, source: Conversation) -> None:
+    def update(self, state: MnemisState, source: Conversation) -> None:
         """Index what a question finds of a later state, where it is new or changed."""
         changed = self._find_changed("summaries", state.entities)
         self.entities.vectors.extend({at: summary_text(each) for at, each in changed.items()})
@@ -131,13 +131,13 @@ class Index:
         scores = await rank_turns(question, turns, self.episodes, reranker=reranker)
         return (str(self._numbers[place]) for place in np.argsort(-scores, kind="stable").tolist())
 
-    def _grow_shared(self, state: State) -> None:
+    def _grow_shared(self, state: MnemisState) -> None:
         entities = self._find_changed("words", state.entities)
         facts = self._find_changed("facts", state.facts)
         self.entities.words.extend({at: words_text(each) for at, each in entities.items()})
         self.facts.extend({at: facts[at].text for at in self.facts.find_missing(facts)})
 
-    def _grow_episodes(self, state: State, source: Conversation) -> None:
+    def _grow_episodes(self, state: MnemisState, source: Conversation) -> None:
         numbers = state.episodes.changes_since(self.state.episodes) or ()
         places = range(len(self._numbers), len(self._numbers) + len(numbers))
         missing = self.episodes.find_missing(places)

@@ -28,7 +28,7 @@ from typing import Final
 
 from mgl.memories.graph.names import NAME_CHARS, clean_name, entity_key
 from mgl.memories.mnemis.edits import Assign, Edit, EditDraft, PutCategory
-from mgl.memories.mnemis.state import SPEAKER, SPEAKER_KEY, Entity, Node, State
+from mgl.memories.mnemis.state import SPEAKER, SPEAKER_KEY, Entity, MnemisState, Node
 from mgl.prompt import one_line
 
 SHOWN_CHILDREN, SUMMARY_WORDS = 3, 12
@@ -195,7 +195,7 @@ class CategoryDraft:
 
 
 @dataclass(frozen=True)
-class Plan:
+class LayerPlan:
     """What becomes of a layer: categories that are kept, those refused and nodes promoted, with
     the reasons. ``size`` is how many nodes the layer then has."""
 
@@ -212,7 +212,7 @@ class Forming:
     ``asked`` and ``failed`` count replies.
     """
 
-    def __init__(self, state: State, layer: int, nodes: Sequence[Node]) -> None:
+    def __init__(self, state: MnemisState, layer: int, nodes: Sequence[Node]) -> None:
         self.layer = layer
         self.existing = state.categories_of(layer)
         self.nodes = nodes
@@ -262,7 +262,7 @@ class Forming:
         tags = (tag for index in group.indexes for tag in nodes[index].tags)
         self._offer(group.key, (group.name, *tags))
 
-    def settle(self, least: int, *, only_known: bool = False) -> Plan:
+    def settle(self, least: int, *, only_known: bool = False) -> LayerPlan:
         """Return the plan for the layer; ``only_known`` refuses new categories.
 
         A node that is left over goes to the category of its own name, if any, or is promoted; one
@@ -301,13 +301,13 @@ class Forming:
                 promoted.append((node, "single_child" if node.id in single else "left_over"))
         new = sum(draft.id is None for draft in kept.values())
         size = len(self.existing) + new + len(promoted)
-        return Plan(tuple(kept.values()), tuple(refused), tuple(promoted), size)
+        return LayerPlan(tuple(kept.values()), tuple(refused), tuple(promoted), size)
 
     def _offer(self, key: str, texts: Iterable[str]) -> None:
         self._offered.setdefault(key, set()).update(_words(texts))
 
 
-def carry_out(plan: Plan, draft: EditDraft, layer: int) -> list[str]:
+def carry_out(plan: LayerPlan, draft: EditDraft, layer: int) -> list[str]:
     """Put a plan into the state; returns the categories whose children changed."""
     changed: list[str] = []
     ids = (f"c{number}" for number in count(draft.state.counts.get("c", 0) + 1))

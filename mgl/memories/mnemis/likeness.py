@@ -24,7 +24,7 @@ from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import EditDraft
 from mgl.memories.mnemis.grouping import Grouping
 from mgl.memories.mnemis.layers import Forming, Group, check_groups, is_first_person
-from mgl.memories.mnemis.state import Category, Node, State
+from mgl.memories.mnemis.state import Category, MnemisState, Node
 from mgl.memories.propose import Proposal, StrictReply, propose
 from mgl.prompt import Prompt, one_line
 
@@ -157,7 +157,7 @@ def grouping_texts(name: str, summary: str, tags: Sequence[str]) -> set[str]:
 
 def _compare(
     tools: Tools,
-    state: State,
+    state: MnemisState,
     nodes: Sequence[Node],
     existing: Sequence[Category],
 ) -> tuple[list[int | None], list[list[int]]]:

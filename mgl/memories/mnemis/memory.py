@@ -53,9 +53,9 @@ from mgl.memories.mnemis.hierarchy import HierarchyBuilder, needs_rebuild
 from mgl.memories.mnemis.index import Index
 from mgl.memories.mnemis.prompts import writing_prompts
 from mgl.memories.mnemis.reading import EpisodeReader, find_fresh, in_batches
-from mgl.memories.mnemis.retrieval import Reading, find
+from mgl.memories.mnemis.retrieval import RetrievedNodes, find
 from mgl.memories.mnemis.selection import Ask, ask_printed
-from mgl.memories.mnemis.state import Category, Entity, Episode, State
+from mgl.memories.mnemis.state import Category, Entity, Episode, MnemisState
 from mgl.memories.talk import Change, Recall, TalkMemory, refuse_topics
 from mgl.memories.turns import show_turns
 from mgl.memories.view import GraphView, MemorySize, ViewEdge, ViewNode
@@ -77,7 +77,7 @@ LAST: Final = 6
 """Episodes that an entity is described from again."""
 
 
-class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
+class Mnemis(TalkMemory[MnemisConfig, Edit, MnemisState]):
     """Searches by similarity and selects down a hierarchy of categories.
 
     Options of reading are no part of its id: one build serves all routes. The embedder is, where
@@ -259,7 +259,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
             await self._hierarchy.renew(draft)
             return log.write(draft)
 
-    def _is_due(self, state: State, most: int = MOST_FAILURES) -> bool:
+    def _is_due(self, state: MnemisState, most: int = MOST_FAILURES) -> bool:
         """Whether the hierarchy lacks entities, or failed to be built ``most`` times or less."""
         is_behind = len(state.entities) != state.categorised or 0 < state.failed_builds <= most
         return self._config.routes != "system1" and is_behind
@@ -290,16 +290,16 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
                 merge_entities(draft, node, change.merge, change.summary, change.keywords)
                 is_written = log.write(draft)
 
-    def _nodes(self, state: State) -> Collection[str]:
+    def _nodes(self, state: MnemisState) -> Collection[str]:
         return [*state.entities, *state.facts]
 
-    def _count_renewals(self, state: State) -> tuple[int, bool]:
+    def _count_renewals(self, state: MnemisState) -> tuple[int, bool]:
         calls = self._count_descriptions(state)
         calls += self._hierarchy.count_stale_calls(state)
         least = self._hierarchy.count_calls(state) if self._is_due(state) else None
         return calls + (least or 0), least is not None
 
-    def _count_descriptions(self, state: State) -> int:
+    def _count_descriptions(self, state: MnemisState) -> int:
         """Count the model calls that describe entities again."""
         size = count_together(self._tools.llm)
         groups = _group_by_episodes(state).values()
@@ -307,7 +307,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
 
     # Reading
 
-    async def read(self, question: Question) -> Reading:
+    async def read(self, question: Question) -> RetrievedNodes:
         """Find what the configured routes give; all of it is in the state when this returns."""
         check_question(question)
         self._log.open(self._record)
@@ -418,12 +418,12 @@ async def read_episode(reader: EpisodeReader, draft: EditDraft, index: Index) ->
     return not reader.failed
 
 
-def stale_entities(state: State) -> list[Entity]:
+def stale_entities(state: MnemisState) -> list[Entity]:
     """Return the entities that wait for a description."""
     return [entity for entity in state.entities.values() if entity.id in state.stale]
 
 
-def _group_by_episodes(state: State) -> Mapping[tuple[int, ...], list[str]]:
+def _group_by_episodes(state: MnemisState) -> Mapping[tuple[int, ...], list[str]]:
     """Return the ids of stale entities by the episodes that they are described from together."""
     together: dict[tuple[int, ...], list[str]] = {}
     for entity in stale_entities(state):
@@ -434,7 +434,9 @@ def _group_by_episodes(state: State) -> Mapping[tuple[int, ...], list[str]]:
 # The view
 
 
-def _draw_graph(state: State, rows: Sequence[EditRecord]) -> tuple[list[ViewNode], list[ViewEdge]]:
+def _draw_graph(
+    state: MnemisState, rows: Sequence[EditRecord]
+) -> tuple[list[ViewNode], list[ViewEdge]]:
     """Return the nodes and edges of a state, which ``rows`` lead to.
 
     A category stands on the first mention of its first entity, and its kind is its layer.
@@ -472,7 +474,7 @@ def _find_steps(rows: Sequence[EditRecord]) -> Iterator[tuple[str, int]]:
             yield f"{edit.category}|{edit.child}", row.chunk
 
 
-def _find_span(state: State, category: Category) -> Span:
+def _find_span(state: MnemisState, category: Category) -> Span:
     """Return the first mention of the first entity below a category."""
     first = category.children[0]
     while first in state.categories:

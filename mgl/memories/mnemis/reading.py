@@ -24,7 +24,7 @@ from mgl.llm.calls import showing_only
 from mgl.llm.prompting import fit_texts
 from mgl.memories.mnemis.config import REPLY_TOKENS, MnemisConfig
 from mgl.memories.mnemis.edits import EditDraft
-from mgl.memories.mnemis.state import Episode, State
+from mgl.memories.mnemis.state import Episode, MnemisState
 from mgl.memories.propose import Proposal, propose
 from mgl.prompt import Prompt, one_line
 from mgl.text import sentence_spans
@@ -58,7 +58,7 @@ SchemaT = TypeVar("SchemaT", bound=BaseModel)
 
 
 def find_fresh(
-    source: Conversation, state: State, forgotten: Collection[int] = ()
+    source: Conversation, state: MnemisState, forgotten: Collection[int] = ()
 ) -> list[Episode]:
     """Return the episodes of a conversation that a state lacks, in order.
 
@@ -112,13 +112,13 @@ class Sentence:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class EpisodeSentences:
     """The sentences of episodes, numbered from 1; none spans two turns."""
 
     sentences: tuple[Sentence, ...]
 
     @classmethod
-    def of(cls, source: Conversation, *episodes: Episode) -> Passage:
+    def of(cls, source: Conversation, *episodes: Episode) -> EpisodeSentences:
         """Split episodes into sentences."""
         made: list[Sentence] = []
         for number in (turn for episode in episodes for turn in episode.turns):
@@ -172,7 +172,7 @@ class EpisodeReader:
         llm: LLM,
         config: MnemisConfig,
         source: Conversation,
-        state: State,
+        state: MnemisState,
         episodes: Sequence[Episode],
         failures: int = 0,
     ) -> None:
@@ -181,8 +181,8 @@ class EpisodeReader:
         self.episode = episodes[-1]
         earlier = (n for n in range(self.episode.number - 1, -1, -1) if n in state.episodes)
         recent = [state.episodes[n] for n in islice(earlier, RECENT)][::-1]
-        self.passage = Passage.of(source, *episodes)
-        self.recent = {each.number: Passage.of(source, each) for each in recent}
+        self.passage = EpisodeSentences.of(source, *episodes)
+        self.recent = {each.number: EpisodeSentences.of(source, each) for each in recent}
         self.config = config
         self.failed = False
         said = (each for p in (*self.recent.values(), self.passage) for each in p.sentences)

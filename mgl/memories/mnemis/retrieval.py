@@ -25,7 +25,7 @@ from mgl.memories.mnemis.facts import render_period
 from mgl.memories.mnemis.index import Index, Kind
 from mgl.memories.mnemis.reading import render_episode
 from mgl.memories.mnemis.selection import Ask, Selection, ask_printed, select
-from mgl.memories.mnemis.state import Entity, Fact, State, node_text
+from mgl.memories.mnemis.state import Entity, Fact, MnemisState, node_text
 from mgl.prompt import one_line
 from mgl.retrieval.turns import TurnIndex
 from mgl.types import Conversation, Question
@@ -43,7 +43,7 @@ Found = Mapping[Kind, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ShownItem:
     """One line that an answer is shown, and the turns that it stands on, each once."""
 
     id: str
@@ -52,7 +52,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Reading:
+class RetrievedNodes:
     """What was found. ``similar`` is what System-1 found before the cut, ``selected`` what System-2
     reached."""
 
@@ -74,7 +74,7 @@ class Reading:
     def episodes(self) -> tuple[int, ...]:
         return tuple(int(number) for number in self.found.get("episodes", ()))
 
-    def until(self, last: int, state: State, *, shown: int) -> Reading:
+    def until(self, last: int, state: MnemisState, *, shown: int) -> RetrievedNodes:
         """Leave out what a reply to the turn ``last`` may not stand on.
 
         Episodes must end before ``shown``, the first turn that is shown as it is; facts must be
@@ -96,7 +96,9 @@ class Reading:
         }
         return replace(self, found=found)
 
-    def items(self, state: State, source: Conversation, *, ends_known: bool = True) -> list[Item]:
+    def items(
+        self, state: MnemisState, source: Conversation, *, ends_known: bool = True
+    ) -> list[ShownItem]:
         """Return what an answer is shown: facts, entities, then episodes in the source's order.
 
         Where nobody looked for the ends of facts, they are shown with their begin alone.
@@ -107,25 +109,25 @@ class Reading:
             begin, end = state.period(fact)
             is_dated = begin is not None and not (ends_known or end)
             period = f" ({begin:%Y-%m-%d})" if is_dated else render_period(begin, end)
-            items.append(Item(identity, f"Fact: {fact.text}{period}", turns_of(state, fact)))
+            items.append(ShownItem(identity, f"Fact: {fact.text}{period}", turns_of(state, fact)))
         for identity in self.found.get("entities", ()):
             node = state.node(identity)
             if node.summary or node.tags:
                 turns = _cite(state, node) if isinstance(node, Entity) else ()
-                items.append(Item(identity, one_line(node_text(node)), turns))
+                items.append(ShownItem(identity, one_line(node_text(node)), turns))
         for number in sorted(self.episodes, key=lambda each: state.episodes[each].span.start):
             episode = state.episodes[number]
             text = one_line(render_episode(source, episode))
-            items.append(Item(f"episode {number}", text, episode.turns))
+            items.append(ShownItem(f"episode {number}", text, episode.turns))
         return items
 
-    def rank_turns(self, items: Sequence[Item]) -> list[int]:
+    def rank_turns(self, items: Sequence[ShownItem]) -> list[int]:
         """Return the turns behind items: of the episodes, the best first, then of the others."""
         by_id = {item.id: item for item in items}
         episodes = [by_id.pop(f"episode {number}") for number in self.episodes]
         return [turn for item in (*episodes, *by_id.values()) for turn in item.turns]
 
-    def trace(self, state: State) -> tuple[str, ...]:
+    def trace(self, state: MnemisState) -> tuple[str, ...]:
         """Return lines of trace: counts, layers of the selection, paths to its entities."""
         lines = [
             f"similar: {', '.join(f'{len(ids)} {kind}' for kind, ids in self.similar.items())}",
@@ -150,7 +152,7 @@ async def find(
     question: Question,
     config: MnemisConfig,
     ask: Ask = ask_printed,
-) -> Reading:
+) -> RetrievedNodes:
     """Find what the configured routes give for a question. Raises the EngineError family.
 
     ``source`` is as it was when the index was updated.
@@ -191,10 +193,10 @@ async def find(
             order = sorted(range(len(union)), key=lambda at: (-float(scores[at]), at))
             union = [union[place] for place in order]
         found[kind] = union[:count]
-    return Reading(found, similar, selected, selection)
+    return RetrievedNodes(found, similar, selected, selection)
 
 
-def _cite(state: State, entity: Entity) -> tuple[int, ...]:
+def _cite(state: MnemisState, entity: Entity) -> tuple[int, ...]:
     """Return the turns that an entity is cited by: of many mentions, the first and the latest.
 
     The first ones are what its description by terms quotes.
@@ -205,7 +207,7 @@ def _cite(state: State, entity: Entity) -> tuple[int, ...]:
     return turns_of(state, replace(entity, mentions=mentions))
 
 
-def _reach(state: State, selection: Selection) -> dict[Kind, list[str]]:
+def _reach(state: MnemisState, selection: Selection) -> dict[Kind, list[str]]:
     """Return selected entities and categories, with facts, linked entities and episodes."""
     own = list(selection.entities)
     joined: dict[str, list[Fact]] = {entity: [] for entity in own}
@@ -223,13 +225,13 @@ def _reach(state: State, selection: Selection) -> dict[Kind, list[str]]:
     }
 
 
-def _has(state: State, kind: Kind, identity: str) -> bool:
+def _has(state: MnemisState, kind: Kind, identity: str) -> bool:
     if kind == "episodes":
         return int(identity) in state.episodes
     return identity in (state.entities if kind == "entities" else state.facts)
 
 
-def _text(state: State, source: Conversation, kind: Kind, identity: str) -> str:
+def _text(state: MnemisState, source: Conversation, kind: Kind, identity: str) -> str:
     """Return a node as it is judged."""
     if kind == "facts":
         return state.facts[identity].text

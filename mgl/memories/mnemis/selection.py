@@ -22,7 +22,7 @@ from mgl.memories.mnemis.config import REPLY_TOKENS, MnemisConfig
 from mgl.memories.mnemis.layers import summarize_node
 from mgl.memories.mnemis.prompts import SELECTION
 from mgl.memories.mnemis.reading import in_batches
-from mgl.memories.mnemis.state import Node, State
+from mgl.memories.mnemis.state import MnemisState, Node
 from mgl.memories.propose import StrictReply, propose
 from mgl.prompt import one_line
 
@@ -93,7 +93,7 @@ async def ask_printed(
 
 
 async def select(
-    llm: LLM, state: State, query: str, config: MnemisConfig, ask: Ask = ask_printed
+    llm: LLM, state: MnemisState, query: str, config: MnemisConfig, ask: Ask = ask_printed
 ) -> Selection:
     """Select entities for a query. Raises what ``propose`` raises.
 
@@ -172,7 +172,7 @@ def _schema(nodes: Sequence[Node]) -> type[RootModel[Any]]:
 
 
 def _children(
-    state: State, chosen: Mapping[str, Path], *, but: Collection[str]
+    state: MnemisState, chosen: Mapping[str, Path], *, but: Collection[str]
 ) -> tuple[dict[str, Path], set[str]]:
     """Return the children of chosen categories with their paths, and those of chosen promotions."""
     offered: dict[str, Path] = {}
@@ -189,7 +189,7 @@ def _children(
     return offered, certain
 
 
-def _below(state: State, taken: Mapping[str, Path]) -> dict[str, Path]:
+def _below(state: MnemisState, taken: Mapping[str, Path]) -> dict[str, Path]:
     """Return some nodes and all below them, each with a path to it."""
     found: dict[str, Path] = {}
     stack = list(taken.items())[::-1]

@@ -17,7 +17,7 @@ from mgl.memories.mnemis.likeness import BY_LIKENESS, NAME_CATEGORY
 from mgl.memories.mnemis.memory import Mnemis, stale_entities
 from mgl.memories.mnemis.prompts import GROUPING
 from mgl.memories.mnemis.selection import Ask, Picks, ask_printed
-from mgl.memories.mnemis.state import Episode, Node, State
+from mgl.memories.mnemis.state import Episode, MnemisState, Node
 from mgl.memories.mnemis.terms import Places, describe_by_sentences, read_terms
 from mgl.memories.propose import StrictReply, propose
 from mgl.prompt import Prompt, one_line
@@ -100,7 +100,7 @@ class SmallMnemis(Mnemis):
         for entity in stale_entities(self._log.state):
             draft.put(describe_by_sentences(self._talk, draft.state, entity))
 
-    def _count_descriptions(self, state: State) -> int:
+    def _count_descriptions(self, state: MnemisState) -> int:
         del state
         return 0
 

@@ -188,7 +188,7 @@ class Lookups:
 
 
 @dataclass(frozen=True)
-class State:
+class MnemisState:
     """All nodes by id or number, in the order in which they came.
 
     ``counts`` says how many ids of each letter were given: e entities, f facts, c categories; n is
@@ -235,7 +235,7 @@ class State:
         """Return an id that was never given, such as ``e12``."""
         return f"{letter}{self.counts.get(letter, 0) + 1}"
 
-    def put(self, node: Entity | Fact | Category) -> State:
+    def put(self, node: Entity | Fact | Category) -> MnemisState:
         """Return the state with a node, in place of one of its id."""
         match node:
             case Entity():
@@ -262,4 +262,4 @@ class State:
         return self.entities[identity] if identity in self.entities else self.categories[identity]
 
 
-EMPTY: Final = State()
+EMPTY: Final = MnemisState()

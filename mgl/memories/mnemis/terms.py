@@ -16,8 +16,8 @@ from typing import Final
 from mgl.memories.graph.names import clean_name
 from mgl.memories.mnemis.edits import AddEntity, AddFact, Describe, EditDraft, Repeat, has_mention
 from mgl.memories.mnemis.facts import parse_moment
-from mgl.memories.mnemis.reading import Passage, Sentence, clip
-from mgl.memories.mnemis.state import Entity, Episode, Mention, State, key_of
+from mgl.memories.mnemis.reading import EpisodeSentences, Sentence, clip
+from mgl.memories.mnemis.state import Entity, Episode, Mention, MnemisState, key_of
 from mgl.text.names import WORD, GrowingNames, GrowingNouns
 from mgl.types import Conversation, Span
 
@@ -119,7 +119,7 @@ class _Reading:
     def __init__(
         self, draft: EditDraft, source: Conversation, episode: Episode, places: Places
     ) -> None:
-        self.passage = Passage.of(source, episode)
+        self.passage = EpisodeSentences.of(source, episode)
         places.read(_text_between(source, len(places), episode.span.end))
         self._places = places
         self._source = source
@@ -172,10 +172,10 @@ class _Reading:
         self._kinds.setdefault(identity, place.kind)
         return identity
 
-    def _find_passage(self, episode: int) -> Passage:
+    def _find_passage(self, episode: int) -> EpisodeSentences:
         if episode == self._episode.number:
             return self.passage
-        return Passage.of(self._source, self._draft.state.episodes[episode])
+        return EpisodeSentences.of(self._source, self._draft.state.episodes[episode])
 
     def _find_earlier(self, place: Place) -> list[Mention]:
         """Return the sentences of earlier episodes that have a term which was none then."""
@@ -197,9 +197,9 @@ class _Reading:
             self._draft.put(replace(fact, id=self._draft.state.next_id("f")))
 
 
-def describe_by_sentences(source: Conversation, state: State, entity: Entity) -> Describe:
+def describe_by_sentences(source: Conversation, state: MnemisState, entity: Entity) -> Describe:
     """Return the description of an entity by its first sentences, where a deletion took it."""
-    summary = _summarize(entity, lambda number: Passage.of(source, state.episodes[number]))
+    summary = _summarize(entity, lambda number: EpisodeSentences.of(source, state.episodes[number]))
     if entity.tags:
         return Describe(entity.id, summary, entity.tags)
     speakers = {key_of(turn.speaker) for turn in source.turns}
@@ -217,6 +217,6 @@ def _text_between(source: Conversation, start: int, end: int) -> str:
     return lines[start - begin : end - begin]
 
 
-def _summarize(entity: Entity, find_passage: Callable[[int], Passage]) -> str:
+def _summarize(entity: Entity, find_passage: Callable[[int], EpisodeSentences]) -> str:
     said = (find_passage(each.episode).at(each.span) for each in entity.mentions[:SENTENCES])
     return " ".join(clip(each.line, SENTENCE_CHARS) for each in said)

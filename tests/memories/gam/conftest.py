@@ -13,7 +13,7 @@ from mgl.llm.client import Client
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.base import Tools
 from mgl.memories.gam import Gam
-from mgl.memories.gam.state import EMPTY, Edit, State, apply
+from mgl.memories.gam.state import EMPTY, Edit, GamState, apply
 from mgl.memories.options import choose_kind
 from mgl.observer import SILENT
 from mgl.retrieval.base import Reranker
@@ -24,7 +24,7 @@ from mgl.types import Conversation
 Open = Callable[..., Gam]
 
 
-def replay(edits: Iterable[Edit]) -> State:
+def replay(edits: Iterable[Edit]) -> GamState:
     """The state that edits make of the empty one."""
     return reduce(apply, edits, EMPTY)
 

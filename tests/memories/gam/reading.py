@@ -16,10 +16,10 @@ from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.base import Tools
 from mgl.memories.gam.config import GamConfig
-from mgl.memories.gam.reading import Reader, Reading
+from mgl.memories.gam.reading import Reader, RetrievedEvents
 from mgl.memories.gam.search import Search
 from mgl.memories.gam.small import SmallGamConfig, SmallReader, SmallSearch
-from mgl.memories.gam.state import Append, Consolidate, Edit, Link, Marks, State, Topic
+from mgl.memories.gam.state import Append, Consolidate, Edit, GamState, Link, Marks, Topic
 from mgl.memories.options import choose_kind
 from mgl.observer import SILENT
 from mgl.retrieval.base import Embedder, EmbeddingTask, Reranker
@@ -76,7 +76,7 @@ def consolidated(
     links: Sequence[tuple[str, str]] = (),
     marks: Mapping[int, Marks] | None = None,
     buffered: int = 0,
-) -> State:
+) -> GamState:
     """Topics t1, t2, … of so many turns each, with summaries "about 1", "about 2", …"""
     total = sum(sizes) + buffered
     edits: list[Edit] = [Append(number) for number in range(total)]
@@ -91,7 +91,7 @@ def consolidated(
 
 
 async def reading_of(
-    state: State,
+    state: GamState,
     question: Question = PLAIN,
     *,
     likeness: Mapping[str, float] | None = None,
@@ -101,7 +101,7 @@ async def reading_of(
     embedder: Embedder | None = None,
     recent: Sequence[int] = (),
     **config: object,
-) -> Reading:
+) -> RetrievedEvents:
     said = turns or spoken(state.turns)
     llm = Client(ScriptedEngine([]), MemoryCallLog())
     alike, judge = embedder or Likened(likeness or {}), judging or Judging(chances or {})

@@ -20,7 +20,7 @@ from mgl.llm.fakes import Scripted, ScriptedEngine
 from mgl.memories.gam import SmallGamConfig
 from mgl.memories.gam.boundaries import SHIFT, Cut, Trigger, find_cut, next_trigger, perturb
 from mgl.memories.gam.config import GamConfig
-from mgl.memories.gam.state import Append, Check, State
+from mgl.memories.gam.state import Append, BoundaryCheck, GamState
 from mgl.memories.options import choose_kind
 from mgl.types import Turn
 from tests.memories.gam.conftest import replay
@@ -35,7 +35,7 @@ def turn(number: int, *, session: str | None = "1", minutes: int | None = None) 
     return Turn(f"{number}", "Ann", f"word{number} two three", time, session)
 
 
-def appended(count: int, *more: Check) -> State:
+def appended(count: int, *more: BoundaryCheck) -> GamState:
     return replay([*map(Append, range(count)), *more])
 
 
@@ -87,11 +87,14 @@ async def test_a_gap_between_zones_is_what_passed_and_else_what_clocks_show(
 
 async def test_what_was_looked_at_is_not_looked_at_again() -> None:
     turns = [turn(0), turn(1), turn(2, session="2")]
-    state = appended(3, Check("session_end", 1, ()))
+    state = appended(3, BoundaryCheck("session_end", 1, ()))
     assert await next_trigger(state, turns, GamConfig(), words) is None
     full, config = [turn(n) for n in range(9)], GamConfig(buffer_tokens=32)
     assert await next_trigger(appended(9), full, config, words) is not None
-    assert await next_trigger(appended(9, Check("overflow", 8, ())), full, config, words) is None
+    assert (
+        await next_trigger(appended(9, BoundaryCheck("overflow", 8, ())), full, config, words)
+        is None
+    )
 
 
 Said = st.tuples(st.sampled_from("12"), st.sampled_from([0, 40, 61]))
@@ -113,8 +116,8 @@ def test_after_a_quiet_buffer_the_same_trigger_is_found(
         for number, ((session, _), at) in enumerate(zip(said, minutes, strict=True))
     ]
     config = GamConfig.model_validate({"partition": partition, "window_tokens": 16})
-    earlier = State(turns=quiet, buffer=tuple(range(min(quiet, len(turns)))))
-    now = State(turns=len(turns), buffer=tuple(n for n in range(len(turns)) if n not in gone))
+    earlier = GamState(turns=quiet, buffer=tuple(range(min(quiet, len(turns)))))
+    now = GamState(turns=len(turns), buffer=tuple(n for n in range(len(turns)) if n not in gone))
     if asyncio.run(next_trigger(earlier, turns, config, words)) is None:
         again = asyncio.run(next_trigger(now, turns, config, words))
         assert again == asyncio.run(next_trigger(now, turns, config, words, quiet=earlier.buffer))

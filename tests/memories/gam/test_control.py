@@ -13,7 +13,7 @@ from mgl.errors import InputError
 from mgl.memories.deletion import Forgotten
 from mgl.memories.gam import Gam
 from mgl.memories.gam.control import find_branch
-from mgl.memories.gam.state import Append, Consolidate, Link, State, Topic
+from mgl.memories.gam.state import Append, Consolidate, GamState, Link, Topic
 from mgl.memories.talk import Change
 from mgl.store import Store
 from mgl.types import Question, Turn
@@ -145,7 +145,7 @@ def test_a_branch_is_every_later_topic_that_leads_to_it() -> None:
             *(Link(*ends, "semantic", 1.0) for ends in links if ends[0] == f"t{number + 1}"),
         )
     ]
-    state: State = replay(edits)
+    state: GamState = replay(edits)
     assert find_branch(state, "t1") == {"t1", "t2", "t3", "t4", "t5", "t6"}
     assert find_branch(state, "t4") == {"t4", "t5", "t6"}
     assert find_branch(state, "t3") == {"t3"}

@@ -12,7 +12,7 @@ import pytest
 from mgl.llm.base import Request
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.gam import Gam
-from mgl.memories.gam.state import VOCABULARY, Forget, State, raw_text
+from mgl.memories.gam.state import VOCABULARY, ForgetTurns, GamState, raw_text
 from mgl.memories.talk import Change
 from mgl.store import Store
 from mgl.store.deletion import MASK
@@ -46,7 +46,7 @@ def check(memory: Gam, store: Store, *, ordered: bool = True) -> None:
     assert all(set(turns[number].text) == {MASK} for number in state.forgotten)
 
 
-async def topics_of(memory: Gam) -> State:
+async def topics_of(memory: Gam) -> GamState:
     await memory.build()
     await memory.flush()
     return memory.state
@@ -188,7 +188,7 @@ async def test_what_is_private_is_masked_before_any_model_sees_the_turn(
     assert memory.state.forgotten == {1}
     assert left(store.path, [mail]) == []
     edits = [VOCABULARY.edit(row) for row in store.edits(memory.id)]
-    assert Forget((1,), masked=(0,)) in edits
+    assert ForgetTurns((1,), masked=(0,)) in edits
     check(memory, store)
     await memory.append(said.turns[0])
     assert memory.state.turns == 4

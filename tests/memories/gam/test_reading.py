@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mgl.errors import UsageError
 from mgl.memories.gam import Gam
-from mgl.memories.gam.state import Append, Consolidate, Link, Marks, State, Topic, apply
+from mgl.memories.gam.state import Append, Consolidate, GamState, Link, Marks, Topic, apply
 from mgl.retrieval.base import Reranker
 from mgl.retrieval.cues import remove_names
 from mgl.retrieval.fakes import WordEmbedder
@@ -117,9 +117,9 @@ async def test_candidates_are_all_events_of_the_reached_topics_and_of_the_buffer
 
 async def test_an_empty_memory_has_nothing_to_read() -> None:
     for without in (None, "tan", "epg", "mfr"):
-        found = await reading_of(State(), without=without)
+        found = await reading_of(GamState(), without=without)
         assert (found.events, found.anchors, found.topics) == ((), (), ())
-        assert found.show(State(), []) == []
+        assert found.show(GamState(), []) == []
 
 
 # Eq. 11
@@ -179,7 +179,7 @@ async def chances_of(
     judging: Reranker | None = None,
 ) -> list[float]:
     """P_sem of some turns, the only ones that the buffer holds."""
-    state = State(turns=len(turns), buffer=tuple(candidates), forgotten=frozenset(gone))
+    state = GamState(turns=len(turns), buffer=tuple(candidates), forgotten=frozenset(gone))
     found = await reading_of(
         state,
         Question(question),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.memories.graph.build import build_messages
-from mgl.memories.graph.edits import UNKNOWN, Passage, Rows, extraction_schema
+from mgl.memories.graph.edits import UNKNOWN, NumberedChunk, Rows, extraction_schema
 from mgl.memories.graph.prompts import EXTRACT
 from mgl.memories.graph.state import fold
 from mgl.store import EditRecord
@@ -19,7 +19,7 @@ from tests.memories.graph.conftest import entity, found, relation
 
 TEXT = 'Ann met Bo in Rome. "The Ring" was lost.'
 DOCUMENT = Document.from_text("t", TEXT)
-PASSAGE = Passage.of(DOCUMENT, Chunk(4, DOCUMENT.span(0, len(TEXT)), TEXT, 11))
+PASSAGE = NumberedChunk.of(DOCUMENT, Chunk(4, DOCUMENT.span(0, len(TEXT)), TEXT, 11))
 SCHEMA = extraction_schema(2)
 
 
@@ -118,7 +118,7 @@ def test_what_changes_from_chunk_to_chunk_comes_last_in_the_prompt() -> None:
     assert EXTRACT.text.endswith("{text}")
     text = 'She said {text}\n  and {entity_types}. "No."'
     document = Document.from_text("t", text)
-    passage = Passage.of(document, Chunk(0, document.span(0, len(text)), text, 9))
+    passage = NumberedChunk.of(document, Chunk(0, document.span(0, len(text)), text, 9))
     (message,) = build_messages(passage)
     assert "one of person, group, place," in message.content
     assert message.content.endswith('[1] She said {text} and {entity_types}. [2] "No."')

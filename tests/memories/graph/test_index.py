@@ -2,18 +2,18 @@ from __future__ import annotations
 
 import asyncio
 
-from mgl.memories.graph import Entity, EntityGraph, GraphIndex, Mention, Relation
+from mgl.memories.graph import EntityGraph, GraphEntity, GraphIndex, GraphMention, Relation
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.retrieval.vectors import Query
 from mgl.types import Chunk, Span
 from tests.retrieval.words import Words
 
 SPAN = Span("d", 0, 1)
-HERE = (Mention(0, SPAN),)
+HERE = (GraphMention(0, SPAN),)
 
 
-def entity(name: str, description: str) -> Entity:
-    return Entity(name.lower(), name, "person", description, HERE)
+def entity(name: str, description: str) -> GraphEntity:
+    return GraphEntity(name.lower(), name, "person", description, HERE)
 
 
 GRAPH = EntityGraph(

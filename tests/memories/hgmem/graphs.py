@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from hypothesis import strategies as st
 
-from mgl.memories.graph.state import Entity, EntityGraph, Mention, Relation, relation_id
+from mgl.memories.graph.state import EntityGraph, GraphEntity, GraphMention, Relation, relation_id
 from mgl.memories.hgmem.state import (
     EMPTY,
     VOCABULARY,
@@ -24,9 +24,9 @@ from mgl.types import Span
 NAMES = [f"e{number}" for number in range(8)]
 
 
-def entity(name: str, *chunks: int) -> Entity:
-    mentions = tuple(Mention(chunk, Span("d", chunk, chunk + 1)) for chunk in chunks or (0,))
-    return Entity(name, name, "person", f"{name} is somebody", mentions)
+def entity(name: str, *chunks: int) -> GraphEntity:
+    mentions = tuple(GraphMention(chunk, Span("d", chunk, chunk + 1)) for chunk in chunks or (0,))
+    return GraphEntity(name, name, "person", f"{name} is somebody", mentions)
 
 
 def graph_of(
@@ -39,7 +39,7 @@ def graph_of(
         one, other = sorted(pair)
         key = relation_id(one, other)
         relations[key] = Relation(
-            key, one, other, f"{one} knows {other}", (Mention(0, Span("d", 0, 1)),)
+            key, one, other, f"{one} knows {other}", (GraphMention(0, Span("d", 0, 1)),)
         )
     return EntityGraph({name: entity(name, *chunks) for name, chunks in places.items()}, relations)
 

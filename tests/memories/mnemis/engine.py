@@ -28,7 +28,7 @@ from mgl.memories.mnemis.hierarchy import HierarchyBuilder
 from mgl.memories.mnemis.index import Index
 from mgl.memories.mnemis.memory import read_episode
 from mgl.memories.mnemis.reading import EpisodeReader, find_fresh
-from mgl.memories.mnemis.state import EMPTY, Episode, Mention, State
+from mgl.memories.mnemis.state import EMPTY, Episode, Mention, MnemisState
 from mgl.memories.mnemis.terms import Places, read_terms
 from mgl.observer import SILENT
 from mgl.retrieval.base import Embedder
@@ -59,7 +59,7 @@ Sort = Callable[[int, list[str], list[str]], Groups | str]
 Select = Callable[[str], bool | None]
 Reply = Callable[[str], Any] | dict[str, Any] | str
 Open = Callable[..., Mnemis]
-Written = tuple[list[EditRecord], State]
+Written = tuple[list[EditRecord], MnemisState]
 
 
 def everything(_: str) -> bool:
@@ -271,14 +271,14 @@ def tools_of(engine: SchemaEngine, *, embedder: Embedder | None = None) -> Tools
     return Tools(llm, store, SILENT, embedder or WordEmbedder())
 
 
-def draft_of(state: State, step: int = 0) -> Draft[Edit, State]:
+def draft_of(state: MnemisState, step: int = 0) -> Draft[Edit, MnemisState]:
     return Draft(VOCABULARY, step, state)
 
 
 async def taken_in(
     model: Model,
     source: Conversation,
-    state: State = EMPTY,
+    state: MnemisState = EMPTY,
     embedder: Embedder | None = None,
     **config: Any,
 ) -> Written:
@@ -315,7 +315,7 @@ def choose(
     return kind, kind.Config.model_validate(options)
 
 
-def state_of(names: Iterable[str], state: State = EMPTY) -> State:
+def state_of(names: Iterable[str], state: MnemisState = EMPTY) -> MnemisState:
     """A state with an entity for each name, more than it had; ``name|tag`` gives it a tag."""
     episode = Episode(len(state.episodes), Span("made up", 0, 1))
     mention = Mention(episode.number, episode.span)
@@ -331,12 +331,12 @@ def state_of(names: Iterable[str], state: State = EMPTY) -> State:
 
 async def grow_hierarchy(
     tools: Tools,
-    state: State,
+    state: MnemisState,
     config: MnemisConfig,
     step: int = 0,
     batch: int = grouping.BATCH,
     how: grouping.Grouping = grouping.BY_MODEL,
-) -> tuple[list[EditRecord], State, str]:
+) -> tuple[list[EditRecord], MnemisState, str]:
     """The rows, the state after them, and why it stopped."""
     draft = draft_of(state, step)
     with pytest.MonkeyPatch.context() as patch:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mgl.memories.mnemis import facts
 from mgl.memories.mnemis.edits import VOCABULARY
 from mgl.memories.mnemis.facts import parse_moment
-from mgl.memories.mnemis.state import Fact, State
+from mgl.memories.mnemis.state import Fact, MnemisState
 from mgl.store import EditRecord
 from mgl.types import Turn
 from tests.memories.mnemis.engine import Model, find_stage, reader, taken_in, talk
@@ -31,7 +31,7 @@ def fact(text: str, **times: str | None) -> dict[str, Any]:
 
 async def stated(
     *facts: dict[str, Any], at: datetime | None = MAY
-) -> tuple[list[EditRecord], State]:
+) -> tuple[list[EditRecord], MnemisState]:
     ingestor = reader(edges=[{"facts": list(facts)}])
     return await taken_in(ingestor, talk(turn("I live in Rome.", at)))
 

@@ -29,7 +29,15 @@ from mgl.memories.mnemis.edits import (
     apply,
     replay,
 )
-from mgl.memories.mnemis.state import Category, Entity, Episode, Fact, Mention, State, node_text
+from mgl.memories.mnemis.state import (
+    Category,
+    Entity,
+    Episode,
+    Fact,
+    Mention,
+    MnemisState,
+    node_text,
+)
 from mgl.memories.talk import Change
 from mgl.observer import SILENT
 from mgl.retrieval.embedders import CachedEmbedder
@@ -116,7 +124,7 @@ def check(memory: Mnemis, store: Store) -> None:
     check_hierarchy(state)
 
 
-def check_hierarchy(state: State) -> None:
+def check_hierarchy(state: MnemisState) -> None:
     """Every node but those of the top, and entities that came since, has a way up."""
     for layer in range(1, state.top + 1):
         below = {node.id for node in state.layer(layer - 1)}

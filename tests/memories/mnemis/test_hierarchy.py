@@ -17,7 +17,7 @@ from mgl.memories.mnemis.edits import VOCABULARY, Describe, PutCategory, replay
 from mgl.memories.mnemis.grouping import BATCH
 from mgl.memories.mnemis.hierarchy import HierarchyBuilder, needs_rebuild
 from mgl.memories.mnemis.layers import is_first_person
-from mgl.memories.mnemis.state import Category, State
+from mgl.memories.mnemis.state import Category, MnemisState
 from mgl.store import EditRecord
 from tests.memories.mnemis.engine import (
     Groups,
@@ -39,12 +39,12 @@ def config(**options: Any) -> MnemisConfig:
 
 async def build(
     names: Sequence[str], engine: Model, *, batch: int = BATCH, **options: Any
-) -> tuple[list[EditRecord], State, str]:
+) -> tuple[list[EditRecord], MnemisState, str]:
     own = config(**options)
     return await grow_hierarchy(tools_of(engine), state_of(names), own, 7, batch)
 
 
-def tree(state: State, layer: int) -> dict[str, list[str]]:
+def tree(state: MnemisState, layer: int) -> dict[str, list[str]]:
     return {
         each.name: [state.node(child).name for child in each.children]
         for each in state.layer(layer)
@@ -52,7 +52,7 @@ def tree(state: State, layer: int) -> dict[str, list[str]]:
     }
 
 
-def check(state: State, least: int) -> None:
+def check(state: MnemisState, least: int) -> None:
     """What holds of every hierarchy (§2.2)."""
     reached = {node.id for node in state.layer(state.top)}
     for layer in range(state.top, 0, -1):
@@ -228,14 +228,14 @@ async def test_whatever_a_model_says_the_rules_hold(
     assert VOCABULARY.replay(rows, state_of(names)) == state
 
 
-async def built(names: list[str] = ANIMALS, **options: Any) -> State:
+async def built(names: list[str] = ANIMALS, **options: Any) -> MnemisState:
     state, own = state_of(names), config(**options)
     return (await grow_hierarchy(tools_of(Model()), state, own, 1))[1]
 
 
 async def update(
-    state: State, engine: Model, batch: int = BATCH, **options: Any
-) -> tuple[list[EditRecord], State]:
+    state: MnemisState, engine: Model, batch: int = BATCH, **options: Any
+) -> tuple[list[EditRecord], MnemisState]:
     return (await grow_hierarchy(tools_of(engine), state, config(**options), 2, batch))[:2]
 
 
@@ -341,7 +341,7 @@ async def test_whatever_a_model_says_the_rules_hold_as_it_grows(
 # Describing
 
 
-async def describe(state: State, engine: Model, ids: list[str]) -> Written:
+async def describe(state: MnemisState, engine: Model, ids: list[str]) -> Written:
     draft = draft_of(state, 3)
     await HierarchyBuilder(tools_of(engine), config()).describe(draft, ids)
     return draft.rows, draft.state

@@ -18,13 +18,13 @@ from mgl.llm.schemas import compile_schema
 from mgl.memories.mnemis import reading
 from mgl.memories.mnemis.edits import VOCABULARY
 from mgl.memories.mnemis.entities import (
-    Found,
+    NameFound,
     check_name,
     find_similar_before,
     is_said,
 )
 from mgl.memories.mnemis.index import Index
-from mgl.memories.mnemis.state import EMPTY, Entity, Fact, Mention, State
+from mgl.memories.mnemis.state import EMPTY, Entity, Fact, Mention, MnemisState
 from mgl.memories.table import Table
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.types import Span
@@ -37,7 +37,7 @@ TALK = talk(
 )
 
 
-def names(state: State) -> list[str]:
+def names(state: MnemisState) -> list[str]:
     return [entity.name for entity in state.entities.values()]
 
 
@@ -211,13 +211,13 @@ async def test_a_proper_name_that_two_speakers_say_costs_no_call() -> None:
     "said", ["ich", "Ich", "je", "yo", "я", "我", "私", "나", "أنا", "मैं", "mir"]
 )
 def test_first_persons_of_any_language_are_the_speaker(said: str) -> None:
-    assert check_name(said, "Bo") == Found("Bo", repaired="speaker")
+    assert check_name(said, "Bo") == NameFound("Bo", repaired="speaker")
     assert check_name(said, "").rejected == "pronoun"
 
 
 @pytest.mark.parametrize("name", ["Ben", "Io", "Mimi", "Mir", "Mina"])
 def test_a_name_that_is_a_first_person_elsewhere_is_kept(name: str) -> None:
-    assert check_name(name, "Bo") == Found(name)
+    assert check_name(name, "Bo") == NameFound(name)
 
 
 async def test_a_long_description_is_kept_and_shown_whole() -> None:
@@ -341,17 +341,17 @@ async def test_the_schemas_of_all_stages_can_be_compiled_for_every_notation() ->
 @pytest.mark.parametrize(
     ("said", "kept"),
     [
-        ("Ann", Found("Ann")),
-        (" “The\nLouvre” ", Found("The Louvre", repaired="name_cleaned")),
-        ("User", Found("Bo", repaired="speaker")),
-        ("myself", Found("Bo", repaired="speaker")),
-        ("THEY", Found("THEY", rejected="pronoun")),
-        ("  ", Found("", rejected="no_name")),
-        ("🎉", Found("🎉", rejected="no_name")),
-        ("y" * 81, Found("y" * 81, rejected="name_too_long")),
+        ("Ann", NameFound("Ann")),
+        (" “The\nLouvre” ", NameFound("The Louvre", repaired="name_cleaned")),
+        ("User", NameFound("Bo", repaired="speaker")),
+        ("myself", NameFound("Bo", repaired="speaker")),
+        ("THEY", NameFound("THEY", rejected="pronoun")),
+        ("  ", NameFound("", rejected="no_name")),
+        ("🎉", NameFound("🎉", rejected="no_name")),
+        ("y" * 81, NameFound("y" * 81, rejected="name_too_long")),
     ],
 )
-def test_a_name_is_cleaned_or_refused(said: str, kept: Found) -> None:
+def test_a_name_is_cleaned_or_refused(said: str, kept: NameFound) -> None:
     assert check_name(said, "Bo") == kept
 
 
@@ -374,7 +374,7 @@ def test_likely_entities_share_words_or_are_like_by_name() -> None:
         _entity(2, "Louvre", "A museum in Paris."),
         _entity(3, "support group"),
     ]
-    index.grow_candidates(State(entities=Table({each.id: each for each in entities})))
+    index.grow_candidates(MnemisState(entities=Table({each.id: each for each in entities})))
     assert index.find_entities(names, 2) == [["e3"], ["e2"], []]
     assert index.find_entities([], 2) == []
 

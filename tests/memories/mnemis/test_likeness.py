@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mgl.memories.mnemis import likeness
 from mgl.memories.mnemis.layers import is_first_person
 from mgl.memories.mnemis.likeness import BY_LIKENESS, find_homes, group_vectors
-from mgl.memories.mnemis.state import Category, State
+from mgl.memories.mnemis.state import Category, MnemisState
 from mgl.store import EditRecord
 from tests.memories.mnemis.engine import (
     Model,
@@ -36,7 +36,7 @@ def first_word(prompt: str) -> dict[str, str]:
 
 async def built(
     names: list[str], engine: Model, cluster: int = 4, **options: Any
-) -> tuple[list[EditRecord], State, str]:
+) -> tuple[list[EditRecord], MnemisState, str]:
     own = config(**options)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(likeness, "CLUSTER", cluster)

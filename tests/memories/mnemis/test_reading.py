@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from mgl.memories.mnemis.edits import AddEpisode, replay
-from mgl.memories.mnemis.reading import Passage, find_fresh, render_episode
+from mgl.memories.mnemis.reading import EpisodeSentences, find_fresh, render_episode
 from mgl.memories.mnemis.state import EMPTY
 from mgl.types import Conversation, Turn
 
@@ -35,7 +35,7 @@ def test_what_a_model_reads_of_turns() -> None:
     assert render_episode(TALK, first) == (
         "(Monday, 08 May 2023, 13:56) Ann: Hi Bo! I went to Rome."
     )
-    passage = Passage.of(TALK, first, second)
+    passage = EpisodeSentences.of(TALK, first, second)
     assert passage.render() == (
         "(Monday, 08 May 2023, 13:56) Ann: [1] Hi Bo! [2] I went to Rome.\n"
         "(Monday, 08 May 2023, 13:56) Bo: [3] Lovely."

@@ -17,7 +17,7 @@ from mgl.memories.mnemis import selection
 from mgl.memories.mnemis.edits import PutCategory, replay
 from mgl.memories.mnemis.selection import LayerCount, Selection, select
 from mgl.memories.mnemis.small import ask_names
-from mgl.memories.mnemis.state import Category, State
+from mgl.memories.mnemis.state import Category, MnemisState
 from tests.memories.mnemis.engine import OFFERED, Model, Select, grow_hierarchy, state_of, tools_of
 from tests.memories.mnemis.test_hierarchy import ANIMALS, NAMES, Careless, config
 
@@ -35,7 +35,7 @@ GEOGRAPHY: Tree = {
 }
 
 
-def hierarchy(names: list[str], tree: Tree) -> State:
+def hierarchy(names: list[str], tree: Tree) -> MnemisState:
     puts = [
         PutCategory(f"c{n}", layer, name, children)
         for n, (name, (layer, children)) in enumerate(tree.items(), 1)
@@ -44,7 +44,7 @@ def hierarchy(names: list[str], tree: Tree) -> State:
 
 
 async def selected(
-    state: State, choose: Select | Mapping[str, bool], shown: int = selection.SHOWN
+    state: MnemisState, choose: Select | Mapping[str, bool], shown: int = selection.SHOWN
 ) -> Selection:
     pick = choose if callable(choose) else choose.get
     with pytest.MonkeyPatch.context() as patch:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mgl.memories.mnemis.edits import VOCABULARY, AddEpisode
 from mgl.memories.mnemis.reading import find_fresh
-from mgl.memories.mnemis.state import EMPTY, State
+from mgl.memories.mnemis.state import EMPTY, MnemisState
 from mgl.memories.mnemis.terms import Places, read_terms
 from mgl.store import EditRecord
 from mgl.types import Conversation, Turn
@@ -23,7 +23,7 @@ TALK = talk(
 )
 
 
-def named(state: State) -> dict[str, tuple[int, ...]]:
+def named(state: MnemisState) -> dict[str, tuple[int, ...]]:
     return {entity.name: entity.episodes for entity in state.entities.values()}
 
 
@@ -90,7 +90,7 @@ def test_a_text_that_grows_has_the_terms_of_one_that_is_read_at_once(talk: Conve
             assert growing.before(place, span.start) == whole.before(place, span.start)
 
 
-async def ingested(talk: Conversation, *, anew: bool) -> tuple[list[EditRecord], State]:
+async def ingested(talk: Conversation, *, anew: bool) -> tuple[list[EditRecord], MnemisState]:
     places = Places()
     state, rows = EMPTY, list[EditRecord]()
     for turns in range(1, len(talk.turns) + 1):
