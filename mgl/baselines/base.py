@@ -16,7 +16,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.errors import UsageError
 from mgl.llm.base import Sampling
-from mgl.llm.calls import showing
 from mgl.llm.concurrency import for_each
 from mgl.memories.base import SourceMemory, Tools, check_question, check_text
 from mgl.memories.calls import ANSWER_TOKENS, WrittenNote, answer_from_passages, cite_evidence
@@ -195,7 +194,7 @@ class Baseline(SourceMemory[Any]):
             return nullcontext()
         known = [span for span in spans if span is not None]
         turns = {number for span in known for number in source.turns_at(span)}
-        return showing(source.id, turns if len(known) == len(spans) else None, since=self._since)
+        return note_shown(source.id, turns if len(known) == len(spans) else None, since=self._since)
 
     async def source_tokens(self) -> int:
         await self.build()

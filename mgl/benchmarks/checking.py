@@ -24,7 +24,7 @@ from mgl.errors import InputError
 from mgl.types import Conversation, Source
 
 
-class Correction(BaseModel):
+class DataCorrection(BaseModel):
     """The right answers to an item, none if it has none, and why."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -88,11 +88,11 @@ def _places(source: Source) -> set[str]:
     return turns | {turn.partition(":")[0] for turn in turns}
 
 
-def read_corrections(path: Path, items: Sequence[Item]) -> dict[str, Correction]:
+def read_corrections(path: Path, items: Sequence[Item]) -> dict[str, DataCorrection]:
     """Read corrections by the ids of their items; InputError, with the place, for an invalid one
     and for an id that no item has."""
     file = open_file(path)
-    rows = file.rows(Correction, hint='each line is {"id": …, "golds": […], "why": …}')
+    rows = file.rows(DataCorrection, hint='each line is {"id": …, "golds": […], "why": …}')
     refuse_duplicates(path, (row.id for row in rows))
     known = {item.id for item in items}
     if unknown := [row.id for row in rows if row.id not in known]:
@@ -103,7 +103,7 @@ def read_corrections(path: Path, items: Sequence[Item]) -> dict[str, Correction]
     return {row.id: row for row in rows}
 
 
-def correct_item(item: Item, corrections: Mapping[str, Correction]) -> Item | None:
+def correct_item(item: Item, corrections: Mapping[str, DataCorrection]) -> Item | None:
     """The item with its right answers; None if it has none."""
     found = corrections.get(item.id)
     if found is None:

@@ -15,7 +15,7 @@ from mgl.errors import UsageError
 
 if TYPE_CHECKING:
     from mgl.benchmarks.base import Dataset
-    from mgl.benchmarks.checking import Correction
+    from mgl.benchmarks.checking import DataCorrection
     from mgl.evaluation.records import Record
 
 SHOWN = 10
@@ -93,7 +93,7 @@ def _list(title: str, lines: Any) -> None:
             typer.echo(f"  and {len(lines) - SHOWN:,} more (--json has all)")
 
 
-def _score_both(folder: Path, wrong: Mapping[str, Correction]) -> list[dict[str, Any]]:
+def _score_both(folder: Path, wrong: Mapping[str, DataCorrection]) -> list[dict[str, Any]]:
     """The mean of each score of a run by the published labels and by the corrected ones, what
     failed as in its summary; a judge's verdicts are of the labels that it was shown."""
     from dataclasses import replace

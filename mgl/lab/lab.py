@@ -35,7 +35,7 @@ from mgl.memories.base import Memory, check_name, is_memory_id
 from mgl.memories.log import READING
 from mgl.memories.results import AskResult, BuildResult, MemorySummary, Stats
 from mgl.memories.talk import UNWIPED
-from mgl.memories.view import Transcript
+from mgl.memories.view import ShownTalk
 from mgl.models import shipped
 from mgl.observer import SILENT, Observer
 from mgl.store import EditRecord, MemoryCost, MemoryRecord, Store
@@ -506,14 +506,14 @@ class Lab:
         cited = dict.fromkeys(citation.node_id for citation in answer.citations)
         return self._store.find_turns(self.find(source).document_id, cited)
 
-    def read_transcript(self, source: str) -> Transcript:
+    def read_transcript(self, source: str) -> ShownTalk:
         """Load the conversation of a memory as a reader sees it; StoreError for a document's."""
         conversation = self.transcript(source)
         fates = self._store.find_fates(conversation.id)
         gone = frozenset(number for number, fate in fates.items() if fate == "forgotten")
         corrections = self._store.find_corrections(conversation.id)
         replies = frozenset(self._store.find_replies(conversation.id))
-        return Transcript(conversation, gone, corrections, replies)
+        return ShownTalk(conversation, gone, corrections, replies)
 
     def write_questions(self, source: str, limit: int | None = None) -> list[Pair]:
         """Have the model write questions about a memory's text, to train its retriever on.

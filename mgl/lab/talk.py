@@ -377,7 +377,7 @@ class Talk:
             self._store.set_follows(self.memory.conversation.id, follows)
 
     def find_reply(self, turn: str) -> str | None:
-        """The id of the reply to a turn, the last where there are several; None without one."""
+        """The id of the last reply to a turn; None without one."""
         turns, forgotten = self.memory.conversation.turns, self.memory.forgotten
         later = range(len(turns) - 1, self.memory.find_number(turn), -1)
         ids = (turns[number].id for number in later if number not in forgotten)

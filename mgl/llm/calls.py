@@ -10,7 +10,7 @@ that a replay finds the old replies, and then the new ones.
 A call also knows its lineage: the turns of a conversation that its prompt shows, so that it is
 deleted with them. The caller states it around the calls, and it holds for tasks started within:
 
-    with showing(talk.id, {3, 4}):
+    with note_shown(talk.id, {3, 4}):
         await llm.complete(...)
 """
 
@@ -79,7 +79,7 @@ _UNUSABLE: ContextVar[set[str] | None] = ContextVar("unusable", default=None)
 
 
 @contextmanager
-def showing(
+def note_shown(
     document_id: str, turns: Collection[int] | None = None, *, since: int | None = None
 ) -> Iterator[None]:
     """State which turns of a conversation the calls within show."""
@@ -92,7 +92,7 @@ def showing(
 
 
 @contextmanager
-def showing_only(turns: Collection[int]) -> Iterator[None]:
+def note_shown_only(turns: Collection[int]) -> Iterator[None]:
     """State that the calls within show only these of the turns that were stated around them.
 
     Changes nothing where none were stated.
@@ -101,7 +101,7 @@ def showing_only(turns: Collection[int]) -> Iterator[None]:
     if around is None:
         yield
         return
-    with showing(around.document_id, turns, since=around.since):
+    with note_shown(around.document_id, turns, since=around.since):
         yield
 
 
@@ -115,7 +115,7 @@ def showing_deleted() -> Iterator[None]:
     if around is None:
         yield
         return
-    with showing(around.document_id, since=0):
+    with note_shown(around.document_id, since=0):
         yield
 
 

@@ -25,7 +25,6 @@ from functools import cached_property, reduce
 from typing import Any, Final, Generic, TypedDict, TypeVar, Unpack
 
 from mgl.errors import Conflict, StoreConflict, StoreDeleted
-from mgl.llm.calls import showing
 from mgl.memories.snapshots import SnapshotCodec, is_due
 from mgl.memories.table import Prefix
 from mgl.observer import Observer
@@ -239,7 +238,7 @@ class Draft(Generic[EditT, StateT]):
         self.rows.append(row)
 
 
-def _taken(turn: Turn) -> Conflict:
+def _conflict_of(turn: Turn) -> Conflict:
     return Conflict(
         f"the conversation has another turn with the id {turn.id!r}",
         hint="give each turn an id of its own",
@@ -388,7 +387,7 @@ class Log(Generic[EditT, StateT]):
         """The numbers of the turns that were deleted, whichever memory was asked to."""
         return frozenset(number for number, fate in self.fates.items() if fate == "forgotten")
 
-    def showing(self, turns: Iterable[int] | None = None) -> AbstractContextManager[None]:
+    def note_shown(self, turns: Iterable[int] | None = None) -> AbstractContextManager[None]:
         """State which turns the calls within show, by default all that there are.
 
         Their texts are those of the last time that the log caught up: where one of them is deleted
@@ -397,7 +396,7 @@ class Log(Generic[EditT, StateT]):
         if not isinstance(self._source, Conversation):
             return nullcontext()
         shown = None if turns is None else frozenset(turns)
-        return showing(self._source.id, shown, since=self.deletions)
+        return note_shown(self._source.id, shown, since=self.deletions)
 
     def number(self, turn_id: str) -> int:
         """The number of the turn with this id; KeyError if there is none."""
@@ -416,7 +415,7 @@ class Log(Generic[EditT, StateT]):
         if not is_same(self.turns[number], turn) and not (
             number in self.fates and self._store.was_deleted_as(self._source.id, number, turn)
         ):
-            raise _taken(turn)
+            raise _conflict_of(turn)
         return True
 
     def find_new(self, turns: Sequence[Turn]) -> list[Turn]:
@@ -424,7 +423,7 @@ class Log(Generic[EditT, StateT]):
         fresh: dict[str, Turn] = {}
         for turn in turns:
             if not self.has(turn) and not is_same(fresh.setdefault(turn.id, turn), turn):
-                raise _taken(turn)
+                raise _conflict_of(turn)
         return [*fresh.values()]
 
     def draft(self) -> Draft[EditT, StateT]:

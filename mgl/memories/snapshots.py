@@ -4,7 +4,7 @@
     codec.read(Snapshot(step, since, codec.version, codec.dump(state)))    # the same state again
 
 A state describes itself: it is a dataclass, which pydantic writes as JSON and reads again. What
-another version of the code wrote is not read: the log, of which a snapshot is a copy, decides.
+another version of the code wrote is not read: a snapshot is a copy, and the log decides.
 """
 
 from __future__ import annotations

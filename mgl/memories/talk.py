@@ -197,7 +197,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
             await self._settle(ended=True)
 
     async def append(self, turn: Turn) -> None:
-        """Take in the next turn; one that is there already, by id and text, changes nothing.
+        """Take in the next turn; a turn that is there already, by id and text, changes nothing.
 
         Returns once the turn is in the log and what it makes due is done. InputError for a turn
         without text, with a time that no calendar has, or with the id of another.
@@ -230,10 +230,10 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         Where it holds nothing, no model is asked, unless one of several options must be the answer.
         """
         check_question(question)
-        with self._log.showing():
+        with self._log.note_shown():
             found = await self.recall(question)
         talk, llm = self.conversation, self._tools.llm
-        with self._log.showing(found.turns):
+        with self._log.note_shown(found.turns):
             answer = Answer(question.text, say_unknown(question), "low", ())
             if found.shown or question.options:
                 lines = cite_shown(talk, found.shown)
@@ -244,7 +244,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
 
     async def search(self, question: Question, limit: int) -> tuple[Citation, ...]:
         """The turns that an answer would be made from, the best first; they are not read."""
-        with self._log.showing():
+        with self._log.note_shown():
             found = await self.recall(question)
         talk = self.conversation
         return tuple(cite_turn(talk, number) for number in [*dict.fromkeys(found.ranked)][:limit])
@@ -284,7 +284,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         recent = [*[*islice(earlier, RECENT - 1)][::-1], last]
         question = Question(heard.text, heard.time, heard.speaker or None)
         since = self._log.deletions
-        with self._log.showing():
+        with self._log.note_shown():
             found = await self.recall(question, recent=recent)
         voice = Voice(name, persona)
         shown_turns = found.turns.union(recent) if say is None else frozenset(range(last + 1))
@@ -298,7 +298,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
             sampling = replace(sampling, seed=sampling.seed + draws)
             how: Any = {"voice": voice, "sampling": sampling, "hear": hear, "wish": wish}
             say = partial(say_in_talk, recent=shown, **how)
-        with self._log.showing(seen):
+        with self._log.note_shown(seen):
             about = talk, found.shown, heard, voice, say
             answer = await reply_to_turn(llm, *about, before=recent[:-1])
         if not answer.text.strip():

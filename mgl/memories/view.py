@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Transcript:
+class ShownTalk:
     """A conversation as a reader sees it: the numbers of the turns that were forgotten, of those
     that say what another should have said, and of the memory's replies."""
 

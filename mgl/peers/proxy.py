@@ -68,7 +68,7 @@ class Proxy(Listener):
     ``model`` is the name that requests use; ``key``, where one is given, has to come with each.
     ``stage`` is what calls are booked to; change it between two uses. ``port`` and ``keep_port``
     are the ``Listener``'s. ``failures`` are the errors that requests ended in. Calls state the
-    lineage that was stated around ``async with`` (``mgl.llm.calls.showing``).
+    lineage that was stated around ``async with`` (``mgl.llm.calls.note_shown``).
     """
 
     def __init__(

@@ -445,7 +445,7 @@ def write_events(
     with_usage: bool,
     besides: Mapping[str, Any] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """The events that end a stream of which the text ``sent`` has gone out.
+    """The events that end a stream whose text ``sent`` has gone out.
 
     ``besides`` are further fields of the message: the event that finishes it has them.
     """

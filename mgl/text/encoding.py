@@ -92,7 +92,7 @@ def _detect(data: bytes, name: str) -> Decoded:
 
 
 def _decode_damaged_utf8(data: bytes, first: int) -> Decoded | None:
-    """Decode UTF-8 of which at most one high byte in twenty is wrong, replacing those."""
+    """Decode UTF-8 with at most one wrong high byte in twenty, replacing those."""
     text = data.decode("utf-8", "replace")
     wrong = text.count("\ufffd") - data.count("\ufffd".encode())
     if wrong * 20 > len(data.translate(None, _ASCII)):

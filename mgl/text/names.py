@@ -51,7 +51,7 @@ _NOT_A_NOUN = frozenset(
     "many much several another former latter only little great good old new young long short high "
     "low large small big best better least less one two three way thing sort kind lot bit".split()
 )
-"""What often follows an article or a possessive, and of which a text tells nothing."""
+"""What often follows an article or a possessive, and is seldom told about."""
 _CONTENTS = re.compile(
     r"\s*(?:(?:table of )?contents|(?:chapter|book|part|volume|canto|act|scene)\s+[\divxlc]+\b.*"
     r"|.*(?:\.\s?){3,}\s*[\divxlc]+)\s*",
@@ -83,7 +83,7 @@ def find_names(text: str, *, min_count: int = 2) -> list[Name]:
 
 
 def find_mentioned(text: str, names: Sequence[Name]) -> list[Name]:
-    """Select the names of which an alias is in the text, as whole words."""
+    """Select the names that have an alias in the text, as whole words."""
     flat = " ".join(text.split())
     return [
         name

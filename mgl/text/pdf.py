@@ -33,7 +33,7 @@ _UNUSABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def read_pdf(data: bytes, name: str) -> Document:
-    """Read a PDF's text layer. Raises InputError where there is none."""
+    """Read a PDF's text layer. Raises InputError for a PDF without one."""
     from pypdf.errors import DependencyError
 
     logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns of faults that it works around

@@ -251,7 +251,7 @@ def _go(said: date, sign: int, counted: str) -> Days:
 
 
 def _span(said: date, sign: int, counted: str) -> Days:
-    """All days from one to the one that is a number of units away."""
+    """All days from a day to another that is a number of units away."""
     _, high, unit = count_units(counted)
     return _order(said, shift(said, sign * high, unit))
 

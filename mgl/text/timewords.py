@@ -127,7 +127,7 @@ def find_name(word: str, names: Sequence[str]) -> int | None:
 
 
 def count_units(phrase: str) -> tuple[int, int, str]:
-    """Read how many units, at least and at most, of which unit: ``a few weeks`` are 2 to 4."""
+    """Read the unit and how many of it at least and at most: ``a few weeks`` are 2 to 4."""
     words = phrase.replace("-", " ").split()
     unit = words[-1].removesuffix("s")
     for word, (low, high) in _VAGUE.items():

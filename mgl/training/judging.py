@@ -10,7 +10,6 @@ from typing import Any, Final
 import numpy as np
 
 from mgl.llm.base import LLM, Message
-from mgl.llm.calls import showing
 from mgl.observer import Observer
 from mgl.training.data import Example
 
@@ -25,7 +24,7 @@ async def ask_judge(llm: LLM, rows: Sequence[Example], observer: Observer) -> li
 
     async def ask(row: Example) -> float:
         messages = [Message(role, content) for role, content in row.prompt]  # type: ignore[arg-type]
-        with showing(row.source):
+        with note_shown(row.source):
             likely = await llm.probability_of_yes(messages, stage="check")
         observer.progress("judge", next(done), len(rows))
         return likely

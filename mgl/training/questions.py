@@ -17,7 +17,6 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict
 
 from mgl.llm.base import LLM, Sampling
-from mgl.llm.calls import showing
 from mgl.llm.constraints import max_chars
 from mgl.memories.propose import propose
 from mgl.observer import Observer
@@ -124,7 +123,7 @@ async def write_questions(
         prompt, given = OF_A_PASSAGE, {"text": text.text}
         if text.turns:
             prompt, given["before"] = OF_A_MESSAGE, text.before or "(nothing was said before)"
-        with showing(source, text.turns or None):
+        with note_shown(source, text.turns or None):
             proposal = await propose(
                 llm,
                 prompt.render(**given),

@@ -21,7 +21,7 @@ from string import Template
 from typing import Any, Final
 
 from mgl.memories.results import answer_json, edit_json
-from mgl.memories.view import GraphView, Transcript, ViewEdge, optional_fields
+from mgl.memories.view import GraphView, ShownTalk, ViewEdge, optional_fields
 from mgl.store.records import EditRecord
 from mgl.types import Document, Section, Span
 from mgl.web.arrange import (
@@ -49,7 +49,7 @@ def to_html(
     edits: Sequence[EditRecord] = (),
     *,
     place: Place = positions,
-    talk: Transcript | None = None,
+    talk: ShownTalk | None = None,
 ) -> str:
     """Make the page as one file, to be written as UTF-8, with the log of edits where it is given.
 
@@ -100,7 +100,7 @@ def _policy(script: str, style: str) -> str:
 
 
 def page_data(
-    view: GraphView, place: Place = positions, talk: Transcript | None = None
+    view: GraphView, place: Place = positions, talk: ShownTalk | None = None
 ) -> dict[str, Any]:
     """Gather what the page shows of a memory, as JSON values; ``place`` says where nodes are.
 
@@ -166,7 +166,7 @@ def page_data(
     }
 
 
-def _keep_sections(document: Document, told: Transcript) -> tuple[Section, ...]:
+def _keep_sections(document: Document, told: ShownTalk) -> tuple[Section, ...]:
     """The sections without those all of whose turns stand elsewhere, in the place of others; what
     these had cut in two is one."""
     talk, starts = told.conversation, [section.start for section in document.sections]
@@ -184,7 +184,7 @@ def _keep_sections(document: Document, told: Transcript) -> tuple[Section, ...]:
     return tuple(found)
 
 
-def _turns(told: Transcript) -> list[dict[str, Any]]:
+def _turns(told: ShownTalk) -> list[dict[str, Any]]:
     talk = told.conversation
     numbers = range(len(talk.turns))
     lines, words = map(talk.line_span, numbers), map(talk.span, numbers)

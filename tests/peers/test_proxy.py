@@ -20,7 +20,7 @@ from pydantic import BaseModel, SecretStr
 
 from mgl.errors import EngineTimeout, EngineUnavailable
 from mgl.llm.base import Completion, TokenUsage, ToolCall
-from mgl.llm.calls import MemoryCallLog, showing
+from mgl.llm.calls import MemoryCallLog
 from mgl.llm.progress import find_listener
 from mgl.retrieval.fakes import WordEmbedder
 from tests.peers.conftest import MODEL, Serve, Served
@@ -94,7 +94,7 @@ async def test_equal_requests_that_sample_are_two_draws_and_replay_as_two(serve:
 
 
 async def test_calls_state_the_turns_that_they_show(serve: Serve) -> None:
-    with showing("diary", {3}):
+    with note_shown("diary", {3}):
         async with serve(["yes"]) as served, client(served) as api:
             await chat(api)
     (call,) = served.log.records

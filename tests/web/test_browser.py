@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 from tab import Tab
 
-from mgl.memories.view import GraphView, Transcript, ViewEdge, ViewNode
+from mgl.memories.view import GraphView, ShownTalk, ViewEdge, ViewNode
 from mgl.store.records import EditRecord
 from mgl.store.turns import Correction
 from mgl.types import Answer, Conversation, Document, Turn
@@ -284,7 +284,7 @@ def test_each_turn_has_its_time_beside_it(tab: Tab, tmp_path: Path) -> None:
     said = driven(
         tab,
         tmp_path,
-        to_html(view, talk=Transcript(talk)),
+        to_html(view, talk=ShownTalk(talk)),
         """
         const times = all("#text time").map((each) => [each.textContent, each.title]);
         return [times, String([...CSS.highlights.get("passage")][0]), one(".by-hand") === null];
@@ -305,7 +305,7 @@ def test_a_corrected_turn_stands_in_its_place(tab: Tab, tmp_path: Path) -> None:
         Turn("31", "Bo", "Good night.", day, "evening"),
     ]
     talk = Conversation.from_turns("talk", turns)
-    told = Transcript(talk, frozenset({0}), {29: Correction(0, "2024-05-07T10:00:00Z")})
+    told = ShownTalk(talk, frozenset({0}), {29: Correction(0, "2024-05-07T10:00:00Z")})
     document, span = talk.transcript, talk.span(29)
     node = ViewNode("n1", "topic", "Moon", "The horse.", span, 3)
     view = GraphView("m", "gam", "tiny", document, (), 4, (node,), ())

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mgl.memories.view import GraphView, Transcript
+from mgl.memories.view import GraphView, ShownTalk
 from mgl.store.records import EditRecord
 from mgl.store.turns import Correction
 from mgl.types import Conversation, Document, Turn
@@ -158,7 +158,7 @@ def test_a_turn_that_corrects_another_has_its_place() -> None:
     ]
     corrections = {2: Correction(0, "2024-05-06T09:05:00Z"), 3: Correction(2, "2024-05-07T09:05Z")}
     talk = Conversation.from_turns("talk", turns)
-    told = Transcript(talk, frozenset({0, 2}), corrections, frozenset({1}))
+    told = ShownTalk(talk, frozenset({0, 2}), corrections, frozenset({1}))
     view = GraphView("m", "gam", "tiny", talk.transcript, (), 4, (), ())
     data = page_data(view, talk=told)
     assert [turn["place"] for turn in data["turns"]] == [None, None, 0, 0]

@@ -19,7 +19,7 @@ from itertools import pairwise
 from pydantic import create_model
 
 from mgl.llm.base import LLM
-from mgl.llm.calls import showing_only
+from mgl.llm.calls import note_shown_only
 from mgl.llm.constraints import index_set
 from mgl.llm.prompting import fit_texts
 from mgl.memories.gam.config import GamConfig
@@ -188,7 +188,7 @@ async def _find_boundaries(
         return Cut(())
     shown = [*before, *seen]
     lines = await fit_texts(llm, [turns[number].line for number in shown], reserve=BOUNDARY_TOKENS)
-    with showing_only(shown):
+    with note_shown_only(shown):
         proposal = await propose(
             llm,
             BOUNDARIES.render(dialogue_text=number_lines(lines)),

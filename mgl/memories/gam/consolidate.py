@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from mgl.llm.calls import showing_only
+from mgl.llm.calls import note_shown_only
 from mgl.llm.constraints import max_chars
 from mgl.llm.prompting import fit_texts
 from mgl.memories.base import Tools
@@ -135,7 +135,7 @@ class Consolidator:
         """Ask the model for the summary and the keywords of some turns (E.2)."""
         lines = [self._turns[number].line for number in part]
         shown = await fit_texts(self._tools.llm, lines, reserve=SUMMARY_TOKENS)
-        with showing_only(part):
+        with note_shown_only(part):
             made = await propose(
                 self._tools.llm,
                 SUMMARY.render(content="\n".join(shown)),
@@ -180,7 +180,7 @@ class Consolidator:
     async def _relate(self, topic: Topic, other: Topic) -> Proposal[Relate]:
         texts = [search_text(each, self._turns) for each in (topic, other)]
         one, two = await fit_texts(self._tools.llm, texts, reserve=RELATION_TOKENS)
-        with showing_only({*topic.turns, *other.turns}):
+        with note_shown_only({*topic.turns, *other.turns}):
             return await propose(
                 self._tools.llm,
                 RELATION.render(memory_1_content=one, memory_2_content=two),

@@ -15,7 +15,7 @@ from pydantic import create_model
 
 from mgl.errors import ReplyInvalid
 from mgl.llm.base import LLM, Message
-from mgl.llm.calls import showing_only
+from mgl.llm.calls import note_shown_only
 from mgl.llm.constraints import index_set
 from mgl.llm.prompting import fit_texts
 from mgl.memories.gam.config import GamConfig
@@ -54,7 +54,7 @@ async def mark_events(
     lines = await fit_texts(llm, [turns[number].line for number in part], reserve=CUE_TOKENS)
     indices = index_set(len(part))
     schema = create_model("cues", __base__=Cues, temporal=(indices, ...), consistent=(indices, ...))
-    with showing_only(part):
+    with note_shown_only(part):
         proposal = await propose(
             llm,
             CUES.render(dialogue_text=number_lines(lines)),

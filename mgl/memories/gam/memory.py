@@ -238,7 +238,7 @@ class Gam(TalkMemory[GamConfig, Edit, GamState]):
         log = self._log
         while waiting := log.state.waiting:
             topic = log.state.topics[waiting[0]]
-            with log.showing(topic.turns):
+            with log.note_shown(topic.turns):
                 draft = log.draft()
                 await self._consolidator().renew_summary(draft, topic)
                 log.write(draft)
@@ -262,7 +262,7 @@ class Gam(TalkMemory[GamConfig, Edit, GamState]):
         if topic is None or topic.frozen or not time:
             return True
         consolidator = self._consolidator()
-        with log.showing(topic.turns):
+        with log.note_shown(topic.turns):
             draft = log.draft()
             if miss.part == "summary":
                 await consolidator.renew_summary(draft, topic, time)
@@ -285,7 +285,7 @@ class Gam(TalkMemory[GamConfig, Edit, GamState]):
         trigger = replace(trigger, turns=tuple(turn for turn in trigger.turns if turn in kept))
         if not trigger.turns:
             return
-        with log.showing():
+        with log.note_shown():
             draft, turns = log.draft(), log.turns
             earlier = (n for n in reversed(range(trigger.turns[0])) if n not in log.forgotten)
             before = [*islice(earlier, CONTEXT_TURNS)][::-1]
@@ -353,7 +353,7 @@ class Gam(TalkMemory[GamConfig, Edit, GamState]):
             gone, waiting = log.forgotten, range(log.state.turns, len(log.turns))
             buffer = (*log.state.buffer, *(number for number in waiting if number not in gone))
             state = replace(log.state, buffer=buffer, forgotten=gone)
-        with log.showing():
+        with log.note_shown():
             return await self._make_reader(state).read(question, recent=recent)
 
     def _make_reader(self, state: GamState) -> Reader:

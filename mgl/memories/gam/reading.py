@@ -18,7 +18,7 @@ from math import prod
 import numpy as np
 
 from mgl.errors import UsageError
-from mgl.llm.calls import showing_only
+from mgl.llm.calls import note_shown_only
 from mgl.memories.base import Tools
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.cues import find_implied
@@ -136,7 +136,7 @@ class Reader:
         events from the first of them on are no candidates.
         """
         state, config = self._state, self._config
-        with showing_only(recent[-1:]):
+        with note_shown_only(recent[-1:]):
             implied = await find_implied(self._tools.llm, question, self._search.speakers, config)
         anchors = await self._anchors(question.text)
         expanded = state.neighbours(anchors)

@@ -179,5 +179,5 @@ def _find_unread(blocks: Sequence[Chunk], made: Collection[str]) -> list[int]:
 
 
 def _block_key(span: tuple[int, int]) -> str:
-    """The key of a block among questions, none of which is written so."""
+    """The key of a block among questions; no question is written so."""
     return f"{span[0]}-{span[1]}"

@@ -61,7 +61,9 @@ class MnemisRedactor:
                 known = self._before.merged.get(known, known)
                 node = self._before.entities.get(known) or self._before.categories.get(known)
                 if node is not None:
-                    self._old_texts |= _embedded(replace(node, summary=summary, tags=tags))
+                    self._old_texts |= _list_embedded_texts(
+                        replace(node, summary=summary, tags=tags)
+                    )
                 return None
             case PutCategory():
                 return replace(edit, name="")
@@ -113,7 +115,7 @@ class MnemisRedactor:
         found |= list_queries(turns, self._gone.turns)
         nodes: list[Node] = [*state.entities.values(), *state.categories.values()]
         for node in nodes:
-            found |= _embedded(node)
+            found |= _list_embedded_texts(node)
         return found | self._old_texts if state is self._before else found
 
     def _keep_entity(self, entity: Entity, after: MnemisState) -> Entity | None:
@@ -164,7 +166,7 @@ def _description(node: Node) -> tuple[str, tuple[str, ...]]:
     return node.summary, node.tags
 
 
-def _embedded(node: Node) -> set[str]:
+def _list_embedded_texts(node: Node) -> set[str]:
     """The texts under which a node is embedded, by any of its names."""
     found = {node_text(node), node.summary} - {""}
     for name in node.names if isinstance(node, Entity) else (node.name,):

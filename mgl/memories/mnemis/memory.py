@@ -177,7 +177,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, MnemisState]):
         known = len(log.state.episodes) - len(failures)
         total = known + len(fresh)
         tools.observer.progress("episodes", known, total)
-        with log.showing():
+        with log.note_shown():
             source = self._talk
             for done, episode in enumerate(fresh, known + 1):
                 if log.step != step:
@@ -230,7 +230,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, MnemisState]):
         log = self._log
         if not log.state.stale:
             return True
-        with log.showing():
+        with log.note_shown():
             draft = log.draft()
             await self._describe_again(draft)
             await self._hierarchy.describe_stale(draft)
@@ -254,7 +254,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, MnemisState]):
         log = self._log
         if not self._is_due(log.state, sys.maxsize if is_retried else MOST_FAILURES):
             return True
-        with log.showing():
+        with log.note_shown():
             draft = log.draft()
             await self._hierarchy.renew(draft)
             return log.write(draft)

@@ -20,7 +20,7 @@ from typing import Final, TypeVar
 from pydantic import BaseModel
 
 from mgl.llm.base import LLM, Message
-from mgl.llm.calls import showing_only
+from mgl.llm.calls import note_shown_only
 from mgl.llm.prompting import fit_texts
 from mgl.memories.mnemis.config import REPLY_TOKENS, MnemisConfig
 from mgl.memories.mnemis.edits import EditDraft
@@ -267,7 +267,7 @@ class EpisodeReader:
         tokens: int = REPLY_TOKENS,
     ) -> Proposal[SchemaT]:
         sampling, failures = self.config.sampling(tokens), self._failures
-        with showing_only(self._turns.union(known)):
+        with note_shown_only(self._turns.union(known)):
             made = await propose(
                 self.llm, messages, schema, sampling=sampling, stage=stage, failures=failures
             )

@@ -123,7 +123,7 @@ async def select(
         taken = {k: path for k, path in chosen.items() if picked.get(k) or not layer}
         reached = _below(state, taken) | reached
         selected |= dict.fromkeys(chosen)
-        offered, certain = _children(state, chosen, but=reached)
+        offered, certain = _list_children(state, chosen, but=reached)
     found = {each: reached[each] for each in state.entities if each in reached}
     passed = dict.fromkeys((*selected, *reached))
     own = (state.categories[each] for each in passed if each in state.categories)
@@ -171,7 +171,7 @@ def _schema(nodes: Sequence[Node]) -> type[RootModel[Any]]:
     return RootModel[Annotated[list[Annotated[kind, shape]], Field(max_length=len(nodes))]]
 
 
-def _children(
+def _list_children(
     state: MnemisState, chosen: Mapping[str, Path], *, but: Collection[str]
 ) -> tuple[dict[str, Path], set[str]]:
     """Return the children of chosen categories with their paths, and those of chosen promotions."""
