@@ -93,8 +93,8 @@ class BuildResult:
 class MemorySummary:
     """A memory in the store, the name of its document, and how much of it is read.
 
-    ``turns`` is the length of its conversation, None where it reads a document. ``asked`` are the
-    questions that it has answered.
+    ``turns`` counts the turns that its conversation still has, None where it reads a document.
+    ``asked`` are the questions that it has answered.
     """
 
     record: MemoryRecord

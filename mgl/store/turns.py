@@ -89,11 +89,13 @@ class Turns(Owners):
             return [_turn(row) for row in found]
 
     def count_turns(self, document_id: str) -> int | None:
-        """How many turns a conversation has; None if no conversation has this id."""
+        """Count the turns that were not deleted; None if no conversation has this id."""
         with self._read() as connection:
             found = connection.execute(
                 """SELECT
                 (SELECT coalesce(max(number) + 1, 0) FROM turns WHERE document_id = documents.id)
+                - (SELECT count(*) FROM turns INDEXED BY deleted_turns
+                WHERE document_id = documents.id AND redacted > 0 AND redacted = 1)
                 FROM documents WHERE id = ? AND media_type = ?""",
                 (document_id, CONVERSATION),
             ).fetchone()
