@@ -17,9 +17,10 @@ response format is passed through to the model as it came, with what was said be
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import nullcontext
+from functools import partial
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -57,6 +58,9 @@ RETRIED: Final = "X-Stainless-Retry-Count"
 
 MOST_TOKENS: Final = 1 << 30
 
+Begin = Callable[[str, str], None]
+"""Is told the name of a conversation, and the id of the turn that is replied to."""
+
 
 class Chat:
     """Replies to chat requests of one tenant.
@@ -74,8 +78,13 @@ class Chat:
         chat: ChatRequest,
         headers: Mapping[str, str],
         hear: Listener | None = None,
+        begin: Begin | None = None,
     ) -> Replied:
-        """Reply to a request; ``hear`` is given the text so far."""
+        """Reply to a request.
+
+        ``hear`` is given the text so far; ``begin``, before it, which turn of which conversation is
+        replied to, if it is remembered.
+        """
         if chat.model not in self.models:
             raise NotServed(
                 f"there is no model {chat.model!r} here", hint=f"use {self.models[0]!r}"
@@ -89,7 +98,7 @@ class Chat:
         if is_task(_read_messages(chat), chat.metadata, headers.get(TASK)):
             return await self._forward(chat, hear), besides
         is_retry = headers.get(RETRIED, "0") != "0"
-        seen = _Seen(hear)
+        seen = _Seen(hear, None if begin is None else partial(begin, name))
         passed = _Passed(chat, seen.listener) if _is_passed(chat) else None
 
         budget = chat.max_completion_tokens or chat.max_tokens
@@ -119,9 +128,15 @@ class Chat:
 class _Seen:
     """What a client has been sent of a reply so far."""
 
-    def __init__(self, hear: Listener | None) -> None:
+    def __init__(self, hear: Listener | None, begin: Callable[[str], None] | None) -> None:
         self._hear = hear
+        self._begin = begin
         self.text = ""
+
+    def begin(self, turn: str) -> None:
+        """Say which turn is replied to."""
+        if self._begin is not None:
+            self._begin(turn)
 
     @property
     def listener(self) -> Listener | None:
@@ -187,6 +202,7 @@ def _reply(
     spoken = _find_spoken(messages)
     how = {"was_sent": was_sent, "is_retry": is_retry, "is_whole": is_whole}
     turn, deleted = _take_in(talk, spoken, **how)
+    seen.begin(turn.id)
     if passed is not None:
         passed.leave_out(deleted)
     say = None if passed is None else passed.say
