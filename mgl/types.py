@@ -173,6 +173,8 @@ class Conversation:
     """The number of the turn that begins each turn's session, likewise."""
     given_id: str = field(default="", repr=False, compare=False)
     """Its id in the file that it was read from, if it has one there."""
+    is_named: bool = field(default=False, repr=False, compare=False)
+    """Whether it is new and known by its name alone, which no other such conversation has."""
 
     def __post_init__(self) -> None:
         _replace_surrogates(self, "name")
@@ -186,11 +188,15 @@ class Conversation:
         return cls(_digest(f"turns {said}"), name, tuple(turns), tuple(notes))
 
     @classmethod
-    def named(cls, name: str) -> Conversation:
+    def named(cls, name: str, renamed: int = 0) -> Conversation:
         """The conversation that is known by its name alone, before its first turn; accents are the
-        same in either of their forms."""
+        same in either of their forms.
+
+        ``renamed`` counts the conversations that were begun under this name and renamed since.
+        """
         name = normalize("NFC", replace_surrogates(name))
-        return cls(_digest(f"name {name}"), name)
+        said = f"name {name}" if not renamed else f"name {renamed}\n{name}"
+        return cls(_digest(said), name, is_named=True)
 
     @cached_property
     def transcript(self) -> Document:

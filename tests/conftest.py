@@ -16,6 +16,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import random
+import re
 import secrets
 import shutil
 import socket
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from hypothesis import HealthCheck, is_hypothesis_test, seed, settings
 from platformdirs import user_data_path
 from tab import Tab, open_tab
@@ -190,9 +192,25 @@ def mgl() -> Callable[..., Result]:
     """The command line in this process: ``mgl("list", "--json")``."""
 
     def run(*arguments: object) -> Result:
-        return CliRunner().invoke(app, [str(argument) for argument in arguments])
+        words = [str(argument) for argument in arguments]
+        result = CliRunner().invoke(app, words)
+        check_hint(words, result.stderr)
+        return result
 
     return run
+
+
+def check_hint(words: list[str], said: str) -> None:
+    """A hint names options of the command that was typed; others only in a command that it quotes
+    between backticks."""
+    command = typer.main.get_command(app)
+    for word in words:
+        command = getattr(command, "commands", {}).get(word, command)
+    known = {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
+    for line in said.splitlines():
+        if line.startswith("hint: "):
+            named = set(re.findall(r"(?<![\w-])--[a-z][\w-]*", re.sub("`[^`]*`", "", line)))
+            assert named <= known, f"{line!r} of {' '.join(words)}"
 
 
 @pytest.fixture

@@ -86,3 +86,62 @@ def test_a_failed_installation_shows_why_and_is_tried_again(checkout: Path) -> N
     assert failed.returncode != 0
     assert "ERROR: no such package" in failed.stderr
     assert not list((checkout / ".venv").glob(".installed-*"))
+
+
+MGL = """\
+echo "$@" >> mgl-asked
+case "$1" in
+    ask) echo "memory: m-1 (mgl show m-1)" ;;
+    serve) [ ! -e broken ] || { echo "error: no NVIDIA driver" >&2; exit 5; } ;;
+esac
+"""
+
+
+def gpu(checkout: Path, *words: str) -> tuple[subprocess.CompletedProcess[str], list[str]]:
+    """Run ``scripts/gpu`` with a stand-in for mgl; returns what it was asked, too."""
+    executable(checkout / ".venv" / "bin" / "mgl", MGL)
+    done = subprocess.run(
+        [checkout / "scripts" / "gpu", *words], capture_output=True, text=True, check=False
+    )
+    notes = checkout / "mgl-asked"
+    lines = notes.read_text().splitlines() if notes.exists() else []
+    notes.unlink(missing_ok=True)
+    return done, lines
+
+
+def test_a_gpu_box_is_set_up_and_asked_by_the_papers_method(checkout: Path) -> None:
+    done, asked = gpu(checkout)
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[0] for line in asked] == ["serve", "models", "serve", "ask", "export"]
+    assert asked[3].endswith("--preset paper")
+    assert asked[4].startswith("export m-1 --format html")
+    assert f"file://{checkout}/runs/gpu.html" in done.stderr
+
+
+def test_a_dry_run_of_a_gpu_box_does_nothing(checkout: Path) -> None:
+    done, asked = gpu(checkout, "--dry-run", "--card", "NVIDIA L4,24")
+    assert done.returncode == 0, done.stderr
+    assert asked == ["serve setup --dry-run --card NVIDIA L4,24"]
+    assert "--preset" in done.stdout
+    assert not (checkout / "runs").exists()
+
+
+def test_a_pretended_card_is_the_cpu_build(checkout: Path) -> None:
+    executable(checkout / "scripts" / "serve-cpu", 'echo "serve-cpu $1" >> mgl-asked')
+    done, asked = gpu(checkout, "--pretend")
+    assert done.returncode == 0, done.stderr
+    model = "qwen2.5-coder-1.5b"
+    assert asked[:3] == [
+        f"serve-cpu {model}",
+        "serve status",
+        f"serve start cpu --model {model} --detach",
+    ]
+    assert [line.split()[0] for line in asked[3:]] == ["models", "serve", "ask", "export"]
+    assert gpu(checkout, "--pretend", "--dry-run")[0].returncode == 2
+
+
+def test_a_box_without_a_card_asks_nothing(checkout: Path) -> None:
+    (checkout / "broken").touch()
+    done, asked = gpu(checkout)
+    assert done.returncode == 5
+    assert asked == ["serve setup"]

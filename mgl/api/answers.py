@@ -203,13 +203,15 @@ class GraphExported(_Answer):
 
 
 class TurnsDeleted(_Answer):
-    """What was deleted, or would be: turns, replies and nodes; what is made again, and adapters.
+    """What was deleted, or would be: turns, the ``replies`` among them, the questions of stored
+    ``answers``, nodes and adapters. ``stale`` nodes are described again.
 
-    ``echoes`` are turns that stay, and repeat a word of those.
+    ``echoes`` are turns that stay, though they repeat most of a turn that goes.
     """
 
     turns: list[str]
     replies: list[str]
+    answers: list[str]
     echoes: list[str]
     removed: list[str]
     stale: list[str]
@@ -292,10 +294,6 @@ class PageShown(_Answer):
     version: str
 
 
-class VersionShown(_Answer):
-    version: str
-
-
 class EditListed(_Answer):
     """An edit of step ``chunk``, and what became of it."""
 
@@ -355,6 +353,11 @@ class TopicChanged(_Answer):
     topic: str
 
 
+class KindsListed(_Answer):
+    documents: list[str]
+    conversations: list[str]
+
+
 class Renamed(_Answer):
     name: str
 
@@ -392,7 +395,9 @@ class Replied(_Answer):
     tool_calls: list[ToolCalled] | None = None
     citations: list[Cited] | None = None
     conversation: str | None = None
+    memory_id: str | None = None
     turn: str | None = None
+    reply: str | None = None
     notes: list[str] | None = None
 
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import nullcontext
-from functools import partial
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -59,7 +58,7 @@ RETRIED: Final = "X-Stainless-Retry-Count"
 MOST_TOKENS: Final = 1 << 30
 
 Begin = Callable[[str, str], None]
-"""Is told the name of a conversation, and the id of the turn that is replied to."""
+"""Is told the ids of a memory and of its turn that is replied to."""
 
 
 class Chat:
@@ -82,8 +81,8 @@ class Chat:
     ) -> Replied:
         """Reply to a request.
 
-        ``hear`` is given the text so far; ``begin``, before it, which turn of which conversation is
-        replied to, if it is remembered.
+        ``hear`` is given the text so far; ``begin`` is told before it which turn is replied to, if
+        that is remembered.
         """
         if chat.model not in self.models:
             raise NotServed(
@@ -94,28 +93,30 @@ class Chat:
         besides: dict[str, Any] = notes if chat.ignored else {}
         if name is None or chat.model == self._profile:
             return await self._forward(chat, hear), besides
+        if is_whole:
+            name = await self._memories.find_chat(name)
         chat, kind = chat.with_named_attachments(), chat.model.removeprefix(PREFIX)
         if is_task(_read_messages(chat), chat.metadata, headers.get(TASK)):
             return await self._forward(chat, hear), besides
         is_retry = headers.get(RETRIED, "0") != "0"
-        seen = _Seen(hear, None if begin is None else partial(begin, name))
+        seen = _Seen(hear, begin)
         passed = _Passed(chat, seen.listener) if _is_passed(chat) else None
 
         budget = chat.max_completion_tokens or chat.max_tokens
         wish, stop = Wish(budget, chat.temperature, chat.top_p, chat.seed), StopSignal()
 
-        def do(talk: Talk) -> tuple[Answer, StageUsage, str]:
+        def do(talk: Talk) -> tuple[Answer, StageUsage, dict[str, Any]]:
             whose = {"is_retry": is_retry, "is_whole": is_whole}
             return _reply(talk, chat, seen, passed, wish, stop, **whose)
 
         is_new = not _find_id(chat)
-        answer, used, turn = await self._memories.work(name, kind, do, is_new=is_new, stop=stop)
+        answer, used, ids = await self._memories.work(name, kind, do, is_new=is_new, stop=stop)
         cited = [citation_json(each) for each in answer.citations]
-        besides |= {"citations": cited, "conversation": name, "turn": turn}
+        besides |= {"citations": cited, "conversation": name, **ids}
         if passed is not None and passed.reply is not None:
             return passed.reply, besides
         usage = TokenUsage(used.input_tokens, used.output_tokens, used.cached_tokens)
-        key = f"{kind}-{turn}"
+        key = f"{kind}-{ids['turn']}"
         return Reply(answer.text, None, (), usage, wish.finish_reason, call_key=key), besides
 
     async def _forward(self, chat: ChatRequest, hear: Listener | None) -> Reply[None]:
@@ -128,15 +129,15 @@ class Chat:
 class _Seen:
     """What a client has been sent of a reply so far."""
 
-    def __init__(self, hear: Listener | None, begin: Callable[[str], None] | None) -> None:
+    def __init__(self, hear: Listener | None, begin: Begin | None) -> None:
         self._hear = hear
         self._begin = begin
         self.text = ""
 
-    def begin(self, turn: str) -> None:
-        """Say which turn is replied to."""
+    def begin(self, memory: str, turn: str) -> None:
+        """Tell which turn of which memory is replied to."""
         if self._begin is not None:
-            self._begin(turn)
+            self._begin(memory, turn)
 
     @property
     def listener(self) -> Listener | None:
@@ -190,11 +191,12 @@ def _reply(
     *,
     is_retry: bool,
     is_whole: bool,
-) -> tuple[Answer, StageUsage, str]:
+) -> tuple[Answer, StageUsage, dict[str, Any]]:
     """Take in what is new of a request, reply to its last message, and take that in.
 
-    Returns the reply, what it cost, and the id of the turn that it replies to. Of a reply that is
-    stopped, what was seen is taken in.
+    Returns the reply, what it cost, and the ids of the memory, of the turn that it replies to, and
+    of the ``reply``, None where that was not taken in. Of a reply that is stopped, what was seen is
+    taken in.
     """
     messages = _read_messages(chat)
     persona = "\n".join(each.content for each in messages if each.role == "system").strip()
@@ -202,7 +204,7 @@ def _reply(
     spoken = _find_spoken(messages)
     how = {"was_sent": was_sent, "is_retry": is_retry, "is_whole": is_whole}
     turn, deleted = _take_in(talk, spoken, **how)
-    seen.begin(turn.id)
+    seen.begin(talk.id, turn.id)
     if passed is not None:
         passed.leave_out(deleted)
     say = None if passed is None else passed.say
@@ -214,7 +216,8 @@ def _reply(
         talk.respond(turn, ASSISTANT, say=seen.repeat)
         raise
     talk.settle_later()
-    return answer, usage.total, turn.id
+    ids = {"memory_id": talk.id, "turn": turn.id, "reply": talk.find_reply(turn.id)}
+    return answer, usage.total, ids
 
 
 def _read_messages(chat: ChatRequest) -> Sequence[Message]:

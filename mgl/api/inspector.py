@@ -20,15 +20,13 @@ from mgl.api.answers import (
     CallsListed,
     LogListed,
     PageShown,
-    Renamed,
     RunsListed,
     RunsReported,
     TopicChanged,
     TraceShown,
     TrainingsListed,
-    VersionShown,
 )
-from mgl.api.memories import LONGEST_NAME, grows
+from mgl.api.memories import grows
 from mgl.api.rest import Call, Endpoint, Words
 from mgl.lab.tracing import Trace, trace_answer, trace_reply
 from mgl.memories.results import call_json, citation_json, edit_json
@@ -91,14 +89,6 @@ class TraceQuery(BaseModel):
     turn: str | None = None
 
 
-class NameIn(BaseModel):
-    """The new name."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    name: Words = Field(max_length=LONGEST_NAME)
-
-
 class RunsQuery(BaseModel):
     """The runs to report, by their names in the listing."""
 
@@ -114,16 +104,16 @@ async def _page(call: Call) -> Any:
     def do() -> dict[str, Any]:
         version = lab.version(record.id)
         is_told = lab.memory(record.id).turns is not None
-        talk = lab.transcript(record.id) if is_told else None
+        talk = lab.read_transcript(record.id) if is_told else None
         page = page_data(lab.view(record.id), lab.place(record.id), talk)
         return {**page, "grows": is_told and grows(record.kind), "version": version}
 
     return make_visible(await asyncio.to_thread(do))
 
 
-async def _version(call: Call) -> Any:
+async def _version(call: Call) -> str:
     record = await call.memories.find(call.path["memory"])
-    return {"version": await asyncio.to_thread(call.memories.lab.version, record.id)}
+    return await asyncio.to_thread(call.memories.lab.version, record.id)
 
 
 async def _log(call: Call) -> Any:
@@ -197,11 +187,6 @@ async def _edit(call: Call) -> Any:
     return {"topic": what.topic}
 
 
-async def _rename(call: Call) -> Any:
-    await call.memories.rename(call.path["memory"], call.body.name)
-    return {"name": call.body.name}
-
-
 async def _runs(call: Call) -> Any:
     return make_visible({"runs": await asyncio.to_thread(call.runs.list_all)})
 
@@ -224,15 +209,9 @@ INSPECTOR: Final = (
         "GET",
         "/api/memories/{memory}/page",
         _page,
-        "Show all that its page shows.",
+        "Show all that its page shows, unless nothing of it has changed (If-None-Match).",
         answer=PageShown,
-    ),
-    Endpoint(
-        "GET",
-        "/api/memories/{memory}/version",
-        _version,
-        "Show its version, which changes with each turn, edit or deletion.",
-        answer=VersionShown,
+        tag=_version,
     ),
     Endpoint(
         "GET", "/api/memories/{memory}/log", _log, "List its edits, in order.", answer=LogListed
@@ -266,14 +245,6 @@ INSPECTOR: Final = (
         "Correct, merge, freeze or unlink a topic of a conversation.",
         body=TopicIn,
         answer=TopicChanged,
-    ),
-    Endpoint(
-        "POST",
-        "/api/memories/{memory}/rename",
-        _rename,
-        "Rename the document of a memory.",
-        body=NameIn,
-        answer=Renamed,
     ),
     Endpoint(
         "GET", "/api/runs", _runs, "List the evaluations, the newest first.", answer=RunsListed

@@ -54,6 +54,11 @@ class _Open:
         """Whether the conversation was deleted, by this process or another."""
         return self.talk.is_deleted
 
+    def is_called(self, name: str) -> bool:
+        """Whether a name or id still leads to it: it may have been deleted, or renamed."""
+        is_known = self.talk.id == name or self.talk.is_called(name)
+        return is_known and not self.has_ended()
+
 
 class Memories:
     """The memories of one lab, from one event loop."""
@@ -154,12 +159,13 @@ class Memories:
             return self._open[key]
 
     async def _find_open(self, key: tuple[str, str | None]) -> _Open | None:
-        """A conversation that is open, unless it was deleted, be it by another process."""
+        """A conversation that is open, unless it was deleted or renamed, be it by another
+        process."""
         known = self._open.get(key)
         if known is None:
             return None
         self._open.move_to_end(key)
-        if not await asyncio.to_thread(known.has_ended):
+        if await asyncio.to_thread(known.is_called, key[0]):
             return known
         if self._open.get(key) is known:
             del self._open[key]
@@ -318,9 +324,13 @@ class Memories:
         return await self.work(record.id, None, do)
 
     async def rename(self, source: str, name: str) -> None:
-        """Rename the document of a memory (``Lab.rename``)."""
+        """Rename the document or conversation of a memory (``Lab.rename``)."""
         record = await self.find(source)
         await asyncio.to_thread(self.lab.rename, record.id, name)
+
+    async def find_chat(self, name: str) -> str:
+        """The name of the conversation in which a client's chat of this id goes on."""
+        return await asyncio.to_thread(self.lab.find_chat, name)
 
     async def delete(
         self, source: str | Source, kind: str | None = None, *, dry_run: bool = False
@@ -368,7 +378,7 @@ class Memories:
 
 
 def _list_gone(gone: Forgotten) -> dict[str, Any]:
-    names = ("turns", "replies", "echoes", "removed", "stale", "adapters")
+    names = ("turns", "replies", "answers", "echoes", "removed", "stale", "adapters")
     return {name: list(getattr(gone, name)) for name in names}
 
 

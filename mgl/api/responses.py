@@ -25,6 +25,7 @@ from mgl.api.rest import Call, Endpoint
 from mgl.errors import MglError
 from mgl.llm.base import Reply
 from mgl.llm.progress import Listener
+from mgl.memories.base import is_memory_id
 from mgl.peers.completing import Said, read_deltas
 from mgl.peers.listening import follow
 from mgl.peers.wire import Budget, ChatRequest, NotServed, Refused, read_shape, write_error
@@ -66,6 +67,10 @@ class ResponseRequest(BaseModel):
 async def _respond(call: Call) -> Any:
     asked: ResponseRequest = call.body
     chat = _as_chat(asked, await _list_before(call, asked))
+    metadata = chat.metadata or {}
+    if asked.conversation and "conversation" in metadata:
+        named = await call.memories.find_chat(metadata["conversation"])
+        chat = chat.model_copy(update={"metadata": {**metadata, "conversation": named}})
 
     shown = _Shown(asked)
 
@@ -81,11 +86,8 @@ async def _list_before(call: Call, asked: ResponseRequest) -> list[dict[str, Any
     """The message and the reply that the request follows, if they are still stored."""
     if not asked.previous_response_id or asked.conversation:
         return []
-    name, _, turn = _decode(asked.previous_response_id)
-    try:
-        held = await call.memories.export((await call.memories.find_conversation(name)).id)
-    except NotServed:
-        return []
+    memory, _, turn = _decode(asked.previous_response_id)
+    held = await call.memories.export(memory)
     return [
         {"role": "user" if each["id"] == turn else "assistant", "content": each["text"]}
         for each in held["turns"]
@@ -110,8 +112,8 @@ def _as_chat(asked: ResponseRequest, before: list[dict[str, Any]]) -> ChatReques
         given["response_format"] = {"type": "json_schema", "json_schema": described}
     elif wanted.get("type") == "json_object":
         given["response_format"] = wanted
-    if (name := _find_conversation(asked)) is not None:
-        given["metadata"] = {**(asked.metadata or {}), "conversation": name}
+    if named := _find_conversation(asked):
+        given["metadata"] = {**(asked.metadata or {}), **named}
     chat = {**given, "messages": messages, "max_tokens": asked.max_output_tokens}
     read: ChatRequest = read_shape(ChatRequest, json.dumps(chat).encode(), "the body")
     return read
@@ -132,18 +134,19 @@ def _as_part(part: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": _PARTS.get(kind, kind), "text": said}
 
 
-def _find_conversation(asked: ResponseRequest) -> str | None:
+def _find_conversation(asked: ResponseRequest) -> dict[str, str]:
+    """What names the conversation in the metadata of a chat, unless the request does so itself."""
     named = asked.conversation
     if isinstance(named, dict):
         named = named.get("id")
     if named:
-        return f"{named}"
+        return {"conversation": f"{named}"}
     if asked.previous_response_id:
-        return _decode(asked.previous_response_id)[0]
+        return {"memory": _decode(asked.previous_response_id)[0]}
     is_named = asked.user or (asked.metadata or {}).keys() & {"conversation", "memory", "chat_id"}
     if is_named or asked.store is False or not asked.model.startswith(PREFIX):
-        return None
-    return f"chat-{secrets.token_hex(6)}"
+        return {}
+    return {"conversation": f"chat-{secrets.token_hex(6)}"}
 
 
 class _Shown:
@@ -155,10 +158,9 @@ class _Shown:
         self.identity = f"resp_{secrets.token_hex(12)}"
         self.message = f"msg_{secrets.token_hex(12)}"
 
-    def name(self, conversation: str, turn: str) -> None:
+    def name(self, memory: str, turn: str) -> None:
         """Name the response by the turn that it replies to."""
-        kind = self._asked.model.removeprefix(PREFIX)
-        self.identity = _encode(conversation, kind, turn)
+        self.identity = _encode(memory, self._asked.model.removeprefix(PREFIX), turn)
 
     def begin(self) -> dict[str, Any]:
         return self._show("in_progress", [])
@@ -278,22 +280,22 @@ async def _stream(work: Any, shown: _Shown) -> AsyncGenerator[dict[str, Any]]:
 
 
 async def _show(call: Call) -> Any:
-    name, kind, turn = _decode(call.path["response"])
-    reply = await _find_reply(call, name, turn)
+    memory, kind, turn = _decode(call.path["response"])
+    reply = await _find_reply(call, memory, turn)
     message = write_message(f"msg_{call.path['response'][5:]}", reply["text"])
     return write_response(call.path["response"], f"{PREFIX}{kind}", 0, [message])
 
 
 async def _delete(call: Call) -> Any:
-    name, _, turn = _decode(call.path["response"])
-    reply = await _find_reply(call, name, turn)
-    await call.memories.forget(name, [reply["id"]])
+    memory, _, turn = _decode(call.path["response"])
+    reply = await _find_reply(call, memory, turn)
+    await call.memories.forget(memory, [reply["id"]])
     return {"id": call.path["response"], "object": "response", "deleted": True}
 
 
-async def _find_reply(call: Call, name: str, turn: str) -> dict[str, Any]:
+async def _find_reply(call: Call, memory: str, turn: str) -> dict[str, Any]:
     """The reply to a turn, as it is kept; NotServed where it is gone."""
-    held = await call.memories.export((await call.memories.find_conversation(name)).id)
+    held = await call.memories.export(memory)
     for each in reversed(held["turns"]):
         if each["id"].rstrip("+") == turn and each["id"] != turn:
             found: dict[str, Any] = each
@@ -301,20 +303,22 @@ async def _find_reply(call: Call, name: str, turn: str) -> dict[str, Any]:
     raise _gone(call.path["response"])
 
 
-def _encode(name: str, kind: str, turn: str) -> str:
-    said = json.dumps([name, kind, turn], ensure_ascii=False).encode()
+def _encode(memory: str, kind: str, turn: str) -> str:
+    said = json.dumps([memory, kind, turn], ensure_ascii=False).encode()
     return f"resp_{base64.urlsafe_b64encode(said).decode().rstrip('=')}"
 
 
 def _decode(identity: str) -> tuple[str, str, str]:
-    """The conversation, its kind and the turn of a response; NotServed for another id."""
+    """The memory's id, its kind and the turn of a response; NotServed for another id."""
     written = identity.removeprefix("resp_")
     try:
         said = base64.urlsafe_b64decode(written + "=" * (-len(written) % 4))
-        name, kind, turn = map(str, json.loads(said))
+        memory, kind, turn = map(str, json.loads(said))
     except (ValueError, TypeError) as error:
         raise _gone(identity) from error
-    return name, kind, turn
+    if not is_memory_id(memory):
+        raise _gone(identity)
+    return memory, kind, turn
 
 
 def _gone(identity: str) -> NotServed:

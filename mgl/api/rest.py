@@ -31,9 +31,11 @@ from mgl.api.answers import (
     FoundAnywhere,
     GraphExported,
     JobsListed,
+    KindsListed,
     MemoriesListed,
     MemoryShown,
     NodesListed,
+    Renamed,
     SourceDeleted,
     TalkExported,
     TurnCorrected,
@@ -42,7 +44,7 @@ from mgl.api.answers import (
 )
 from mgl.api.chat import Chat
 from mgl.api.jobs import Job, Jobs
-from mgl.api.memories import Memories
+from mgl.api.memories import LONGEST_NAME, Memories
 from mgl.api.relay import hearing
 from mgl.api.runs import Runs
 from mgl.errors import MglError
@@ -165,11 +167,20 @@ class ForgetIn(_Shape):
         return self
 
 
+class NameIn(_Shape):
+    """The new name."""
+
+    name: Words = Field(max_length=LONGEST_NAME)
+
+
 class DeleteQuery(_Query):
     """Whether only to say what would go, and the kind of memory that is to go alone."""
 
     dry_run: bool = False
     memory: str | None = None
+
+
+DocumentKind: TypeAlias = Literal["mindgraph", "hgmem", "graph"]
 
 
 class DocumentQuery(_Query):
@@ -179,7 +190,7 @@ class DocumentQuery(_Query):
     """
 
     name: str = Field(min_length=1)
-    memory: Literal["mindgraph", "hgmem", "mnemis", "graph"] = "mindgraph"
+    memory: DocumentKind = "mindgraph"
     question: list[str] = []
     confirm: bool = False
 
@@ -231,10 +242,11 @@ class Endpoint:
     """What a path does. ``body`` is its shape, or ``bytes`` for a file, with an ``example`` of one.
 
     ``answer`` is the shape of what ``do`` gives, and ``status`` that of success. ``events`` may
-    come in its place: ``own``, which ``do`` gives, or those of the work's ``progress``.
+    come in its place: ``own``, which ``do`` gives, or those of the work's ``progress``. ``tag``
+    gives a version of the answer: a client that has it (If-None-Match) gets 304 and no answer.
     """
 
-    method: Literal["GET", "POST", "DELETE"]
+    method: Literal["GET", "POST", "PATCH", "DELETE"]
     path: str
     do: Callable[[Call], Awaitable[Any]]
     summary: str
@@ -245,6 +257,7 @@ class Endpoint:
     events: Literal["own", "progress"] | None = None
     answer: Any = dict[str, Any]
     example: str | None = None
+    tag: Callable[[Call], Awaitable[str]] | None = None
 
     @property
     def takes_kind(self) -> bool:
@@ -301,7 +314,7 @@ async def _find_memory(call: Call) -> str:
 
 
 def _for_both(
-    method: Literal["GET", "POST", "DELETE"],
+    method: Literal["GET", "POST", "PATCH", "DELETE"],
     verb: str,
     do: Callable[[Call], Awaitable[Any]],
     summary: str,
@@ -315,6 +328,11 @@ def _for_both(
 
 async def _list(call: Call) -> Any:
     return {"memories": await call.memories.list_all()}
+
+
+async def _list_kinds(call: Call) -> Any:
+    del call
+    return {"documents": get_args(DocumentKind), "conversations": get_args(TalkKind)}
 
 
 async def _show(call: Call) -> Any:
@@ -361,10 +379,18 @@ async def _correct(call: Call) -> Any:
     return await call.memories.correct(source, call.path["turn"], call.body.text)
 
 
+async def _rename(call: Call) -> Any:
+    await call.memories.rename(await _find_memory(call), call.body.name)
+    return {"name": call.body.name}
+
+
 async def _delete(call: Call) -> Any:
     what: DeleteQuery = call.query
     name = call.path.get("name")
-    source = call.path["memory"] if name is None else Conversation.named(name)
+    source: str | Conversation
+    source = call.path.get("memory", "")
+    if name is not None:
+        source = await asyncio.to_thread(call.memories.lab.named_conversation, name)
     deleted = await call.memories.delete(source, what.memory, dry_run=what.dry_run)
     call.jobs.drop_deleted()
     return deleted
@@ -441,6 +467,13 @@ ENDPOINTS: Final = (
     ),
     Endpoint(
         "GET",
+        "/api/kinds",
+        _list_kinds,
+        "List the kinds of memory that read documents and chat logs, the usual one first.",
+        answer=KindsListed,
+    ),
+    Endpoint(
+        "GET",
         "/api/search",
         _search_all,
         "Find turns and passages of all memories that hold the words.",
@@ -488,6 +521,14 @@ ENDPOINTS: Final = (
         "Replace what a turn of a conversation says.",
         body=CorrectionIn,
         answer=TurnCorrected,
+    ),
+    *_for_both(
+        "PATCH",
+        "",
+        _rename,
+        "Rename a document or conversation.",
+        body=NameIn,
+        answer=Renamed,
     ),
     *_for_both(
         "DELETE",

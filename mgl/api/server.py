@@ -183,7 +183,7 @@ class Server(Listener):
         """Make what answers the requests of an endpoint."""
 
         async def serve(request: Request) -> Response:
-            from starlette.responses import JSONResponse
+            from starlette.responses import JSONResponse, Response
 
             tenant = tenant_of(request)
             body = b"" if endpoint.body is None else await self.read_body(request)
@@ -191,10 +191,15 @@ class Server(Listener):
             wants_events = "text/event-stream" in request.headers.get("accept", "")
             if endpoint.events == "progress" and wants_events:
                 return await stream_events(follow_work(endpoint.do(call)), request)
+            headers = {}
+            if endpoint.tag is not None:  # before it is read: what comes meanwhile is news
+                headers = {"ETag": f'"{await endpoint.tag(call)}"', "Cache-Control": "no-cache"}
+                if request.headers.get("if-none-match") == headers["ETag"]:
+                    return Response(status_code=304, headers=headers)
             done = await endpoint.do(call)
             if isinstance(done, AsyncGenerator):
                 return await stream_events(done, request)
-            return JSONResponse(done, endpoint.status)
+            return JSONResponse(done, endpoint.status, headers)
 
         return serve
 

@@ -20,7 +20,7 @@ from mgl.llm.calls import showing
 from mgl.llm.concurrency import for_each
 from mgl.memories.base import SourceMemory, Tools, check_question, check_text
 from mgl.memories.calls import ANSWER_TOKENS, Note, answer_from_passages, cite_evidence
-from mgl.memories.turns import TURN_ANSWER, answer_from_lines, find_form, say_unknown
+from mgl.memories.turns import answer_from_lines, find_form, say_unknown
 from mgl.memories.view import GraphView
 from mgl.store import EditRecord
 from mgl.text import chunk_document, window_document
@@ -346,7 +346,6 @@ class Baseline(SourceMemory[Any]):
                 self._tools.llm,
                 [(excerpt.text, self._cite(excerpt)) for excerpt in excerpts],
                 question,
-                TURN_ANSWER,
                 self._sample_answer(question),
                 source_tokens=tokens,
             )

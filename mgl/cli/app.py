@@ -48,6 +48,7 @@ COMMANDS = {
         "log",
         "export",
         "edit",
+        "rename",
         "forget",
         "delete",
     ),

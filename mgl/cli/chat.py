@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mgl.cli.options import Kind, ModelChoice, takes_model
-from mgl.cli.output import clean, print_answer, print_nodes, say
+from mgl.cli.output import clean, count, print_answer, print_nodes, say
 from mgl.errors import MglError
 from mgl.types import Answer, Turn
 
@@ -45,12 +45,14 @@ def chat(
     """
     from mgl.cli.progress import open_observer
     from mgl.lab import Lab
+    from mgl.store.deletion import is_deleted
 
     with open_observer() as observer, Lab.open(choice, observer=observer) as lab:
         talk = lab.talk(name.strip(), memory=memory, **options)
-        said = talk.memory.conversation.turns
-        say(f"{name}: {len(said)} turns so far; {COMMANDS}")
-        read_line = _open_prompt(speaker, (turn.text for turn in said if turn.speaker == speaker))
+        said = talk.memory.conversation.turns if talk.is_begun else ()
+        kept = [turn for turn in said if not is_deleted(turn)]
+        say(f"{name}: {count(len(kept), 'turn')} so far; {COMMANDS}")
+        read_line = _open_prompt(speaker, (turn.text for turn in kept if turn.speaker == speaker))
         session = datetime.now().astimezone().isoformat(timespec="seconds")
         failed: MglError | None = None
         while (line := read_line()) is not None and line != "/quit":
@@ -138,7 +140,9 @@ class _Printed:
 
 
 def _obey(talk: Talk, line: str) -> None:
-    if line == "/topics":
+    if line in ("/topics", "/end") and not talk.is_begun:
+        say("nothing was said yet")
+    elif line == "/topics":
         view = talk.memory.view()
         print_nodes(view)
         if not view.nodes:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from mgl.cli.options import AsJson, complete_id, open_lab
-from mgl.cli.output import confirm, count, one_line, print_json, say
-from mgl.errors import StoreError, UsageError
+from mgl.cli.output import confirm_deletion, count, one_line, print_json, say
+from mgl.errors import StoreError
 
 if TYPE_CHECKING:
     from mgl.lab.deleting import Deleted
@@ -55,12 +54,7 @@ def delete(
             if as_json:
                 print_json(planned.to_json())
             return
-        if not yes and not sys.stdin.isatty():
-            raise UsageError(
-                "nothing was deleted: there was nobody to confirm it",
-                hint="--yes deletes without asking, --dry-run only says what would go",
-            )
-        if not yes and not confirm("Delete this for good?"):
+        if not yes and not confirm_deletion():
             say("nothing was deleted")
             return
         deleted = lab.delete(named, memory=memory)

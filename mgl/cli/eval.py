@@ -64,23 +64,31 @@ Limit = Annotated[
 Concurrency = Annotated[
     int, typer.Option("--concurrency", metavar="N", min=1, help="Maximum concurrent items.")
 ]
+ITEMS_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """How a run is worked on; ``urls`` are its model servers, one unless it is sharded."""
+    """How a run is worked on; ``urls`` are its model servers, one unless it is sharded.
 
-    concurrency: int
+    ``concurrency`` is None where nobody named it.
+    """
+
+    concurrency: int | None
     executor: Literal["local", "ray"]
     ray_address: str | None
     urls: tuple[str, ...]
+
+    @property
+    def items_at_once(self) -> int:
+        return self.concurrency or ITEMS_AT_ONCE
 
     @contextmanager
     def open(self, places: Workplaces) -> Iterator[Execution]:
         """Open what executes the units of a run."""
         from mgl.evaluation.runs.runner import Execution
 
-        here = Execution(places.open, places.observer, self.concurrency, self.executor)
+        here = Execution(places.open, places.observer, self.items_at_once, self.executor)
         if self.executor == "local":
             yield here
             return
@@ -95,7 +103,7 @@ class Work:
                     places.choice,
                     self.urls,
                     places.observer,
-                    concurrency=self.concurrency,
+                    concurrency=self.items_at_once,
                 ),
             )
 
@@ -111,7 +119,12 @@ def choose_work(
             help="Use this OpenAI-compatible server, or several with --executor ray.",
         ),
     ] = None,
-    concurrency: Concurrency = 8,
+    concurrency: Annotated[
+        int | None,
+        typer.Option(
+            "--concurrency", metavar="N", min=1, help="Items in work at once. [default: 8]"
+        ),
+    ] = None,
     executor: Annotated[
         Literal["local", "ray"],
         typer.Option("--executor", help="Run in this process or on a Ray cluster."),
@@ -321,7 +334,7 @@ def replay(
     folder: Run,
     data: Data = None,
     models: ModelFolder = None,
-    concurrency: Concurrency = 8,
+    concurrency: Concurrency = ITEMS_AT_ONCE,
     as_json: AsJson = False,
 ) -> None:
     """Repeat a run from the log of its calls, without a model.
@@ -346,7 +359,7 @@ def pack(
     folder: Run,
     data: Data = None,
     models: ModelFolder = None,
-    concurrency: Concurrency = 8,
+    concurrency: Concurrency = ITEMS_AT_ONCE,
     as_json: AsJson = False,
 ) -> None:
     """Copy calls and vectors of a run into its folder.
@@ -460,7 +473,7 @@ def open_workplaces(
     from mgl.lab.workplace import Workplaces
     from mgl.models import shipped
 
-    choice = replace(choice, base_url=next(iter(work.urls), None))
+    choice = replace(choice, base_url=next(iter(work.urls), None), concurrency=work.concurrency)
     default = choice.with_default(shipped.home())
     if models is None or default.profile in models:
         choice = default

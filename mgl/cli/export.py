@@ -46,7 +46,7 @@ def export(
             writers = {"graphml": to_graphml, "hif": to_hif}
             view = lab.view(found.id)
             if format_ == "html":
-                talk = None if found.turns is None else lab.transcript(found.id)
+                talk = None if found.turns is None else lab.read_transcript(found.id)
                 text = to_html(view, lab.edits(found.id), place=lab.place(found.id), talk=talk)
             else:
                 text = writers.get(format_, to_json)(view)

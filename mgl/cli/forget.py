@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from mgl.cli.options import Memory, OfKind, complete_id, open_lab
-from mgl.cli.output import confirm, count, format_turn, one_line, say
-from mgl.errors import UsageError
+from mgl.cli.output import confirm_deletion, count, format_turn, one_line, say
 
 if TYPE_CHECKING:
     from mgl.lab.talk import Talk
     from mgl.memories.deletion import Forgotten
 
-SHOWN: Final = 20  # turns or names that are listed before the question
+SHOWN: Final = 20  # items of each list before the question
 TITLES: Final = {
-    "removed": "nodes that are deleted",
-    "stale": "nodes that lose turns and get a new summary",
-    "spared": "frozen nodes, which are kept",
+    "removed": "what only they support:",
+    "stale": "what they support in part, which is described again:",
+    "spared": "frozen, and kept:",
 }
 
 
@@ -62,38 +64,34 @@ def forget(
         found = talk.forget(
             turn or (), topics=topic or (), branch_of=branch, before=before, dry_run=True
         )
-        _print_plan(talk, found)
-        if not found.turns or not (yes or _confirm()):
+        names = _name_nodes(talk)
+        _print_plan(talk, found, names)
+        if not found.turns or not (yes or confirm_deletion()):
             say("nothing was deleted")
             return
-        gone = talk.forget(found.turns)
+        gone = replace(talk.forget(found.turns), replies=found.replies)
         name = talk.memory.conversation.name
-    typer.echo(f"deleted: {count(len(gone.turns), 'turn')}, {count(len(gone.removed), 'node')}")
+    typer.echo(f"deleted: {_count_gone(gone, names)}")
     for adapter in gone.adapters:
         say(f"removed the adapter {adapter}: train it again, for instance --on {name}")
 
 
-def _print_plan(talk: Talk, found: Forgotten) -> None:
-    turns = {turn.id: turn for turn in talk.memory.conversation.turns}
-    names = {node.id: node.label for node in talk.memory.view().nodes}
-    typer.echo(f"{count(len(found.turns), 'turn')} would be deleted")
-    for identity in found.turns[:SHOWN]:
-        typer.echo(f"  {format_turn(turns[identity], 80)}")
-    _print_more(found.turns)
-    for title, ids in (
-        ("replies among them, made of the others:", found.replies),
-        ("kept, though they repeat it (--turn ID deletes them, too):", found.echoes),
-    ):
-        if ids:
+def _print_plan(talk: Talk, found: Forgotten, names: Mapping[str, tuple[str, str]]) -> None:
+    turns = {turn.id: format_turn(turn, 80) for turn in talk.memory.conversation.turns}
+    own = [identity for identity in found.turns if identity not in found.replies]
+    typer.echo(f"{count(len(own), 'turn')} would be deleted")
+    _print_items(turns[each] for each in own)
+    for title, items in (
+        ("replies that were made of them:", [turns[each] for each in found.replies]),
+        ("answers that were made of them:", [one_line(each, 80) for each in found.answers]),
+        *((title, [_tell(names, each) for each in getattr(found, field)])
+          for field, title in TITLES.items()),
+        ("kept, though they repeat it (--turn ID deletes them, too):",
+         [turns[each] for each in found.echoes]),
+    ):  # fmt: skip
+        if items:
             typer.echo(title)
-            for identity in ids[:SHOWN]:
-                typer.echo(f"  {format_turn(turns[identity], 80)}")
-            _print_more(ids)
-    for field, title in TITLES.items():
-        if ids := getattr(found, field):
-            shown = (f"{each} {one_line(names.get(each, ''), 40)}".strip() for each in ids[:SHOWN])
-            typer.echo(f"{title}: {', '.join(shown)}")
-            _print_more(ids)
+            _print_items(items)
     for folder in found.runs:
         typer.echo(f"evaluation run that keeps the text in its calls: {folder}")
     for adapter in found.adapters:
@@ -103,16 +101,35 @@ def _print_plan(talk: Talk, found: Forgotten) -> None:
         typer.echo(f"model calls to summarize again: {least}{found.calls}")
 
 
-def _print_more(ids: tuple[str, ...]) -> None:
-    if len(ids) > SHOWN:
-        typer.echo(f"  and {len(ids) - SHOWN} more")
+def _name_nodes(talk: Talk) -> dict[str, tuple[str, str]]:
+    """What each node or fact of a memory is, and its name."""
+    view = talk.memory.view()
+    names = {edge.id: ("fact", edge.relation) for edge in view.edges}
+    for node in view.nodes:
+        names[node.id] = "category" if node.layer else node.kind, node.label
+    return names
 
 
-def _confirm() -> bool:
-    try:
-        return confirm("Delete this for good?")
-    except EOFError:
-        raise UsageError(
-            "nothing was deleted: there was nobody to confirm it",
-            hint="--yes deletes without asking",
-        ) from None
+def _tell(names: Mapping[str, tuple[str, str]], identity: str) -> str:
+    kind, name = names.get(identity, ("node", ""))
+    return f"{kind} {identity} {one_line(name, 80)}".rstrip()
+
+
+def _print_items(items: Iterable[str]) -> None:
+    shown = [*items]
+    for item in shown[:SHOWN]:
+        typer.echo(f"  {item}")
+    if len(shown) > SHOWN:
+        typer.echo(f"  and {len(shown) - SHOWN:,} more")
+
+
+def _count_gone(found: Forgotten, names: Mapping[str, tuple[str, str]]) -> str:
+    """Count what went by its kind: ``2 turns, 1 reply, 1 topic``."""
+    kinds = Counter(names.get(each, ("node", ""))[0] for each in found.removed)
+    gone = {
+        "turn": len(found.turns) - len(found.replies),
+        "reply": len(found.replies),
+        "answer": len(found.answers),
+        **kinds,
+    }
+    return ", ".join(count(number, kind) for kind, number in gone.items() if number)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mgl.cli.options import AsJson, open_lab
-from mgl.cli.output import count, one_line, print_json, print_table
+from mgl.cli.output import count, format_progress, one_line, print_json, print_table
 from mgl.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,8 +32,9 @@ def list(
     """
     with open_lab() as lab:
         found, costs = lab.memories(), lab.costs()
-    if source is not None:
-        found = [summary for summary in found if summary.document == source]
+        if source is not None:
+            called = {record.id for record in lab.find_called(source)}
+            found = [summary for summary in found if summary.id in called]
     if as_json:
         print_json([summary.to_json() for summary in found])
         return
@@ -53,7 +54,7 @@ def list(
                 group[0].id,
                 group[0].record.kind,
                 one_line(group[0].document, 30),
-                _progress(group[0]) if len(group) == 1 else count(len(group), "memory"),
+                format_progress(group[0]) if len(group) == 1 else count(len(group), "memory"),
                 _date(costs[group[0].id].created_at),
                 one_line(group[0].record.model_id, 30),
                 _questions(group),
@@ -84,10 +85,3 @@ def _questions(group: Iterable[MemorySummary]) -> str:
         return "(none)"
     more = f" (+{len(asked) - 1})" if len(asked) > 1 else ""
     return f"{one_line(next(iter(asked)), 60)}{more}"
-
-
-def _progress(summary: MemorySummary) -> str:
-    if summary.turns is not None:
-        return count(summary.turns, "turn")
-    whole = f"/{summary.record.chunks}" if summary.record.chunks else ""
-    return f"{summary.chunks_done}{whole} {summary.unit}"

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from mgl.cli.options import AsJson, Memory, OfKind, complete_id, open_lab
-from mgl.cli.output import one_line, print_json, print_table
+from mgl.cli.output import format_turn, format_value, one_line, print_json, print_table
+from mgl.types import Conversation
 
 if TYPE_CHECKING:
     from mgl.store.records import EditRecord
-    from mgl.types import Document
+    from mgl.types import Source
 
+TURNS: Final = frozenset({"turn", "turns", "through", "boundaries", "masked"})
+"""The fields of payloads that hold numbers of turns."""
+LEFT_OUT: Final = frozenset({"quote", "span", "mention", "marks"})
 FIELDS = (
     *("stage", "outcome", "finish_reason", "input_tokens", "cached_tokens", "output_tokens"),
     *("seconds", "way", "loosened", "error"),
@@ -34,8 +39,10 @@ def log(
     with open_lab() as lab:
         found = lab.memory(complete_id(lab, source), memory)
         if not calls:
-            step = "chunk" if found.turns is None else "step"
-            _print_edits(lab.edits(found.id), lab.document(found.id), step, as_json)
+            source_text: Source = lab.document(found.id)
+            if found.turns is not None:
+                source_text = lab.transcript(found.id)
+            _print_edits(lab.edits(found.id), source_text, as_json)
             return
         rows = [call_json(call) for call in lab.calls(found.id)]
     if as_json:
@@ -47,26 +54,43 @@ def log(
     )
 
 
-def _print_edits(edits: list[EditRecord], document: Document, step: str, as_json: bool) -> None:
+def _print_edits(edits: list[EditRecord], source: Source, as_json: bool) -> None:
+    """Print edits by their step, counted from 1 as ``mgl show --step`` does, and turns by their
+    ids."""
+    is_talk = isinstance(source, Conversation)
+    document = source.transcript if isinstance(source, Conversation) else source
     if as_json:
         from mgl.memories.results import edit_json
 
         print_json([edit_json(edit, document) for edit in edits])
         return
+    turns = source.turns if isinstance(source, Conversation) else ()
     for edit in edits:
         outcome = edit.outcome if edit.reason is None else f"{edit.outcome}: {edit.reason}"
         score = "" if edit.score is None else f" {edit.score:.2f}"
-        payload = ", ".join(
-            f"{name}={value}"
-            for name, value in edit.payload.items()
-            if name != "quote" and value is not None
-        )
-        typer.echo(
-            f"{step} {edit.chunk}  {edit.op} ({one_line(outcome)}{score})  {one_line(payload)}"
-        )
+        payload = format_value(_name_turns(dict(edit.payload), [turn.id for turn in turns]))
+        head = f"{'step' if is_talk else 'chunk'} {edit.chunk + 1}  {edit.op}"
+        typer.echo(f"{head} ({one_line(outcome)}{score})  {payload}")
+        if edit.op == "append" and "turn" in edit.payload and is_talk:
+            typer.echo(f"    {format_turn(turns[edit.payload['turn']])}")
         if edit.span is not None:
             quote = document.quote(edit.span)
             typer.echo(f"    [{edit.span.start}:{edit.span.end}] “{one_line(quote)}”")
+
+
+def _name_turns(value: Any, ids: Sequence[str]) -> Any:
+    """Replace the numbers of turns in a payload by their ids, and leave out what is told beside it:
+    quotes, and where they stand."""
+    if not isinstance(value, dict):
+        return value
+    named = {}
+    for name, each in value.items():
+        if name in TURNS and ids:
+            numbers = each if isinstance(each, list) else [each]
+            named[name] = [ids[number] for number in numbers]
+        elif name not in LEFT_OUT:
+            named[name] = _name_turns(each, ids)
+    return named
 
 
 def _format(value: Any) -> str:

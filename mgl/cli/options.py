@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -327,13 +326,9 @@ def open_lab(choice: ModelChoice | None = None, *, yes: bool = True) -> Iterator
 
 
 def approve_large(plan: str) -> None:
-    """Ask whether to begin something large; UsageError if nobody is at the terminal."""
+    """Ask whether to begin something large; UsageError for a no, or where nobody answers."""
     from mgl.cli.output import confirm
 
-    if not sys.stdin.isatty():
-        raise UsageError(
-            f"not begun without confirmation: {plan}",
-            hint="--yes begins it; a part of the file takes less",
-        )
-    if not confirm(f"{plan}. Begin?"):
-        raise UsageError("not begun", hint="a part of the file takes less")
+    hint = "--yes begins it; a part of the file takes less"
+    if not confirm(f"{plan}. Begin?", refused=f"not begun without confirmation: {plan}", hint=hint):
+        raise UsageError("not begun", hint=hint)

@@ -17,7 +17,7 @@ import typer
 from mgl import prompt
 
 if TYPE_CHECKING:
-    from mgl.memories.results import Stats
+    from mgl.memories.results import MemorySummary, Stats
     from mgl.memories.view import GraphView, ViewNode
     from mgl.types import Answer, Citation, Conversation, Span, Turn, Usage
 
@@ -34,10 +34,25 @@ def say(text: str) -> None:
     typer.echo(clean(text), err=True)
 
 
-def confirm(question: str) -> bool:
-    """Ask on the terminal; EOFError where nobody can answer."""
+def confirm(question: str, *, refused: str, hint: str) -> bool:
+    """Ask for a yes, typed or piped in; UsageError, with what is ``refused`` and a hint, where the
+    input ends without an answer."""
+    from mgl.errors import UsageError
+
     say(f"{question} [y/N]")
-    return input().strip().lower() in ("y", "yes")
+    try:
+        return input().strip().lower() in ("y", "yes")
+    except EOFError:
+        raise UsageError(refused, hint=hint) from None
+
+
+def confirm_deletion() -> bool:
+    """Ask whether to delete what was listed."""
+    return confirm(
+        "Delete this for good?",
+        refused="nothing was deleted: there was nobody to confirm it",
+        hint="--yes deletes without asking",
+    )
 
 
 def clean(text: str) -> str:
@@ -134,11 +149,36 @@ def _format_place(citation: Citation) -> str:
 
 def format_turn(turn: Turn, width: int | None = None) -> str:
     """Put a turn on one line: session, id, time, speaker, and its text cut to ``width``."""
+    from mgl.store.deletion import is_deleted
+
     session = None if turn.session is None else f"session {one_line(turn.session)}"
     time = None if turn.time is None else f"{turn.time:%d %B %Y %H:%M}"
     place = ", ".join(part for part in (session, f"turn {one_line(turn.id)}", time) if part)
     speaker = f"{one_line(turn.speaker)}: " if turn.speaker else ""
-    return f"[{place}] {speaker}“{one_line(turn.text, width)}”"
+    said = "(deleted)" if is_deleted(turn) else f"“{one_line(turn.text, width)}”"
+    return f"[{place}] {speaker}{said}"
+
+
+def format_progress(summary: MemorySummary) -> str:
+    """Say how much of its source a memory has read."""
+    if summary.turns is not None:
+        return count(summary.turns, "turn")
+    if not summary.record.chunks:
+        return count(summary.chunks_done, "step")
+    if summary.chunks_done >= summary.record.chunks:
+        return "whole text"
+    return f"{summary.chunks_done:,} of {count(summary.record.chunks, 'chunk')}"
+
+
+def format_value(value: Any) -> str:
+    """Put a JSON value on one line, without its empty parts."""
+    if isinstance(value, dict):
+        empty: tuple[Any, ...] = (None, "", [], {})
+        told = {k: each for k, each in value.items() if each is not False and each not in empty}
+        return ", ".join(f"{key} {format_value(each)}" for key, each in told.items())
+    if isinstance(value, list):
+        return ", ".join(format_value(each) for each in value) or "-"
+    return "-" if value in (None, "") else one_line(f"{value}")
 
 
 def print_stats(stats: Stats, unit: str, turns: int | None = None) -> None:
@@ -213,6 +253,7 @@ def print_nodes(view: GraphView) -> None:
 
 
 def _print_node(node: ViewNode) -> None:
-    name = "" if node.label in (node.id, "", node.content) else f"{one_line(node.label)}: "
+    name = "" if node.label in (node.id, node.content) else node.label
     place = f"[{node.span.start}:{node.span.end}]"
-    typer.echo(f"  {one_line(node.id)} ({node.kind}) {place} {name}{one_line(node.content)}")
+    said = ": ".join(one_line(part) for part in (name, node.content) if part)
+    typer.echo(f"  {one_line(node.id)} ({node.kind}) {place} {said}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mgl.evaluation.runs.manifest import Arguments
     from mgl.evaluation.runs.runner import Execution
     from mgl.lab.workplace import Workplaces
+    from mgl.llm.capabilities import Speed
 
 RUNS = Path("runs")
 WIDTH = 60
@@ -86,7 +87,8 @@ def reproduce(
     """Reproduce a table or figure of a paper.
 
     If interrupted, run the same command again. Costs are estimated from the runs in ./runs and the
-    speed of earlier calls on this machine, else from rates, for one 80 GB GPU.
+    speed of earlier calls on this machine, else from rates. A vLLM server's own speed is measured
+    first, for a minute, and says how many items are in work at once.
     """
     if (entry is None) != all_entries:
         raise UsageError(
@@ -115,6 +117,7 @@ def reproduce(
             runs = [run.judged_by(variant) if run.judges else run for run in runs]
         if chunks_of is not None:
             runs = [_read_as(run, chunks_of) for run in runs]
+        outlooks.take_speeds(_find_speeds(places, at, measure=False))
         seen = [outlooks.of(run, at, limit=limit, seed=seed) for run in runs]
         if dry_run:
             _print_plan(suite, asked, seen, at, as_json)
@@ -125,7 +128,12 @@ def reproduce(
                 hint=f"add --judge PROFILE (--judge {at[0]} for the model itself)",
             )
         folder = out or RUNS / f"{suite.name}-{made.id}-{'-'.join(at)}"
-        possible, results = _select_possible(entry, seen), []
+        results, possible = [], _select_possible(entry, seen)
+        if speeds := _find_speeds(places, at, measure=True):
+            outlooks.take_speeds(speeds)
+            own = [one.run for one in possible]
+            possible = [outlooks.of(run, at, limit=limit, seed=seed) for run in own]
+            work = _fit_work(work, places, speeds)
         with work.open(places) as execution:
             for outlook in possible:
                 run, given = outlook.run, outlook.data
@@ -161,6 +169,22 @@ def _open_outlooks(
         say(f"ignored for the estimate: {fault}")
     with open_workplaces(choice, work, models) as places:
         yield Outlooks(data, places.open, Estimator(done, load_rates(), places.pace)), places
+
+
+def _find_speeds(places: Workplaces, models: Collection[str], *, measure: bool) -> dict[str, Speed]:
+    """Find how fast the servers of models are, as far as it is known or can be measured."""
+    found = {name: places.find_speed(name, measure=measure) for name in models}
+    return {name: speed for name, speed in found.items() if speed is not None}
+
+
+def _fit_work(work: Work, places: Workplaces, speeds: Mapping[str, Speed]) -> Work:
+    """Have as many items in work as the slowest server takes best, unless a number was named."""
+    if work.concurrency is not None:
+        return work
+    at_once = min(speed.at_once for speed in speeds.values())
+    places.base = replace(places.base, concurrency=at_once)
+    say(f"{at_once} items in work at once, as the server was fastest (--concurrency changes it)")
+    return replace(work, concurrency=at_once)
 
 
 def _places_for(places: Workplaces, run: Run) -> Workplaces:

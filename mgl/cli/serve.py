@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
@@ -20,6 +20,7 @@ from mgl.cli.output import clean, one_line, print_json, print_table, say
 from mgl.errors import EngineUnavailable, ResourceError, UsageError
 
 if TYPE_CHECKING:
+    from mgl.llm.capabilities import Finding
     from mgl.serving.plan import LaunchPlan
     from mgl.serving.records import ServerRecord
 
@@ -52,6 +53,34 @@ def list_profiles(context: typer.Context, as_json: AsJson = False) -> None:
         typer.echo(f"{one.name}: {one.description}")
         typer.echo(f"    {', '.join(one.models)}")
     say("`mgl serve start PROFILE` starts its first model; `mgl serve status` lists servers")
+
+
+@app.command("setup")
+def setup(
+    card: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--card",
+            metavar="NAME,GB[,DRIVER]",
+            help="With --dry-run: plan for this GPU, not for the machine's own (repeatable).",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print every step and take none.")
+    ] = False,
+) -> None:
+    """Set up this GPU box, from nothing to a running server.
+
+    The model is chosen by the memory of the GPUs. vLLM is installed from a lock with hashes, and
+    the weights come from the model hub; how much is downloaded is said first. If interrupted, run
+    the same command again.
+    """
+    from mgl.cli.setup import set_up_box
+
+    def start_chosen(profile: str, model: str) -> None:
+        start(profile, model=model, detach=True)
+
+    set_up_box(card or (), dry_run=dry_run, start=start_chosen)
 
 
 @app.command("start")
@@ -223,10 +252,14 @@ def stop(port: Port = None) -> None:
 
 @app.command("probe")
 def probe(base_url: BaseUrl = None, model: Model = None, as_json: AsJson = False) -> None:
-    """Test which constraints a server enforces."""
-    from mgl.llm.capabilities import save_capabilities
+    """Test what a server really does of what mgl relies on.
+
+    Constraints are tried one by one; an embedding or reranking server of `mgl serve` by its task.
+    """
+    from mgl.llm.capabilities import load_capabilities, save_capabilities
     from mgl.models.shipped import home
     from mgl.serving.probe import probe as probe_server
+    from mgl.serving.probe import probe_pooling
     from mgl.serving.records import find_server, server_at
 
     folder = home()
@@ -240,17 +273,30 @@ def probe(base_url: BaseUrl = None, model: Model = None, as_json: AsJson = False
         )
     key = os.environ.get("MGL_API_KEY") or (own.api_key if own is not None else None)
     say(f"probing {base_url} with a dozen short requests")
+    if own is not None and own.task != "generate":
+        tried = asyncio.run(probe_pooling(base_url, key, own.served_name))
+        if as_json:
+            print_json({"base_url": base_url, "findings": [asdict(one) for one in tried]})
+        else:
+            _print_findings(tried)
+        return
     found = asyncio.run(probe_server(base_url, key, model))
+    known = load_capabilities(folder, base_url, found.server, found.model)
+    found = replace(found, speed=None if known is None else known.speed)
     if found.is_complete:
         save_capabilities(folder, base_url, found)
     if as_json:
         print_json({**asdict(found), "base_url": base_url, "warning": found.warning})
         return
     typer.echo(f"{found.server} at {base_url}, model {found.model}")
-    rows = [(one.name, one.verdict, one.said) for one in found.findings]
-    print_table(("TRIAL", "VERDICT", "ANSWER"), rows)
+    _print_findings(found.findings)
     if found.warning is not None:
         say(f"warning: {found.warning}")
+
+
+def _print_findings(findings: Iterable[Finding]) -> None:
+    rows = [(one.name, one.verdict, one.said) for one in findings]
+    print_table(("TRIAL", "VERDICT", "ANSWER"), rows)
 
 
 def _parse_adapter(text: str, home: Path) -> tuple[str, Path]:

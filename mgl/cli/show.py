@@ -10,7 +10,9 @@ import typer
 
 from mgl.cli.options import AsJson, Memory, OfKind, complete_id, open_lab
 from mgl.cli.output import (
+    format_progress,
     format_turn,
+    format_value,
     one_line,
     print_answer,
     print_json,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 LATEST = 20
 """Turns that are printed, at most."""
+LEFT_OUT = ("turns", "marks")  # numbers of turns
 
 
 def show(
@@ -69,11 +72,10 @@ def _show_memory(lab: Lab, summary: MemorySummary, step: int | None, as_json: bo
     name = one_line(summary.document)
     pairs = {"memory": f"{summary.id} ({record.kind})"}
     if turns is not None:
-        pairs["conversation"] = f"{name}, {summary.turns:,} turns"
+        pairs["conversation"] = f"{name}, {format_progress(summary)}"
     else:
         pairs["document"] = f"{name}, {record.tokens:,} tokens"
-        chunks = f"{summary.chunks_done} of {record.chunks} read"
-        pairs |= {"chunks": chunks} if record.chunks else {"steps": f"{summary.chunks_done}"}
+        pairs["read"] = format_progress(summary)
     pairs["model"] = one_line(record.model_id)
     pairs["questions"] = "\n".join(map(one_line, summary.questions)) or "(none yet)"
     if step is not None:
@@ -90,8 +92,10 @@ def _show_memory(lab: Lab, summary: MemorySummary, step: int | None, as_json: bo
 
 
 def _print_turns(conversation: Conversation) -> None:
-    """Print the latest turns of a conversation."""
-    turns = conversation.turns
+    """Print the latest turns of a conversation, without deleted ones."""
+    from mgl.store.deletion import is_deleted
+
+    turns = [turn for turn in conversation.turns if not is_deleted(turn)]
     earlier = max(0, len(turns) - LATEST)
     typer.echo(f"\nturns{f', the latest {LATEST} of {len(turns):,}' if earlier else ''}:")
     for turn in turns[earlier:]:
@@ -128,16 +132,15 @@ def _show_item(lab: Lab, summary: MemorySummary, item: str, as_json: bool) -> No
         print_json({"item": found or item, "related": [row for _, row in related]})
         return
     if found is None:
-        typer.echo(f"turn {list(turns).index(item) + 1} of {len(turns)}")
-        typer.echo(f"  {format_turn(turns[item])}")
-        if item in data.get("forgotten", ()):
-            typer.echo("this turn was deleted")
+        typer.echo(format_turn(turns[item]))
     else:
-        print_pairs({key: _format(value) for key, value in found.items() if key != "turns"})
+        print_pairs(
+            {key: format_value(value) for key, value in found.items() if key not in LEFT_OUT}
+        )
         for number in _turn_numbers(found, data) if talk else ():
             typer.echo(f"  {format_turn(list(turns.values())[number])}")
     for name, row in related:
-        typer.echo(f"{name}: {_format({k: v for k, v in row.items() if k != 'turns'})}")
+        typer.echo(f"{name}: {format_value({k: v for k, v in row.items() if k not in LEFT_OUT})}")
 
 
 def _rows(part: Any) -> list[dict[str, Any]]:
@@ -156,11 +159,3 @@ def _turn_numbers(row: dict[str, Any], data: dict[str, Any]) -> list[int]:
     episodes = {mention["episode"] for mention in row.get("mentions", ())}
     parts = [each["turns"] for each in _rows(data.get("episodes")) if each["number"] in episodes]
     return sorted({*row.get("turns", ()), *(number for part in parts for number in part)})
-
-
-def _format(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {_format(each)}" for key, each in value.items() if each)
-    if isinstance(value, list):
-        return ", ".join(_format(each) for each in value) or "-"
-    return "-" if value in (None, "") else one_line(f"{value}")

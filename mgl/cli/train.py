@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -127,13 +128,7 @@ def data(
         }
     rows = list(dict.fromkeys(rows))
     if not rows:
-        hint = "name another corpus or log"
-        if log and not preferences:
-            hint = (
-                f"{facts['won']} of {facts['questions']} answers beat those of direct and "
-                "naive-rag, none by what a call wrote; --preferences need no right answers"
-            )
-        raise UsageError("there is nothing to learn from", hint=hint)
+        raise _find_nothing(facts, preferences=preferences)
     write_rows(rows, out)
     facts = describe_rows(rows) | facts
     if as_json:
@@ -310,6 +305,22 @@ def builder(
 
 
 app.command("compare")(compare)
+
+
+def _find_nothing(facts: Mapping[str, int], *, preferences: bool) -> UsageError:
+    """The error where no rows were found; ``facts`` are those of the logs, empty without one."""
+    problem, hint = "there is nothing to learn from", "name another corpus or log"
+    if facts and preferences:
+        problem = "no reply in the log has a better one beside it"
+    elif facts and not facts["questions"]:
+        problem = "the log of a memory does not tell which of its replies were right"
+        hint = "name the folder of an evaluation run, or collect --preferences"
+    elif facts:
+        hint = (
+            f"{facts['won']} of {facts['questions']} answers beat those of direct and "
+            "naive-rag, none by what a call wrote; --preferences need no right answers"
+        )
+    return UsageError(problem, hint=hint)
 
 
 def _train_causal(

@@ -94,7 +94,7 @@ def _choose_own(name: str, home: Path) -> DefaultModel:
     if is_adapter and (kind := find_adapter(name, home).manifest.kind) not in CAUSAL:
         raise UsageError(
             f"{name} is an adapter of kind {kind}, and changes no model that writes",
-            hint="use it with --embedder or --reranker; `mgl models` lists the adapters",
+            hint=f"name it for one command, as `mgl ask --embedder {name}` or `--reranker {name}`",
         )
     choice = ModelChoice(adapter=name) if is_adapter else ModelChoice(name)
     profile = choice.with_adapter(home).load_profile(home)

@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
-from mgl.errors import UsageError, WrongKind
+from mgl.errors import StoreError, UsageError, WrongKind
 from mgl.lab.deleting import Deleted, Doomed, delete, find_doomed
 from mgl.lab.estimates import describe_estimate, describe_large, estimate_from_past
 from mgl.lab.finding import find_passages
@@ -32,8 +32,10 @@ from mgl.lab.workplace import DATABASE, OwnModels, Workplace
 from mgl.llm.calls import MemoryCallLog, content_hash, new_attempt
 from mgl.llm.concurrency import StopSignal, make_awaitable
 from mgl.memories.base import Memory, check_name, is_memory_id
+from mgl.memories.log import READING
 from mgl.memories.results import AskResult, BuildResult, MemorySummary, Stats
 from mgl.memories.talk import UNWIPED
+from mgl.memories.view import Transcript
 from mgl.models import shipped
 from mgl.observer import SILENT, Observer
 from mgl.store import EditRecord, MemoryCost, MemoryRecord, Store
@@ -195,7 +197,7 @@ class Lab:
         if retry_failed and not hasattr(plan.kind, "retry_failed"):
             raise UsageError(
                 f"{plan.name} cannot retry failed parts",
-                hint="--memory graph, hgmem, mindgraph or mnemis can",
+                hint="--memory graph, hgmem or mindgraph can",
             )
         client, log = self._place.open_client()
         opened = plan.open(self._place.tools(client, plan.kind), asked)
@@ -294,6 +296,13 @@ class Lab:
                 self._approve(large)
         with self._place.alone(opened.id):
             self._place.run(build if stop is None else lambda: stop.guard(build))
+        self._note_other_name(plan.source)
+
+    def _note_other_name(self, source: Source) -> None:
+        if not self._store.has_document(source.id):
+            return
+        if (known := self._store.document_name(source.id)) != source.name:
+            self._observer.note(f"{source.name} has the text of {known}: both names find it")
 
     async def forward(self, work: Callable[[LLM], Coroutine[Any, Any, ResultT]]) -> ResultT:
         """Run ``work``'s model calls without logging them; cancelling stops them."""
@@ -328,7 +337,8 @@ class Lab:
             plan = self._planner.plan_record(self._planner.find(name, memory), options)
         else:
             check_name(name)
-            plan = self._planner.plan_file(Conversation.named(name), memory, None, options)
+            begun = self._store.named_conversation(name)
+            plan = self._planner.plan_file(begun, memory, None, options)
         return self._open_talk(plan)
 
     def remember(
@@ -372,18 +382,29 @@ class Lab:
         self._store.put_document(document)
 
     def rename(self, source: str, name: str) -> None:
-        """Rename the document of a memory; its earlier names still find it.
+        """Rename a document or conversation, by its exact name or the id of one of its memories.
 
-        UsageError for a conversation, or a name that looks like a memory's id.
+        A document is still found by its earlier names. A conversation is not: they are free for
+        others, and only the chats of clients that sent them as the id of a chat (``find_chat``) go
+        on in it. UsageError for a name that cannot be one, Conflict for one that another
+        conversation has, StoreError if there is no such source.
         """
         check_name(name)
-        document_id = self.find(source).document_id
-        if self._store.count_turns(document_id) is not None:
-            raise WrongKind(
-                f"{source!r} is a conversation, which is known by its name alone",
-                hint="export its turns and add them to one of another name",
-            )
-        self._store.rename_document(document_id, name)
+        document_id = find_doomed(self._store, source).document_id
+        if self._store.count_turns(document_id) is None:
+            self._store.rename_document(document_id, name)
+        else:
+            self._store.rename_conversation(document_id, Conversation.named(name).name)
+
+    def find_chat(self, name: str) -> str:
+        """The name of the conversation in which a client's chat of this id goes on; a new chat has
+        its id for a name."""
+        return self._store.find_chat(name)
+
+    def named_conversation(self, name: str) -> Conversation:
+        """The conversation that is known by this exact name, without its turns: the stored one, or
+        one to begin."""
+        return self._store.named_conversation(name)
 
     def load(self, document_id: str) -> Document:
         """Load a stored document by its own id; StoreError if there is none."""
@@ -480,6 +501,15 @@ class Lab:
         """Load the conversation of a memory; StoreError for a document's."""
         return self._store.conversation(self.find(source).document_id)
 
+    def read_transcript(self, source: str) -> Transcript:
+        """Load the conversation of a memory as a reader sees it; StoreError for a document's."""
+        conversation = self.transcript(source)
+        fates = self._store.find_fates(conversation.id)
+        gone = frozenset(number for number, fate in fates.items() if fate == "forgotten")
+        corrections = self._store.find_corrections(conversation.id)
+        replies = frozenset(self._store.find_replies(conversation.id))
+        return Transcript(conversation, gone, corrections, replies)
+
     def write_questions(self, source: str, limit: int | None = None) -> list[Pair]:
         """Have the model write questions about a memory's text, to train its retriever on.
 
@@ -515,6 +545,11 @@ class Lab:
 
         folder = Path(source)
         if not (folder / MANIFEST).is_file():
+            if not self._planner.find_named(source):
+                raise StoreError(
+                    f"{source!r} is neither a memory nor the folder of an evaluation run",
+                    hint="`mgl list` shows the memories; `mgl eval run` says where a run is kept",
+                )
             return read_memory(self._store, self.find(source))
         if not (folder / PACKED).is_file():
             return read_run(folder, self._store, hold_out)
@@ -532,7 +567,8 @@ class Lab:
         return self._store.edits(self.find(source).id)
 
     def version(self, source: str) -> str:
-        """A string that changes with each turn, edit or deletion of a memory, not with answers."""
+        """A string that changes with each turn, edit, deletion or name of a memory, not with
+        answers."""
         return self._store.version(self.find(source).id)
 
     def calls(self, source: str) -> list[CallRecord]:
@@ -609,6 +645,7 @@ class Lab:
             min(done, record.chunks) if record.chunks else done,
             self._store.count_turns(record.document_id),
             tuple(self._store.questions_answered(record.id)),
+            tuple(row["question"] for row in self._store.payloads(record.id, READING)),
         )
 
 

@@ -50,7 +50,8 @@ class ModelChoice:
     place, ``models`` a folder of further profiles, and ``allow_hub``
     permits downloads from the model hub. ``embedder`` and ``reranker`` name the models that
     memories retrieve with (``mgl.retrieval.opening``). ``context_tokens`` caps the context, so that
-    a resumed run has the context it started with.
+    a resumed run has the context it started with. ``concurrency`` are calls to a server at once,
+    where that is more than usual.
     """
 
     profile: str | None = None
@@ -64,6 +65,7 @@ class ModelChoice:
     embedder: str | None = None
     reranker: str | None = None
     context_tokens: int | None = None
+    concurrency: int | None = None
 
     def with_default(self, home: Path) -> ModelChoice:
         """Fill in the home's default model (`mgl use`), where no other model or server is named.
@@ -274,7 +276,9 @@ def defer(
         model_id=own,
         context_tokens=context_tokens,
         native_tools=profile.native_tools and engine == "openai",
-        concurrency=CONCURRENCY[engine],
+        concurrency=max(CONCURRENCY[engine], choice.concurrency or 0)
+        if engine == "openai"
+        else CONCURRENCY[engine],
     )
 
 

@@ -95,7 +95,8 @@ class Planner:
             raise InputError(
                 f"{path} holds {len(found)} conversations"
                 + (f", and {fault} called {name!r}" if name is not None else ""),
-                hint=f"choose one by its number (--conversation), or all (--all): {names}",
+                hint="choose one by its number (--conversation), or add all (`mgl add NAME FILE "
+                f"--all`): {names}",
             )
         for note in chosen[0].notes:
             self._observer.note(f"{chosen[0].name}: {note}")
@@ -150,7 +151,15 @@ class Planner:
         kind, config = self._configure(name, options)
         source: Source
         if kind.reads == "conversation" or (kind.reads == "either" and is_log):
-            source = self.read_conversation(path, conversation)
+            try:
+                source = self.read_conversation(path, conversation)
+            except InputError as error:
+                if is_log:
+                    raise
+                raise InputError(
+                    f"{name} reads conversations: {error.message}",
+                    hint=f"take --memory {READS} for a document; a chat log has lines as Ann: Hi.",
+                ) from error
         else:
             source = read_document(path)
             for note in source.notes:
@@ -219,7 +228,7 @@ class Planner:
         if is_memory_id(source):
             found = self._store.find_memory(source)
             return [] if found is None else [found]
-        return self._store.memories_of(Conversation.named(source).id)
+        return self._store.memories_of(self._store.named_conversation(source).id)
 
     def pick(self, source: str, known: Sequence[MemoryRecord], kind: str | None) -> MemoryRecord:
         """Pick the newest memory, of some kind if one is named."""

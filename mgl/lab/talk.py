@@ -29,7 +29,7 @@ from mgl.memories.talk import Change, check_turns, to_plain
 from mgl.memories.turns import Say, Wish, find_assistants
 from mgl.store.owners import Owner, owned_by
 from mgl.text.times import as_aware, check_time
-from mgl.types import Answer, Citation, Question, StageUsage, Turn, Usage
+from mgl.types import Answer, Citation, Conversation, Question, StageUsage, Turn, Usage
 
 if TYPE_CHECKING:
     from mgl.lab.model import NoModel
@@ -148,6 +148,20 @@ class Talk:
     def id(self) -> str:
         return self.memory.id
 
+    def is_called(self, name: str) -> bool:
+        """Whether this name leads to the conversation, which may have been renamed since it was
+        opened, or not have begun yet."""
+        called = Conversation.named(name).name
+        source_id, held = self._store.source_of(self._owner)
+        if held is not None:
+            return held in (name, called)
+        return self._store.named_conversation(name).id == source_id
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether the memory is stored: a new one is stored with its first turn."""
+        return self._store.find_memory(self.id) is not None
+
     @property
     def is_deleted(self) -> bool:
         """Whether the memory was deleted since it was opened, by this process or another."""
@@ -158,11 +172,12 @@ class Talk:
         self.run(lambda: self.memory.append(turn))
 
     def extend(self, turns: Sequence[Turn]) -> int:
-        """Add turns in order, skipping those already there; return how many there are now."""
+        """Add turns in order, skipping those already there; return how many there are now, but for
+        deleted ones."""
         for done, turn in enumerate(turns, 1):
             self.append(turn)
             self._observer.progress("turns", done, len(turns))
-        return len(self.memory.conversation.turns)
+        return len(self.memory.conversation.turns) - len(self.memory.forgotten)
 
     def ask(self, question: str | Question) -> AskResult:
         """Answer from what was said so far.
@@ -361,6 +376,13 @@ class Talk:
         if follows:
             self._store.set_follows(self.memory.conversation.id, follows)
 
+    def find_reply(self, turn: str) -> str | None:
+        """The id of the reply to a turn, the last where there are several; None without one."""
+        turns, forgotten = self.memory.conversation.turns, self.memory.forgotten
+        later = range(len(turns) - 1, self.memory.find_number(turn), -1)
+        ids = (turns[number].id for number in later if number not in forgotten)
+        return next((each for each in ids if each.rstrip("+") == turn), None)
+
     def take_back(self, numbers: Collection[int]) -> None:
         """Delete turns that a client replaced by others; said again, they are new."""
         if numbers:
@@ -433,9 +455,10 @@ class Talk:
     def correct(self, turn: str, text: str) -> tuple[Turn, Forgotten]:
         """Replace what a turn says, and return the turn that says it now, and what was deleted.
 
-        The new words are a turn of their own, the last one, with the speaker, time and session of
-        the old one, which is deleted as by ``forget``. InputError for a turn that is not there, was
-        forgotten, or says just this.
+        The new words are a turn of their own, the last one, so that the memory reads them as what
+        was said last, with the speaker, time and session of the old one, which is deleted as by
+        ``forget``. A transcript shows them in its place (``Lab.read_transcript``). InputError for a
+        turn that is not there, was forgotten, or says just this.
         """
         self.forget([turn], dry_run=True)
         old = self.memory.find_turn(turn)
@@ -443,6 +466,8 @@ class Talk:
         if old.text == text.strip():
             raise InputError(f"turn {turn!r} says just this", hint="change its words, or leave it")
         (new,) = self.add([replace(old, id="", text=text.strip())])
+        find = self.memory.find_number
+        self._store.put_correction(self.memory.conversation.id, find(new.id), find(turn))
         return new, self.forget([turn])
 
     def edit(

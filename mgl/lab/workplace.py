@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from mgl.evaluation.runs.retrieving import Recalls
     from mgl.llm.base import LLM, Engine
     from mgl.llm.calls import CallLog
+    from mgl.llm.capabilities import Speed
     from mgl.llm.client import Client
     from mgl.models.profiles import EngineName, ModelProfile
     from mgl.retrieval.base import Embedder, Reranker
@@ -229,6 +230,11 @@ class Workplace:
         """The choice, with a running server filled in when the model is first needed."""
         return self._choice.with_adapter(self._home).with_server(self._home, self._observer)
 
+    @property
+    def server_choice(self) -> ModelChoice:
+        """The choice with the server that is used, if there is one."""
+        return self._resolved
+
     @cached_property
     def _shared(self) -> tuple[Client, CallLog]:
         if self._recorded is None:
@@ -329,6 +335,27 @@ class Workplaces:
             with self.open(profile) as place:
                 return self.store.pace(place.facts.model_id, stage)
         except MglError:
+            return None
+
+    def find_speed(self, profile: str, *, measure: bool) -> Speed | None:
+        """Find the speed of a model's vLLM server, measured now if it is unknown and ``measure``.
+
+        None without such a server, and where it is unknown.
+        """
+        from mgl.serving.speed import find_speed
+
+        try:
+            with self.open(profile) as place:
+                choice, names = place.server_choice, place.profile.served_names
+                if choice.base_url is None:
+                    return None
+                url, key, note = choice.base_url, choice.api_key, self.observer.note
+                return place.run(
+                    lambda: find_speed(url, key, names, self.home, note, measure=measure)
+                )
+        except MglError as error:
+            if measure:
+                self.observer.note(f"the speed of {profile} is unknown: {error.message}")
             return None
 
     def take(self, models: Mapping[str, ModelFacts]) -> None:

@@ -37,13 +37,22 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Speed:
+    """Tokens a second that a server reads, and writes, with so many requests ``at_once``."""
+
+    read: float
+    written: float
+    at_once: int
+
+
+@dataclass(frozen=True, slots=True)
 class Capabilities:
     """What a server was seen to do.
 
     ``server`` is its make and version, ``formats`` the constraint formats that it obeys, the
     strongest first, ``ignored`` those that it accepts and does not obey. ``context_tokens`` is None
     if it does not say what its context holds. ``cached_tokens``: it reports what its prefix cache
-    saved.
+    saved. ``speed`` is None if nobody measured it.
     """
 
     server: str
@@ -55,6 +64,7 @@ class Capabilities:
     model: str = ""
     context_tokens: int | None = None
     findings: tuple[Finding, ...] = ()
+    speed: Speed | None = None
 
     @property
     def warning(self) -> str | None:

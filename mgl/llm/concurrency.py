@@ -191,7 +191,6 @@ class Portal:
         self._loop = asyncio.new_event_loop()
         self._interrupted = False
         self._closed = False
-        self._running: set[Future[Any]] = set()
         self._scheduling = threading.Lock()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="mgl-portal", daemon=True
@@ -218,10 +217,7 @@ class Portal:
         with self._scheduling:
             if self._closed:
                 raise RuntimeError("the portal is closed")
-            future = asyncio.run_coroutine_threadsafe(start(), self._loop)
-            self._running.add(future)
-        future.add_done_callback(self._running.discard)
-        return future
+            return asyncio.run_coroutine_threadsafe(start(), self._loop)
 
     def finish(self, start: Callable[[], Coroutine[Any, Any, object]]) -> None:
         """Run a clean-up to its end, after an interrupt for ``GRACE_S`` seconds at most."""
@@ -235,12 +231,9 @@ class Portal:
         behind."""
         with self._scheduling:
             self._closed = True
-            running = [future for future in list(self._running) if not future.done()]
-        if running:
-            self._loop.call_soon_threadsafe(self._cancel_all)
-            wait(running, timeout=GRACE_S)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(timeout=GRACE_S)
+        if self._thread.is_alive():
+            asyncio.run_coroutine_threadsafe(self._end(), self._loop)
+        self._thread.join(timeout=2 * GRACE_S)
         if not self._thread.is_alive():
             self._loop.close()
 
@@ -249,6 +242,14 @@ class Portal:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    async def _end(self) -> None:
+        """Cancel all tasks, also those that nobody waits for, and stop when they have ended."""
+        if tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks, timeout=GRACE_S)
+        self._loop.stop()
 
     def _cancel_all(self) -> None:
         for task in asyncio.all_tasks(self._loop):

@@ -27,6 +27,7 @@ from mgl.llm.prompting import available_tokens, reader_messages, shorten
 from mgl.memories.propose import StrictReply
 from mgl.prompt import Prompt, one_line
 from mgl.retrieval.evidence import find_evidence
+from mgl.text.declining import is_declined
 from mgl.types import AnswerForm, Citation, Document, Question, Span
 
 ANSWER_TOKENS: Final[Mapping[AnswerForm, int]] = {"short": 256, "long": 1024}
@@ -124,7 +125,10 @@ def cite_evidence(
     document: Document, said: str, question: Question, parts: Sequence[tuple[str, Span]]
 ) -> tuple[Citation, ...]:
     """Cite the sentences of a document that tell most of an answer, in ``MOST_CITED`` of the named
-    parts at most. Words find them; whether they bear it out is not asked."""
+    parts at most. Words find them; whether they bear it out is not asked. An answer that declines
+    cites nothing."""
+    if is_declined(said, question.unknown):
+        return ()
     found = [
         (name, *find_evidence(document, span, said, question.text))
         for name, span in dict.fromkeys(parts)

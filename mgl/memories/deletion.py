@@ -56,8 +56,8 @@ class Forgotten:
     what is asked next. ``spared`` nodes are frozen: they were meant and are kept. ``runs`` are the
     folders of the evaluation runs whose calls keep the text, ``adapters`` the names of those that
     were trained on the conversation and are removed. ``replies`` are those of the turns that go
-    because they were made of others that do; ``echoes`` are turns that stay though they repeat what
-    goes.
+    because they were made of others that do; ``answers`` are the questions whose stored answers go,
+    of any memory of the conversation; ``echoes`` are turns that stay though they repeat what goes.
     """
 
     turns: tuple[str, ...] = ()
@@ -68,6 +68,7 @@ class Forgotten:
     runs: tuple[str, ...] = ()
     adapters: tuple[str, ...] = ()
     replies: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
     echoes: tuple[str, ...] = ()
     is_least: bool = False
 

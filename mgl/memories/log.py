@@ -37,6 +37,9 @@ StateT = TypeVar("StateT")
 APPEND: Final = "append"
 """The op of a row that takes in a turn: ``{"turn": number}``."""
 
+READING: Final = "reading"
+"""The op of a row that says for which ``question`` a document was read, "" for none."""
+
 FORGET: Final = "forget"
 """The op of a row that deletes turns, or parts of them: rows before it were rewritten."""
 
@@ -309,6 +312,8 @@ class Log(Generic[EditT, StateT]):
             self.step = max([steps, *(row.chunk + 1 for row in rows[-1:])])
 
     def _read_turns(self) -> None:
+        if self._is_open:  # it may have been renamed
+            self._source = replace(self._source, name=self._store.document_name(self._source.id))
         deletions = self._store.count_deletions(self._source.id)  # before they are read
         if deletions != self.deletions:
             self._drop_turns()

@@ -29,6 +29,8 @@ _REASONS: Final[dict[type[EngineError], str]] = {
 }
 AGAIN_SEED: Final = 1000
 """Between the seeds of a call and of its next try, beyond those of the client's own repairs."""
+AGAIN_TEMPERATURE: Final = 0.7
+"""Of the second call where the first is one that failed before."""
 FAILURES: Final = tuple(_REASONS)
 """What ends one call and nothing else, where a memory can do without its reply."""
 
@@ -74,9 +76,19 @@ async def propose(
     sampling: Sampling,
     stage: str,
     forgive: tuple[type[EngineError], ...] = (ReplyInvalid,),
+    failures: int = 0,
 ) -> Proposal[ReplyT]:
     """Ask for a reply under a schema. Raises the EngineError family, but for what ``forgive``
-    names, some of ``FAILURES``."""
+    names, some of ``FAILURES``.
+
+    ``failures`` counts earlier runs in which this call failed. The log replays a failure as it
+    was; the call is then made once more, warm and with another seed.
+    """
+    if failures:
+        made = await propose(llm, prompt, schema, sampling=sampling, stage=stage, forgive=forgive)
+        if made.reply is not None:
+            return made
+        sampling = vary(sampling, failures, temperature=AGAIN_TEMPERATURE)
     messages = [Message("user", prompt)] if isinstance(prompt, str) else prompt
     try:
         reply = await llm.complete(messages, schema, sampling=sampling, stage=stage)

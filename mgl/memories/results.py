@@ -10,13 +10,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from mgl.llm.calls import CallRecord
 from mgl.memories.view import GraphView
 from mgl.store.records import EditRecord, MemoryRecord
+from mgl.text.sentences import split_question
 from mgl.types import Answer, Citation, Document, Span, Usage
 
 
@@ -93,8 +94,8 @@ class BuildResult:
 class MemorySummary:
     """A memory in the store, the name of its document, and how much of it is read.
 
-    ``turns`` counts the turns that its conversation still has, None where it reads a document.
-    ``asked`` are the questions that it has answered.
+    ``turns`` is the length of its conversation, None where it reads a document. ``asked`` are the
+    questions that it has answered, ``read_for`` those, or their parts, that its log has read for.
     """
 
     record: MemoryRecord
@@ -102,6 +103,7 @@ class MemorySummary:
     chunks_done: int
     turns: int | None = None
     asked: tuple[str, ...] = ()
+    read_for: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -110,7 +112,8 @@ class MemorySummary:
     @property
     def questions(self) -> tuple[str, ...]:
         """The questions that it was built for, and those that it has answered."""
-        return tuple(dict.fromkeys((*self.record.questions, *self.asked)))
+        read_for = leave_out_parts(self.read_for, self.asked)
+        return tuple(dict.fromkeys((*self.record.questions, *read_for, *self.asked)))
 
     @property
     def unit(self) -> Literal["chunks", "steps", "turns"]:
@@ -134,6 +137,16 @@ class MemorySummary:
             "turns": self.turns,
             "tokens": record.tokens,
         }
+
+
+def leave_out_parts(questions: Iterable[str], answered: Iterable[str]) -> list[str]:
+    """The questions, without an empty one, that are no part of one that was answered.
+
+    >>> leave_out_parts(["Who is Bo?", "Where is Bo?"], ["Where is Ann, and where is Bo?"])
+    ['Who is Bo?']
+    """
+    parts = {part for text in answered for part in split_question(text) if part != text}
+    return [text for text in questions if text and text not in parts]
 
 
 def answer_json(answer: Answer) -> dict[str, Any]:

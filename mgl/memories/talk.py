@@ -33,7 +33,6 @@ from mgl.memories.deletion import (
 )
 from mgl.memories.log import FORGET, Log
 from mgl.memories.turns import (
-    TURN_ANSWER,
     Say,
     Shown,
     Voice,
@@ -123,6 +122,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
     question (``recall``). The ``stale`` nodes of its state wait for another description.
     """
 
+    reads = "conversation"
     Redactor: ClassVar[type[Any]]
     _settling: asyncio.Task[None] | None = None
 
@@ -137,18 +137,20 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
 
     @property
     def _document(self) -> Document:
-        self._log.open(self._record)
-        source = self._log.source
-        return source.transcript if isinstance(source, Conversation) else source
+        return self.conversation.transcript
 
     @property
     def conversation(self) -> Conversation:
-        """The conversation as the store has it now. UsageError over a document."""
+        """The conversation as the store has it now."""
         self._log.open(self._record)
+        return self._talk
+
+    @property
+    def _talk(self) -> Conversation:
+        """The conversation as of the last time that the log caught up."""
         source = self._log.source
-        if isinstance(source, Conversation):
-            return source
-        raise WrongKind("this memory is of a document", hint="ask it, or look at it")
+        assert isinstance(source, Conversation)
+        return source
 
     def find_turn(self, identity: str) -> Turn | None:
         """Find the turn with this id, without its text where it was deleted."""
@@ -235,9 +237,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
             answer = Answer(question.text, say_unknown(question), "low", ())
             if found.shown or question.options:
                 lines = cite_shown(talk, found.shown)
-                answer = await answer_from_lines(
-                    llm, lines, question, TURN_ANSWER, self._answer_sampling
-                )
+                answer = await answer_from_lines(llm, lines, question, self._answer_sampling)
         trace = (self._judged_by, *found.trace)
         ranked = dict.fromkeys(talk.turns[number].id for number in found.ranked)
         return replace(answer, trace=trace, retrieved=tuple(ranked), paths=found.paths)
@@ -375,14 +375,15 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         """
         target = Target(turns, topics, branch_of, before)
         async with self._writer() as log:
-            self.conversation  # noqa: B018  (UsageError over a document)
             chosen, spared = self._choose(log, target)
             replies = find_derived(
                 log.turns, self._tools.store.find_replies(self._source.id), chosen, log.forgotten
             )
             gone = chosen | replies
-            echoes = find_repeating(log.turns, gone, log.forgotten)
-            what, turns_before, old = Redaction(gone), log.turns, log.state
+            echoes = find_repeating(log.turns, chosen, gone | log.forgotten)
+            what, turns_before = Redaction(gone), log.turns
+            old: Any = log.state
+            answers = self._tools.store.find_answers_on(self._source.id, what)
             if gone and not dry_run:
                 self._delete(what)
                 after: Any = log.state
@@ -394,11 +395,12 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         return Forgotten(
             _name_turns(turns_before, gone),
             _in_order(removed),
-            _in_order(after.stale),
+            _in_order(after.stale - old.stale),
             _in_order(spared),
             calls,
             tuple(self._tools.store.find_runs(self._source.id, gone)),
             replies=_name_turns(turns_before, replies),
+            answers=answers,
             echoes=_name_turns(turns_before, echoes),
             is_least=is_least,
         )

@@ -1,7 +1,7 @@
 """Answers and replies that stand on turns of a conversation: one call each.
 
     lines = cite_shown(talk, show_turns(talk.turns, [3, 7]))
-    answer = await answer_from_lines(llm, lines, question, TURN_ANSWER, sampling)
+    answer = await answer_from_lines(llm, lines, question, sampling)
 
 The prompts are ours and the same for every method. They show when the question is asked and by
 whom, where that is known. The form of an answer follows its question: one of its options, a few
@@ -34,6 +34,7 @@ from mgl.memories.calls import answer_field, list_options
 from mgl.memories.propose import StrictReply
 from mgl.prompt import Prompt, one_line
 from mgl.retrieval.cues import ASSISTANT
+from mgl.text.declining import is_declined
 from mgl.text.groups import format_turn
 from mgl.text.sentences import only_asks
 from mgl.text.support import find_repeated
@@ -352,28 +353,27 @@ async def answer_from_lines(
     llm: LLM,
     lines: Sequence[Line],
     question: Question,
-    prompt: Prompt,
     sampling: Sampling,
     *,
     source_tokens: int | None = None,
 ) -> Answer:
     """One call over numbered lines: which of them are used, then the answer.
 
-    ``prompt`` is rendered with the ``memories`` and what ``ask_lines`` gives, as far as it has
-    such variables. With ``source_tokens`` the answer has its compaction ratio. Raises what
-    LLM.complete raises.
+    With ``source_tokens`` the answer has its compaction ratio. Raises what LLM.complete raises.
     """
     form = find_form(question)
-    given = {name: text for name, text in ask_lines(question).items() if name in prompt.variables}
     sampling = replace(sampling, max_tokens=max(sampling.max_tokens, form.tokens))
     kept = await fit_texts(llm, [text for text, _ in lines], reserve=sampling.max_tokens)
-    messages = [Message("user", prompt.render(memories=_number_lines(kept), **given))]
+    prompt = TURN_ANSWER.render(memories=_number_lines(kept), **ask_lines(question))
     schema = _answer_schema(len(lines), answer_field(question, form.chars))
+    messages = [Message("user", prompt)]
     reply = await llm.complete(messages, schema, sampling=sampling, stage="answer")
     places = sorted(set(reply.parsed.memories))
     citations = tuple(dict.fromkeys(each for place in places for each in lines[place - 1][1]))
     answer = Answer("", reply.parsed.answer, "medium" if citations else "low", citations)
-    if answer.text != say_unknown(question) and not question.options:
+    if is_declined(answer.text, say_unknown(question)):
+        answer = replace(answer, confidence="low", citations=())
+    elif not question.options:
         answer = _cite_repeated(answer, question, lines)
     ratio = reply.usage.input_tokens / source_tokens if source_tokens else None
     return replace(answer, question=question.text, compaction_ratio=ratio)

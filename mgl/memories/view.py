@@ -12,13 +12,34 @@ that it holds; a node may be in several. All other edges link nodes of layer 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from mgl.types import Answer, Document, Span
+from mgl.types import Answer, Conversation, Document, Span
 
 if TYPE_CHECKING:
     import networkx as nx
+
+    from mgl.store.turns import Correction
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """A conversation as a reader sees it: the numbers of the turns that were forgotten, of those
+    that say what another should have said, and of the memory's replies."""
+
+    conversation: Conversation
+    forgotten: frozenset[int] = frozenset()
+    corrections: Mapping[int, Correction] = field(default_factory=dict)
+    replies: frozenset[int] = frozenset()
+
+    def find_corrected(self, number: int) -> int | None:
+        """The turn in whose place one stands: the first of those that were corrected in a row."""
+        place = number
+        while place in self.corrections:
+            place = self.corrections[place].corrects
+        return None if place == number else place
 
 
 @dataclass(frozen=True, slots=True)

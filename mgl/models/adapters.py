@@ -282,7 +282,7 @@ def check_base(adapter: LoraAdapter, name: str, weights: Path) -> None:
     if manifest.base != name:
         raise UsageError(
             f"{adapter.name} was trained for {manifest.base}, not for {name}",
-            hint=f"use it with --model {manifest.base}",
+            hint=f"use it with the model {manifest.base}",
         )
     check_tokenizer(adapter, weights)
     if hash_base(weights)["base_sha256"] != manifest.base_sha256:

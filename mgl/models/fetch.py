@@ -99,8 +99,8 @@ def fetch_weights(
         if weights.registry is None:
             raise ResourceError(
                 f"{profile.name} has no weights on this machine",
-                hint=f"`{profile.fetch_command}` downloads them from the hub; commands that "
-                "run the model also take --weights PATH, or --base-url URL of a server",
+                hint=f"`{profile.fetch_command}` downloads them from the hub; or name a file "
+                "of them (`mgl ask --weights PATH`) or a server (`mgl use URL`)",
             )
         _from_registry(profile, target, delivered, report)
         assert weights.sha256 is not None

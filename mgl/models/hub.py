@@ -26,7 +26,7 @@ _YES = {"1", "ON", "YES", "TRUE"}
 def find_cached(source: HubSource) -> Path | None:
     """Find the file, with all others of a split one, or the complete model folder in the Hugging
     Face cache."""
-    repository = _cache_folder() / f"models--{source.repo.replace('/', '--')}"
+    repository = cache_folder() / f"models--{source.repo.replace('/', '--')}"
     reference = repository / "refs" / source.revision
     commit = reference.read_text().strip() if reference.is_file() else source.revision
     snapshot = repository / "snapshots" / commit
@@ -67,7 +67,7 @@ def download(weights: Weights, report: Callable[[int, int], None]) -> Path:
     from huggingface_hub import hf_hub_download, snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
-    require_space(_cache_folder(), weights.total_bytes or 0)
+    require_space(cache_folder(), weights.total_bytes or 0)
     try:
         if source.file is None:
             folder = snapshot_download(
@@ -104,7 +104,8 @@ def download(weights: Weights, report: Callable[[int, int], None]) -> Path:
         ) from error
 
 
-def _cache_folder() -> Path:
+def cache_folder() -> Path:
+    """The hub's cache on this machine, whether or not it exists."""
     if configured := os.environ.get("HF_HUB_CACHE"):
         return Path(configured).expanduser()
     if configured := os.environ.get("HF_HOME"):

@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from mgl.errors import ResourceError, UsageError
+from mgl.serving.installing import find_own_python, install_locked, run
 
 LOCKS: Final = Path(__file__).parent / "locks"
 _MARK: Final = "installed.json"
@@ -89,7 +89,7 @@ def find_python(home: Path, name: str) -> Path:
     """The Python of a peer's environment; ResourceError where it is not installed."""
     if find_installed(home, name) is None:
         raise ResourceError(f"the peer {name} is not installed", hint=f"`mgl peer install {name}`")
-    return _python(_folder(home, name))
+    return find_own_python(_folder(home, name))
 
 
 def install(
@@ -103,7 +103,7 @@ def install(
     peer, folder, start = find_peer(name), _folder(home, name), time.monotonic()
     chosen = str(python or sys.executable)
     shown = "import sys; print(*sys.version_info[:3], sep='.')"
-    version = _run([chosen, "-c", shown]).strip()
+    version = run([chosen, "-c", shown]).strip()
     if tuple(map(int, version.split(".")[:2])) < peer.python:
         needed = ".".join(map(str, peer.python))
         raise ResourceError(
@@ -111,12 +111,8 @@ def install(
             hint=f"name one: `mgl peer install {name} --python PATH`",
         )
     shutil.rmtree(folder, ignore_errors=True)
-    folder.parent.mkdir(parents=True, exist_ok=True)
     report(f"making an environment for {peer.package} {peer.version} (Python {version})")
-    _run([chosen, "-m", "venv", str(folder)])
-    pip = [str(_python(folder)), "-m", "pip", "install", "--quiet", "--no-input"]
-    locked = ["--require-hashes", "--no-deps", "--only-binary", ":all:"]
-    _run([*pip, *locked, "-r", str(LOCKS / f"{name}.txt")])
+    install_locked(folder, LOCKS / f"{name}.txt", chosen)
     size = sum(each.stat().st_size for each in folder.rglob("*") if each.is_file())
     made = Installed(lock_hash(name), version, time.monotonic() - start, size // 2**20)
     fields = {each: getattr(made, each) for each in Installed.__slots__}
@@ -135,24 +131,3 @@ def remove(home: Path, name: str) -> bool:
 
 def _folder(home: Path, name: str) -> Path:
     return home / "peers" / name
-
-
-def _python(folder: Path) -> Path:
-    own = "Scripts/python.exe" if sys.platform == "win32" else "bin/python"
-    return folder / own
-
-
-def _run(command: list[str]) -> str:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError as error:
-        raise ResourceError(
-            f"{command[0]} cannot be run: {error.strerror}", hint="name a Python with --python"
-        ) from error
-    if done.returncode:
-        said = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
-        raise ResourceError(
-            f"the environment cannot be made: {(said or done.stderr.splitlines() or ['?'])[0]}",
-            hint="check the network and the disk, then run the command again",
-        )
-    return done.stdout

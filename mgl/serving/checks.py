@@ -74,8 +74,7 @@ def check_plan(
     machine = inspect_machine(profile.machine.device) if machine is None else machine
     checks = [_check_version(profile.machine.device, environment)]
     if profile.machine.device == "cuda":
-        checks.append(_check_gpus(profile, settings, machine))
-        checks.append(_check_gpu_memory(profile, model, settings, machine))
+        checks += check_gpus(profile, model, machine)
     else:
         checks.append(_check_cpu_memory(profile, model, settings, machine))
     checks.append(_check_port(plan))
@@ -87,6 +86,15 @@ def check_plan(
         for name, folder in plan.adapters.items()
     ]
     return checks
+
+
+def check_gpus(profile: ServingProfile, model: ModelProfile, machine: Machine) -> list[Check]:
+    """Check that the GPUs are there, and that the model fits into their memory."""
+    settings = profile.settings_for(model.name)
+    return [
+        _check_gpus(profile, settings, machine),
+        _check_gpu_memory(profile, model, settings, machine),
+    ]
 
 
 def check_adapter(

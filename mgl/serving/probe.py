@@ -7,7 +7,9 @@
 Each trial is a request whose free answer would differ: asked for the capital of France in a plain
 sentence, no model answers with a nonsense word in a JSON object unless it is made to. This tells a
 constraint that is obeyed from one that is silently ignored. A server of a known make is tried only
-with that make's constraint formats.
+with that make's constraint formats. What else mgl relies on is tried beside them: tools,
+log-probabilities, counters of the prefix cache, and of vLLM its tokenizer, its list of adapters and
+where a model's thoughts go. ``serving/README.md`` has the table.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from mgl.llm.capabilities import (
     save_capabilities,
 )
 from mgl.llm.engines.formats import CHOICE, EBNF, FORMATS, GBNF, JSON, LARK, RESPONSE_FORMAT, Format
-from mgl.llm.engines.server import Http, Kind, Server, identify, read_metrics
+from mgl.llm.engines.server import Http, Kind, Server, identify, list_models, read_metrics
 from mgl.llm.engines.wire import read_completion, write_body, write_tools
 from mgl.llm.replies import strip_thinking
 from mgl.prompt import one_line
@@ -123,6 +125,8 @@ async def _probe(http: Http, server: Server) -> Capabilities:
         await trials.try_cached_tokens(),
     ]
     tools, logprobs, cached = (one.verdict == "honoured" for one in others)
+    if server.kind == "vllm":
+        others += [await trials.try_tokenizer(), await trials.try_adapters()]
     return Capabilities(
         server=server.label,
         formats=tuple(obeyed),
@@ -136,6 +140,26 @@ async def _probe(http: Http, server: Server) -> Capabilities:
     )
 
 
+async def probe_pooling(base_url: str, api_key: str | None, model: str) -> list[Finding]:
+    """Try a server that embeds or reranks; errors as ``probe``."""
+    async with Http(base_url, api_key) as http:
+        server = await identify(http, (model,))
+
+        async def embed() -> tuple[bool, str]:
+            body = {"model": server.model, "input": [CAPITAL], "encoding_format": "float"}
+            (found,) = (await http.post("embeddings", body, _TIMEOUT_S))["data"]
+            return True, f"{len(found['embedding'])} dimensions"
+
+        async def rerank() -> tuple[bool, str]:
+            texts = ["Paris is the capital of France.", "Herons eat fish."]
+            body = {"model": server.model, "query": CAPITAL, "documents": texts, "top_n": 2}
+            found = (await http.post("rerank", body, _TIMEOUT_S))["results"]
+            scores = {int(one["index"]): float(one["relevance_score"]) for one in found}
+            return scores[0] > scores[1], f"{scores[0]:.3g} for the answer, {scores[1]:.3g} beside"
+
+        return [await _run_trial("/v1/embeddings", embed), await _run_trial("/v1/rerank", rerank)]
+
+
 class _Trials:
     """The trials of one server; each gives one finding."""
 
@@ -147,8 +171,11 @@ class _Trials:
     async def ask_freely(self) -> Finding:
         """The control, without a constraint. Raises the EngineError family."""
         request = _make_request(CAPITAL)
-        completion = read_completion(await self._answer(write_body(request, self._model)), request)
-        return Finding("a free answer", "answered", one_line(completion.text, _SAID))
+        answer = await self._answer(write_body(request, self._model))
+        completion = read_completion(answer, request)
+        thoughts = _find_thoughts(answer["choices"][0]["message"])
+        said = f"{completion.text} ({thoughts})" if thoughts else completion.text
+        return Finding("a free answer", "answered", one_line(said, _SAID))
 
     async def try_format(self, one: Format) -> Finding:
         if one is CHOICE:
@@ -198,6 +225,26 @@ class _Trials:
             return False, "not in the usage, not in /metrics"
 
         return await _run_trial("prefix-cache counters", ask)
+
+    async def try_tokenizer(self) -> Finding:
+        """Whether the server counts the tokens of a prompt."""
+
+        async def ask() -> tuple[bool, str]:
+            body = {"model": self._model, "prompt": CAPITAL}
+            count = (await self._http.post("/tokenize", body, _TIMEOUT_S))["count"]
+            return count > 0, f"{count} tokens"
+
+        return await _run_trial("/tokenize", ask)
+
+    async def try_adapters(self) -> Finding:
+        """Whether the list of models says which of them are adapters, and of what."""
+
+        async def ask() -> tuple[bool, str]:
+            served = await list_models(self._http)
+            own = [name for name, entry in served.items() if entry.get("parent")]
+            return all("parent" in one for one in served.values()), ", ".join(own) or "none loaded"
+
+        return await _run_trial("adapters in the list of models", ask)
 
     @property
     def _model(self) -> str:
@@ -272,7 +319,17 @@ async def _run_trial(name: str, ask: Callable[[], Awaitable[tuple[bool, str]]]) 
     except EngineError as error:
         said = error.message.partition("): ")[2] or error.message
         return Finding(name, "refused", one_line(said, _SAID))
+    except (LookupError, TypeError, ValueError):
+        return Finding(name, "refused", "the answer has another form")
     return Finding(name, "honoured" if good else "ignored", one_line(said, _SAID))
+
+
+def _find_thoughts(message: Mapping[str, Any]) -> str:
+    """Say where a model's thoughts went; empty if there are none."""
+    for field in ("reasoning", "reasoning_content"):
+        if message.get(field):
+            return f"thoughts are split off into {field}"
+    return "thoughts are in the reply" if "<think>" in (message.get("content") or "") else ""
 
 
 def _is_object_with_word(text: str) -> bool:

@@ -40,25 +40,35 @@ class Store(Turns, CallTable, Caches):
     # Documents and memories
 
     def put_document(self, document: Document) -> None:
-        """Keep a document; the same text read again only renews its name and sections.
+        """Keep a document; the same text read again only renews its sections.
 
-        It is found by the names that it had before, too, until another document has them.
+        Under another name it keeps its own, and is found by both, until another document has
+        that name.
         """
         with self._write() as connection:
-            _keep_name(connection, document.id, document.name)
             connection.execute(
                 f"""INSERT INTO documents ({records.DOCUMENT_COLUMNS})
                 VALUES ({records.placeholders(records.DOCUMENT_COLUMNS)})
-                ON CONFLICT (id) DO UPDATE SET name = excluded.name,
-                    sections = excluded.sections, media_type = excluded.media_type,
-                    notes = excluded.notes""",
+                ON CONFLICT (id) DO UPDATE SET sections = excluded.sections,
+                    media_type = excluded.media_type, notes = excluded.notes""",
                 records.document_row(document),
+            )
+            _free_name(connection, document.name)
+            name = records.pack(document.name)
+            connection.execute(
+                "INSERT INTO names SELECT id, ? FROM documents WHERE id = ? AND name != ?",
+                (name, document.id, name),
             )
 
     def rename_document(self, identity: str, name: str) -> None:
         """Rename a document; its earlier names still find it. StoreError if there is none."""
         with self._write() as connection:
-            _keep_name(connection, identity, name)
+            _free_name(connection, name)
+            connection.execute(
+                "INSERT OR IGNORE INTO names SELECT id, name FROM documents "
+                "WHERE id = ? AND name != ?",
+                (identity, records.pack(name)),
+            )
             update = "UPDATE documents SET name = ? WHERE id = ?"
             if not connection.execute(update, (records.pack(name), identity)).rowcount:
                 raise self._no_document(identity)
@@ -145,6 +155,17 @@ class Store(Turns, CallTable, Caches):
                 self._append(connection, memory.id, step, edits)
             mark_unwiped(connection)
         return self.wipe()
+
+    def find_answers_on(self, conversation_id: str, what: Redaction) -> tuple[str, ...]:
+        """Find the questions whose answers, by any memory, ``delete`` would drop; each once."""
+        with self._read() as connection:
+            gone = Gone(conversation_id, what, self.turns(conversation_id))
+            found = [
+                question
+                for memory in self._memory_where("document_id = ?", conversation_id)
+                for question in deletion.find_answers(connection, memory.id, gone).values()
+            ]
+        return tuple(dict.fromkeys(found))
 
     # Removal of whole sources and memories
 
@@ -286,32 +307,32 @@ class Store(Turns, CallTable, Caches):
             return connection.execute(select, (identity,)).fetchone() is not None
 
     def documents_called(self, name: str) -> list[str]:
-        """The ids of the documents and conversations with exactly this name, the oldest first; of
-        those that had it before, where none has it now."""
-        before = "id IN (SELECT document_id FROM names WHERE name = ?)"
+        """The ids of the documents and conversations that have exactly this name, the oldest first;
+        a document's other names are its, too."""
         with self._read() as connection:
-            for has_name in ("name = ?", before):
-                found = connection.execute(
-                    f"SELECT id FROM documents WHERE {has_name} ORDER BY created_at, id",
-                    (records.pack(name),),
-                ).fetchall()
-                if found:
-                    return [identity for (identity,) in found]
-        return []
+            found = connection.execute(
+                """SELECT id FROM documents WHERE name = ?1 OR (media_type != ?2
+                AND id IN (SELECT document_id FROM names WHERE name = ?1))
+                ORDER BY created_at, id""",
+                (records.pack(name), CONVERSATION),
+            )
+            return [identity for (identity,) in found]
 
     # The edit log
 
     def version(self, memory_id: str) -> str:
-        """A string that changes with each turn, edit or deletion of a memory, not with answers."""
+        """A string that changes with each turn, edit, deletion or name of a memory, not with
+        answers."""
         with self._read() as connection:
             row = connection.execute(
                 """SELECT (SELECT max(number) FROM edits WHERE memory_id = memories.id),
                     (SELECT max(number) FROM turns WHERE document_id = memories.document_id),
-                    (SELECT max(number) FROM deletions WHERE document_id = memories.document_id)
+                    (SELECT max(number) FROM deletions WHERE document_id = memories.document_id),
+                    (SELECT lower(hex(name)) FROM documents WHERE id = memories.document_id)
                 FROM memories WHERE id = ?""",
                 (memory_id,),
             ).fetchone()
-        return ".".join("" if number is None else f"{number}" for number in row or ())
+        return ".".join("" if part is None else f"{part}" for part in row or ())
 
     def costs(self) -> dict[str, MemoryCost]:
         """When each memory was begun and what its calls have cost, by its id."""
@@ -389,6 +410,15 @@ class Store(Turns, CallTable, Caches):
         with self._read() as connection:
             found = connection.execute(f"{query} ORDER BY number", values)
             return [records.edit_from_row(row) for row in found]
+
+    def payloads(self, memory_id: str, op: str) -> list[Mapping[str, Any]]:
+        """The payloads of the edits of one op in a memory's log, in order."""
+        with self._read() as connection:
+            found = connection.execute(
+                "SELECT payload FROM edits WHERE memory_id = ? AND op = ? ORDER BY number",
+                (memory_id, op),
+            )
+            return [json.loads(payload) for (payload,) in found]
 
     def steps(self, memory_id: str) -> int:
         """One more than the last chunk that is done: the step that comes next."""
@@ -537,11 +567,10 @@ def _check(memory_id: str, chunk: int, edit: EditRecord, texts: Mapping[str, str
     )
 
 
-def _keep_name(connection: sqlite3.Connection, document_id: str, name: str) -> None:
-    """Keep a document's present name among its earlier ones, before it gets ``name``, which then
-    is no document's earlier name."""
-    connection.execute("DELETE FROM names WHERE name = ?", (records.pack(name),))
+def _free_name(connection: sqlite3.Connection, name: str) -> None:
+    """Take a name from the documents that have it besides their present one."""
     connection.execute(
-        "INSERT OR IGNORE INTO names SELECT id, name FROM documents WHERE id = ? AND name != ?",
-        (document_id, records.pack(name)),
+        """DELETE FROM names WHERE name = ?
+        AND document_id IN (SELECT id FROM documents WHERE media_type != ?)""",
+        (records.pack(name), CONVERSATION),
     )

@@ -148,6 +148,11 @@ def mask_text(text: str, ranges: Ranges) -> str:
     return text
 
 
+def is_deleted(turn: Turn) -> bool:
+    """Whether a turn is what a deletion left of one."""
+    return not turn.text.strip(MASK)
+
+
 def redact_turn(turn: Turn, number: int, what: Redaction) -> Turn:
     """The turn with this number as a deletion leaves it."""
     whole = number in what.forgotten
@@ -189,7 +194,10 @@ def delete(
         _write_log(connection, memory.id, log, rewritten, renamed)
         if rewritten.step:
             steps.append((memory, step, rewritten.step))
-        _drop_answers(connection, memory.id, gone)
+        answers = find_answers(connection, memory.id, gone)
+        connection.executemany(
+            "DELETE FROM answers WHERE number = ?", [(number,) for number in answers]
+        )
         connection.execute("DELETE FROM reports WHERE memory_id = ?", (memory.id,))
         caches.forget_turns(connection, memory.id, gone.turns)
     lost = {records.text_digest(text) for text in texts}
@@ -296,9 +304,11 @@ def _read_reply(call: CallRecord) -> Iterator[str]:
         return
 
 
-def _drop_answers(connection: sqlite3.Connection, memory_id: str, gone: Gone) -> None:
-    """Delete the answers that are made of a deleted turn, cite it, or have a word of it."""
+def find_answers(connection: sqlite3.Connection, memory_id: str, gone: Gone) -> dict[int, str]:
+    """Find the answers that are made of a deleted turn, cite it, or have a word of it: their
+    questions by row number."""
     ids = {gone.before[number].id for number in gone.turns}
+    found: dict[int, str] = {}
     for number, shown, *texts in connection.execute(
         "SELECT number, turns, question, payload FROM answers WHERE memory_id = ?", (memory_id,)
     ).fetchall():
@@ -310,4 +320,5 @@ def _drop_answers(connection: sqlite3.Connection, memory_id: str, gone: Gone) ->
             or not named.isdisjoint(ids)
             or gone.is_told_in([question, payload])
         ):
-            connection.execute("DELETE FROM answers WHERE number = ?", (number,))
+            found[number] = question
+    return found

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Literal
 
 from mgl.errors import StoreDeleted
+from mgl.store import records
 from mgl.store.file import DatabaseFile
 
 
@@ -90,6 +91,18 @@ class Owners(DatabaseFile):
         """Whether an owner is still there: what it works on was not deleted."""
         with self._read() as connection:
             return _is_there(connection, owner)
+
+    def source_of(self, owner: Owner) -> tuple[str | None, str | None]:
+        """The id of an owner's source, and its present name; None where it is not stored yet."""
+        with self._read() as connection:
+            row = connection.execute(
+                """SELECT owners.document_id, documents.name FROM owners
+                LEFT JOIN documents ON documents.id = owners.document_id WHERE owners.number = ?""",
+                (owner.number,),
+            ).fetchone()
+        if row is None:
+            return None, None
+        return row[0], None if row[1] is None else records.unpack(row[1])
 
     @property
     def _owner(self) -> Owner | None:

@@ -84,7 +84,7 @@ def remove(connection: sqlite3.Connection, removal: Removal) -> None:
         )
     connection.execute("DELETE FROM memories WHERE id IN (SELECT value FROM json_each(?))", (ids,))
     if removal.takes_source:
-        for table in ("turns", "deletions"):
+        for table in ("turns", "corrections", "deletions"):
             connection.execute(f"DELETE FROM {table} WHERE document_id = ?", (source,))
         connection.execute("DELETE FROM names WHERE document_id = ?", (source,))
         connection.execute("DELETE FROM documents WHERE id = ?", (source,))

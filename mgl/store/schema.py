@@ -201,9 +201,20 @@ MIGRATIONS: Final = {
         name BLOB NOT NULL,
         PRIMARY KEY (document_id, name)
     ) WITHOUT ROWID""",
+    "0015_named": """ALTER TABLE documents ADD COLUMN named INTEGER;
+    CREATE UNIQUE INDEX conversations_by_name ON documents (name) WHERE named = 1""",
+    "0016_corrections": """CREATE TABLE corrections (
+        document_id TEXT NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+        number INTEGER NOT NULL,
+        corrects INTEGER NOT NULL,
+        corrected_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')),
+        PRIMARY KEY (document_id, number)
+    ) WITHOUT ROWID""",
 }
 """Statements by name, in order, separated by semicolons. ``follows`` is the number of the turn
-before, in the history of a client; ``names`` are those that a document had before."""
+before, in the history of a client; ``names`` are those that a document had before. ``named`` is 1
+for conversations that are known by their names, without those of earlier versions that were not
+renamed; ``corrections`` has the numbers of turns that say what others should have said."""
 
 
 @contextmanager

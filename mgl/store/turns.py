@@ -11,13 +11,14 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
+from itertools import count
 from sys import intern
 
-from mgl.errors import StoreConflict, StoreError
-from mgl.store import records
+from mgl.errors import Conflict, StoreConflict, StoreError
+from mgl.store import names, records
 from mgl.store.file import read_secret
 from mgl.store.lineage import decode_turns, encode_turns
 from mgl.store.owners import Owners
@@ -35,23 +36,36 @@ class ReplySources:
     shown: frozenset[int]
 
 
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """That a turn says what another, ``corrects``, should have said; when it was told, in UTC."""
+
+    corrects: int
+    corrected_at: str
+
+
 class Turns(Owners):
     """The conversations of a file."""
 
     def put_conversation(self, conversation: Conversation) -> None:
         """Keep a conversation; if it exists already, add the turns it lacks.
 
-        StoreError if an existing turn differs; nothing is written then.
+        StoreError if an existing turn differs, StoreConflict if the name of a new one was taken
+        meanwhile; nothing is written then.
         """
         identity, name = conversation.id, conversation.name
         document = Document(identity, name, "", (), CONVERSATION, conversation.notes)
         with self._write() as connection:
+            if conversation.is_named and names.find_id(connection, name) not in (None, identity):
+                raise names.taken(name)
             connection.execute(
                 f"""INSERT INTO documents ({records.DOCUMENT_COLUMNS})
                 VALUES ({records.placeholders(records.DOCUMENT_COLUMNS)})
                 ON CONFLICT (id) DO NOTHING""",
                 records.document_row(document),
             )
+            if conversation.is_named:
+                names.mark_named(connection, identity, name)
             there = connection.execute(
                 f"SELECT {_COLUMNS}, redacted, digest FROM turns WHERE document_id = ? "
                 "ORDER BY number",
@@ -78,6 +92,36 @@ class Turns(Owners):
             name, notes = records.unpack(found[0]), tuple(json.loads(found[1]))
             return Conversation(identity, name, tuple(self.turns(identity)), notes)
 
+    def named_conversation(self, name: str) -> Conversation:
+        """The conversation that is known by this exact name, without its turns: the stored one, or
+        one to begin."""
+        with self._read() as connection:
+            known = names.find_id(connection, name)
+            if known is not None:
+                return replace(Conversation.named(name), id=known)
+            begun = (Conversation.named(name, renamed) for renamed in count())
+            return next(each for each in begun if not names.is_taken(connection, each.id))
+
+    def find_chat(self, name: str) -> str:
+        """The name of the conversation that a client's chat of this name goes on in: one that was
+        called so before it was renamed, or else one that is called so."""
+        with self._read() as connection:
+            return names.find_renamed(connection, name) or name
+
+    def rename_conversation(self, identity: str, name: str) -> None:
+        """Rename a conversation, which from then on is known by this name alone.
+
+        Its ids stay, and so does all that names them. Conflict where another conversation is known
+        by the name; StoreError if there is none.
+        """
+        with self._write() as connection:
+            if names.find_id(connection, name) not in (None, identity):
+                raise Conflict(
+                    f"there is a conversation {name!r} already", hint="choose another name"
+                )
+            if not names.rename(connection, identity, name):
+                raise self._no_document(identity)
+
     def turns(self, conversation_id: str, *, since: int = 0) -> list[Turn]:
         """The turns of a conversation from number ``since`` on; empty if it does not exist."""
         with self._read() as connection:
@@ -89,13 +133,14 @@ class Turns(Owners):
             return [_turn(row) for row in found]
 
     def count_turns(self, document_id: str) -> int | None:
-        """Count the turns that were not deleted; None if no conversation has this id."""
+        """How many turns a conversation has that were not deleted; None if no conversation has
+        this id."""
         with self._read() as connection:
             found = connection.execute(
                 """SELECT
                 (SELECT coalesce(max(number) + 1, 0) FROM turns WHERE document_id = documents.id)
                 - (SELECT count(*) FROM turns INDEXED BY deleted_turns
-                WHERE document_id = documents.id AND redacted > 0 AND redacted = 1)
+                   WHERE document_id = documents.id AND redacted > 0 AND redacted = 1)
                 FROM documents WHERE id = ? AND media_type = ?""",
                 (document_id, CONVERSATION),
             ).fetchone()
@@ -138,6 +183,24 @@ class Turns(Owners):
                 "UPDATE turns SET follows = ? WHERE document_id = ? AND number = ?",
                 [(before, conversation_id, number) for number, before in follows.items()],
             )
+
+    def put_correction(self, conversation_id: str, number: int, corrects: int) -> None:
+        """Note that a turn says what another should have said, both by number."""
+        with self._write() as connection:
+            connection.execute(
+                "INSERT OR IGNORE INTO corrections (document_id, number, corrects) "
+                "VALUES (?, ?, ?)",
+                (conversation_id, number, corrects),
+            )
+
+    def find_corrections(self, conversation_id: str) -> dict[int, Correction]:
+        """The turns that correct others, by their number."""
+        with self._read() as connection:
+            found = connection.execute(
+                "SELECT number, corrects, corrected_at FROM corrections WHERE document_id = ?",
+                (conversation_id,),
+            )
+            return {number: Correction(*rest) for number, *rest in found}
 
     def forget_digests(self, conversation_id: str, numbers: Collection[int]) -> None:
         """Drop the digests of deleted turns: who says the same again says something new."""

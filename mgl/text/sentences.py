@@ -32,6 +32,9 @@ _CLOSERS = "\"'”’»›)\\]}）」』】〕＂*_"
 _OPENERS = "\"'“‘«‹([{（「『【„¿¡*_—–-"
 _STOP = re.compile(rf"([.!?…{_SPACE_FREE}]+)([{_CLOSERS}]*)(?:\[\d{{1,4}}\])?")
 _QUESTION = re.compile(rf"[?？؟][!?]*[{_CLOSERS}]*$")
+_AND = re.compile(
+    r",?\s+and\s+(?=(?:who|whom|whose|what|where|when|why|how|which)\b)", re.IGNORECASE
+)
 _OPENING = re.compile(rf"\s+([{_OPENERS}]*)")
 _WORD = re.compile(r"[^\W\d_]+")
 _BEFORE = re.compile(r"[\w.&’']+$")
@@ -80,13 +83,30 @@ def sentence_spans(text: str, start: int = 0, end: int | None = None) -> list[tu
 
 
 def only_asks(text: str) -> bool:
-    """Whether a text has nothing but questions, by their question marks.
+    """Whether a text has nothing but questions, by their question marks: there is nothing to cite.
+
+    Turns are ranked by ``mgl.retrieval.cues.is_statement``, which looks at how they end.
 
     >>> only_asks("Where does Ann live? And Bo?"), only_asks("Ann moved. Did you know?")
     (True, False)
     """
     sentences = [text[start:end] for start, end in sentence_spans(text)]
     return bool(sentences) and all(map(_QUESTION.search, sentences))
+
+
+def split_question(text: str) -> list[str]:
+    """The questions that a question is made of: itself, where it asks one thing.
+
+    Only "and" before a question word parts it: a comma alone may begin a relative clause. Pronouns
+    are not resolved.
+
+        >>> split_question("Whom does Ann marry, and where is the ring?")
+        ['Whom does Ann marry?', 'Where is the ring?']
+    """
+    parts = [part.strip() for part in _AND.split(text.strip().rstrip("?").rstrip()) if part.strip()]
+    if len(parts) < 2:
+        return [text.strip()]
+    return [f"{part[0].upper()}{part[1:]}?" for part in parts]
 
 
 def numbered_sentences(

@@ -12,6 +12,7 @@ never does. Words are compared by their stems, numbers by their value ("seven" i
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby
@@ -150,13 +151,21 @@ def find_repeated(answer: str, question: str, lines: Sequence[str]) -> list[int]
 
 
 def find_echoes(texts: Sequence[str], lines: Sequence[str]) -> list[int]:
-    """Find the lines that repeat at least half of what one of some texts tells, in order."""
-    told = [words for text in texts if (words := find_telling(text))]
+    """Find the lines that repeat more than half of what one of some texts tells, in order.
+
+    A word weighs the less the more lines have it; a text of one telling word tells too little.
+    """
     own = [find_telling(line) for line in lines]
+    held = Counter(word for words in own for word in words)
+
+    def weigh(words: set[str]) -> float:
+        return sum(1 / max(1, held[word]) for word in words)
+
+    told = [words for text in texts if len(words := find_telling(text)) > 1]
     return [
         place
         for place, words in enumerate(own)
-        if any(2 * len(words & each) >= len(each) for each in told)
+        if any(2 * weigh(words & each) > weigh(each) for each in told)
     ]
 
 

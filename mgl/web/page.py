@@ -14,15 +14,16 @@ It needs a browser of 2024 or later.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import replace
 from string import Template
 from typing import Any, Final
 
 from mgl.memories.results import answer_json, edit_json
-from mgl.memories.view import GraphView, ViewEdge, optional_fields
-from mgl.store.deletion import MASK
+from mgl.memories.view import GraphView, Transcript, ViewEdge, optional_fields
 from mgl.store.records import EditRecord
-from mgl.types import Conversation, Document, Span
+from mgl.types import Document, Section, Span
 from mgl.web.arrange import (
     Look,
     arrange,
@@ -48,7 +49,7 @@ def to_html(
     edits: Sequence[EditRecord] = (),
     *,
     place: Place = positions,
-    talk: Conversation | None = None,
+    talk: Transcript | None = None,
 ) -> str:
     """Make the page as one file, to be written as UTF-8, with the log of edits where it is given.
 
@@ -99,12 +100,13 @@ def _policy(script: str, style: str) -> str:
 
 
 def page_data(
-    view: GraphView, place: Place = positions, talk: Conversation | None = None
+    view: GraphView, place: Place = positions, talk: Transcript | None = None
 ) -> dict[str, Any]:
     """Gather what the page shows of a memory, as JSON values; ``place`` says where nodes are.
 
     ``turns`` are those of the ``talk``, null without one: each line's start and end, and where its
-    words begin (``said``).
+    words begin (``said``). One that corrects another is to be shown in its ``place``, which is the
+    other's number. Sections without any other turn are left out.
     """
     view = drop_unseen(arrange(view))
     kinds = choose_looks(node.kind for node in view.nodes)
@@ -113,6 +115,8 @@ def page_data(
     kind = {look.kind: index for index, look in enumerate(kinds)}
     drawn, held = _split(view)
     points = _points(view, drawn, place)
+    sections = document.sections if talk is None else _keep_sections(document, talk)
+    text = replace(document, sections=sections)
     return {
         "memory_id": view.memory_id,
         "memory": view.memory,
@@ -124,7 +128,7 @@ def page_data(
         "steps": view.length,
         "sections": [
             {"label": section_label(each), "start": each.start, "end": each.end, "day": each.day}
-            for each in document.sections
+            for each in sections
         ],
         "kinds": [
             {"name": look.kind, "shape": look.shape, "colour": look.colour} for look in kinds
@@ -157,12 +161,31 @@ def page_data(
         "holds": [
             [number[edge.source], number[edge.target], edge.step, edge.gone] for edge in held
         ],
-        "text": cut_text(document, _marks(view, kinds, drawn)),
+        "text": cut_text(text, _marks(view, kinds, drawn)),
         "turns": None if talk is None else _turns(talk),
     }
 
 
-def _turns(talk: Conversation) -> list[dict[str, Any]]:
+def _keep_sections(document: Document, told: Transcript) -> tuple[Section, ...]:
+    """The sections without those all of whose turns stand elsewhere, in the place of others; what
+    these had cut in two is one."""
+    talk, starts = told.conversation, [section.start for section in document.sections]
+    kept = {
+        bisect_right(starts, talk.line_span(number).start) - 1
+        for number in range(len(talk.turns))
+        if told.find_corrected(number) is None
+    }
+    found: list[Section] = []
+    for index, section in enumerate(document.sections):
+        if index in kept and found and found[-1].label == section.label:
+            found[-1] = replace(found[-1], end=section.end)
+        elif index in kept:
+            found.append(section)
+    return tuple(found)
+
+
+def _turns(told: Transcript) -> list[dict[str, Any]]:
+    talk = told.conversation
     numbers = range(len(talk.turns))
     lines, words = map(talk.line_span, numbers), map(talk.span, numbers)
     return [
@@ -173,9 +196,14 @@ def _turns(talk: Conversation) -> list[dict[str, Any]]:
             "end": line.end,
             "speaker": turn.speaker,
             "time": turn.time and turn.time.isoformat(),
-            "forgotten": not turn.text.strip(MASK),
+            "forgotten": number in told.forgotten,
+            "is_reply": number in told.replies,
+            "place": told.find_corrected(number),
+            "corrected": told.corrections[number].corrected_at
+            if number in told.corrections
+            else None,
         }
-        for turn, line, said in zip(talk.turns, lines, words, strict=True)
+        for number, turn, line, said in zip(numbers, talk.turns, lines, words, strict=True)
     ]
 
 

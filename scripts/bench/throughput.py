@@ -26,6 +26,7 @@ import httpx
 from pydantic import BaseModel
 from traffic import Built, Counters, RecordingEngine, Sent, Work, build_all, read_sent
 
+from mgl.llm.engines.server import Connections
 from mgl.memories.base import MemoryKind
 
 _WARM_UP_CALLS = 4
@@ -234,9 +235,8 @@ async def load(
     encoded = [json.dumps(body).encode() for body in bodies]
     queue = iter(zip(bodies, encoded, strict=True))
     sent: list[Sent] = []
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
     async with httpx.AsyncClient(
-        headers=headers, limits=limits, timeout=None, trust_env=False
+        headers=headers, transport=Connections(), timeout=None, trust_env=False
     ) as http:
 
         async def work() -> None:

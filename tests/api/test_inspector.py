@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -93,8 +94,8 @@ async def test_a_trace_says_what_an_answer_and_a_reply_were_made_of(serve: Serve
         sent = {"model": "mgl/gam", "metadata": {"conversation": "diary"}}
         said = [{"role": "user", "content": "I sold the cart"}]
         reply = (await http.post("/v1/chat/completions", json={**sent, "messages": said})).json()
-        turn = reply["choices"][0]["message"]["turn"]
-        traced = (await http.get(trace, params={"turn": f"{turn}+"})).json()
+        turn, own = (reply["choices"][0]["message"][name] for name in ("turn", "reply"))
+        traced = (await http.get(trace, params={"turn": own})).json()
         assert {turn, "L1"} <= {each["node_id"] for each in traced["retrieved"]}
         text = reply["choices"][0]["message"]["content"]
         (called,) = traced["calls"]
@@ -232,15 +233,23 @@ def _change_turns(tab: Tab, root: str, key: str, axe: str) -> None:
     assert tab.run(FIND) == []
     tab.run("document.activeElement.setRangeText('Moon', 19, 23)")
     tab.press("Tab", 9)
-    led(tab, "0, document.activeElement.click()")
+    renewed(tab, "0, document.activeElement.click()")
     assert tab.run(f"{tools}.length") == 4
-    assert tab.run("document.querySelector('#text').textContent").count("Moon") == 1
-    tab.run(f"{tools}[2].click()")
+    lines = tab.run("[...document.querySelectorAll('#text p')].map((e) => e.textContent)")
+    assert lines[0] == f"Ann: {HORSE[:-4]}Moon"  # where the old words stood
+    assert "Moon" not in "".join(lines[1:])
+    marked = tab.run("document.querySelector('.corrected').textContent").split(",")[0]
+    today = "new Date().toLocaleDateString('en-GB', { dateStyle: 'medium' })"
+    assert marked == f"corrected {tab.run(today)}"
+    assert "forgotten" not in tab.run("document.querySelector('#text').textContent")
+    tab.run(f"{axe}; 0")
+    assert tab.run(FIND) == []
+    tab.run(f"{tools}[3].click()")
     tab.run("document.querySelectorAll('.tools:not([hidden]) button')[1].click()")
     said = tab.wait("document.querySelector('.tools:not([hidden]) p')?.textContent")
     assert said == "1 turn and what was made of it are deleted for good."
-    led(tab, "document.activeElement.click()")
-    assert tab.run("document.querySelector('#text').textContent").count("forgotten") == 2
+    renewed(tab, "document.activeElement.click()")
+    assert tab.run("document.querySelector('#text').textContent").count("forgotten") == 1
 
 
 @pytest.mark.browser
@@ -355,33 +364,139 @@ def _search(tab: Tab, root: str, key: str, axe: str) -> None:
 
 
 @pytest.mark.browser
-async def test_a_page_in_sight_says_what_is_new(serve: Serve, tab: Tab, axe: str) -> None:
-    """Of its memory, and of the list; it asks no more while it waits for an answer."""
+async def test_a_page_in_sight_shows_what_is_new_where_the_reader_is(
+    serve: Serve, tab: Tab, axe: str
+) -> None:
+    """It neither moves the text nor lets go of what is selected; out of sight it asks nothing."""
+    async with serve() as served, client(served) as http:
+        await tell(served)
+        more = [{"text": f"Day {number}: it rains, and nobody comes."} for number in range(40)]
+        await http.post("/api/conversations/diary/turns", json={"turns": more})
+        await asyncio.to_thread(tab.unlock, served.root, served.key)
+        await asyncio.to_thread(
+            tab.show, f"{served.root}/inspect/memory?id=diary", size=(1440, 900)
+        )
+        before = await asyncio.to_thread(_read_on, tab)
+        sent = {"turns": [{"text": "Hail"}]}
+        await http.post("/api/conversations/diary/turns", json=sent)
+        await http.patch("/api/conversations/diary", json={"name": "journal"})
+        await asyncio.to_thread(_wait_hidden, tab)
+        await asyncio.to_thread(renewed, tab, COME)
+        await asyncio.to_thread(tab.wait, "document.title == 'journal · mgl'")
+        assert await asyncio.to_thread(tab.run, READER) == before
+        text = await asyncio.to_thread(tab.run, "document.querySelector('#text').textContent")
+        assert "Hail" in text
+        assert await asyncio.to_thread(tab.run, "window.isSamePage")
+        await asyncio.to_thread(tab.run, f"{axe}; 0")
+        assert await asyncio.to_thread(tab.run, FIND) == []
+        await asyncio.to_thread(_wait_writing, tab, http, "journal")
+
+
+READER = """(() => {
+  const [text, words] = [document.querySelector('#text'), getSelection()];
+  const detail = document.querySelector('#detail h2')?.textContent;
+  const isThere = words.anchorNode.parentElement.isConnected;
+  return [Math.round(text.scrollTop), `${words}`, isThere, detail];
+})()"""
+TO_PAGE = "performance.getEntriesByType('resource').filter((e) => e.name.endsWith('/page')).length"
+
+
+def _read_on(tab: Tab) -> Any:
+    """Go to the middle of the text, select words there, and open a node."""
+    tab.run("window.isSamePage = true")
+    tab.run("document.querySelector('#views [value=timeline]').click()")
+    tab.run("document.querySelector('#timeline a').click()")
+    tab.run("new Promise((done) => setTimeout(done, 300))")
+    tab.run(
+        """(() => {
+          const text = document.querySelector('#text');
+          text.scrollTop = text.scrollHeight / 2;
+          const top = text.getBoundingClientRect().top;
+          const all = [...text.querySelectorAll('p')];
+          getSelection().selectAllChildren(all.find((e) => e.getBoundingClientRect().top > top));
+        })()"""
+    )
+    reader = tab.run(READER)
+    assert reader[0] > 100
+    assert reader[1].startswith("user: Day")
+    assert reader[3]
+    return reader
+
+
+def _wait_hidden(tab: Tab) -> None:
+    """Out of sight nothing is asked, for longer than the page waits in sight."""
+    hide = "Object.defineProperty(document, 'visibilityState', {configurable: true, value: '%s'})"
+    tab.run(f"{hide % 'hidden'}; 0")
+    asked = tab.run(TO_PAGE)
+    tab.run(f"{COME}; new Promise((done) => setTimeout(done, 4500))")
+    assert tab.run(TO_PAGE) == asked
+    tab.run(f"{hide % 'visible'}; 0")
+
+
+def _wait_writing(tab: Tab, http: httpx.AsyncClient, name: str) -> None:
+    """What is being written is not taken away by news."""
+    tab.run("document.querySelectorAll('.aside > button')[3].click()")
+    tab.run("document.querySelector('.tools:not([hidden]) button').click()")
+    tab.run("document.querySelector('#words').value = 'half a sentence'")
+    with httpx.Client(base_url=http.base_url, headers=http.headers) as other:
+        other.post(f"/api/conversations/{name}/turns", json={"turns": [{"text": "Sleet"}]})
+    tab.run(f"{COME}; new Promise((done) => setTimeout(done, 500))")
+    assert tab.run("document.querySelector('#words').value") == "half a sentence"
+    assert "Sleet" not in tab.run("document.querySelector('#text').textContent")
+
+
+@pytest.mark.browser
+async def test_the_list_renews_itself_and_asks_once_at_a_time(serve: Serve, tab: Tab) -> None:
     async with serve() as served, client(served) as http:
         await tell(served)
         await asyncio.to_thread(tab.unlock, served.root, served.key)
-        address = f"{served.root}/inspect/memory?id=diary"
-        await asyncio.to_thread(tab.show, address)
-        before = (await http.get("/api/memories/diary/version")).json()["version"]
-        await http.post("/api/memories/diary/ask", json={"question": "What is the horse called?"})
-        assert (await http.get("/api/memories/diary/version")).json()["version"] == before
-        sent = {"turns": [{"text": "Hail"}]}
-        await http.post("/api/conversations/diary/turns", json=sent)
-        assert (await http.get("/api/memories/diary/version")).json()["version"] != before
-        await asyncio.to_thread(tab.run, COME)
-        await asyncio.to_thread(tab.wait, "!!document.querySelector('#changed button')")
-        await asyncio.to_thread(tab.run, f"{axe}; 0")
-        assert await asyncio.to_thread(tab.run, FIND) == []
-        show = "document.querySelector('#changed button').click()"
-        await asyncio.to_thread(led, tab, show)
-        text = await asyncio.to_thread(tab.run, "document.querySelector('#text').textContent")
-        assert "Hail" in text
         await asyncio.to_thread(tab.show, f"{served.root}/inspect/")
         assert await asyncio.to_thread(tab.run, ASK_SLOWLY) == 1
-        await http.post("/api/conversations/other/turns", json=sent)
+        await http.post("/api/conversations/other/turns", json={"turns": [{"text": "Hail"}]})
         await asyncio.to_thread(tab.run, COME)
         rows = "document.querySelector('tbody').innerText.includes('other')"
         await asyncio.to_thread(tab.wait, rows)
+
+
+async def test_each_kind_that_is_offered_takes_a_file(serve: Serve) -> None:
+    async with serve() as served, client(served) as http:
+        kinds = (await http.get("/api/kinds")).json()
+        for kind in kinds["documents"]:
+            query = {"name": f"{kind}.txt", "memory": kind}
+            given = await http.post("/api/documents", params=query, content=f"P1 met {kind}.")
+            assert given.status_code == 202, given.text
+        for kind in kinds["conversations"]:
+            said = json.dumps({"speaker": "Ann", "text": HORSE})
+            path = f"/api/conversations/{kind}/file"
+            taken = await http.post(path, params={"memory": kind}, content=said)
+            assert taken.status_code == 201, taken.text
+
+
+async def test_a_page_is_sent_once(serve: Serve) -> None:
+    """Answers leave it as it is; turns, corrections, deletions and names change it."""
+    async with serve() as served, client(served) as http:
+        await tell(served)
+        path = "/api/memories/diary/page"
+        seen = await http.get(path)
+        assert seen.json()["version"] == seen.headers["etag"].strip('"')
+        tags = [seen.headers["etag"]]
+        await http.post("/api/memories/diary/ask", json={"question": "What is the horse called?"})
+        same = await http.get(path, headers={"If-None-Match": tags[0]})
+        assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", tags[0])
+        identity = seen.json()["memory_id"]
+        for change in (
+            http.post("/api/conversations/diary/turns", json={"turns": [{"text": "Hail"}]}),
+            http.post("/api/memories/diary/turns/L2", json={"text": "It snows."}),
+            http.post("/api/memories/diary/forget", json={"turns": ["L3"]}),
+            http.patch("/api/memories/diary", json={"name": "journal"}),
+        ):
+            assert (await change).status_code in (200, 201)
+            fresh = await http.get(
+                f"/api/memories/{identity}/page", headers={"If-None-Match": tags[-1]}
+            )
+            assert fresh.status_code == 200
+            tags.append(fresh.headers["etag"])
+        assert len({*tags}) == len(tags)
 
 
 @pytest.mark.browser
@@ -427,10 +542,18 @@ def _list(tab: Tab, root: str, key: str, axe: str) -> None:
     assert tab.run(FIND) == []
 
 
+def renewed(tab: Tab, script: str) -> None:
+    """Run what changes the memory, and wait until the page shows that; it is not loaded anew."""
+    shown = "document.documentElement.dataset.version"
+    tab.run(f"window.shownBefore = {shown}; {script}")
+    tab.wait(f"window.shownBefore && window.shownBefore != {shown}")
+
+
 def _say(tab: Tab, words: str) -> None:
     """Say something, and see it and the reply above, and in the text."""
     tab.run(f"document.querySelector('#question').value = {words!r}")
-    led(tab, "document.querySelector('#say').click()")
+    tab.run("document.querySelector('#say').click()")
+    tab.wait("!!document.querySelector('.asked[open] .ground')?.textContent")
     reply = tab.run("document.querySelector('.asked[open] .answer').textContent")
     assert tab.run("document.querySelector('.asked[open] h2').textContent") == words
     noted = tab.run("document.querySelector('.asked[open] .ground').textContent")
@@ -461,8 +584,8 @@ def _correct(tab: Tab) -> None:
     tab.wait("!!document.querySelector('#summary')")
     tab.run("document.querySelector('#summary').value = 'Star is a horse.'")
     tab.run("document.querySelector('#frozen').checked = true")
-    led(tab, "document.querySelector('.by-hand form').requestSubmit()")
-    assert "Star is a horse." in tab.run("document.querySelector('#detail').textContent")
+    tab.run("document.querySelector('.by-hand form').requestSubmit()")
+    tab.wait(f"!document.querySelector('.by-hand form') && {DETAIL}.includes('Star is a horse.')")
     tab.run("document.querySelector('#views [value=log]').click()")
     tab.wait("document.querySelectorAll('#log-rows details').length > 3")
     log = tab.run("document.querySelector('#log-rows').textContent")
@@ -474,8 +597,8 @@ def _correct(tab: Tab) -> None:
     assert tab.run("document.querySelector('#merge').options.length") == 2
     tab.run("document.querySelector('#frozen').checked = false")
     tab.run("document.querySelector('#merge').value = 't2'")
-    led(tab, "document.querySelector('.by-hand form').requestSubmit()")
-    assert "Star is a horse. " in tab.run("document.querySelector('#detail').textContent")
+    tab.run("document.querySelector('.by-hand form').requestSubmit()")
+    tab.wait(f"!document.querySelector('.by-hand form') && {DETAIL}.includes('Star is a horse. ')")
     tab.run("document.querySelector('#views [value=timeline]').click()")
     assert tab.run("document.querySelectorAll('#timeline a').length") == 1
 
@@ -492,9 +615,8 @@ def _undo(tab: Tab) -> None:
         row = f"{rows}.findLast((e) => e.querySelector('b').textContent == {op!r})"
         tab.run(f"{row}.querySelector('summary').click()")
         tab.wait(f"!!{row}.querySelector('.acts')")
-        led(tab, f"[...{row}.querySelectorAll('.acts button')].at(-1).click()")
+        renewed(tab, f"[...{row}.querySelectorAll('.acts button')].at(-1).click()")
         assert ("Star is a horse." in tab.run(DETAIL)) is is_corrected
-        tab.run("document.querySelector('#views [value=log]').click()")
         tab.wait(f"{rows}.length > 3")
 
 
@@ -564,10 +686,10 @@ def _forget(tab: Tab, root: str, key: str) -> None:
     assert tab.run(tools) == "Merge…Forget this turn…"
     tab.run("document.querySelector('.by-hand button').click()")
     tab.run("document.querySelector('#merge').selectedIndex = 1")
-    led(tab, "document.querySelector('.by-hand form').requestSubmit()")
+    renewed(tab, "document.querySelector('.by-hand form').requestSubmit()")
     tab.run(f"{first}.click()")
     assert tab.run(tools) == "Forget this turn…"
     tab.run("document.querySelector('.by-hand button').click()")
     said = tab.wait("document.querySelector('.by-hand p')?.textContent")
     assert said == "1 turn and what was made of it are deleted for good."
-    led(tab, "document.querySelector('.by-hand button').click()")
+    renewed(tab, "document.querySelector('.by-hand button').click()")

@@ -357,6 +357,7 @@ async def test_replies_go_with_what_they_were_made_of(serve: Serve, mgl_home: Pa
         preview = await client.forget(told["turn"], dry_run=True)
         assert {f"{told['turn']}+", f"{asked['turn']}+"} <= set(preview["replies"])
         assert preview["echoes"] == [asked["turn"]], "the question repeats it, and is said so"
+        assert preview["answers"] == [], "it only chatted"
         assert len(await client.texts()) == 20
         gone = await client.forget(told["turn"])
         assert (gone["turns"], gone["replies"]) == (preview["turns"], preview["replies"])

@@ -153,10 +153,11 @@ async def test_an_id_of_another_is_no_id(tmp_path: Path, tenant: str) -> None:
                 "/api/documents", params={"name": "a.txt"}, content=b"P1 met P2.", headers=mine
             )
             source, job = f"/api/memories/{memory['memory_id']}", f"/api/jobs/{given.json()['id']}"
-            shown = [f"{source}/{part}" for part in ("export", "page", "version", "trace?turn=1")]
+            shown = [f"{source}/{part}" for part in ("export", "page", "trace?turn=1")]
             for path in (source, *shown, job, f"{job}/events"):
                 assert (await http.get(path, headers=other)).status_code == 404
-            for path, body in ((f"{source}/rename", {"name": "x"}), (f"{source}/turns/1", TEXT)):
-                assert (await http.post(path, json=body, headers=other)).status_code == 404
+            renamed = await http.patch(source, json={"name": "x"}, headers=other)
+            corrected = await http.post(f"{source}/turns/1", json=TEXT, headers=other)
+            assert (renamed.status_code, corrected.status_code) == (404, 404)
             assert "hello" in (await http.get(f"{source}/export", headers=mine)).text
             assert json.loads((await http.get("/api/jobs", headers=other)).text) == {"jobs": []}

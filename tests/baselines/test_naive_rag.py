@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -31,6 +33,14 @@ async def test_the_best_chunks_are_read_in_the_order_of_the_text(store: Store) -
     assert answer.compaction_ratio is not None
     assert 0 < answer.compaction_ratio < 0.3
     assert f"read 3 of {len(windows)} chunks" in answer.trace[0]
+
+
+async def test_an_answer_that_declines_cites_nothing_of_a_document(store: Store) -> None:
+    mine, _ = asking(store, lambda _prompt: "Carl was not mentioned")
+    question = replace(QUESTION, unknown="Carl was not mentioned.")
+    answer = await NaiveRag(mine, BOOK, [question]).answer(question)
+    assert answer.citations == ()
+    assert answer.retrieved
 
 
 async def test_chunks_are_ranked_by_words_as_well_where_that_is_asked_for(store: Store) -> None:

@@ -37,8 +37,8 @@ class Server(ThreadingHTTPServer):
     """``seen`` holds the chat requests that arrived, ``done`` those that were answered.
 
     ``probes`` counts the requests of probes, which are in neither; ``keys`` are what all requests
-    brought. ``context_tokens`` is what it says of its model; while it is ``busy`` it answers no
-    chat request.
+    brought. ``context_tokens`` is what it says of its model, and ``version`` is vLLM's, which it
+    then claims to be; while it is ``busy`` it answers no chat request.
     """
 
     daemon_threads = True
@@ -50,6 +50,7 @@ class Server(ThreadingHTTPServer):
         self.stall_after: int | None = None
         self.context_tokens = 32_768
         self.busy = False
+        self.version: str | None = None
         self.seen: list[dict[str, Any]] = []
         self.done: list[str] = []
         self.probes = 0
@@ -106,6 +107,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path == "/v1/models":
             served = {"id": MODEL, "max_model_len": self.server.context_tokens}
             self._send({"object": "list", "data": [served]})
+        elif self.path == "/version" and self.server.version is not None:
+            self._send({"version": self.server.version})
         else:
             self._send({"error": {"message": "no such page"}}, 404)
 

@@ -1,4 +1,4 @@
-"""A plan above the limits is asked about on a terminal, and refused elsewhere."""
+"""A plan above the limits is asked about, and refused where nobody answers."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def type_in(said: str, *arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-@pytest.mark.parametrize("said", ["", "y\n"])
+@pytest.mark.parametrize("said", ["", "n\n"])
 def test_without_a_terminal_it_wants_yes(
     mgl: Mgl,
     commands: dict[str, tuple[object, ...]],
@@ -83,6 +83,14 @@ def test_without_a_terminal_it_wants_yes(
     assert json.loads(mgl("list", "--json").stdout) == []
     done = mgl(*commands[name], "--yes")
     assert done.exit_code == 0, done.output
+
+
+def test_a_yes_may_be_piped_in(
+    commands: dict[str, tuple[object, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(estimates, "MOST_CHARACTERS", 100)
+    begun = CliRunner().invoke(app, [str(word) for word in commands["build"]], input="y\n")
+    assert begun.exit_code == 0, begun.output
 
 
 @pytest.mark.parametrize("name", ["build", "add"])

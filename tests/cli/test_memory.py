@@ -144,6 +144,25 @@ def test_files_of_conversations_are_listed_beside_named_ones(
         assert part in mgl("export", diary, "--format", format_).stdout
 
 
+def test_a_conversation_and_a_document_are_renamed(
+    mgl: Mgl, log: Path, diary: str, options: tuple[str, ...]
+) -> None:
+    asked = mgl("ask", log, "Who?", *options)
+    assert asked.exit_code == 0, asked.stderr
+    assert mgl("rename", diary, "journal").stdout == f"{diary} is called journal now\n"
+    assert mgl("show", diary).exit_code == 6
+    assert mgl("show", "journal").exit_code == 0
+    listed = json.loads(mgl("list", "--json").stdout)
+    by_name = {one["document"]: one["memory_id"] for one in listed}
+    assert mgl("rename", by_name["log"][4:10], "said").exit_code == 0
+    refused = mgl("rename", "said", "journal")
+    assert (refused.exit_code, "already" in refused.stderr) == (3, True)
+    assert mgl("rename", "nothing", "x").exit_code == 6
+    for each in (by_name["journal"], "journal"):
+        assert mgl("rename", each, diary).exit_code == 0
+        assert mgl("rename", diary, "journal").exit_code == 0
+
+
 def test_one_of_several_conversations_is_named(
     mgl: Mgl, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
@@ -158,7 +177,7 @@ def test_one_of_several_conversations_is_named(
     for command in (("ask", path, "Who?"), ("add", "diary", path)):
         refused = mgl(*command, *options)
         assert refused.exit_code == 3
-        assert "(--all): 1 one (1 turns); 2 two (1 turns)" in refused.stderr
+        assert "--all`): 1 one (1 turns); 2 two (1 turns)" in refused.stderr
         assert mgl(*command, "--conversation", "two", *options).exit_code == 0
 
 
@@ -209,7 +228,7 @@ def test_topics_and_turns_are_shown_without_a_model(mgl: Mgl, diary: str, server
     assert sum(line.startswith("links: ") for line in topic) == 2
     assert any(line.split() == ["keywords:", "ill"] for line in topic)
     turn = mgl("show", diary, "L5").stdout.splitlines()
-    assert turn[0] == "turn 5 of 5"
+    assert turn[0] == "[session 2, turn L5, 01 June 2023 20:00] Ann: “The horse is well again”"
     assert any(line.startswith("topics: id t3") for line in turn)
     assert json.loads(mgl("show", diary, "t2", "--json").stdout)["item"]["id"] == "t2"
     assert mgl("show", diary, "nothing").exit_code == 3
@@ -217,19 +236,35 @@ def test_topics_and_turns_are_shown_without_a_model(mgl: Mgl, diary: str, server
     assert len(server.seen) == asked
 
 
+def test_the_log_tells_the_words_of_a_step_and_names_turns_by_their_ids(
+    mgl: Mgl, diary: str
+) -> None:
+    told = mgl("log", diary).stdout.splitlines()
+    assert told[:2] == [
+        "step 1  append (applied)  turn L1",
+        "    [session 1, turn L1, 08 May 2023 09:00] Ann: “I have got the job”",
+    ]
+    topic = "topic id t1, summary Ann: I have got the job, keywords job, turns L1, L2"
+    assert any(line.endswith(topic) for line in told)
+    assert any(line.endswith("trigger session_end, through L4, boundaries L2") for line in told)
+
+
 def test_what_would_be_deleted_is_listed_and_confirmed(
     mgl: Mgl, diary: str, mgl_home: Path, log: Path, options: tuple[str, ...]
 ) -> None:
     arguments = ("forget", diary, "--topic", "t2", "--turn", "L1")
+    assert mgl("ask", diary, "Which job?", *options).exit_code == 0
     before = export(mgl, diary)
     listed = type_in("n\n", *arguments)
     assert listed.exit_code == 0
     assert "3 turns would be deleted" in listed.stdout
     assert "Ann: “My horse is ill”" in listed.stdout
-    assert "nodes that are deleted: t2" in listed.stdout
-    assert "get a new summary: t1" in listed.stdout
-    _, kept = listed.stdout.split("kept, though they repeat it")
-    assert "Ann: “The horse is well again”" in kept
+    lines = listed.stdout.splitlines()
+    assert lines[lines.index("answers that were made of them:") + 1] == "  Which job?"
+    assert lines[lines.index("what only they support:") + 1] == "  topic t2 My horse is ill"
+    described_again = lines.index("what they support in part, which is described again:") + 1
+    assert lines[described_again] == "  topic t1 I have got the job"
+    assert "kept, though they repeat it" not in listed.stdout, "a horse alone is no repetition"
     nobody = mgl(*arguments)
     assert nobody.exit_code == 2
     assert "--yes" in nobody.stderr
@@ -237,17 +272,24 @@ def test_what_would_be_deleted_is_listed_and_confirmed(
 
     gone = type_in("y\n", *arguments)
     assert gone.exit_code == 0, gone.stderr
-    assert gone.stdout.endswith("deleted: 3 turns, 1 node\n")
+    assert gone.stdout.endswith("deleted: 3 turns, 1 answer, 1 topic\n")
+    assert "  t1 (topic) [28:42] Wonderful, bye\n" in mgl("show", diary).stdout
     after = export(mgl, diary)
     assert list(after["topics"]) == ["t1", "t3"]
     assert after["forgotten"] == ["L1", "L3", "L4"]
     assert b"Wonderful" in stored(mgl_home)
     for words in (b"horse is ill", b"got the job"):
         assert words not in stored(mgl_home)
-    assert "deleted" in mgl("show", diary, "L1").stdout
-    assert mgl("show", diary).exit_code == 0
+    left = "[session 1, turn L1, 08 May 2023 09:00] Ann: (deleted)"
+    assert mgl("show", diary, "L1").stdout == f"{left}\n"
+    assert f"step 1  append (applied)  turn L1\n    {left}\n" in mgl("log", diary).stdout
+    shown = mgl("show", diary).stdout
+    assert "conversation: diary, 2 turns" in shown
+    assert "from 2 turns" in shown
+    assert "turn L1" not in shown
+    assert " 2 turns " in mgl("list").stdout
     added = mgl("add", diary, log, *options)
-    assert added.exit_code == 0, added.stderr
+    assert added.stdout.startswith("diary: 2 turns\n"), added.stderr
     assert export(mgl, diary)["topics"]["t1"]["summary"] == "Bo: Wonderful, bye"
 
 
@@ -283,8 +325,8 @@ def test_a_frozen_topic_is_kept_from_deletion(mgl: Mgl, diary: str) -> None:
     assert mgl("forget", diary, "--topic", "t2", "--yes").exit_code == 3
     gone = mgl("forget", diary, "--before", "2023-06-01", "--yes")
     assert gone.exit_code == 0, gone.stderr
-    assert "frozen nodes, which are kept: t2" in gone.stdout
-    assert gone.stdout.endswith("deleted: 2 turns, 1 node\n")
+    assert "frozen, and kept:\n  topic t2 My horse" in gone.stdout
+    assert gone.stdout.endswith("deleted: 2 turns, 1 topic\n")
     assert mgl("forget", diary, "--before", "2023-05-08").exit_code == 0
     assert mgl("edit", diary, "t2", "--unfreeze").exit_code == 0
     assert mgl("forget", diary, "--branch", "t2", "--yes").exit_code == 0
@@ -370,6 +412,14 @@ def test_each_line_is_answered_and_remembered(mgl: Mgl, server: Server) -> None:
     assert result.stdout.splitlines() == [turn["text"] for turn in turns[1::2]]
     assert len({turn["session"] for turn in turns}) == 1
     assert all(turn["time"] for turn in turns)
+
+
+def test_a_chat_without_a_word_leaves_no_memory(mgl: Mgl, server: Server) -> None:
+    opened = chat(server, "/topics", "/end", "/quit")
+    assert opened.exit_code == 0, opened.stderr
+    assert "0 turns so far" in opened.stderr
+    assert "nothing was said yet" in opened.stderr
+    assert json.loads(mgl("list", "--json").stdout) == []
 
 
 def test_a_reply_of_a_later_chat_shows_what_was_said_in_an_earlier_one(

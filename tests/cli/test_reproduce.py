@@ -13,8 +13,11 @@ import pytest
 from mgl.evaluation.papers.outlook import measure_reads
 from mgl.evaluation.papers.suites import load_suites
 from mgl.evaluation.runs.manifest import Manifest
+from mgl.llm.capabilities import Speed
+from mgl.llm.engines.server import Http
+from mgl.serving import speed
 from tests.cli.conftest import Mgl
-from tests.cli.server import Server
+from tests.cli.server import MODEL, Server
 from tests.evaluation.trial import rows, write_data
 
 pytestmark = pytest.mark.usefixtures("plugin", "paper")
@@ -178,6 +181,37 @@ def test_the_context_is_compared_with_the_lengths_of_the_items_before_anything_s
         assert (refused.exit_code, server.seen) == (3, [])
         assert told in refused.stderr
         assert "gpu-80gb-long" in refused.stderr
+
+
+def test_the_speed_of_a_vllm_server_is_measured_once_and_says_time_and_concurrency(
+    mgl: Mgl, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def measure(http: Http, *_: Any, **__: Any) -> Speed:
+        """Ask once: how fast the server is, tests of its own say by a clock of theirs."""
+        message = {"role": "user", "content": "P1 met P2."}
+        await http.post("chat/completions", {"messages": [message], "ignore_eos": True})
+        return Speed(read=1000.0, written=50.0, at_once=3)
+
+    monkeypatch.setattr(speed, "measure_speed", measure)
+    server.version = "0.32.0"
+    command = ("reproduce", "atlas/table1", "--limit", 1, "--base-url", server.url)
+    long = ("reproduce", "gam/table1", "--dry-run", "--base-url", server.url)
+    assert "one 80 GB GPU" in mgl(*long).stdout
+    assert server.seen == []
+    done = mgl(*command)
+    assert done.exit_code == 0, done.stderr
+    assert f"measuring the speed of {MODEL}" in done.stderr
+    assert "3 items in work at once" in done.stderr
+    assert len([one for one in server.seen if one.get("ignore_eos")]) == 1
+    calls = len(server.seen)
+    assert f"measured on the server of {SERVED} with 3 requests at once" in mgl(*long).stdout
+    assert len(server.seen) == calls
+    named = mgl(*command[:2], "--base-url", server.url, "--concurrency", 2, "--out", "other")
+    assert named.exit_code == 0, named.stderr
+    assert "items in work at once" not in named.stderr
+    assert "measuring" not in named.stderr
+    (session,) = Manifest.read(Path("other")).sessions
+    assert session.concurrency == 2
 
 
 def test_a_server_that_is_not_there_is_named_and_no_data(mgl: Mgl) -> None:

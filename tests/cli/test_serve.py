@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import shlex
 import signal
 import subprocess
@@ -22,7 +23,7 @@ from mgl.serving import records
 from mgl.serving.records import ServerRecord
 from tests.cli.conftest import Mgl
 from tests.cli.test_interrupted import hear_ctrl_c
-from tests.llm.server import VLLM, chat, serving
+from tests.llm.server import MODEL, VLLM, chat, serving
 from tests.patience import PATIENCE_S, wait_until
 from tests.serving.conftest import FAKE, free_port
 
@@ -370,6 +371,25 @@ def test_a_probe_needs_a_server_and_prints_what_it_found(mgl: Mgl) -> None:
     assert "structured_outputs" in printed.stdout
     assert "warning: vllm 0.12.1" in printed.stderr
     assert told["formats"] == []
+
+
+def test_an_embedding_server_is_probed_by_what_it_is_for(mgl: Mgl, mgl_home: Path) -> None:
+    vector = {"data": [{"index": 0, "embedding": [0.6, 0.8]}]}
+    with serving({**VLLM, "/v1/embeddings": vector}) as server:
+        place = int(server.url.rsplit(":", 1)[1])
+        with records.lock_port(mgl_home, place):
+            base_url = f"{server.url}/v1"
+            about = ("here", MODEL, "embed", MODEL, base_url, "key", "token", os.getpid())
+            records.write_record(mgl_home, ServerRecord(*about, Path("/log")))
+            printed = mgl("serve", "probe", "--base-url", base_url)
+            told = json.loads(mgl("serve", "probe", "--base-url", base_url, "--json").stdout)
+    assert printed.exit_code == 0, printed.stderr
+    assert re.search(r"/v1/embeddings +honoured +2 dimensions", printed.stdout)
+    assert {one["name"]: one["verdict"] for one in told["findings"]} == {
+        "/v1/embeddings": "honoured",
+        "/v1/rerank": "refused",
+    }
+    assert not server.bodies()
 
 
 def test_a_server_has_the_library_that_was_measured_to_be_the_fastest(

@@ -66,6 +66,58 @@ def test_the_list_has_a_row_a_source_and_its_date(mgl: Mgl, book: Path, server: 
     assert "no memory is of 'other.txt'" in unknown.stderr
 
 
+def test_a_text_under_two_names_is_found_by_both(mgl: Mgl, book: Path, server: Server) -> None:
+    options = ("--model", "qwen2.5-7b-instruct", "--base-url", server.url)
+    copy = book.with_name("copy.txt")
+    copy.write_bytes(book.read_bytes())
+    assert "both names" not in mgl("build", book, *options).stderr
+    assert (
+        "copy.txt has the text of book.txt: both names find it"
+        in mgl("build", copy, *options).stderr
+    )
+    (_, row) = mgl("list").stdout.splitlines()
+    assert "book.txt" in row
+    assert mgl("list", "copy.txt").stdout == mgl("list", "book.txt").stdout
+    copy.write_text("P1 met P9.")
+    assert mgl("build", copy, *options).exit_code == 0
+    assert "book.txt" in mgl("list", "book.txt").stdout
+    assert "book.txt" not in mgl("list", "copy.txt").stdout
+    assert mgl("delete", "copy.txt", "--yes").exit_code == 0
+    assert "copy.txt" not in mgl("list").stdout
+
+
+def test_questions_that_a_document_was_read_for_are_shown_before_they_are_asked(
+    mgl: Mgl, book: Path, server: Server
+) -> None:
+    options = ("--preset", "small", "--model", "qwen2.5-7b-instruct", "--base-url", server.url)
+    question = "Who met P1, and who met P7?"
+    assert mgl("build", book, "--question", question, *options).exit_code == 0
+    _, row = mgl("list").stdout.splitlines()
+    assert row.endswith("Who met P1? (+1)")
+    assert "1 step " not in row
+    assert "2 steps" in row
+    assert mgl("ask", book, question, *options).exit_code == 0
+    memory_id = row.split()[0]
+    shown = mgl("show", memory_id).stdout
+    assert f"questions: {question}\n" in shown.replace("  ", "")
+    assert "Who met P1?" not in shown
+    assert json.loads(mgl("show", memory_id, "--json").stdout)["questions"] == [question]
+
+
+@pytest.mark.usefixtures("embeds_words")
+def test_one_memory_says_everywhere_how_much_it_has_read(
+    mgl: Mgl, book: Path, server: Server
+) -> None:
+    options = ("--memory", "naive-rag", "--model", "qwen2.5-7b-instruct", "--base-url", server.url)
+    asked = mgl("ask", book, QUESTION, *options)
+    assert asked.exit_code == 0, asked.stderr
+    assert "whole text" in mgl("list").stdout
+    shown = mgl("show", json.loads(mgl("list", "--json").stdout)[0]["memory_id"]).stdout
+    assert "whole text" in shown
+    (passages,) = (line for line in asked.stdout.splitlines() if "passage" in line)
+    assert passages in shown
+
+
 def test_a_memory_is_shown_as_it_was_after_a_step(mgl: Mgl, memory: str) -> None:
     whole = mgl("show", memory).stdout
     chunks = json.loads(mgl("list", "--json").stdout)[0]["chunks"]

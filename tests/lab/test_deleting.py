@@ -369,7 +369,7 @@ def test_job_files_go_with_what_they_built(mgl_home: Path) -> None:
                      "memory_id": ids["mindgraph"]},
             "begun": {"document_id": document.id, "memory": "hgmem", "questions": ["Who?"],
                       "memory_id": None},
-            "waits": {"document_id": document.id, "memory": "mnemis", "questions": [],
+            "waits": {"document_id": document.id, "memory": "graph", "questions": [],
                       "memory_id": None},
             "other": {"document_id": other.id, "memory": "hgmem", "questions": [],
                       "memory_id": None},

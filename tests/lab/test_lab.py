@@ -155,6 +155,10 @@ def test_what_cannot_work_is_refused_before_anything_is_done(book: Path) -> None
                 lab.ask(book, QUESTION, **options)  # type: ignore[arg-type]
         with pytest.raises(StoreError):
             lab.view("ffff")
+        for kind in ("gam", "mnemis"):
+            with pytest.raises(InputError, match=f"{kind} reads conversations") as refused:
+                lab.ask(book, QUESTION, memory=kind)
+            assert "--memory mindgraph for a document" in refused.value.hint
         assert lab.memories() == []
 
 

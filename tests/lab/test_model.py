@@ -8,9 +8,11 @@ import pytest
 
 from mgl.errors import UsageError
 from mgl.lab import Lab, model
-from mgl.lab.model import ModelChoice, find_context
+from mgl.lab.model import ModelChoice, defer, find_context
 from mgl.llm.engines import shared
 from mgl.llm.engines.shared import RunningHost
+from mgl.observer import SILENT
+from mgl.store import Store
 from tests.cli.server import serving as reading
 from tests.cli.server import story
 from tests.llm.server import LLAMA, OTHER, VLLM, Answered, Route, models, serving
@@ -80,3 +82,21 @@ def test_a_model_that_a_host_holds_is_loaded(
     monkeypatch.setattr(shared, "list_hosts", lambda _: [host])
     assert model._is_loaded(tmp_path, "m@1+openvino") == loaded
     assert not model._is_loaded(tmp_path, "other@1+openvino")
+
+
+@pytest.mark.parametrize(
+    ("choice", "calls"),
+    [
+        (ModelChoice(SERVED, base_url=NOWHERE), 32),
+        (ModelChoice(SERVED, base_url=NOWHERE, concurrency=8), 32),
+        (ModelChoice(SERVED, base_url=NOWHERE, concurrency=128), 128),
+        (ModelChoice("smollm2-135m", engine="openvino", concurrency=128), 16),
+    ],
+)
+def test_as_many_calls_reach_a_server_as_items_are_in_work(
+    choice: ModelChoice, calls: int, tmp_path: Path
+) -> None:
+    profile = choice.load_profile(tmp_path)
+    with Store.open(tmp_path / "mgl.sqlite") as store:
+        engine = defer(choice, profile, tmp_path, store, SILENT, context_tokens=100)
+        assert engine.concurrency == calls

@@ -146,3 +146,23 @@ def test_closing_ends_what_another_thread_runs_and_refuses_what_comes_after() ->
             running.result()
         with pytest.raises(RuntimeError, match="closed"):
             portal.run(wait_for_ever)
+
+
+def test_closing_ends_what_nobody_waits_for() -> None:
+    ended = threading.Event()
+
+    async def wait_for_ever() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async def begin() -> None:
+        held.append(asyncio.create_task(wait_for_ever()))
+        await asyncio.sleep(0)
+
+    held: list[asyncio.Task[None]] = []
+    with Portal() as portal:
+        portal.run(begin)
+    assert ended.is_set()
+    assert held[0].cancelled()

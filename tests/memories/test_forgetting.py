@@ -111,9 +111,18 @@ def check(store: Store, gone: set[str], options: Mapping[str, object]) -> None:
     gam, mnemis, *_ = memories(store, engine, options)
     if store.find_memory(gam.id) is not None:
         check_gam(gam, store, ordered=False)
+        check_labels(gam, gone)
     if store.find_memory(mnemis.id) is not None:
         check_mnemis(mnemis, store)
+        check_labels(mnemis, gone)
     assert engine.calls == 0
+
+
+def check_labels(memory: Gam | Mnemis, gone: set[str]) -> None:
+    """Every node has a label to be known by, without a deleted word."""
+    labels = [node.label for node in memory.view().nodes]
+    assert all(label.strip() for label in labels)
+    assert gone.isdisjoint(word for label in labels for word in words_of(label))
 
 
 def names_of(memory: Mnemis) -> set[str]:

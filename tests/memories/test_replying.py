@@ -21,7 +21,6 @@ from mgl.memories.turns import (
     PARAGRAPH,
     SHORT,
     SUGGESTION,
-    TURN_ANSWER,
     UNMENTIONED,
     Form,
     Shown,
@@ -64,7 +63,7 @@ async def answered(
     client: Client, memories: list[Shown], question: Question = QUESTION, tokens: int = 256
 ) -> Answer:
     lines, sampling = cite_shown(TALK, memories), Sampling(max_tokens=tokens)
-    return await answer_from_lines(client, lines, question, TURN_ANSWER, sampling)
+    return await answer_from_lines(client, lines, question, sampling)
 
 
 def test_turns_are_shown_in_order_a_line_each_with_their_day() -> None:
@@ -149,6 +148,8 @@ async def test_numbers_are_held_to_the_memories_there_are(
         ("The horse", [3], ["c"]),
         ("Bananas", [3], ["c"]),  # no line says it: what was named stays
         (UNMENTIONED, [], []),
+        (UNMENTIONED, [1, 3], []),
+        ("Not mentioned", [3], []),
     ],
 )
 async def test_what_an_answer_repeats_is_cited_where_other_lines_were_named(
@@ -318,7 +319,7 @@ async def test_what_somebody_asked_is_not_cited_where_something_states_it(
     client, _ = llm(said(answer, *named))
     lines = cite_shown(ASKED, show_turns(ASKED.turns, [0, 1, 2]))
     question = Question("What do I play?")
-    found = await answer_from_lines(client, lines, question, TURN_ANSWER, Sampling())
+    found = await answer_from_lines(client, lines, question, Sampling())
     assert [citation.node_id for citation in found.citations] == cited
 
 
@@ -326,5 +327,5 @@ async def test_a_question_is_cited_where_it_alone_says_what_is_answered() -> Non
     client, _ = llm(said("the trumpet", 1))
     lines = cite_shown(ASKED, show_turns(ASKED.turns, [1]))
     question = Question("What did I ask about?")
-    found = await answer_from_lines(client, lines, question, TURN_ANSWER, Sampling())
+    found = await answer_from_lines(client, lines, question, Sampling())
     assert [citation.node_id for citation in found.citations] == ["2"]

@@ -12,6 +12,7 @@ import pytest
 from mgl.errors import ResourceError, UsageError
 from mgl.peers import environments
 from mgl.peers.environments import LOCKS, PEERS, find_installed, find_python, install, lock_hash
+from mgl.serving import installing
 
 MARK = "installed.json"
 
@@ -44,7 +45,7 @@ def test_a_lock_makes_an_environment_and_a_file_without_a_hash_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(environments, "LOCKS", tmp_path)
-    run = environments._run
+    run = installing.run
 
     def run_own_pip(command: list[str]) -> str:
         """Installing a pip of its own takes an environment seconds."""
@@ -54,7 +55,7 @@ def test_a_lock_makes_an_environment_and_a_file_without_a_hash_is_refused(
             return run([sys.executable, "-m", "pip", "--python", command[0], *command[3:]])
         return run(command)
 
-    monkeypatch.setattr(environments, "_run", run_own_pip)
+    monkeypatch.setattr(installing, "run", run_own_pip)
     (tmp_path / "mem0.txt").write_text("mem0ai==1.0.11\n")
     with pytest.raises(ResourceError, match=r"(?i)hash"):
         install(tmp_path, "mem0", report=lambda _: None)

@@ -102,6 +102,7 @@ def _vllm(version: str) -> dict[str, Route]:
     return {
         "/v1/models": models(max_model_len=4096, owned_by="vllm", parent=None),
         "/version": {"version": version},
+        "/tokenize": {"count": 14, "max_model_len": 4096},
     }
 
 

@@ -9,10 +9,10 @@ import pytest
 from mgl.errors import EngineUnavailable, EngineUnusable
 from mgl.lab import Lab, ModelChoice
 from mgl.llm.capabilities import Capabilities
-from mgl.serving.probe import QUESTIONS, SUBSTRING, probe, probe_once
+from mgl.serving.probe import QUESTIONS, SUBSTRING, probe, probe_once, probe_pooling
 from tests.cli.server import serving as serving_story
 from tests.cli.server import story
-from tests.llm.server import MODEL, Answered, Server, chat, models
+from tests.llm.server import MODEL, Answered, Server, chat, models, serving
 from tests.serving.makes import (
     IGNORANT,
     LLAMA,
@@ -60,6 +60,59 @@ async def test_each_make_is_known_and_what_it_honours_is_found(
     assert honoured.logprobs is make.logprobs
     assert honoured.cached_tokens is make.cached
     assert honoured.is_complete
+
+
+async def test_what_else_mgl_takes_from_vllm_is_tried() -> None:
+    listing = models(max_model_len=4096, owned_by="vllm", parent=None)
+    listing["data"].append({"id": "edits-1", "max_model_len": 4096, "parent": MODEL})
+    found = await probed(VLLM, **{"/v1/models": listing})
+    said = {one.name: (one.verdict, one.said) for one in found.findings}
+    assert said["/tokenize"] == ("honoured", "14 tokens")
+    assert said["adapters in the list of models"] == ("honoured", "edits-1")
+    older = models(max_model_len=4096, owned_by="vllm")
+    lacking = await probed(VLLM, **{"/v1/models": older, "/tokenize": {"tokens": []}})
+    assert verdicts(lacking)["/tokenize"] == "refused"
+    assert verdicts(lacking)["adapters in the list of models"] == "ignored"
+    assert lacking.is_complete
+    assert "/tokenize" not in verdicts(await probed(OLLAMA))
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ({"reasoning": "A capital."}, "Paris. (thoughts are split off into reasoning)"),
+        ({"reasoning_content": "Hm."}, "Paris. (thoughts are split off into reasoning_content)"),
+        ({"content": "<think>Hm</think>Paris."}, "thoughts are in the reply"),
+        ({"reasoning": None}, "Paris."),
+    ],
+)
+async def test_it_is_said_where_thoughts_go(message: dict[str, Any], said: str) -> None:
+    def answer(body: dict[str, Any]) -> Any:
+        if "structured_outputs" in body or "response_format" in body or "tools" in body:
+            return VLLM.answer(body)
+        return chat(message.get("content", "Paris."), message=message)
+
+    found = await probed(VLLM, **{"/v1/chat/completions": answer})
+    control = found.findings[0].said
+    assert control.endswith(f"{said}" if said.startswith("Paris") else f"({said})")
+
+
+async def test_a_pooling_server_is_tried_by_its_own_endpoints() -> None:
+    vector = {"data": [{"index": 0, "embedding": [0.6, 0.8]}]}
+
+    def rerank(body: dict[str, Any]) -> Any:
+        scores = [0.9 if "Paris" in text else 0.2 for text in body["documents"]]
+        return {"results": [{"index": n, "relevance_score": s} for n, s in enumerate(scores)]}
+
+    routes = {"/v1/models": models(max_model_len=512), "/version": {"version": "0.32.0"}}
+    with serving({**routes, "/v1/embeddings": vector, "/v1/rerank": rerank}) as server:
+        both = await probe_pooling(server.url, None, MODEL)
+    assert [one.verdict for one in both] == ["honoured", "honoured"]
+    assert [one.said for one in both] == ["2 dimensions", "0.9 for the answer, 0.2 beside"]
+    noise = {"results": [{"index": n, "relevance_score": 0.5} for n in range(2)]}
+    with serving({**routes, "/v1/rerank": noise, "/v1/embeddings": {"data": []}}) as server:
+        neither = await probe_pooling(server.url, None, MODEL)
+    assert [one.verdict for one in neither] == ["refused", "ignored"]
 
 
 async def test_a_server_that_ignores_every_constraint_is_told_as_such() -> None:

@@ -95,10 +95,13 @@ def test_what_an_answer_repeats_is_found_in_few_statements(answer: str, places: 
     assert find_repeated(answer, "Where do I live?", TOLD) == places
 
 
-def test_lines_that_repeat_half_of_what_a_text_tells_are_found() -> None:
+def test_lines_that_repeat_most_of_what_a_text_tells_are_found() -> None:
     lines = ["So your sister keeps bees in Trebon!", "Bees are fine.", "I keep a horse.", ""]
     assert find_echoes(["My sister Ines keeps bees in Trebon"], lines) == [0]
     assert find_echoes(["", "of the"], lines) == []
+    lines = ["I like dogs.", "I like rain.", "Tea is what Bo grows.", "Bye, Bo!"]
+    assert find_echoes(["I like tea."], lines) == [2], "what many lines have weighs little"
+    assert find_echoes(["Bye for now"], lines) == []
 
 
 @given(st.text(), st.text())

@@ -13,7 +13,7 @@ from mgl.llm.fakes import ScriptedEngine
 from mgl.llm.grammar import to_regex
 from mgl.llm.schemas import compile_schema
 from mgl.memories.calls import answer_from_passages
-from mgl.memories.turns import TURN_ANSWER, UNMENTIONED, answer_from_lines, cite_shown, show_turns
+from mgl.memories.turns import UNMENTIONED, answer_from_lines, cite_shown, show_turns
 from mgl.training.corpora import collect
 from mgl.training.data import Example
 from mgl.training.hindsight import write_answer, write_passage_answer
@@ -36,7 +36,7 @@ async def test_a_row_of_turns_is_the_request_of_the_product_and_its_reply() -> N
     client = Client(engine, MemoryCallLog())
     shown = [0, *range(1, 9), 12]  # the gold ones, and of equal others the first
     lines = cite_shown(TALK, show_turns(TALK.turns, shown))
-    answer = await answer_from_lines(client, lines, QUESTION, TURN_ANSWER, Sampling())
+    answer = await answer_from_lines(client, lines, QUESTION, Sampling())
     (sent,) = engine.requests
     assert (sent.messages[0].content, sent.json_schema) == (ask.prompt, json.loads(ask.schema))
     assert [each.node_id for each in answer.citations] == ["a", "b"]

@@ -15,6 +15,7 @@ from mgl.errors import UsageError
 from mgl.evaluation.records import BuildRecord, Record, RunLog, item_to_json
 from mgl.evaluation.runs.folder import RECORDS
 from mgl.evaluation.runs.manifest import Arguments, DatasetFacts, Manifest, Method
+from mgl.lab import Lab
 from mgl.llm.base import Completion, Message, Request, TokenUsage
 from mgl.llm.calls import CallRecord
 from mgl.llm.client import Client, Policy
@@ -178,5 +179,18 @@ def test_the_command_writes_what_a_run_earned(tmp_path: Path, mgl: Mgl, mgl_home
     assert [row.lineage for row in read_rows(out, Example)] == [("b",)]
     assert mgl("train", "data", "--log", run, "--preferences", "--out", out).exit_code == 0
     assert [row.chosen for row in read_rows(out, Preference)] == [lay(GOOD)]
-    unknown = mgl("train", "data", "--log", "nothing", "--out", out)
-    assert unknown.exit_code == 6
+    for unknown in ("nothing", tmp_path):
+        refused = mgl("train", "data", "--log", unknown, "--out", out)
+        assert refused.exit_code == 6
+        assert "neither a memory nor the folder of an evaluation run" in refused.stderr
+
+
+def test_a_memory_s_log_is_refused_for_what_it_lacks(tmp_path: Path, mgl: Mgl) -> None:
+    with Lab.open() as lab:
+        talk = lab.talk("diary")
+        talk.run(talk.memory.build)
+    command = ("train", "data", "--log", "diary", "--out", tmp_path / "rows.jsonl")
+    refused = mgl(*command)
+    assert "does not tell which of its replies were right" in refused.stderr
+    assert "answers beat" not in refused.stderr
+    assert "no reply in the log has a better one" in mgl(*command, "--preferences").stderr

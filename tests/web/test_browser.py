@@ -11,12 +11,13 @@ from urllib.parse import quote
 import pytest
 from tab import Tab
 
-from mgl.memories.view import GraphView, ViewEdge, ViewNode
+from mgl.memories.view import GraphView, Transcript, ViewEdge, ViewNode
 from mgl.store.records import EditRecord
+from mgl.store.turns import Correction
 from mgl.types import Answer, Conversation, Document, Turn
 from mgl.web.escape import visible
 from mgl.web.export import to_html
-from tests.web.browser import driven, dumped
+from tests.web.browser import driven, dumped, shown
 
 pytestmark = pytest.mark.browser
 
@@ -283,13 +284,47 @@ def test_each_turn_has_its_time_beside_it(tab: Tab, tmp_path: Path) -> None:
     said = driven(
         tab,
         tmp_path,
-        to_html(view, talk=talk),
+        to_html(view, talk=Transcript(talk)),
         """
         const times = all("#text time").map((each) => [each.textContent, each.title]);
         return [times, String([...CSS.highlights.get("passage")][0]), one(".by-hand") === null];
         """,
     )
     assert said == [[["09:05", "Monday, 6 May 2024 at 09:05"]], "Where?", True]
+
+
+def test_a_corrected_turn_stands_in_its_place(tab: Tab, tmp_path: Path) -> None:
+    """With all its lines, found by its characters; the selector says which session is in sight."""
+    day = datetime.fromisoformat("2024-05-06T09:05+00:00")
+    rest = [Turn(f"{n}", "Bo", f"Line {n}.\n" * 6, day, "evening") for n in range(3, 30)]
+    turns = [
+        Turn("1", "Ann", "█" * 9, day, "morning"),
+        Turn("2", "Bo", "And then?", day, "morning"),
+        *rest,
+        Turn("30", "Ann", "It is Moon.\nNot Star.", day, "morning"),
+        Turn("31", "Bo", "Good night.", day, "evening"),
+    ]
+    talk = Conversation.from_turns("talk", turns)
+    told = Transcript(talk, frozenset({0}), {29: Correction(0, "2024-05-07T10:00:00Z")})
+    document, span = talk.transcript, talk.span(29)
+    node = ViewNode("n1", "topic", "Moon", "The horse.", span, 3)
+    view = GraphView("m", "gam", "tiny", document, (), 4, (node,), ())
+    at = f"#at={span.start}-{span.end}"
+    shown(tab, tmp_path, to_html(view, talk=told), at, size=(1280, 800))
+    lines = "[...document.querySelectorAll('#text p')].map((e) => e.textContent)"
+    assert tab.run(lines)[:3] == ["Ann: It is Moon.", "Not Star.", "Bo: And then?"]
+    assert tab.run(lines)[-1] == "Bo: Good night."
+    passage = "String([...CSS.highlights.get('passage')][0])"
+    assert tab.run(passage).split() == "It is Moon. Not Star.".split()
+    assert tab.run("document.querySelector('.corrected time').dateTime") == "2024-05-07T10:00:00Z"
+    heads = tab.run("[...document.querySelectorAll('#text .section')].map((e) => e.textContent)")
+    assert [each.split(",")[0] for each in heads] == ["morning", "evening"]
+    place = "document.querySelector('#sections').selectedOptions[0].textContent"
+    assert tab.run(place).startswith("morning")
+    last = talk.span(30)
+    tab.run(f"location.hash = '#at={last.start}-{last.end}'")
+    tab.wait(f"{place}.startsWith('evening')")
+    assert tab.run(passage) == "Good night."
 
 
 def test_the_text_is_searched(tab: Tab, tmp_path: Path, view: GraphView) -> None:

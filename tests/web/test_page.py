@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from mgl.memories.view import GraphView
+from mgl.memories.view import GraphView, Transcript
 from mgl.store.records import EditRecord
-from mgl.types import Document
+from mgl.store.turns import Correction
+from mgl.types import Conversation, Document, Turn
 from mgl.web.export import to_html
 from mgl.web.page import bundle, page_data
 
@@ -145,3 +146,23 @@ def test_what_no_step_shows_is_not_on_the_page(hypergraph: GraphView) -> None:
     page = to_html(hypergraph)
     assert "Bo lost it." in page
     assert "Passed over." not in page
+
+
+def test_a_turn_that_corrects_another_has_its_place() -> None:
+    """The first of those that were corrected in a row; its own session is left out."""
+    turns = [
+        Turn("1", "Ann", "…", None, "morning"),
+        Turn("2", "Bo", "Hm.", None, "evening"),
+        Turn("3", "Ann", "…", None, "morning"),
+        Turn("4", "Ann", "It is Moon.", None, "morning"),
+    ]
+    corrections = {2: Correction(0, "2024-05-06T09:05:00Z"), 3: Correction(2, "2024-05-07T09:05Z")}
+    talk = Conversation.from_turns("talk", turns)
+    told = Transcript(talk, frozenset({0, 2}), corrections, frozenset({1}))
+    view = GraphView("m", "gam", "tiny", talk.transcript, (), 4, (), ())
+    data = page_data(view, talk=told)
+    assert [turn["place"] for turn in data["turns"]] == [None, None, 0, 0]
+    assert [turn["forgotten"] for turn in data["turns"]] == [True, False, True, False]
+    assert [turn["is_reply"] for turn in data["turns"]] == [False, True, False, False]
+    assert data["turns"][3]["corrected"] == "2024-05-07T09:05Z"
+    assert [each["label"] for each in data["sections"]] == ["morning", "evening"]

@@ -7,15 +7,16 @@ Calls and tokens are the means of a past run's items and builds, of the same mem
 benchmark, times how many there would be; other items and other models are assumed to take as many.
 Without such a run they follow from ``eval/costs.yaml``, which is rough. A build that several
 methods read is counted once, with the first of them: the calls of the others are replayed. Seconds
-follow from the pace at which the model made calls of each stage on this machine, or else are those
-of one 80 GB GPU. The ``basis`` of a cost says which.
+follow from the pace at which the model made calls of each stage on this machine, or else from the
+speed that was measured of its server, or else are those of one 80 GB GPU. The ``basis`` of a cost
+says which.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +28,7 @@ from mgl.evaluation.papers.references import Strict
 from mgl.evaluation.records import Spent
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import MANIFEST, Manifest, Method
+from mgl.llm.capabilities import Speed
 from mgl.memories.graph.config import GraphConfig
 from mgl.memories.options import load_kind
 from mgl.models import shipped
@@ -170,11 +172,12 @@ def _sum_by_stage(usages: Iterable[Mapping[str, Spent]], n: int) -> ByStage:
 @dataclass(frozen=True)
 class Estimator:
     """Estimates from past runs and rates; ``pace`` is that of this machine's calls of a model, by
-    its profile, and a stage."""
+    its profile, and a stage. ``speeds`` were measured on the servers of models."""
 
     done: Sequence[PastRun]
     rates: Rates
     pace: Callable[[str, str], Pace | None] = lambda _model, _stage: None
+    speeds: Mapping[str, Speed] = field(default_factory=dict)
 
     def estimate(
         self,
@@ -240,7 +243,7 @@ class Estimator:
         total, seconds = np.sum([np.zeros(3), *stages.values()], axis=0), 0.0
         for stage, amount in stages.items():
             if (pace := self.pace(method.model, stage)) is None:
-                return self._on_gpu(method.model, total, basis)
+                return self._by_speed(method.model, total, basis)
             seconds += amount[0] * pace.seconds / pace.calls
         calls, read, written = map(float, total)
         return EstimatedCost(calls, read, written, float(seconds), tuple(basis))
@@ -255,10 +258,19 @@ class Estimator:
         question[1] += rate.reads * size.tokens
         build = size.tokens / 1000 * np.array(rate.build)
         total = size.items * repeats * question + size.sources * build
-        return self._on_gpu(method.model, total, ["the rates of eval/costs.yaml, which are rough"])
+        return self._by_speed(
+            method.model, total, ["the rates of eval/costs.yaml, which are rough"]
+        )
 
-    def _on_gpu(self, model: str, total: NDArray[np.float64], basis: list[str]) -> EstimatedCost:
+    def _by_speed(self, model: str, total: NDArray[np.float64], basis: list[str]) -> EstimatedCost:
         calls, read, written = map(float, total)
+        if (own := self.speeds.get(model)) is not None:
+            told = (
+                f"time is by {own.read:,.0f} tokens read and {own.written:,.0f} written a second, "
+                f"measured on the server of {model} with {own.at_once} requests at once"
+            )
+            seconds = read / own.read + written / own.written
+            return EstimatedCost(calls, read, written, seconds, (*basis, told))
         speed = self.rates.models.get(model)
         if speed is None:
             return EstimatedCost(calls, read, written, None, tuple(basis))

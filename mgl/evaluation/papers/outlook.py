@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Final
@@ -23,6 +23,7 @@ from mgl.evaluation.runs.folder import RECORDS
 from mgl.evaluation.runs.manifest import Arguments, Method
 from mgl.evaluation.runs.plan import is_generated, list_methods
 from mgl.evaluation.runs.units import OpenModel
+from mgl.llm.capabilities import Speed
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.options import read_settings
 
@@ -56,6 +57,10 @@ class Outlooks:
     estimator: Estimator
     _datasets: dict[str, Dataset | MglError] = field(default_factory=dict)
     _facts: dict[str, ModelFacts | MglError] = field(default_factory=dict)
+
+    def take_speeds(self, speeds: Mapping[str, Speed]) -> None:
+        """Estimate seconds by the speeds of servers, by model."""
+        self.estimator = replace(self.estimator, speeds=speeds)
 
     def of(self, run: Run, models: tuple[str, ...], *, limit: int | None, seed: int) -> Outlook:
         """Find out what a run needs and costs with these models."""

@@ -123,7 +123,8 @@ class Runner:
                 raise UsageError(
                     f"the run was started with a context of {known.context_tokens:,} tokens, but "
                     f"{model} now has {place.facts.context_tokens:,}",
-                    hint="serve it with as long a context (--max-model-len), or start a new run",
+                    hint="serve it with as long a context (`vllm serve --max-model-len`), or start "
+                    "a new run",
                 )
             with self._execution.execute(place) as executor:
 

@@ -12,9 +12,12 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Literal, Self
+from urllib.request import getproxies
 
 import httpx
 
@@ -33,6 +36,8 @@ Kind = Literal["vllm", "llama.cpp", "ollama", "lm studio", "unknown"]
 PROBE_SECONDS: Final = 30.0
 _LOCAL: Final = ("127.0.0.1", "localhost", "::1")
 _JSON: Final = {"Content-Type": "application/json"}
+_UNLIMITED: Final = httpx.Limits(max_connections=None, max_keepalive_connections=None)
+_ONE: Final = httpx.Limits(max_connections=1, max_keepalive_connections=1)
 _SAMPLE = re.compile(r"([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+\d+)?")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
@@ -101,9 +106,12 @@ class Http:
     ) -> httpx.Response:
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
-            limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
+            transport = None if self._trust_env and getproxies() else Connections()
             self._client = httpx.AsyncClient(
-                headers=self._headers, limits=limits, trust_env=self._trust_env
+                headers=self._headers,
+                limits=_UNLIMITED,
+                trust_env=self._trust_env,
+                transport=transport,
             )
             self._loop = loop
         url = f"{self._root}{path if path.startswith('/') else f'/v1/{path}'}"
@@ -128,7 +136,7 @@ class Http:
             gone = EngineLost if self._answered else EngineUnavailable
             raise gone(
                 f"no server answers at {self._root} ({error or type(error).__name__})",
-                hint="start one (for instance `vllm serve MODEL`), or point --base-url at it",
+                hint="start one, for instance `vllm serve MODEL`, or give the URL of one that runs",
             ) from error
         self._answered = True
         if response.status_code != httpx.codes.OK:
@@ -144,8 +152,59 @@ class Http:
             kind = {"text/html": "an HTML page", "": "an unknown type"}.get(kind, kind)
             raise EngineUnusable(
                 f"{response.url} answered with {kind} instead of JSON",
-                hint="point --base-url at the server's API, for instance http://127.0.0.1:8000/v1",
+                hint="give the URL of the server's API, for instance http://127.0.0.1:8000/v1",
             ) from None
+
+
+class Connections(httpx.AsyncBaseTransport):
+    """Connections of one server: one a request in flight, kept for the next one.
+
+    Each has a pool of its own, since a pool looks at all its connections for each request: with
+    256 in flight that took longer than everything else.
+    """
+
+    def __init__(self) -> None:
+        self._free: list[httpx.AsyncHTTPTransport] = []
+        self._opened: list[httpx.AsyncHTTPTransport] = []
+        self._tls: ssl.SSLContext | bool = False
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        if self._tls is False and request.url.scheme == "https":
+            self._tls = httpx.create_ssl_context()
+        if not self._free:
+            self._opened.append(httpx.AsyncHTTPTransport(verify=self._tls, limits=_ONE))
+            self._free.append(self._opened[-1])
+        own = self._free.pop()
+        try:
+            response = await own.handle_async_request(request)
+        except BaseException:
+            self._free.append(own)
+            raise
+        assert isinstance(response.stream, httpx.AsyncByteStream)
+        response.stream = _Body(response.stream, partial(self._free.append, own))
+        return response
+
+    async def aclose(self) -> None:
+        for each in self._opened:
+            await each.aclose()
+
+
+class _Body(httpx.AsyncByteStream):
+    """A response's body, which gives its connection back when it is closed."""
+
+    def __init__(self, body: httpx.AsyncByteStream, give_back: Callable[[], None]) -> None:
+        self._body = body
+        self._give_back = give_back
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for part in self._body:
+            yield part
+
+    async def aclose(self) -> None:
+        try:
+            await self._body.aclose()
+        finally:
+            self._give_back()
 
 
 def _is_stream(response: httpx.Response) -> bool:
@@ -196,7 +255,7 @@ async def list_models(http: Http) -> dict[str, Mapping[str, Any]]:
     except (TypeError, KeyError):
         raise EngineUnusable(
             "the server's list of models does not follow the OpenAI API",
-            hint="point --base-url at an OpenAI-compatible server",
+            hint="give the URL of an OpenAI-compatible server",
         ) from None
 
 

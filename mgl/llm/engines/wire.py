@@ -186,7 +186,7 @@ def read_completion(answer: Any, request: Request, format_: Format | None = None
     except (ValidationError, IndexError) as error:
         raise EngineRejected(
             "the server's answer is not a chat completion",
-            hint="point --base-url at an OpenAI-compatible server",
+            hint="give the URL of an OpenAI-compatible server",
         ) from error
     calls = tuple(
         ToolCall(call.id or f"call_{index}", call.function.name, call.function.arguments)
@@ -274,7 +274,7 @@ def error_from(status: int, text: str, url: str) -> EngineError:
     if status in (404, 405) or status in range(300, 400):
         return EngineUnusable(
             f"{url} is not there ({status})",
-            hint="point --base-url at the server's API, for instance http://127.0.0.1:8000/v1",
+            hint="give the URL of the server's API, for instance http://127.0.0.1:8000/v1",
         )
     if status in (400, 413, 422) and _CONTEXT.search(said):
         return ContextOverflow(

@@ -15,7 +15,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import islice
-from textwrap import shorten
 from typing import Any, ClassVar
 
 from mgl.errors import InputError
@@ -51,7 +50,7 @@ from mgl.memories.gam.state import (
 from mgl.memories.log import Log
 from mgl.memories.talk import Change, Recall, TalkMemory, to_plain
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
-from mgl.prompt import Prompt
+from mgl.prompt import Prompt, one_line
 from mgl.retrieval.cues import list_queries
 from mgl.retrieval.shifts import ShiftDetector
 from mgl.store.deletion import MASK, Gone, Redaction, mask_text
@@ -139,7 +138,6 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
     """Groups the events of a conversation into linked topics."""
 
     kind = "gam"
-    reads = "conversation"
     retrieves = True
     Config: ClassVar[type[GamConfig]] = GamConfig
     vocabulary = VOCABULARY
@@ -383,7 +381,7 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
             ViewNode(
                 name,
                 "topic",
-                shorten(_title(topic, talk) or name, LABEL_CHARACTERS, placeholder="…"),
+                one_line(_title(topic, talk), LABEL_CHARACTERS),
                 topic.summary,
                 spans[name],
                 topic.turns[-1],
@@ -431,10 +429,11 @@ class Gam(TalkMemory[GamConfig, Edit, State]):
 
 
 def _title(topic: Topic, talk: Conversation) -> str:
-    """The first sentence of a topic's summary, without who said it, or its keywords."""
+    """The first sentence of a topic's summary, without who said it, or its keywords; what its first
+    turn says while it has neither, as after a deletion."""
     summary = topic.summary
     for speaker in {talk.turns[number].speaker for number in topic.turns} - {""}:
         summary = summary.removeprefix(f"{speaker}: ").partition(f" {speaker}: ")[0]
     for start, end in sentence_spans(summary):
         return summary[start:end]
-    return ", ".join(topic.keywords)
+    return ", ".join(topic.keywords) or talk.turns[topic.turns[0]].text

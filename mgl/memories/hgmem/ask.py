@@ -40,7 +40,7 @@ from mgl.memories.hgmem.proposals import (
     evolution_schema,
     merges_schema,
 )
-from mgl.memories.hgmem.state import Case, Memory, Retrieve
+from mgl.memories.hgmem.state import Case, HypergraphMemory, Retrieve
 from mgl.memories.propose import Proposal, propose
 from mgl.prompt import Prompt, one_line
 
@@ -62,7 +62,7 @@ class PaperAsker:
         self._sampling = inquiry.config.sampling(step, attempt)
 
     async def evolution(
-        self, memory: Memory, subqueries: Sequence[str], found: Sequence[Retrieve]
+        self, memory: HypergraphMemory, subqueries: Sequence[str], found: Sequence[Retrieve]
     ) -> Proposal[Evolution]:
         """Fig. 4: what to insert and what to update."""
         points, released = len(memory.points), self._config.released
@@ -79,7 +79,7 @@ class PaperAsker:
         printed = EVOLVE, partial(parse_evolution, points=points)
         return await self._ask("evolve", Evolution, values, printed, (prompt, schema))
 
-    async def merges(self, memory: Memory) -> Proposal[Merges]:
+    async def merges(self, memory: HypergraphMemory) -> Proposal[Merges]:
         """Fig. 5: which points become one; the memory has two at least."""
         points = len(memory.points)
         values = {"main_query": self._query, "memory": show_memory(memory)}
@@ -87,7 +87,9 @@ class PaperAsker:
         for_json = prompts.MERGE_JSON, merges_schema(points)
         return await self._ask("merge", Merges, values, printed, for_json)
 
-    async def concerns(self, memory: Memory, cases: tuple[Case, ...]) -> Proposal[Concerns]:
+    async def concerns(
+        self, memory: HypergraphMemory, cases: tuple[Case, ...]
+    ) -> Proposal[Concerns]:
         """Fig. 6: whether the memory is sufficient, and what is to be found out if not."""
         points, most = len(memory.points), self._config.concerns
         values = {"num_concerns": str(most), "query": self._query, "memory": show_memory(memory)}
@@ -96,7 +98,7 @@ class PaperAsker:
         return await self._ask("concerns", Concerns, values, printed, for_json)
 
     async def subquery(
-        self, memory: Memory, concern: Concern, history: Sequence[str]
+        self, memory: HypergraphMemory, concern: Concern, history: Sequence[str]
     ) -> Proposal[FollowUp]:
         """Fig. 7: the subquery that serves a concern."""
         values = {
@@ -151,12 +153,12 @@ def _render(prompt: Prompt, values: Mapping[str, str]) -> str:
     return prompt.render(**{name: known[name] for name in prompt.variables})
 
 
-def show_memory(memory: Memory) -> str:
+def show_memory(memory: HypergraphMemory) -> str:
     """The points in order, each with its place from 0, by which a reply names it."""
     return "\n".join(list_points(memory)) or NONE
 
 
-def list_points(memory: Memory) -> list[str]:
+def list_points(memory: HypergraphMemory) -> list[str]:
     """The lines of ``show_memory``."""
     lines = []
     for place, point in enumerate(memory.points.values()):
@@ -167,7 +169,7 @@ def list_points(memory: Memory) -> list[str]:
 
 
 async def _show_retrieved(
-    inquiry: Inquiry, found: Sequence[Retrieve], memory: Memory, subqueries: Sequence[str]
+    inquiry: Inquiry, found: Sequence[Retrieve], memory: HypergraphMemory, subqueries: Sequence[str]
 ) -> str:
     """The entities, relationships and sources that any subquery found, as csv tables.
 

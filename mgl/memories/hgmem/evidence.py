@@ -15,7 +15,7 @@ from mgl.llm.base import LLM
 from mgl.memories.graph import EntityGraph, GraphIndex
 from mgl.memories.graph.index import relation_text
 from mgl.memories.hgmem.config import HgMemConfig
-from mgl.memories.hgmem.state import Memory, Retrieve
+from mgl.memories.hgmem.state import HypergraphMemory, Retrieve
 from mgl.retrieval.ranking import nearest
 from mgl.types import Chunk, Question
 
@@ -30,14 +30,14 @@ class Inquiry:
     chunks: Sequence[Chunk]
     config: HgMemConfig
 
-    def names(self, memory: Memory) -> dict[str, str]:
+    def names(self, memory: HypergraphMemory) -> dict[str, str]:
         """The names of all entities, those of the question's own overlay included."""
         known = {vertex.id: vertex.name for vertex in memory.vertices.values()}
         return known | {each.id: each.name for each in self.graph.entities.values()}
 
 
 def neighbourhood(
-    memory: Memory, graph: EntityGraph, vertices: Iterable[str], *, hops: int = 1
+    memory: HypergraphMemory, graph: EntityGraph, vertices: Iterable[str], *, hops: int = 1
 ) -> frozenset[str]:
     """N(V) of Eq. 6: the neighbours of vertices in the memory and in the graph, at most ``hops``
     away; the paper has one hop."""
@@ -64,7 +64,7 @@ class Evidence:
         self,
         query: str,
         scope: frozenset[str],
-        memory: Memory,
+        memory: HypergraphMemory,
         *,
         without: frozenset[int] = frozenset(),
     ) -> Retrieve:
@@ -102,12 +102,12 @@ class Evidence:
             chunks=tuple(dict.fromkeys(number for number, _ in chunks)),
         )
 
-    def _chunks_of(self, entity: str, memory: Memory) -> tuple[int, ...]:
+    def _chunks_of(self, entity: str, memory: HypergraphMemory) -> tuple[int, ...]:
         """The chunks that an entity of the graph or of the overlay is tied to."""
         known = self.inquiry.graph.entities.get(entity)
         return memory.vertices[entity].chunks if known is None else known.chunks
 
-    async def rank_points(self, query: str, memory: Memory) -> list[int]:
+    async def rank_points(self, query: str, memory: HypergraphMemory) -> list[int]:
         """The numbers of the memory's points, the most similar to the query first.
 
         Hyperedges are embedded, too (§4.2); what they are searched for, the paper leaves open.

@@ -21,11 +21,11 @@ from mgl.memories.hgmem.proposals import Evolution, Merges, NewPoint, PointUpdat
 from mgl.memories.hgmem.state import (
     AddVertex,
     Edit,
+    HypergraphMemory,
     Insert,
-    Memory,
-    Merge,
+    MergePoints,
     Retrieve,
-    Update,
+    UpdatePoint,
     Vertex,
 )
 from mgl.memories.log import Draft
@@ -36,11 +36,11 @@ from mgl.prompt import one_line
 class Evolver:
     """Puts what a reply proposes into the draft of its step."""
 
-    draft: Draft[Edit, Memory]
+    draft: Draft[Edit, HypergraphMemory]
     inquiry: Inquiry
 
     @property
-    def memory(self) -> Memory:
+    def memory(self) -> HypergraphMemory:
         """The memory as this step has changed it so far."""
         return self.draft.state
 
@@ -69,7 +69,7 @@ class Evolver:
         for place, (proposal, parents) in enumerate(zip(merges.merges, named, strict=True)):
             later = {number for held, at in first.items() if at > place for number in held}
             said, stay = one_line(proposal.description), tuple(n for n in parents if n in later)
-            edit = Merge(self.draft.step, self.memory.next_point, parents, said, kept, stay)
+            edit = MergePoints(self.draft.step, self.memory.next_point, parents, said, kept, stay)
             rejected = None
             if len(parents) < 2:
                 rejected = "unknown_point"
@@ -86,7 +86,7 @@ class Evolver:
     ) -> None:
         said, step = one_line(update.description), self.draft.step
         if not 0 <= update.point < len(numbers):
-            edit = Update(step, update.point, said)
+            edit = UpdatePoint(step, update.point, said)
             self.draft.put(edit, rejected="unknown_point", call_key=call_key)
             return
         number, vertices = numbers[update.point], None
@@ -97,9 +97,9 @@ class Evolver:
                 self._add_vertices(new, call_key)
         point = self.memory.points[number]
         if said == point.description and vertices in (None, tuple(sorted(point.vertices))):
-            self.draft.put(Update(step, number, said), rejected="unchanged", call_key=call_key)
+            self.draft.put(UpdatePoint(step, number, said), rejected="unchanged", call_key=call_key)
         else:
-            self.draft.put(Update(step, number, said, vertices), call_key=call_key)
+            self.draft.put(UpdatePoint(step, number, said, vertices), call_key=call_key)
 
     def _insert(self, point: NewPoint, seen: Sequence[int], call_key: str | None) -> None:
         said = one_line(point.description)

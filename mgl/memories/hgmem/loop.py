@@ -32,10 +32,10 @@ from mgl.memories.hgmem.proposals import Concern, Concerns, Evolution, FollowUp,
 from mgl.memories.hgmem.state import (
     VOCABULARY,
     Case,
+    ChosenCase,
     Counts,
     Edit,
-    Judge,
-    Memory,
+    HypergraphMemory,
     Respond,
     Restart,
     Retrieve,
@@ -57,15 +57,17 @@ class Asker(Protocol):
     """Asks the model, in one step of a question, to evolve the memory and to judge it."""
 
     async def evolution(
-        self, memory: Memory, subqueries: Sequence[str], found: Sequence[Retrieve]
+        self, memory: HypergraphMemory, subqueries: Sequence[str], found: Sequence[Retrieve]
     ) -> Proposal[Evolution]: ...
 
-    async def merges(self, memory: Memory) -> Proposal[Merges]: ...
+    async def merges(self, memory: HypergraphMemory) -> Proposal[Merges]: ...
 
-    async def concerns(self, memory: Memory, cases: tuple[Case, ...]) -> Proposal[Concerns]: ...
+    async def concerns(
+        self, memory: HypergraphMemory, cases: tuple[Case, ...]
+    ) -> Proposal[Concerns]: ...
 
     async def subquery(
-        self, memory: Memory, concern: Concern, history: Sequence[str]
+        self, memory: HypergraphMemory, concern: Concern, history: Sequence[str]
     ) -> Proposal[FollowUp]: ...
 
 
@@ -133,7 +135,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SourcedAnswer:
     """An answer as the model gave it, and the places of the sources that it stands on, from 0."""
 
     text: str
@@ -151,7 +153,9 @@ class Loop:
     Raises the EngineError family, except ReplyInvalid, which becomes a row of the log.
     """
 
-    def __init__(self, log: Log[Edit, Memory], evidence: Evidence, observer: Observer) -> None:
+    def __init__(
+        self, log: Log[Edit, HypergraphMemory], evidence: Evidence, observer: Observer
+    ) -> None:
         self._log = log
         self._evidence = evidence
         self._observer = observer
@@ -191,7 +195,7 @@ class Loop:
         del attempt
         return frozenset()
 
-    async def _take_step(self, draft: Draft[Edit, Memory], attempt: Attempt) -> None:
+    async def _take_step(self, draft: Draft[Edit, HypergraphMemory], attempt: Attempt) -> None:
         asker = self._open_asker(attempt)
         subqueries, ended = await self._find_subqueries(draft, attempt, asker)
         if ended is not None:
@@ -212,7 +216,7 @@ class Loop:
             await self._answer(draft)
 
     async def _find_subqueries(
-        self, draft: Draft[Edit, Memory], attempt: Attempt, asker: Asker
+        self, draft: Draft[Edit, HypergraphMemory], attempt: Attempt, asker: Asker
     ) -> tuple[list[Subquery], StopReason | None]:
         """The subqueries of this step, or why there are none; a forced step always has one."""
         query, memory = self._inquiry.question.text, draft.state
@@ -227,7 +231,7 @@ class Loop:
         return [Subquery(query, case, point=near[0])], None
 
     async def _raise_concerns(
-        self, draft: Draft[Edit, Memory], attempt: Attempt, asker: Asker
+        self, draft: Draft[Edit, HypergraphMemory], attempt: Attempt, asker: Asker
     ) -> tuple[list[Subquery], StopReason | None]:
         """The subqueries of the concerns that a model raises, or why there are none.
 
@@ -238,7 +242,7 @@ class Loop:
         said = await self._recover(draft, "concerns", judging)
         if said.reply is None:
             return [], "unjudged"
-        draft.mark(Judge(said.reply.judgement), call_key=said.call_key)
+        draft.mark(ChosenCase(said.reply.judgement), call_key=said.call_key)
         concerns = await self._hold_to_cases(said.reply, memory)
         if concerns.judgement == "1":
             return [], "sufficient"
@@ -255,7 +259,7 @@ class Loop:
             subqueries.append(Subquery(text, concerns.judgement, concern.concern, point))
         return subqueries, None if subqueries else "no_concerns"
 
-    def _find_cases(self, memory: Memory) -> tuple[Case, ...]:
+    def _find_cases(self, memory: HypergraphMemory) -> tuple[Case, ...]:
         """The cases of Fig. 6 that are open; a memory without points has none to investigate."""
         ways: tuple[Case, ...] = ("2.1", "2.2")
         if self._config.retrieval == "global_only" or not memory.points:
@@ -264,7 +268,7 @@ class Loop:
             ways = ("2.1",)
         return ways if self._config.force_steps else ("1", *ways)
 
-    async def _hold_to_cases(self, concerns: Concerns, memory: Memory) -> Concerns:
+    async def _hold_to_cases(self, concerns: Concerns, memory: HypergraphMemory) -> Concerns:
         """Move concerns into a case that is open: delimited text may name any."""
         cases = self._find_cases(memory)
         if concerns.judgement in cases:
@@ -275,14 +279,16 @@ class Loop:
         ]
         return Concerns(judgement=cases[-1], concerns=held)
 
-    async def _find_place(self, concern: Concern, case: Case, memory: Memory) -> int | None:
+    async def _find_place(
+        self, concern: Concern, case: Case, memory: HypergraphMemory
+    ) -> int | None:
         """The place of the point most like a concern, in case 2.1."""
         if case != "2.1":
             return None
         nearest, *_ = await self._evidence.rank_points(concern.concern, memory)
         return list(memory.points).index(nearest)
 
-    def _find_scope(self, subquery: Subquery, memory: Memory) -> frozenset[str]:
+    def _find_scope(self, subquery: Subquery, memory: HypergraphMemory) -> frozenset[str]:
         """The entities a subquery searches: Eq. 6, Eq. 7, or the whole graph for the query
         itself."""
         graph = self._inquiry.graph
@@ -295,7 +301,7 @@ class Loop:
 
     async def _evolve(
         self,
-        draft: Draft[Edit, Memory],
+        draft: Draft[Edit, HypergraphMemory],
         asker: Asker,
         subqueries: Sequence[str],
         found: Sequence[Retrieve],
@@ -313,7 +319,7 @@ class Loop:
                 evolver.merge(merges.reply, merges.call_key)
 
     async def _recover(
-        self, draft: Draft[Edit, Memory], what: str, call: Awaitable[Proposal[ReplyT]]
+        self, draft: Draft[Edit, HypergraphMemory], what: str, call: Awaitable[Proposal[ReplyT]]
     ) -> Proposal[ReplyT]:
         """Await a proposal. One without a reply is recorded; the released code restarts then."""
         said = await recover(call, what)
@@ -323,12 +329,12 @@ class Loop:
             draft.fail(what, said.problem)
         return said
 
-    async def _end(self, draft: Draft[Edit, Memory], reason: StopReason) -> None:
+    async def _end(self, draft: Draft[Edit, HypergraphMemory], reason: StopReason) -> None:
         is_answered = await self._answer(draft)
         draft.mark(count_found([*self._log.rows, *draft.rows]))
         draft.mark(Stop(reason if is_answered else "failed"))
 
-    async def _answer(self, draft: Draft[Edit, Memory]) -> bool:
+    async def _answer(self, draft: Draft[Edit, HypergraphMemory]) -> bool:
         """Answer from the memory as it is; False if no reply could be used.
 
         An empty memory is answered from the chunks nearest to the query, as many as a subquery
@@ -357,7 +363,7 @@ class Loop:
         draft.mark(Respond(said.text, cited, tuple(best)), call_key=said.call_key)
         return True
 
-    async def _fit_points(self, memory: Memory, room: int) -> list[str]:
+    async def _fit_points(self, memory: HypergraphMemory, room: int) -> list[str]:
         """The points that an answer is shown, in order; those most like the query where not all
         have ``room``, in tokens."""
         llm, lines = self._inquiry.llm, dict(zip(memory.points, self._list(memory), strict=True))
@@ -367,15 +373,17 @@ class Loop:
         kept = await take_leading(llm, [lines[number] for number in ranked], room)
         return [lines[number] for number in sorted(ranked[: len(kept)])]
 
-    def _list(self, memory: Memory) -> list[str]:
+    def _list(self, memory: HypergraphMemory) -> list[str]:
         """The points as an answer is shown them: what they say (§3.6)."""
         return [one_line(point.description) for point in memory.points.values()]
 
-    async def _say(self, points: Sequence[str], texts: Sequence[str], sampling: Sampling) -> Said:
+    async def _say(
+        self, points: Sequence[str], texts: Sequence[str], sampling: Sampling
+    ) -> SourcedAnswer:
         """Answer from points and the texts of chunks, by the call that every method shares.
 
         Raises the EngineError family, ReplyInvalid too.
         """
         llm, question = self._inquiry.llm, self._inquiry.question
         reply = await answer_from_passages(llm, [*points, *texts], question, sampling=sampling)
-        return Said(reply.text, call_key=reply.call_key)
+        return SourcedAnswer(reply.text, call_key=reply.call_key)

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from textwrap import shorten
 from typing import Any, ClassVar
 
 from mgl.errors import ReplyInvalid, UsageError
@@ -28,22 +27,22 @@ from mgl.memories.hgmem.state import (
     EMPTY,
     VOCABULARY,
     AddVertex,
+    ChosenCase,
     Edit,
+    HypergraphMemory,
     Insert,
-    Judge,
-    Memory,
-    Merge,
+    MergePoints,
     Point,
     Respond,
     Restart,
     Retrieve,
     Subquery,
-    Update,
+    UpdatePoint,
     Vertex,
     apply,
 )
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
-from mgl.prompt import Prompt
+from mgl.prompt import Prompt, one_line
 from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.types import Answer, Chunk, Citation, Question, Source, Span
 
@@ -51,7 +50,7 @@ STAGES = ("evolve", "merge", "concerns", "subquery", "read", "check", "answer")
 """The stages of the calls that a question takes."""
 
 
-class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
+class HgMem(LogMemory[HgMemConfig, Edit, HypergraphMemory]):
     """Retrieves over several steps and keeps what a question needs as a hypergraph.
 
     Without a question it is the document's graph, under the graph's ``id``. Reopened by its
@@ -217,14 +216,14 @@ class HgMem(LogMemory[HgMemConfig, Edit, Memory]):
             scope |= {name: value for name, value in own.items() if value}
         return scope
 
-    def _cite_answer(self, said: Respond, memory: Memory) -> tuple[Citation, ...]:
+    def _cite_answer(self, said: Respond, memory: HypergraphMemory) -> tuple[Citation, ...]:
         """Cite the sentences that tell most of an answer, in the chunks that it was given."""
         assert self._question is not None
         chunks = [self._cite(number, memory) for number in said.read]
         parts = [(each.node_id, each.span) for each in chunks]
         return cite_evidence(self._document, said.text, self._question, parts)
 
-    def _cite(self, number: int, memory: Memory) -> Citation:
+    def _cite(self, number: int, memory: HypergraphMemory) -> Citation:
         """Cite a chunk under the first entity of the memory that is tied to it, or under its
         number."""
         tied = (vertex.id for vertex in memory.vertices.values() if number in vertex.chunks)
@@ -283,14 +282,14 @@ class LogView:
         content = known.description if known is not None else vertex.description
         self.nodes.append(ViewNode(vertex.id, kind, vertex.name, content, span, step))
 
-    def _draw_point(self, point: Point, memory: Memory, gone: int | None) -> None:
+    def _draw_point(self, point: Point, memory: HypergraphMemory, gone: int | None) -> None:
         """Draw a wording of a point of ``memory``, until the step in which it was ``gone``."""
         if gone == point.changed:
             return
         name, content, since = f"point {point.number}", point.description, point.changed
         if point.changed != point.step:
             name += f", updated in step {point.changed}"
-        label = shorten(f"{point.number}: {content}", LABEL_CHARACTERS, placeholder="…")
+        label = one_line(f"{point.number}: {content}", LABEL_CHARACTERS)
         if point.parents:
             content += f" (merged of points {', '.join(map(str, point.parents))})"
         ends = [(each, self._span(memory.vertices[each])) for each in sorted(point.vertices)]
@@ -302,7 +301,7 @@ class LogView:
             for each, span in ends
         ]
 
-    def _source(self, point: Point, memory: Memory) -> Span | None:
+    def _source(self, point: Point, memory: HypergraphMemory) -> Span | None:
         """Of the chunks its step found, the one that most of the point's entities are tied to."""
         seen = self._seen.get(point.step)
         if not seen:
@@ -325,7 +324,7 @@ def trace_log(rows: Sequence[EditRecord], graph: EntityGraph) -> tuple[str, ...]
 def _describe(said: object, graph: EntityGraph) -> str:
     """What a row says happened; "" for one that the trace leaves out."""
     match said:
-        case Judge(case=case):
+        case ChosenCase(case=case):
             return f"judged {case} ({_CASES[case]})"
         case Subquery(text=text, case=None):
             return f"asked {text!r}"
@@ -338,9 +337,9 @@ def _describe(said: object, graph: EntityGraph) -> str:
             return f"found {names or 'nothing'}; {len(numbers)} chunks (among {scope} entities)"
         case Insert(point=point, vertices=vertices, description=description):
             return f"point {point} inserted over {', '.join(vertices)}: {description}"
-        case Update(point=point, description=description):
+        case UpdatePoint(point=point, description=description):
             return f"point {point} updated: {description}"
-        case Merge(point=point, parents=parents, description=description):
+        case MergePoints(point=point, parents=parents, description=description):
             merged = ", ".join(map(str, parents))
             return f"points {merged} merged into point {point}: {description}"
         case Restart():

@@ -51,7 +51,7 @@ class Evolution(StrictReply):
     updated: list[PointUpdate] = Field(default=[])
 
 
-class Merge(StrictReply):
+class ProposedMerge(StrictReply):
     """Fig. 5: points that become one, and its description."""
 
     points: list[int]
@@ -61,7 +61,7 @@ class Merge(StrictReply):
 class Merges(StrictReply):
     """Fig. 5; a point may be in several merges."""
 
-    merges: list[Merge] = Field(default=[])
+    merges: list[ProposedMerge] = Field(default=[])
 
 
 class Concern(StrictReply):
@@ -111,7 +111,7 @@ def evolution_schema(points: int, *, update: bool, replace: bool) -> type[BaseMo
 @cache
 def merges_schema(points: int) -> type[Merges]:
     """Fig. 5 for a memory of two points or more."""
-    kind = create_model("merge", __base__=Merge, points=(index_set(points, least=2), ...))
+    kind = create_model("merge", __base__=ProposedMerge, points=(index_set(points, least=2), ...))
     return create_model("merges", __base__=Merges, merges=(several(kind, points - 1), ...))
 
 

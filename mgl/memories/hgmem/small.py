@@ -32,19 +32,19 @@ from mgl.memories.graph.names import mentions
 from mgl.memories.hgmem.ask import NONE, list_points
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.evidence import Inquiry
-from mgl.memories.hgmem.loop import Attempt, Loop, Said
+from mgl.memories.hgmem.loop import Attempt, Loop, SourcedAnswer
 from mgl.memories.hgmem.memory import HgMem
 from mgl.memories.hgmem.proposals import (
     Concern,
     Concerns,
     Evolution,
     FollowUp,
-    Merge,
     Merges,
     NewPoint,
     PointUpdate,
+    ProposedMerge,
 )
-from mgl.memories.hgmem.state import Case, Memory, Point, Respond, Retrieve
+from mgl.memories.hgmem.state import Case, HypergraphMemory, Point, Respond, Retrieve
 from mgl.memories.propose import Proposal, StrictReply
 from mgl.prompt import Prompt, one_line
 from mgl.text.support import find_repeated
@@ -138,7 +138,7 @@ class SmallAsker:
         self._step = step
 
     async def evolution(
-        self, memory: Memory, subqueries: Sequence[str], found: Sequence[Retrieve]
+        self, memory: HypergraphMemory, subqueries: Sequence[str], found: Sequence[Retrieve]
     ) -> Proposal[Evolution]:
         """A point for each chunk whose sentence is confirmed; if the memory is empty, at least the
         best."""
@@ -159,7 +159,7 @@ class SmallAsker:
         made.updated += [PointUpdate(point=at, description=text) for at, text in updates.items()]
         return Proposal("evolve", made)
 
-    async def merges(self, memory: Memory) -> Proposal[Merges]:
+    async def merges(self, memory: HypergraphMemory) -> Proposal[Merges]:
         """Points that share half of their entities, the most alike first."""
         points = list(memory.points.values())
         pairs = sorted(
@@ -167,17 +167,19 @@ class SmallAsker:
             key=lambda pair: -_alike(points[pair[0]], points[pair[1]]),
         )
         taken: set[int] = set()
-        merges: list[Merge] = []
+        merges: list[ProposedMerge] = []
         for one, other in pairs:
             if _alike(points[one], points[other]) < ALIKE:
                 break
             text = f"{points[one].description} {points[other].description}"
             if not {one, other} & taken and len(text) <= MERGED_CHARS:
                 taken |= {one, other}
-                merges.append(Merge(points=[one, other], description=text))
+                merges.append(ProposedMerge(points=[one, other], description=text))
         return Proposal("merge", Merges(merges=merges))
 
-    async def concerns(self, memory: Memory, cases: tuple[Case, ...]) -> Proposal[Concerns]:
+    async def concerns(
+        self, memory: HypergraphMemory, cases: tuple[Case, ...]
+    ) -> Proposal[Concerns]:
         """Whether the notes answer the query, or which way to look in this step."""
         if "1" in cases and memory.points:
             prompt = SUFFICIENT.render(notes=_notes(memory.points.values()), query=self._query)
@@ -194,7 +196,7 @@ class SmallAsker:
         return Proposal("concerns", Concerns(judgement="2.2", concerns=[wide]))
 
     async def subquery(
-        self, memory: Memory, concern: Concern, history: Sequence[str]
+        self, memory: HypergraphMemory, concern: Concern, history: Sequence[str]
     ) -> Proposal[FollowUp]:
         """A question that the notes leave open: of the point, or of all."""
         del history
@@ -212,7 +214,7 @@ class SmallAsker:
         self,
         made: Evolution,
         updates: dict[int, str],
-        memory: Memory,
+        memory: HypergraphMemory,
         number: int,
         claim: Claim,
         found: frozenset[str],
@@ -257,10 +259,12 @@ class SmallLoop(Loop):
     def _pass_over(self, attempt: Attempt) -> frozenset[int]:
         return attempt.read
 
-    def _list(self, memory: Memory) -> list[str]:
+    def _list(self, memory: HypergraphMemory) -> list[str]:
         return list_points(memory)
 
-    async def _say(self, points: Sequence[str], texts: Sequence[str], sampling: Sampling) -> Said:
+    async def _say(
+        self, points: Sequence[str], texts: Sequence[str], sampling: Sampling
+    ) -> SourcedAnswer:
         """Answer under a schema. Chunks that repeat the answer are cited; those that the model
         names, where none does."""
         question = self._inquiry.question
@@ -277,7 +281,7 @@ class SmallLoop(Loop):
         named = [place - 1 for place in reply.parsed.sources if place <= len(texts)]
         telling = find_repeated(answer, "", [texts[place] for place in named])
         repeated = {*find_repeated(answer, question.text, texts), *(named[at] for at in telling)}
-        return Said(answer, tuple(sorted(repeated) or named), reply.call_key)
+        return SourcedAnswer(answer, tuple(sorted(repeated) or named), reply.call_key)
 
 
 class _Answered(StrictReply):
@@ -330,7 +334,7 @@ class SmallHgMem(HgMem):
     def _count_prompt_tokens(self) -> int:
         return self._config.chunk_tokens
 
-    def _cite_answer(self, said: Respond, memory: Memory) -> tuple[Citation, ...]:
+    def _cite_answer(self, said: Respond, memory: HypergraphMemory) -> tuple[Citation, ...]:
         return tuple(self._cite(number, memory) for number in said.chunks)
 
     def _writing_prompts(self) -> Sequence[Prompt]:

@@ -76,7 +76,7 @@ class Insert:
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
+class UpdatePoint:
     """A new description of a point; its vertices stay (§3.5), except in the released code, which
     replaces them."""
 
@@ -87,7 +87,7 @@ class Update:
 
 
 @dataclass(frozen=True, slots=True)
-class Merge:
+class MergePoints:
     """Points become one, whose vertices are the union of theirs (Eq. 8).
 
     ``kept`` is the released code's: the hyperedges of the parents stay, though no point shows
@@ -107,11 +107,11 @@ class Restart:
     """Empties the memory, as the released code does after an unreadable reply."""
 
 
-Edit = AddVertex | Insert | Update | Merge | Restart
+Edit = AddVertex | Insert | UpdatePoint | MergePoints | Restart
 
 
 @dataclass(frozen=True)
-class Memory:
+class HypergraphMemory:
     """M = (V, E). ``kept`` are hyperedges that no point has any more, as in the released code."""
 
     points: Mapping[int, Point] = field(default_factory=dict)
@@ -166,10 +166,10 @@ class Memory:
         return EntityGraph(relations=relations)
 
 
-EMPTY = Memory()
+EMPTY = HypergraphMemory()
 
 
-def apply(memory: Memory, edit: Edit) -> Memory:
+def apply(memory: HypergraphMemory, edit: Edit) -> HypergraphMemory:
     """The memory after one edit. ValueError for one that does not fit: a point or a vertex that is
     missing, or exists already."""
     points, kept, following = dict(memory.points), memory.kept, memory.next_point
@@ -179,7 +179,7 @@ def apply(memory: Memory, edit: Edit) -> Memory:
         case AddVertex(vertex=vertex):
             _check(vertex.id not in memory.vertices, f"vertex {vertex.id} exists")
             return replace(memory, vertices={**memory.vertices, vertex.id: vertex})
-        case Update(point=number, description=description):
+        case UpdatePoint(point=number, description=description):
             _check(number in points, f"no point {number}")
             held = points[number].vertices if edit.vertices is None else frozenset(edit.vertices)
             points[number] = replace(
@@ -190,7 +190,7 @@ def apply(memory: Memory, edit: Edit) -> Memory:
             held = frozenset(edit.vertices)
             points[number] = Point(number, description, held, edit.step, edit.step)
             following += 1
-        case Merge(point=number, parents=parents, description=description):
+        case MergePoints(point=number, parents=parents, description=description):
             _check(number == following, f"point {number} is not the next one")
             _check(len(set(parents)) > 1, "a merge has two parents at least")
             _check(points.keys() >= set(parents), f"a parent of point {number} is not there")
@@ -200,7 +200,7 @@ def apply(memory: Memory, edit: Edit) -> Memory:
             points[number] = Point(number, description, held, edit.step, edit.step, parents)
             following += 1
     _check(len(held) > 1 and held <= memory.vertices.keys(), f"point {number} has no vertices")
-    return Memory(points, memory.vertices, kept, following)
+    return HypergraphMemory(points, memory.vertices, kept, following)
 
 
 def _check(holds: bool, otherwise: str) -> None:
@@ -209,7 +209,7 @@ def _check(holds: bool, otherwise: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class ChosenCase:
     """Fig. 6: the case that the model chose, whether or not it was open."""
 
     case: Case
@@ -263,18 +263,18 @@ class Stop:
     reason: StopReason
 
 
-VOCABULARY: Final = Vocabulary[Edit, Memory](
+VOCABULARY: Final = Vocabulary[Edit, HypergraphMemory](
     {
         "vertex": AddVertex,
         "insert": Insert,
-        "update": Update,
-        "merge": Merge,
+        "update": UpdatePoint,
+        "merge": MergePoints,
         "restart": Restart,
     },
     apply,
     EMPTY,
     events={
-        "judge": Judge,
+        "judge": ChosenCase,
         "subquery": Subquery,
         "retrieve": Retrieve,
         "answer": Respond,

@@ -50,7 +50,7 @@ from mgl.memories.calls import (
     find_support,
     number_passages,
 )
-from mgl.memories.log import Draft
+from mgl.memories.log import READING, Draft
 from mgl.memories.mindgraph.state import AddEdge, AddNode, Edit, Graph, make_vocabulary
 from mgl.memories.mindgraph.tools import passage_around
 from mgl.prompt import Prompt
@@ -62,6 +62,7 @@ from mgl.store import EditRecord
 from mgl.text import sentence_spans
 from mgl.text.groups import show_span
 from mgl.text.names import Name, find_mentioned, find_names
+from mgl.text.sentences import split_question
 from mgl.text.support import find_telling, share_told
 from mgl.types import Answer, Chunk, Citation, Document, Question, Span
 
@@ -76,11 +77,6 @@ ASKED_FLOOR = 0.75  # share of a question's words below which a passage is no so
 ALSO = " (also "  # between a name and its other forms
 YES, NO = "Yes.", "No."
 NOT_FOUND = "The text could not be read for this question."
-
-_AND = re.compile(
-    r",?\s+and\s+(?=(?:who|whom|whose|what|where|when|why|how|which)\b)", re.IGNORECASE
-)
-
 
 LISTING = re.compile(
     r"\bhow (?:many|often)\b|\b(?:list|name) (?:all|every|each|the)\b", re.IGNORECASE
@@ -113,21 +109,6 @@ PROMPTS = (SYSTEM, PASSAGE_ANSWER, YES_OR_NO_ANSWER, CLAIM_WITHOUT_QUESTION, SUP
 # Questions
 
 
-def split_question(text: str) -> list[str]:
-    """The questions that a question is made of: itself, where it asks one thing.
-
-    Only "and" before a question word parts it: a comma alone may begin a relative clause. Pronouns
-    are not resolved.
-
-        >>> split_question("Whom does Ann marry, and where is the ring?")
-        ['Whom does Ann marry?', 'Where is the ring?']
-    """
-    parts = [part.strip() for part in _AND.split(text.strip().rstrip("?").rstrip()) if part.strip()]
-    if len(parts) < 2:
-        return [text.strip()]
-    return [f"{part[0].upper()}{part[1:]}?" for part in parts]
-
-
 def split_questions(questions: Iterable[str]) -> list[str]:
     """The parts of all questions in order, each once: what a graph is read for."""
     return list(dict.fromkeys(part for text in questions for part in split_question(text)))
@@ -158,7 +139,7 @@ class Reading:
     spans: tuple[tuple[int, int], ...]
 
 
-VOCABULARY = make_vocabulary({"reading": Reading})
+VOCABULARY = make_vocabulary({READING: Reading})
 
 
 @dataclass(frozen=True, slots=True)
@@ -475,7 +456,7 @@ def find_claims(rows: Iterable[EditRecord]) -> list[MadeClaim]:
     made: list[MadeClaim] = []
     reading: Reading | None = None
     for row in rows:
-        if row.op == "reading":
+        if row.op == READING:
             reading = cast(Reading, VOCABULARY.parse(row))
         elif row.op == "add_node" and row.payload["type"] == "claim" and reading is not None:
             made.append(MadeClaim(reading, row))

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import cached_property
-from textwrap import shorten
 from typing import Any, Literal
 
 from pydantic import Field
@@ -32,8 +31,9 @@ from mgl.memories.mindgraph.claims import (
 from mgl.memories.mindgraph.config import LEAST_CHUNK_TOKENS, MindGraphConfig
 from mgl.memories.mindgraph.memory import MindGraph
 from mgl.memories.mindgraph.state import Node
+from mgl.memories.results import leave_out_parts
 from mgl.memories.view import GraphView
-from mgl.prompt import Prompt
+from mgl.prompt import Prompt, one_line
 from mgl.store import MemoryRecord
 from mgl.types import Answer, Chunk, Question
 
@@ -162,12 +162,13 @@ class SmallMindGraph(MindGraph):
         """The graph as exporters draw it: a step is a question, or a block read for none."""
         view = super().view(answers)
         asked = [each.reading.question for each in find_claims(self._log.rows)]
-        return replace(view, steps=self._log.step, questions=tuple(filter(None, asked)))
+        whole = leave_out_parts(asked, [answer.question for answer in answers])
+        return replace(view, steps=self._log.step, questions=tuple(whole))
 
     def _label(self, node: Node) -> str:
         """What an entity is called in the text; of a claim its first words."""
         if node.type == "claim":
-            return shorten(node.content, LABEL_CHARACTERS, placeholder="…")
+            return one_line(node.content, LABEL_CHARACTERS)
         return node.content.partition(ALSO)[0]
 
 

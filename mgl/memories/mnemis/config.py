@@ -16,7 +16,7 @@ REPLY_TOKENS: Final = 1024
 
 
 class MnemisConfig(TalkConfig):
-    """How a source is taken in, categorised and read.
+    """How a conversation is taken in, categorised and read.
 
     ``hierarchy`` says what becomes of the categories when the base graph grows: they are built anew
     (``rebuild``, §2.2) or taken further (``incremental``, ours).
@@ -24,13 +24,9 @@ class MnemisConfig(TalkConfig):
     selection or both, over episodes (``rag``), entities and edges (``graph``), or all.
     ``reranked`` says whether a re-ranker orders what System-1 alone has found; the union of both
     routes is always re-ranked (§2.3).
-    ``ranking`` is what orders episodes: the ``rerank``er, or (``context``, ours) of a conversation
-    what stands around them, as for plain turns (``mgl.retrieval.turns``).
     """
 
-    READING: ClassVar[frozenset[str]] = frozenset(
-        "routes kinds reranked ranking k answer_tokens".split()
-    )
+    READING: ClassVar[frozenset[str]] = frozenset("routes kinds reranked k answer_tokens".split())
 
     reflect: bool = Field(True, description="ask again for missed names and facts (§2.1)")
     compression: int = Field(
@@ -43,7 +39,6 @@ class MnemisConfig(TalkConfig):
     routes: Literal["both", "system1", "system2"] = "both"
     kinds: Literal["all", "rag", "graph"] = "all"
     reranked: bool = False
-    ranking: Literal["rerank", "context"] = "rerank"
     k: int = Field(10, ge=1, description="episodes read; entities and edges 2k each (§3.1)")
 
     @property

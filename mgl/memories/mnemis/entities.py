@@ -16,8 +16,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, Field, create_model
 
 from mgl.errors import Conflict, NotThere
@@ -25,6 +23,7 @@ from mgl.llm.base import LLM
 from mgl.llm.constraints import max_chars, number, one_of
 from mgl.memories.graph.names import NAME_CHARS, PRONOUNS, clean_name, mentions
 from mgl.memories.mnemis.edits import AddEntity, Describe, EditDraft, Merge, Repeat, turns_of
+from mgl.memories.mnemis.index import LEAST_SIMILARITY, Index
 from mgl.memories.mnemis.persons import has_proper_capitals, is_common, is_first_person
 from mgl.memories.mnemis.prompts import MORE_NAMES, NAMES, SAME_ENTITIES, SUMMARIES
 from mgl.memories.mnemis.reading import (
@@ -34,14 +33,13 @@ from mgl.memories.mnemis.reading import (
     Part,
     Passage,
     clip,
+    find_usable,
     in_batches,
 )
 from mgl.memories.mnemis.state import Entity, Mention, State, key_of
 from mgl.memories.propose import Proposal, StrictReply
-from mgl.retrieval.base import Embedder, Hit
-from mgl.retrieval.lexical import LexicalIndex, all_stems
-from mgl.retrieval.ranking import fuse_hits
-from mgl.types import Conversation
+from mgl.retrieval.base import Embedder
+from mgl.retrieval.lexical import all_stems
 
 REJECTED_CHARS, MOST_TAG_CHARS, SHOWN_CHARS = 200, 40, 300
 SUMMARY_CHARS, SUMMARY_TOKENS = 1000, 300
@@ -49,9 +47,6 @@ SUMMARY_CHARS, SUMMARY_TOKENS = 1000, 300
 
 CANDIDATES: Final = 5
 """Entities that a new name is held against, at most; ours."""
-
-LEAST_SIMILARITY: Final = 0.5
-"""Cosine of two names, above which they may mean the same."""
 
 NEW: Final = "new"
 EARLIER: Final = 2
@@ -149,12 +144,9 @@ async def find_names(reader: EpisodeReader, draft: EditDraft) -> list[Found]:
     for part, proposals in zip(reader.parts, replies, strict=True):
         speakers = {each.speaker for each in reader.passage.sentences[part[0] - 1 : part[1]]}
         speaker = speakers.pop() if len(speakers) == 1 else ""
-        for proposal in proposals:
-            if proposal.reply is None:
-                draft.fail(proposal.stage, proposal.problem)
-                continue
-            for said in proposal.reply.entities:
-                name = replace(check_name(said, speaker), call_key=proposal.call_key)
+        for reply, call_key in find_usable(draft, proposals):
+            for said in reply.entities:
+                name = replace(check_name(said, speaker), call_key=call_key)
                 name = replace(name, is_common=is_common(name.name, by_capitals=by_capitals))
                 if name.rejected is None and not is_said(name.name, reader.words):
                     name = replace(name, rejected="not_said")
@@ -203,7 +195,7 @@ def _locate(reader: EpisodeReader, part: Part, name: Found) -> list[Found]:
 
 
 async def match_names(
-    reader: EpisodeReader, draft: EditDraft, found: Sequence[Found]
+    reader: EpisodeReader, draft: EditDraft, index: Index, found: Sequence[Found]
 ) -> dict[str, Part]:
     """Put names into the state, as known entities or as new ones.
 
@@ -212,7 +204,7 @@ async def match_names(
     labelled = {f"n{place}": each for place, each in enumerate(found, 1)}
     known = {label: _find_known(reader, draft.state, each) for label, each in labelled.items()}
     unknown = {label: each for label, each in labelled.items() if not known[label]}
-    matched = await _ask_matches(reader, draft, unknown)
+    matched = await _ask_matches(reader, draft, index, unknown)
     ids: dict[str, Part] = {}
     placed: dict[str, str] = {}
     for label, each in labelled.items():
@@ -237,23 +229,19 @@ async def match_names(
 def _find_known(reader: EpisodeReader, state: State, name: Found) -> str | None:
     """Return the entity that has a name; of a common one, one that its speaker named so."""
     ids = state.lookups.entities.get(name.key, ())
-    if not name.is_common or not isinstance(reader.source, Conversation):
+    if not name.is_common:
         return next(iter(ids), None)
-    speaker = key_of(name.speaker)
+    speaker, turns = key_of(name.speaker), reader.source.turns
     for each in ids:
         entity = state.entities[each]
-        said = (_find_speaker(reader.source, mention) for mention in reversed(entity.mentions))
-        if speaker in entity.keys or any(key_of(other) == speaker for other in said):
+        said = (turns[state.episodes[m.episode].turns[0]] for m in reversed(entity.mentions))
+        if speaker in entity.keys or any(key_of(turn.speaker) == speaker for turn in said):
             return each
     return None
 
 
-def _find_speaker(source: Conversation, mention: Mention) -> str:
-    return source.turns[source.turns_at(mention.span)[0]].speaker
-
-
 async def _ask_matches(
-    reader: EpisodeReader, draft: EditDraft, unknown: Mapping[str, Found]
+    reader: EpisodeReader, draft: EditDraft, index: Index, unknown: Mapping[str, Found]
 ) -> dict[str, tuple[str, str | None]]:
     """Ask what the name of each label stands for, if anything is likely.
 
@@ -262,7 +250,7 @@ async def _ask_matches(
     if not unknown:
         return {}
     entities = draft.state.entities
-    likely = await _find_likely(reader, draft.state, unknown)
+    likely = await _find_likely(reader, draft.state, index, unknown)
 
     async def ask(some: Sequence[str]) -> Proposal[BaseModel]:
         listed = []
@@ -283,81 +271,45 @@ async def _ask_matches(
         )
 
     matched: dict[str, tuple[str, str | None]] = {}
-    for proposal in await asyncio.gather(*map(ask, in_batches(list(likely)))):
-        if proposal.reply is None:
-            draft.fail(proposal.stage, proposal.problem)
-        else:
-            matched |= {label: (target, proposal.call_key) for label, target in proposal.reply}
+    proposals = await asyncio.gather(*map(ask, in_batches(list(likely))))
+    for reply, call_key in find_usable(draft, proposals):
+        matched |= {label: (target, call_key) for label, target in reply}
     return matched
 
 
 async def _find_likely(
-    reader: EpisodeReader, state: State, unknown: Mapping[str, Found]
+    reader: EpisodeReader, state: State, index: Index, unknown: Mapping[str, Found]
 ) -> dict[str, list[str]]:
     """For each label return the entities and earlier labels that its name may stand for.
 
     One who spoke so far is never another who did.
     """
-    entities = list(state.entities.values())
     labels, names = list(unknown), [each.name for each in unknown.values()]
-    speakers = _find_speakers(reader)
-    speaking = {entity.id for entity in entities if entity.keys & speakers}
+    turns = reader.source.turns[: reader.episode.turns[-1] + 1]
+    speakers = frozenset(key_of(turn.speaker) for turn in turns) - {""}
+    speaking = {entity.id for entity in state.entities.values() if entity.keys & speakers}
     speaking |= {label for label, each in unknown.items() if each.key in speakers}
-    candidates = await find_candidates(reader.embedder, names, entities, CANDIDATES)
-    earlier = await find_similar_before(reader.embedder, names, EARLIER)
+    candidates = await asyncio.to_thread(index.find_entities, names, CANDIDATES)
+    earlier = await asyncio.to_thread(find_similar_before, index.embedder, names, EARLIER)
     likely: dict[str, list[str]] = {}
     for label, among, before in zip(labels, candidates, earlier, strict=True):
         excluded = speaking if label in speaking else set()
         namesakes = state.lookups.entities.get(unknown[label].key, ())
-        near = dict.fromkeys((*namesakes, *among, *(labels[b] for b in before)))
-        kept = [each for each in near if each not in excluded]
-        if kept:
+        known = (each for each in among if each in state.entities)
+        near = dict.fromkeys((*namesakes, *known, *(labels[b] for b in before)))
+        if kept := [each for each in near if each not in excluded]:
             likely[label] = kept
     return likely
 
 
-def _find_speakers(reader: EpisodeReader) -> frozenset[str]:
-    """Return the keys of all who spoke up to an episode's end."""
-    if not isinstance(reader.source, Conversation):
-        return frozenset()
-    turns = reader.source.turns[: reader.episode.turns[-1] + 1]
-    return frozenset(key_of(turn.speaker) for turn in turns) - {""}
-
-
-async def find_candidates(
-    embedder: Embedder, names: Sequence[str], entities: Sequence[Entity], most: int
-) -> list[list[str]]:
-    """For each name return the ids of at most ``most`` entities, the likeliest first."""
-    if not names or not entities:
-        return [[] for _ in names]
-    forms = [(place, name) for place, entity in enumerate(entities) for name in entity.names]
-    words = LexicalIndex.of([f"{' '.join(entity.names)} {entity.summary}" for entity in entities])
-    cosines = await _compare(embedder, names, [name for _, name in forms])
-    owners = np.array([place for place, _ in forms])
-    found = []
-    for name, row in zip(names, cosines, strict=True):
-        similar = np.full(len(entities), -1.0)
-        np.maximum.at(similar, owners, row)
-        rankings = [
-            _rank(words.scores(name), 0.0, most),
-            _rank(similar, LEAST_SIMILARITY, most),
-        ]
-        found.append([entities[hit.id].id for hit in fuse_hits(rankings)[:most]])
-    return found
-
-
-async def find_similar_before(
-    embedder: Embedder, names: Sequence[str], most: int
-) -> list[list[int]]:
+def find_similar_before(embedder: Embedder, names: Sequence[str], most: int) -> list[list[int]]:
     """For each name return the places of earlier names that may mean the same, likeliest first.
 
-    They share a word, or their embeddings are similar.
+    They share a word, or their embeddings are similar. Embeds, and blocks.
     """
-    if len(names) < 2:
-        return [[] for _ in names]
-    stems = [frozenset(each) for each in all_stems(names)]
+    stems, vectors = [frozenset(each) for each in all_stems(names)], embedder.embed(names)
     found: list[list[int]] = []
-    for place, row in enumerate(await _compare(embedder, names, names)):
+    for place, row in enumerate(vectors @ vectors.T):
         before = [
             other
             for other in range(place)
@@ -365,18 +317,6 @@ async def find_similar_before(
         ]
         found.append(sorted(before, key=lambda other: (-float(row[other]), other))[:most])
     return found
-
-
-def _rank(scores: NDArray[np.floating], above: float, most: int) -> list[Hit]:
-    best = np.argsort(-scores, kind="stable")[:most]
-    return [Hit(int(place), float(scores[place])) for place in best if scores[place] > above]
-
-
-async def _compare(
-    embedder: Embedder, texts: Sequence[str], others: Sequence[str]
-) -> NDArray[np.float32]:
-    """Return the cosines of some texts with others, shape (texts, others)."""
-    return await asyncio.to_thread(lambda: embedder.embed(texts) @ embedder.embed(others).T)
 
 
 # Describing
@@ -403,18 +343,16 @@ async def describe_entities(reader: EpisodeReader, draft: EditDraft, ids: Sequen
         stage, tokens = "entity_summaries", SUMMARY_TOKENS * len(some)
         return await reader.ask(SUMMARIES, values, schema, stage, known=made_of, tokens=tokens)
 
-    for proposal in await asyncio.gather(*map(ask, in_batches(ids, count_together(reader.llm)))):
-        if proposal.reply is None:
-            draft.fail(proposal.stage, proposal.problem)
-            continue
-        for identity, said in proposal.reply:
+    proposals = await asyncio.gather(*map(ask, in_batches(ids, count_together(reader.llm))))
+    for reply, call_key in find_usable(draft, proposals):
+        for identity, said in reply:
             entity = draft.state.entities[identity]
             line = clip(said.summary, SUMMARY_CHARS)
             tags = dict.fromkeys(clip(tag, MOST_TAG_CHARS) for tag in said.tags)
             draft.put(
                 Describe(identity, line, tuple(tag for tag in tags if tag)),
                 rejected=None if line else "empty",
-                call_key=proposal.call_key,
+                call_key=call_key,
                 span=reader.passage.span(said.src),
                 turns={*turns_of(draft.state, entity), *reader.episode.turns},
             )

@@ -27,13 +27,11 @@ from pydantic import BaseModel, Field, create_model
 from mgl.llm.constraints import max_chars, number, one_of, several
 from mgl.memories.graph.names import entity_key, has_key, level
 from mgl.memories.mnemis.edits import AddFact, Close, EditDraft, Repeat, turns_of
+from mgl.memories.mnemis.index import Index
 from mgl.memories.mnemis.prompts import FACTS, MORE_FACTS, SAME_FACTS
-from mgl.memories.mnemis.reading import LISTED, EpisodeReader, Part, clip, in_batches
+from mgl.memories.mnemis.reading import LISTED, EpisodeReader, Part, clip, find_usable, in_batches
 from mgl.memories.mnemis.state import Entity, Fact, Mention, State, key_of
 from mgl.memories.propose import Proposal, StrictReply
-from mgl.memories.table import Table
-from mgl.retrieval.base import Embedder
-from mgl.retrieval.vectors import VectorIndex
 from mgl.text.times import time_mentions
 
 ENTITIES: Final = 40
@@ -42,9 +40,6 @@ ENTITIES: Final = 40
 MOST_CHARS, SHOWN_CHARS, ALIASES = 500, 200, 4
 CANDIDATES: Final = 5
 """Known facts of the same entities, and of others, that a new one is held against; ours."""
-
-LEAST_SIMILARITY: Final = 0.5
-"""Cosine above which a known fact may be a new one; ours."""
 
 NONE: Final = "none"
 
@@ -116,24 +111,21 @@ async def find_facts(
     found: dict[tuple[frozenset[str], str], Stated] = {}
     for (_, some), proposals in zip(asked, replies, strict=True):
         by_name = {entity.name: entity.id for entity in some}
-        for proposal in proposals:
-            if proposal.reply is None:
-                draft.fail(proposal.stage, proposal.problem)
-                continue
-            for item in proposal.reply.facts:
+        for reply, call_key in find_usable(draft, proposals):
+            for item in reply.facts:
                 fact = Stated(
                     by_name[item.source],
                     by_name[item.target],
                     clip(item.fact, MOST_CHARS),
                     Mention(reader.episode.number, reader.passage.span(item.src)),
                     reader.passage[item.src].time,
-                    call_key=proposal.call_key,
+                    call_key=call_key,
                 )
                 if fact.text and len(fact.ends) == 2:
                     found.setdefault((fact.ends, fact.text.casefold()), _date(fact, item))
                 else:
                     reason = "same_ends" if fact.text else "empty"
-                    draft.put(fact.edit(""), rejected=reason, call_key=proposal.call_key)
+                    draft.put(fact.edit(""), rejected=reason, call_key=call_key)
     return list(found.values())
 
 
@@ -241,72 +233,43 @@ def _clock(time: datetime) -> datetime:
 # Matching
 
 
-class FactMatcher:
-    """Matches facts with the known ones of a log, which are indexed as they come."""
+async def match_facts(
+    reader: EpisodeReader, draft: EditDraft, index: Index, stated: Sequence[Stated]
+) -> None:
+    """Put facts into the state, as known ones, or as new ones that close others."""
+    state = draft.state
+    labelled = {f"n{place}": fact for place, fact in enumerate(stated, 1)}
+    verdicts: dict[str, tuple[_Same, str | None]] = {}
+    for label, fact in labelled.items():
+        for known in _find_repeatable(state, fact):
+            if known.text.casefold() == fact.text.casefold():
+                same = _Same(same=known.id, contradicts=[])
+                verdicts.setdefault(label, (same, fact.call_key))
+    open_facts = {each: fact for each, fact in labelled.items() if each not in verdicts}
+    own = [[each.id for each in state.facts_between(fact.ends)] for fact in open_facts.values()]
+    texts = [fact.text for fact in open_facts.values()]
+    near = await asyncio.to_thread(index.find_facts, texts, own, CANDIDATES)
+    rivals: dict[str, list[Fact]] = {}
+    for label, ids in zip(open_facts, near, strict=True):
+        if kept := [state.facts[each] for each in ids if each in state.facts]:
+            rivals[label] = kept
 
-    def __init__(self, embedder: Embedder) -> None:
-        self._embedder = embedder
-        self._index = VectorIndex(embedder)
-        self._known: Table[str, Fact] = Table()
+    async def ask(some: Sequence[str]) -> Proposal[BaseModel]:
+        shown = (
+            line for label in some for line in _show(state, label, labelled[label], rivals[label])
+        )
+        schema = _same_schema(
+            {label: (_find_repeatable(state, labelled[label]), rivals[label]) for label in some}
+        )
+        made_of = turns_of(state, *(each for label in some for each in rivals[label]))
+        values = {"facts": "\n".join(shown)}
+        return await reader.ask(SAME_FACTS, values, schema, "edge_deduplication", known=made_of)
 
-    async def match(
-        self, reader: EpisodeReader, draft: EditDraft, stated: Sequence[Stated]
-    ) -> None:
-        """Put facts into the state, as known ones, or as new ones that close others."""
-        state = draft.state
-        labelled = {f"n{place}": fact for place, fact in enumerate(stated, 1)}
-        verdicts: dict[str, tuple[_Same, str | None]] = {}
-        for label, fact in labelled.items():
-            for known in _find_repeatable(state, fact):
-                if known.text.casefold() == fact.text.casefold():
-                    same = _Same(same=known.id, contradicts=[])
-                    verdicts.setdefault(label, (same, fact.call_key))
-        open_facts = {each: fact for each, fact in labelled.items() if each not in verdicts}
-        rivals = await asyncio.to_thread(self._find_rivals, state, open_facts)
-
-        async def ask(some: Sequence[str]) -> Proposal[BaseModel]:
-            shown = "\n".join(
-                line
-                for label in some
-                for line in _show(state, label, labelled[label], rivals[label])
-            )
-            schema = _same_schema(
-                {label: (_find_repeatable(state, labelled[label]), rivals[label]) for label in some}
-            )
-            made_of = turns_of(state, *(each for label in some for each in rivals[label]))
-            values = {"facts": shown}
-            return await reader.ask(SAME_FACTS, values, schema, "edge_deduplication", known=made_of)
-
-        for proposal in await asyncio.gather(*map(ask, in_batches(list(rivals)))):
-            if proposal.reply is None:
-                draft.fail(proposal.stage, proposal.problem)
-            else:
-                verdicts |= {label: (said, proposal.call_key) for label, said in proposal.reply}
-        for label, fact in labelled.items():
-            verdict, call_key = verdicts.get(label, (_Same(same=NONE, contradicts=[]), None))
-            _put(draft, fact, verdict, call_key)
-
-    def _find_rivals(self, state: State, labelled: Mapping[str, Stated]) -> dict[str, list[Fact]]:
-        """For each label return the known facts that are similar; embeds, and blocks.
-
-        First come those of the same two entities, then others, the most similar first.
-        """
-        if not labelled or not state.facts:
-            return {}
-        changed = state.facts.changes_since(self._known) or ()
-        fresh = {int(each[1:]): state.facts[each].text for each in changed}
-        self._index.extend({n: text for n, text in fresh.items() if n not in self._index})
-        self._known = state.facts
-        vectors = self._embedder.embed([fact.text for fact in labelled.values()])
-        found: dict[str, list[Fact]] = {}
-        for (label, fact), vector in zip(labelled.items(), vectors, strict=True):
-            own = [int(each.id[1:]) for each in state.facts_between(fact.ends)]
-            search = self._index.search
-            hits = [*search(vector, CANDIDATES, own), *search(vector, CANDIDATES)]
-            near = dict.fromkeys(f"f{hit.id}" for hit in hits if hit.score > LEAST_SIMILARITY)
-            if kept := [state.facts[each] for each in near if each in state.facts]:
-                found[label] = kept
-        return found
+    proposals = await asyncio.gather(*map(ask, in_batches(list(rivals))))
+    for reply, call_key in find_usable(draft, proposals):
+        verdicts |= {label: (said, call_key) for label, said in reply}
+    for label, fact in labelled.items():
+        _put(draft, fact, *verdicts.get(label, (_Same(same=NONE, contradicts=[]), None)))
 
 
 def _find_repeatable(state: State, fact: Stated) -> list[Fact]:

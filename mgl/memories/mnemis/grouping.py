@@ -7,7 +7,7 @@ the other, because each is shown the categories of those before it. A reply that
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -20,21 +20,19 @@ from mgl.llm.constraints import index_set, max_chars
 from mgl.llm.replies import REPAIR
 from mgl.memories.base import Tools
 from mgl.memories.mnemis.config import REPLY_TOKENS, MnemisConfig
-from mgl.memories.mnemis.edits import EditDraft, PutCategory
+from mgl.memories.mnemis.edits import EditDraft
 from mgl.memories.mnemis.layers import (
     SHOWN_CHILDREN,
     CategoryDraft,
+    CheckedReply,
     Forming,
     Group,
-    find_left_over,
-    find_violations,
-    repair_groups,
+    check_groups,
     summarize_node,
 )
 from mgl.memories.mnemis.prompts import CATEGORIES, CATEGORIES_SYSTEM, GUIDANCE
-from mgl.memories.mnemis.reading import propose_again
 from mgl.memories.mnemis.state import Node, State
-from mgl.memories.propose import Proposal, StrictReply
+from mgl.memories.propose import Proposal, StrictReply, propose
 from mgl.prompt import one_line
 
 Form = Callable[[Tools, EditDraft, Forming, MnemisConfig], Awaitable[None]]
@@ -44,12 +42,12 @@ Form = Callable[[Tools, EditDraft, Forming, MnemisConfig], Awaitable[None]]
 class Grouping:
     """How nodes are put into the categories of a layer, and whether a model describes these.
 
-    ``count_calls`` says how many model calls so many nodes take at least, in a hierarchy that is
-    built anew or (False) updated.
+    ``batch`` is how many nodes a call decides on; None where one may decide on all, and an update
+    may need none.
     """
 
     form: Form
-    count_calls: Callable[[int, bool], int]
+    batch: int | None
     is_described: bool = True
 
 
@@ -69,9 +67,6 @@ class _Item(StrictReply):
     indexes: list[int]
 
 
-# By the model
-
-
 async def form_by_model(
     tools: Tools, draft: EditDraft, forming: Forming, config: MnemisConfig
 ) -> None:
@@ -81,75 +76,51 @@ async def form_by_model(
     """
     example = _example(draft.state, forming.layer - 1)
     batches = _split(forming.nodes, BATCH)
-    for done, batch in enumerate(batches, start=1):
-        messages = await _build_messages(tools.llm, batch, forming, example)
-        failures = draft.state.failed_builds
-        first = await _propose_groups(tools.llm, messages, batch, config, "categorise", failures)
+    for done, nodes in enumerate(batches, start=1):
+        messages = await _build_messages(tools.llm, nodes, forming, example)
+        checked = await _sort(tools.llm, draft, messages, nodes, forming.offered, config)
         forming.asked += 1
-        if first.reply is None:
+        if checked is None:
             forming.failed += 1
-            draft.fail(first.stage, first.problem)
         else:
-            await _sort(tools.llm, draft, first, messages, batch, forming, config)
+            forming.use(draft, checked, nodes)
         tools.observer.progress(f"categories of layer {forming.layer}", done, len(batches))
 
 
 async def _sort(
     llm: LLM,
     draft: EditDraft,
-    first: Proposal[Any],
     messages: Sequence[Message],
     nodes: Sequence[Node],
-    forming: Forming,
+    known: Collection[str],
     config: MnemisConfig,
-) -> None:
-    """Use what a reply says of a batch; one that breaks rules is asked for again, once."""
-    names, known = [node.name for node in nodes], forming.offered
-    used, groups = first, _groups(first)
-    kept, refused = repair_groups(groups, names, known)
-    if problems := find_violations(groups, names, known, config.compression):
-        reason = REPAIR.render(reason="\n".join(problems))
-        messages = [*messages, Message("assistant", first.text), Message("user", reason)]
-        second = await _propose_groups(llm, messages, nodes, config, "categorise_again")
-        if second.reply is not None:
-            again, refused_again = repair_groups(_groups(second), names, known)
-            left, still_left = (find_left_over(each, names) for each in (kept, again))
-            if len(still_left) <= len(left):
-                used, kept, refused = second, again, refused_again
-    for group, why in refused:
-        refuse_group(draft, group, why, nodes, forming.layer, used.call_key)
-    for group in kept:
-        forming.add(group, nodes, used.call_key)
+) -> CheckedReply | None:
+    """Ask for the categories of a batch, again if the reply breaks rules; None if it failed."""
+    names, sampling = [node.name for node in nodes], config.sampling(REPLY_TOKENS)
 
+    async def ask(
+        messages: Sequence[Message], stage: str, failures: int = 0
+    ) -> tuple[Proposal[Any], CheckedReply | None]:
+        schema = _schema(len(nodes))
+        made = await propose(
+            llm, messages, schema, sampling=sampling, stage=stage, failures=failures
+        )
+        if made.reply is None:
+            return made, None
+        key, items = made.call_key, made.reply.root
+        groups = [Group(one_line(each.category), tuple(each.indexes), key) for each in items]
+        return made, check_groups(groups, names, known, config.compression)
 
-def refuse_group(
-    draft: EditDraft,
-    group: Group,
-    reason: str,
-    nodes: Sequence[Node],
-    layer: int,
-    call_key: str | None,
-) -> None:
-    children = tuple(nodes[index].id for index in group.indexes)
-    edit = PutCategory(draft.state.next_id("c"), layer, group.name, children)
-    draft.put(edit, rejected=reason, call_key=call_key)
-
-
-async def _propose_groups(
-    llm: LLM,
-    messages: Sequence[Message],
-    nodes: Sequence[Node],
-    config: MnemisConfig,
-    stage: str,
-    failures: int = 0,
-) -> Proposal[Any]:
-    about = _schema(len(nodes)), config.sampling(REPLY_TOKENS), stage, failures
-    return await propose_again(llm, messages, *about)
-
-
-def _groups(proposal: Proposal[Any]) -> list[Group]:
-    items: list[_Item] = proposal.reply.root  # type: ignore[union-attr]
-    return [Group(one_line(item.category), tuple(item.indexes)) for item in items]
+    first, checked = await ask(messages, "categorise", draft.state.failed_builds)
+    if checked is None:
+        draft.fail(first.stage, first.problem)
+    elif checked.problems:
+        reason = REPAIR.render(reason="\n".join(checked.problems))
+        told = Message("assistant", first.text), Message("user", reason)
+        _, again = await ask([*messages, *told], "categorise_again")
+        if again is not None and again.left <= checked.left:
+            return again
+    return checked
 
 
 @cache
@@ -208,9 +179,4 @@ def _split(nodes: Sequence[Node], most: int) -> list[Sequence[Node]]:
     return [nodes[begin:end] for begin, end in pairwise(bounds)]
 
 
-def _count_calls(nodes: int, is_rebuilt: bool) -> int:
-    del is_rebuilt
-    return -(-nodes // BATCH)
-
-
-BY_MODEL: Final = Grouping(form_by_model, _count_calls)
+BY_MODEL: Final = Grouping(form_by_model, BATCH)

@@ -21,11 +21,12 @@ since existing categories are not regrouped: ``needs_rebuild`` says when they ar
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from mgl.llm.base import LLM
 from mgl.llm.concurrency import for_each
 from mgl.llm.constraints import max_chars
 from mgl.llm.prompting import fit_texts
@@ -47,7 +48,9 @@ DRIFT: Final = 0.3
 CHILDREN, TAGS, AT_ONCE = 30, 5, 32
 """Children shown of a category, its tags, and calls at once."""
 
-Stopped = Literal["no_entities", "too_few", "one_node", "layer_limit", "compression", "failed"]
+Stopped = Literal[
+    "no_entities", "too_few", "one_node", "layer_limit", "compression", "failed", "updated"
+]
 
 
 class _Described(StrictReply):
@@ -58,116 +61,134 @@ class _Described(StrictReply):
     ]
 
 
-async def renew_hierarchy(
-    tools: Tools, draft: EditDraft, config: MnemisConfig, grouping: Grouping = BY_MODEL
-) -> None:
-    """Build the hierarchy anew or update it, as the configuration has it."""
-    stopped = "updated"
-    if _is_rebuilt(draft.state, config):
-        stopped = await build_hierarchy(tools, draft, config, grouping)
-    else:
-        await update_hierarchy(tools, draft, config, grouping)
-    state = draft.state
-    draft.put(FinishHierarchy(stopped, len(state.entities), state.top))
+@dataclass(frozen=True, slots=True)
+class HierarchyBuilder:
+    """Builds and updates the hierarchy of a draft; what calls the model raises as ``propose``."""
 
+    tools: Tools
+    config: MnemisConfig
+    grouping: Grouping = BY_MODEL
 
-def count_grouping_calls(
-    state: State, config: MnemisConfig, grouping: Grouping = BY_MODEL
-) -> int | None:
-    """Return how many model calls ``renew_hierarchy`` takes at least; None if it takes none.
+    async def renew(self, draft: EditDraft) -> None:
+        """Build the hierarchy anew or update it, as the configuration has it."""
+        if draft.state.categories and self._is_rebuilt(draft.state):
+            draft.put(DropHierarchy())
+        stopped = await self.grow(draft)
+        draft.put(FinishHierarchy(stopped, len(draft.state.entities), draft.state.top))
 
-    Only those of the first layer are known before their replies.
-    """
-    is_rebuilt = _is_rebuilt(state, config)
-    nodes = state.layer(0) if is_rebuilt else _find_unplaced(state, 1)
-    if is_rebuilt and _find_stop(state, 0, config) is not None:
-        return None
-    if not is_rebuilt and all(map(is_speaker, nodes)):
-        return None
-    return grouping.count_calls(len(nodes), is_rebuilt)
+    async def grow(self, draft: EditDraft) -> Stopped:
+        """Put the nodes that are in no category into the hierarchy, and return why that stopped.
 
+        Where no hierarchy stands, it is built layer by layer. One that stands gets no further
+        layer; from layer 2 on a layer never comes to have more nodes than the one below: new
+        categories that would make it so are refused, and their nodes promoted. Nodes of a reply
+        that cannot be used are promoted.
+        """
+        top = draft.state.top
+        for layer in count(1):
+            before = draft.state
+            nodes = _find_unplaced(before, layer)
+            if top and (layer > top or all(map(is_speaker, nodes))):
+                break
+            if not top and (stopped := _find_stop(before, layer - 1, self.config)):
+                return stopped
+            forming = Forming(before, layer, nodes)
+            await self.grouping.form(self.tools, draft, forming, self.config)
+            plan = forming.settle(self.config.compression)
+            is_larger = layer > 1 and plan.size > len(before.layer(layer - 1))
+            if top and is_larger:
+                plan = forming.settle(self.config.compression, only_known=True)
+            elif not top and 0 < forming.asked == forming.failed:
+                return FAILED
+            elif not top and (is_larger or all(len(each.children) < 2 for each in plan.kept)):
+                return "compression"
+            changed = carry_out(plan, draft, layer)
+            outgrown = [each for each in changed if _has_outgrown(each, before, draft.state)]
+            await self.describe(draft, outgrown)
+        return "updated"
 
-def _is_rebuilt(state: State, config: MnemisConfig) -> bool:
-    return config.hierarchy == "rebuild" or not state.categories or needs_rebuild(state)
+    def count_calls(self, state: State) -> int | None:
+        """Return how many model calls ``renew`` takes at least; None if it takes none.
 
+        Only those of the first layer are known before their replies.
+        """
+        is_rebuilt = self._is_rebuilt(state)
+        nodes = state.layer(0) if is_rebuilt else _find_unplaced(state, 1)
+        if is_rebuilt and _find_stop(state, 0, self.config) is not None:
+            return None
+        if not is_rebuilt and all(map(is_speaker, nodes)):
+            return None
+        batch = self.grouping.batch
+        return int(is_rebuilt) if batch is None else -(-len(nodes) // batch)
 
-async def build_hierarchy(
-    tools: Tools, draft: EditDraft, config: MnemisConfig, grouping: Grouping = BY_MODEL
-) -> Stopped:
-    """Build all categories anew, and return why it stopped.
+    async def describe_stale(self, draft: EditDraft) -> None:
+        """Describe the categories that lost their description to a deletion, layer by layer.
 
-    Nodes of a reply that cannot be used are promoted. Raises what ``propose`` raises.
-    """
-    if draft.state.categories:
-        draft.put(DropHierarchy())
-    layer = 0
-    while (stopped := _find_stop(draft.state, layer, config)) is None:
-        nodes = draft.state.layer(layer)
-        forming = Forming(draft.state, layer + 1, nodes)
-        await grouping.form(tools, draft, forming, config)
-        if forming.is_failed:
-            return FAILED
-        plan = forming.settle(config.compression)
-        if not plan.has_groups or (layer and plan.size > len(nodes)):
-            return "compression"
-        layer += 1
-        changed = carry_out(plan, draft, layer)
-        await describe_categories(tools, draft, changed, config, grouping)
-    return stopped
+        A hierarchy that is built anew is left to that.
+        """
+        for stale in self._find_stale(draft.state):
+            await self.describe(draft, stale)
 
+    def count_stale_calls(self, state: State) -> int:
+        """Return how many model calls ``describe_stale`` takes."""
+        return sum(len(self._find_asked(state, stale)) for stale in self._find_stale(state))
 
-async def update_hierarchy(
-    tools: Tools, draft: EditDraft, config: MnemisConfig, grouping: Grouping = BY_MODEL
-) -> None:
-    """Put the entities that are in no category into the hierarchy, if there is one.
+    async def describe(self, draft: EditDraft, ids: Sequence[str]) -> None:
+        """Describe categories of one layer.
 
-    From layer 2 on a layer never comes to have more nodes than the one below: new categories that
-    would make it so are refused, and their nodes promoted. Raises what ``propose`` raises.
-    """
-    for layer in range(1, draft.state.top + 1):
-        fresh = _find_unplaced(draft.state, layer)
-        if all(map(is_speaker, fresh)):
-            break
-        forming = Forming(draft.state, layer, fresh)
-        await grouping.form(tools, draft, forming, config)
-        plan = forming.settle(config.compression)
-        if layer > 1 and plan.size > len(draft.state.layer(layer - 1)):
-            plan = forming.settle(config.compression, only_known=True)
-        before = draft.state
-        changed = carry_out(plan, draft, layer)
-        outgrown = [each for each in changed if _has_outgrown(each, before, draft.state)]
-        await describe_categories(tools, draft, outgrown, config, grouping)
+        A promotion is described as its child is, and what no model describes by the names of its
+        children, without a call. A category whose reply cannot be used keeps what was said of it.
+        """
+        state = draft.state
+        proposals: dict[str, Proposal[_Described]] = {}
+        asked = self._find_asked(state, ids)
 
+        async def work(category: Category) -> None:
+            proposals[category.id] = await self._propose(state, category)
+            layer = f"descriptions of layer {category.layer}"
+            self.tools.observer.progress(layer, len(proposals), len(asked))
 
-async def describe_stale(
-    tools: Tools, draft: EditDraft, config: MnemisConfig, grouping: Grouping = BY_MODEL
-) -> None:
-    """Describe the categories that lost their description to a deletion, layer by layer.
+        await for_each(asked, work, at_once=AT_ONCE)
+        for category in (state.categories[each] for each in ids):
+            proposal = proposals.get(category.id)
+            if category.is_promotion:
+                child = state.node(category.children[0])
+                if child.summary or child.tags:
+                    draft.put(Describe(category.id, child.summary, child.tags))
+            elif proposal is None:
+                names = ", ".join(state.node(child).name for child in category.children)
+                draft.put(Describe(category.id, clip(names, SUMMARY_CHARS), ()))
+            elif proposal.reply is None:
+                draft.fail(proposal.stage, f"{category.id}: {proposal.problem}")
+            else:
+                tags = tuple(dict.fromkeys(filter(None, map(one_line, proposal.reply.tags))))
+                edit = Describe(category.id, one_line(proposal.reply.summary), tags)
+                draft.put(edit, call_key=proposal.call_key)
 
-    A hierarchy that is built anew is left to that. Raises what ``propose`` raises.
-    """
-    for layer in range(1, draft.state.top + 1):
-        ids = [category.id for category in _find_stale(draft.state, layer, config)]
-        await describe_categories(tools, draft, ids, config, grouping)
+    async def _propose(self, state: State, category: Category) -> Proposal[_Described]:
+        llm, lines = self.tools.llm, _list_children(state, category)
+        nodes = "\n".join(await fit_texts(llm, lines, reserve=SUMMARY_TOKENS))
+        prompt = DESCRIBE.render(name=one_line(category.name), nodes=nodes)
+        sampling = self.config.sampling(SUMMARY_TOKENS)
+        return await propose(llm, prompt, _Described, sampling=sampling, stage="describe_category")
 
+    def _is_rebuilt(self, state: State) -> bool:
+        is_kept = self.config.hierarchy == "incremental" and state.categories
+        return not is_kept or needs_rebuild(state)
 
-def count_stale_calls(state: State, config: MnemisConfig, grouping: Grouping = BY_MODEL) -> int:
-    """Return how many model calls ``describe_stale`` takes."""
-    layers = (_find_stale(state, layer, config) for layer in range(1, state.top + 1))
-    return sum(len(_find_asked(own, grouping)) for own in layers)
+    def _find_asked(self, state: State, ids: Sequence[str]) -> list[Category]:
+        """Return those that a model describes."""
+        own = (state.categories[each] for each in ids if self.grouping.is_described)
+        return [category for category in own if not category.is_promotion]
 
-
-def _find_asked(categories: Sequence[Category], grouping: Grouping) -> list[Category]:
-    """Return those that a model describes."""
-    if not grouping.is_described:
-        return []
-    return [category for category in categories if not category.is_promotion]
-
-
-def _find_stale(state: State, layer: int, config: MnemisConfig) -> list[Category]:
-    if config.hierarchy == "rebuild":
-        return []
-    return [each for each in state.categories_of(layer) if each.id in state.stale]
+    def _find_stale(self, state: State) -> list[list[str]]:
+        """Return the stale categories of each layer, if the hierarchy is not built anew."""
+        if self.config.hierarchy == "rebuild":
+            return []
+        return [
+            [each.id for each in state.categories_of(layer) if each.id in state.stale]
+            for layer in range(1, state.top + 1)
+        ]
 
 
 def needs_rebuild(state: State) -> bool:
@@ -220,62 +241,6 @@ def _find_unplaced(state: State, layer: int) -> list[Node]:
     """Return the nodes below a layer that are in no category of it."""
     held = {child for category in state.categories_of(layer) for child in category.children}
     return [node for node in state.layer(layer - 1) if node.id not in held]
-
-
-# Describing
-
-
-async def describe_categories(
-    tools: Tools,
-    draft: EditDraft,
-    ids: Sequence[str],
-    config: MnemisConfig,
-    grouping: Grouping = BY_MODEL,
-) -> None:
-    """Describe categories of one layer.
-
-    A promotion is described as its child is, and what no model describes by the names of its
-    children, without a call. A category whose reply cannot be used keeps what was said of it.
-    Raises what ``propose`` raises.
-    """
-    state = draft.state
-    proposals: dict[str, Proposal[_Described]] = {}
-    categories = [state.categories[identity] for identity in ids]
-    asked = _find_asked(categories, grouping)
-
-    async def work(category: Category) -> None:
-        proposals[category.id] = await _propose_description(tools.llm, state, category, config)
-        layer = f"descriptions of layer {category.layer}"
-        tools.observer.progress(layer, len(proposals), len(asked))
-
-    await for_each(asked, work, at_once=AT_ONCE)
-    for category in categories:
-        if category.is_promotion:
-            child = state.node(category.children[0])
-            if child.summary or child.tags:
-                draft.put(Describe(category.id, child.summary, child.tags))
-            continue
-        if category.id not in proposals:
-            names = ", ".join(state.node(child).name for child in category.children)
-            draft.put(Describe(category.id, clip(names, SUMMARY_CHARS), ()))
-            continue
-        proposal = proposals[category.id]
-        if proposal.reply is None:
-            draft.fail(proposal.stage, f"{category.id}: {proposal.problem}")
-            continue
-        tags = tuple(dict.fromkeys(filter(None, map(one_line, proposal.reply.tags))))
-        edit = Describe(category.id, one_line(proposal.reply.summary), tags)
-        draft.put(edit, call_key=proposal.call_key)
-
-
-async def _propose_description(
-    llm: LLM, state: State, category: Category, config: MnemisConfig
-) -> Proposal[_Described]:
-    lines = _list_children(state, category)
-    nodes = "\n".join(await fit_texts(llm, lines, reserve=SUMMARY_TOKENS))
-    prompt = DESCRIBE.render(name=one_line(category.name), nodes=nodes)
-    sampling = config.sampling(SUMMARY_TOKENS)
-    return await propose(llm, prompt, _Described, sampling=sampling, stage="describe_category")
 
 
 def _list_children(state: State, category: Category) -> list[str]:

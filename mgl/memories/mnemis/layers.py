@@ -5,9 +5,8 @@ a category may get one child of one batch and one of the next; how many it has i
 Each category has at least n children; a node that is in none is promoted: it becomes a category of
 its own in the next layer. "user" and first persons are in "Speaker" or nowhere.
 
-A reply names categories and, for each, the indexes of its nodes. ``find_violations`` says in
-sentences which rules it breaks, for the call that asks again; ``repair_groups`` is what can be used
-of it:
+A reply names categories and, for each, the indexes of its nodes. ``check_groups`` says what can be
+used of it, and in sentences which rules it breaks, for the call that asks again:
 
     bad_index         an index that no node has: left out
     and_in_name       a name with the word "and": the category is refused
@@ -22,8 +21,8 @@ Categories of one name are one.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Final
 
@@ -41,10 +40,11 @@ _WORD: Final = re.compile(r"\w{3,}")
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A category as it is proposed: its name, and the indexes of its nodes in the batch."""
+    """A category as a call proposes it: its name, and the indexes of its nodes in the batch."""
 
     name: str
     indexes: tuple[int, ...]
+    call_key: str | None = None
 
     @property
     def key(self) -> str:
@@ -65,102 +65,82 @@ def is_speaker(node: Node) -> bool:
     return isinstance(node, Entity) and is_first_person(node.name)
 
 
-def find_violations(
-    groups: Sequence[Group],
-    names: Sequence[str],
-    known: Collection[str],
-    least: int,
-) -> list[str]:
-    """Return what breaks a rule in a reply about nodes of these ``names``, a sentence each.
+@dataclass(frozen=True, slots=True)
+class CheckedReply:
+    """A reply: the categories that can be used, those refused with the reason, and in sentences
+    what breaks a rule. ``left`` counts the nodes that are in none of ``kept``."""
+
+    kept: tuple[Group, ...]
+    refused: tuple[tuple[Group, str], ...]
+    problems: tuple[str, ...]
+    left: int
+
+
+def check_groups(
+    groups: Sequence[Group], names: Sequence[str], known: Collection[str], least: int
+) -> CheckedReply:
+    """Check a reply about nodes of these ``names``.
 
     ``known`` are the keys of existing categories, which may take a single node more; a new one has
     ``least`` nodes, or one alone.
     """
-    merged = _merge_names(groups)
-    return [
-        *_check_each(merged, len(names)),
-        *_check_speakers(merged, names, known),
-        *_check_sizes([group for group in merged if group.key not in known], least),
-        *(
-            [f"{_list(missing)} are in no category."]
-            if (missing := find_left_over(merged, names))
-            else []
-        ),
-    ]
-
-
-def _check_each(groups: Sequence[Group], size: int) -> Iterator[str]:
-    for group in groups:
-        if wrong := [index for index in group.indexes if not 0 <= index < size]:
-            yield f'"{group.name}" has {_list(wrong)}, but the indexes are 0 to {size - 1}.'
-    for group in groups:
-        reason = _refusal(group)
-        if reason == "and_in_name":
-            yield f'"{group.name}" has the word "and": name what its nodes share, or split it.'
-        elif reason == "no_name":
-            yield f'"{group.name[:NAME_CHARS]}" is no name of a category.'
-
-
-def _check_sizes(groups: Sequence[Group], least: int) -> Iterator[str]:
-    holders: dict[frozenset[int], str] = {}
-    for group in groups:
-        if 1 < len(group.indexes) < least:
-            yield f'"{group.name}" has fewer than {least} nodes.'
-        same = holders.setdefault(frozenset(group.indexes), group.name)
-        if same != group.name:
-            yield f'"{same}" and "{group.name}" have the same nodes.'
-
-
-def _check_speakers(
-    groups: Sequence[Group], names: Sequence[str], known: Collection[str]
-) -> Iterator[str]:
-    speakers = {index for index, name in enumerate(names) if is_first_person(name)}
-    own = [group for group in groups if group.key == SPEAKER_KEY]
-    under = {index for group in own for index in group.indexes}
-    others = (group for group in groups if group.key != SPEAKER_KEY)
-    elsewhere = speakers.intersection(index for group in others for index in group.indexes)
-    if elsewhere:
-        yield f'{_list(sorted(elsewhere))} may be in "{SPEAKER}" alone.'
-    missing = sorted(speakers - under - elsewhere)
-    if missing and (own or SPEAKER_KEY in known):
-        yield f'{_list(missing)} must be in "{SPEAKER}".'
-
-
-def find_left_over(groups: Sequence[Group], names: Sequence[str]) -> tuple[int, ...]:
-    """Return the indexes of nodes in no category, but for first persons."""
-    held = {index for group in groups for index in group.indexes}
-    return tuple(
-        index for index, name in enumerate(names) if index not in held and not is_first_person(name)
-    )
-
-
-def repair_groups(
-    groups: Sequence[Group], names: Sequence[str], known: Collection[str]
-) -> tuple[list[Group], list[tuple[Group, str]]]:
-    """Return the categories that can be used, and those that are refused with the reason."""
+    speakers = frozenset(index for index, name in enumerate(names) if is_first_person(name))
     kept: list[Group] = []
     refused: list[tuple[Group, str]] = []
+    wrong: list[str] = []
+    unnamed: list[str] = []
+    sizes: list[str] = []
+    holders: dict[frozenset[int], str] = {}
     seen: set[tuple[int, ...]] = set()
-    speakers = frozenset(index for index, name in enumerate(names) if is_first_person(name))
-    merged = _merge_names(groups)
-    if speakers and SPEAKER_KEY in known:
-        merged = _merge_names([*merged, Group(SPEAKER, ())])
-    for group in merged:
-        valid = {index for index in group.indexes if 0 <= index < len(names)}
-        valid = valid | speakers if group.key == SPEAKER_KEY else valid - speakers
-        usable = Group(clean_name(group.name), tuple(sorted(valid)))
-        reason = _refusal(usable)
-        if reason is None and usable.key not in known:
+    under, elsewhere = set[int](), set[int]()
+    has_own = bool(speakers) and SPEAKER_KEY in known
+    for group in _merge_names([*groups, Group(SPEAKER, ())] if has_own else groups):
+        held, is_own, is_new = set(group.indexes), group.key == SPEAKER_KEY, group.key not in known
+        valid = {index for index in held if 0 <= index < len(names)}
+        usable = replace(
+            group,
+            name=clean_name(group.name),
+            indexes=tuple(sorted(valid | speakers if is_own else valid - speakers)),
+        )
+        reason = _find_refusal(usable)
+        if reason is None and is_new:
             reason = "same_children" if usable.indexes in seen else None
             seen.add(usable.indexes)
         if reason is None:
             kept.append(usable)
         else:
             refused.append((usable, reason))
-    return kept, refused
+
+        (under if is_own else elsewhere).update(held & speakers)
+        if beyond := [index for index in group.indexes if index not in valid]:
+            most = len(names) - 1
+            wrong.append(f'"{group.name}" has {_list(beyond)}, but the indexes are 0 to {most}.')
+        if reason == "and_in_name":
+            shared = "name what its nodes share, or split it"
+            unnamed.append(f'"{group.name}" has the word "and": {shared}.')
+        elif reason == "no_name":
+            unnamed.append(f'"{group.name[:NAME_CHARS]}" is no name of a category.')
+        if is_new and 1 < len(held) < least:
+            sizes.append(f'"{group.name}" has fewer than {least} nodes.')
+        if is_new and (same := holders.setdefault(frozenset(held), group.name)) != group.name:
+            sizes.append(f'"{same}" and "{group.name}" have the same nodes.')
+        has_own = has_own or is_own
+    missing = sorted(speakers - under - elsewhere) if has_own else []
+    told = {index for group in groups for index in group.indexes} | speakers
+    left = [index for index in range(len(names)) if index not in told]
+    problems = (
+        *wrong,
+        *unnamed,
+        *([f'{_list(sorted(elsewhere))} may be in "{SPEAKER}" alone.'] if elsewhere else ()),
+        *([f'{_list(missing)} must be in "{SPEAKER}".'] if missing else ()),
+        *sizes,
+        *([f"{_list(left)} are in no category."] if left else ()),
+    )
+    covered = speakers.union(*(group.indexes for group in kept))
+    return CheckedReply(tuple(kept), tuple(refused), problems, len(names) - len(covered))
 
 
-def _refusal(group: Group) -> str | None:
+def _find_refusal(group: Group) -> str | None:
     if _AND.search(group.name):
         return "and_in_name"
     if not group.key or len(group.name) > NAME_CHARS:
@@ -173,8 +153,9 @@ def _merge_names(groups: Sequence[Group]) -> list[Group]:
     held: dict[str, Group] = {}
     for group in groups:
         key = group.key or group.name
-        first = held.get(key, Group(group.name, ()))
-        held[key] = Group(first.name, tuple(dict.fromkeys((*first.indexes, *group.indexes))))
+        first = held.setdefault(key, replace(group, indexes=()))
+        indexes = dict.fromkeys((*first.indexes, *group.indexes))
+        held[key] = replace(first, indexes=tuple(indexes))
     return list(held.values())
 
 
@@ -223,11 +204,6 @@ class Plan:
     promoted: tuple[tuple[Node, str], ...]
     size: int
 
-    @property
-    def has_groups(self) -> bool:
-        """Whether any category is more than a promotion."""
-        return any(len(draft.children) > 1 for draft in self.kept)
-
 
 class Forming:
     """The categories of a layer, existing ones and those to come, over ``nodes`` below.
@@ -251,11 +227,6 @@ class Forming:
                 self._offer(key, (category.name, *category.tags))
 
     @property
-    def is_failed(self) -> bool:
-        """Whether no reply could be used."""
-        return 0 < self.asked == self.failed
-
-    @property
     def offered(self) -> frozenset[str]:
         """The keys of the names of those that may have more children."""
         return frozenset(self._offered)
@@ -273,9 +244,18 @@ class Forming:
         shown = set(chosen[:most])
         return [self._drafts[key] for key in self._offered if key in shown]
 
-    def add(self, group: Group, nodes: Sequence[Node], call_key: str | None = None) -> None:
-        """Add what a reply says of a batch of nodes."""
-        new = CategoryDraft(group.name, call_key=call_key)
+    def use(self, draft: EditDraft, checked: CheckedReply, nodes: Sequence[Node]) -> None:
+        """Use what a reply says of a batch of nodes; the draft notes what is refused."""
+        for group, reason in checked.refused:
+            children = tuple(nodes[index].id for index in group.indexes)
+            edit = PutCategory(draft.state.next_id("c"), self.layer, group.name, children)
+            draft.put(edit, rejected=reason, call_key=group.call_key)
+        for group in checked.kept:
+            self.add(group, nodes)
+
+    def add(self, group: Group, nodes: Sequence[Node]) -> None:
+        """Give a category more children, and a new one its name."""
+        new = CategoryDraft(group.name, call_key=group.call_key)
         draft = self._drafts.setdefault(group.key, new)
         for index in group.indexes:
             draft.add(nodes[index])

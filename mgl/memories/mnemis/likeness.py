@@ -22,11 +22,10 @@ from mgl.llm.constraints import max_chars
 from mgl.memories.base import Tools
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import EditDraft
-from mgl.memories.mnemis.grouping import Grouping, refuse_group
-from mgl.memories.mnemis.layers import Forming, Group, is_first_person, repair_groups
-from mgl.memories.mnemis.reading import propose_again
+from mgl.memories.mnemis.grouping import Grouping
+from mgl.memories.mnemis.layers import Forming, Group, check_groups, is_first_person
 from mgl.memories.mnemis.state import Category, Node, State
-from mgl.memories.propose import Proposal, StrictReply
+from mgl.memories.propose import Proposal, StrictReply, propose
 from mgl.prompt import Prompt, one_line
 
 CLUSTER: Final = 5
@@ -78,29 +77,31 @@ async def form_by_likeness(
             existing=", ".join(known) or "none",
             nodes="\n".join(f"- {_tagged_line(node)}" for node in members[:MEMBERS]),
         )
-        sampling = config.sampling(NAME_TOKENS)
-        proposals[place] = await propose_again(
-            tools.llm, prompt, _Named, sampling, "name_category", draft.state.failed_builds
+        proposals[place] = await propose(
+            tools.llm,
+            prompt,
+            _Named,
+            sampling=config.sampling(NAME_TOKENS),
+            stage="name_category",
+            failures=draft.state.failed_builds,
         )
         stage = f"categories of layer {forming.layer}"
         tools.observer.progress(stage, len(proposals), len(groups))
 
     await for_each(range(len(groups)), name, at_once=AT_ONCE)
-    named: list[Group] = []
-    keys: dict[str, str | None] = {}
-    for place, proposal in sorted(proposals.items()):
-        forming.asked += 1
-        if proposal.reply is None:
-            forming.failed += 1
-            draft.fail(proposal.stage, proposal.problem)
-            continue
-        named.append(Group(one_line(proposal.reply.category), tuple(groups[place])))
-        keys.setdefault(named[-1].key, proposal.call_key)
-    usable, refused = repair_groups(named, [node.name for node in nodes], forming.offered)
-    for group, why in refused:
-        refuse_group(draft, group, why, nodes, forming.layer, keys.get(group.key))
-    for group in usable:
-        forming.add(group, nodes, keys.get(group.key))
+    made = [proposals[place] for place in range(len(groups))]
+    named = [
+        Group(one_line(each.reply.category), tuple(group), each.call_key)
+        for group, each in zip(groups, made, strict=True)
+        if each.reply is not None
+    ]
+    for each in made:
+        if each.reply is None:
+            draft.fail(each.stage, each.problem)
+    forming.asked += len(made)
+    forming.failed += len(made) - len(named)
+    names = [node.name for node in nodes]
+    forming.use(draft, check_groups(named, names, forming.offered, config.compression), nodes)
 
 
 def find_homes(
@@ -182,10 +183,4 @@ def _join(name: str, about: str) -> str:
     return one_line(f"{name} ({about})" if about else name)
 
 
-def _count_calls(nodes: int, is_rebuilt: bool) -> int:
-    """Each group is named; an update may find homes for all."""
-    del nodes
-    return int(is_rebuilt)
-
-
-BY_LIKENESS: Final = Grouping(form_by_likeness, _count_calls, is_described=False)
+BY_LIKENESS: Final = Grouping(form_by_likeness, None, is_described=False)

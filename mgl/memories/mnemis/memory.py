@@ -1,4 +1,4 @@
-"""Mnemis as a memory: a conversation or a document, taken in episode by episode.
+"""Mnemis as a memory: a conversation, taken in turn by turn.
 
     memory = Mnemis(tools, conversation)
     await memory.build()
@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
-from mgl.memories.base import Tools, check_question, check_text
+from mgl.memories.base import Tools, check_question
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import (
     VOCABULARY,
@@ -46,29 +46,24 @@ from mgl.memories.mnemis.entities import (
     match_names,
     merge_entities,
 )
-from mgl.memories.mnemis.facts import FactMatcher, find_facts
+from mgl.memories.mnemis.facts import find_facts, match_facts
 from mgl.memories.mnemis.forgetting import MnemisRedactor
 from mgl.memories.mnemis.grouping import BY_MODEL, Grouping
-from mgl.memories.mnemis.hierarchy import (
-    count_grouping_calls,
-    count_stale_calls,
-    describe_stale,
-    needs_rebuild,
-    renew_hierarchy,
-)
-from mgl.memories.mnemis.prompts import ANSWER, CHOICE_ANSWER, writing_prompts
+from mgl.memories.mnemis.hierarchy import HierarchyBuilder, needs_rebuild
+from mgl.memories.mnemis.index import Index
+from mgl.memories.mnemis.prompts import writing_prompts
 from mgl.memories.mnemis.reading import EpisodeReader, find_fresh, in_batches
-from mgl.memories.mnemis.retrieval import Index, Item, Reading, find
+from mgl.memories.mnemis.retrieval import Reading, find
 from mgl.memories.mnemis.selection import Ask, ask_printed
 from mgl.memories.mnemis.state import Category, Entity, Episode, State
 from mgl.memories.talk import Change, Recall, TalkMemory, refuse_topics
-from mgl.memories.turns import answer_from_lines, show_turns
+from mgl.memories.turns import show_turns
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import best
 from mgl.store import EditRecord
 from mgl.store.deletion import Fate
-from mgl.types import Answer, Citation, Conversation, Document, Question, Source, Span
+from mgl.types import Answer, Conversation, Question, Source, Span
 
 MOST_FAILURES: Final = 2
 UNREAD: Final = "episodes_unread"
@@ -81,8 +76,6 @@ FRESH: Final = 6
 LAST: Final = 6
 """Episodes that an entity is described from again."""
 
-NOTHING: Final = "The document says nothing about this."
-
 
 class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
     """Searches by similarity and selects down a hierarchy of categories.
@@ -92,8 +85,12 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
     """
 
     kind = "mnemis"
-    reads = "either"
     retrieves = True
+    in_context: ClassVar[bool] = False
+    """Whether episodes are ranked by what stands around them, as plain turns are."""
+    is_understood: ClassVar[bool] = True
+    """Whether a model has read all episodes: it sees where facts end, and describes an entity by
+    all that is said of it."""
     Config: ClassVar[type[MnemisConfig]] = MnemisConfig
     vocabulary = VOCABULARY
     Redactor = MnemisRedactor
@@ -114,13 +111,16 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
 
     def _reset_caches(self) -> None:
         """Drop what is carried on from step to step; a deletion may have left words in it."""
-        self._matcher: FactMatcher | None = None
         self._index: Index | None = None
 
     @property
     def _grouping(self) -> Grouping:
         """How nodes are put into categories."""
         return BY_MODEL
+
+    @property
+    def _hierarchy(self) -> HierarchyBuilder:
+        return HierarchyBuilder(self._tools, self._config, self._grouping)
 
     @property
     def _ask_nodes(self) -> Ask:
@@ -135,12 +135,6 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         return {"document": self._source.id, "embedder": embedder}
 
     # Writing
-
-    async def build(self) -> None:
-        """Take in what is not in the log yet. InputError for a document without text."""
-        if isinstance(self._source, Document):
-            check_text(self._source)
-        await super().build()
 
     async def retry_failed(self) -> None:
         """Build, then read again what could not be read whole, however often that failed."""
@@ -164,10 +158,8 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
 
     async def _take_in(self) -> bool:
         """Take in new episodes; False if the log grew by other steps, and is to be read again."""
-        log, count = self._log, self._tools.llm.count_tokens
-        return await self._read_all(
-            await find_fresh(log.source, log.state, count, log.forgotten), {}
-        )
+        log = self._log
+        return await self._read_all(find_fresh(self._talk, log.state, log.forgotten), {})
 
     async def _read_unread(self, most: int) -> None:
         """Read the episodes whose reading failed ``most`` times or less, each once."""
@@ -186,7 +178,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         total = known + len(fresh)
         tools.observer.progress("episodes", known, total)
         with log.showing():
-            source = log.source
+            source = self._talk
             for done, episode in enumerate(fresh, known + 1):
                 if log.step != step:
                     return False
@@ -206,27 +198,21 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         return True
 
     async def _read(
-        self, draft: EditDraft, source: Source, episode: Episode, failures: int
+        self, draft: EditDraft, source: Conversation, episode: Episode, failures: int
     ) -> bool:
-        """Read an episode, which the draft has, into it; False if a reply could not be used.
-
-        Raises the EngineError family.
-        """
-        self._check_deletions()
+        """Read an episode, which the draft has, into it; False if a reply could not be used."""
         reader = self._open_reader(draft, source, [episode], failures)
-        ids = await match_names(reader, draft, await find_names(reader, draft))
-        entities = [draft.state.entities[each] for each in ids]
-        named = [e for e in entities if e.mentions[-1].episode == episode.number or not e.summary]
-        await describe_entities(reader, draft, [entity.id for entity in named])
-        stated = await find_facts(reader, draft, ids)
-        self._matcher = self._matcher or FactMatcher(reader.embedder)
-        await self._matcher.match(reader, draft, stated)
-        return not reader.failed
+        index = await self._grow_index(lambda index: index.grow_candidates(self._log.state))
+        return await read_episode(reader, draft, index)
 
     def _open_reader(
-        self, draft: EditDraft, source: Source, episodes: Sequence[Episode], failures: int = 0
+        self,
+        draft: EditDraft,
+        source: Conversation,
+        episodes: Sequence[Episode],
+        failures: int = 0,
     ) -> EpisodeReader:
-        about = self._tools, self._config, source, draft.state, episodes
+        about = self._tools.llm, self._config, source, draft.state, episodes
         return EpisodeReader(*about, failures)
 
     def _check_deletions(self) -> None:
@@ -247,7 +233,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         with log.showing():
             draft = log.draft()
             await self._describe_again(draft)
-            await describe_stale(self._tools, draft, self._config, self._grouping)
+            await self._hierarchy.describe_stale(draft)
             for identity in sorted(draft.state.stale):
                 node = draft.state.node(identity)
                 draft.put(Describe(identity, node.summary, node.tags))
@@ -255,7 +241,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
 
     async def _describe_again(self, draft: EditDraft) -> None:
         """Describe the entities that lost their description, from the episodes that are left."""
-        source = self._log.source
+        source = self._talk
         for numbers, ids in _group_by_episodes(self._log.state).items():
             episodes = [draft.state.episodes[number] for number in numbers]
             await describe_entities(self._open_reader(draft, source, episodes), draft, ids)
@@ -270,7 +256,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
             return True
         with log.showing():
             draft = log.draft()
-            await renew_hierarchy(self._tools, draft, self._config, self._grouping)
+            await self._hierarchy.renew(draft)
             return log.write(draft)
 
     def _is_due(self, state: State, most: int = MOST_FAILURES) -> bool:
@@ -309,10 +295,8 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
 
     def _count_renewals(self, state: State) -> tuple[int, bool]:
         calls = self._count_descriptions(state)
-        calls += count_stale_calls(state, self._config, self._grouping)
-        least = None
-        if self._is_due(state):
-            least = count_grouping_calls(state, self._config, self._grouping)
+        calls += self._hierarchy.count_stale_calls(state)
+        least = self._hierarchy.count_calls(state) if self._is_due(state) else None
         return calls + (least or 0), least is not None
 
     def _count_descriptions(self, state: State) -> int:
@@ -328,9 +312,9 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         check_question(question)
         self._log.open(self._record)
         while True:
-            index, source = await self._update_index(), self._log.source
-            about = question, self._config, self._ask_nodes
-            reading = await find(self._tools, index, source, *about)
+            index = await self._grow_index(lambda index: index.update(self._log.state, self._talk))
+            about = self._talk, question, self._config, self._ask_nodes
+            reading = await find(self._tools, index, *about)
             self._log.catch_up()
             self._check_deletions()
             if self._index is index:  # else something was deleted meanwhile
@@ -344,18 +328,12 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         fresh = await self._find_fresh(question, recent)
         if recent:
             reading = reading.until(recent[-1], state, shown=recent[0])
-        items = self._list_items(reading, log.source)
-        summaries = (item.id for item in items if self._stands_on_all(item.id))
+        items = reading.items(state, self._talk, ends_known=self.is_understood)
+        whole = {*state.categories, *(state.entities if self.is_understood else ())}
+        summaries = (item.id for item in items if item.id in whole)
         return Recall(
-            [*((item.turns(state), item.text) for item in items), *show_turns(log.turns, fresh)],
-            [
-                *fresh,
-                *(
-                    turn
-                    for mention in reading.rank_mentions(items)
-                    for turn in state.episodes[mention.episode].turns
-                ),
-            ],
+            [*((item.turns, item.text) for item in items), *show_turns(log.turns, fresh)],
+            [*fresh, *reading.rank_turns(items)],
             (*reading.trace(state), *self._trace_unread()),
             reading.paths,
             frozenset(turns_below(state, *summaries)),
@@ -364,14 +342,10 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
     async def _find_fresh(self, question: Question, recent: Sequence[int]) -> list[int]:
         """The numbers of the turns without an episode that are most like a question, the best
         first; none of those that are shown as they are."""
-        log, embedder = self._log, self._tools.required_embedder
-        source = log.source
-        if isinstance(source, Document):
-            return []
-        count = self._tools.llm.count_tokens
-        episodes = await find_fresh(source, log.state, count, log.forgotten)
+        log, source, embedder = self._log, self._talk, self._tools.required_embedder
         end = recent[0] if recent else len(source.turns)
-        fresh = [number for each in episodes for number in each.turns if number < end][-WAITING:]
+        waiting = find_fresh(source, log.state, log.forgotten)
+        fresh = [number for each in waiting for number in each.turns if number < end][-WAITING:]
 
         def rank() -> list[int]:
             lines = embedder.embed([source.turns[number].line for number in fresh])
@@ -380,63 +354,29 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
 
         return await asyncio.to_thread(rank) if fresh else []
 
-    def _stands_on_all(self, identity: str) -> bool:
-        """Whether a node's description is made of all turns that mention it, or those below it."""
-        state = self._log.state
-        return identity in state.categories or identity in state.entities
-
-    def _list_items(self, reading: Reading, source: Source) -> list[Item]:
-        return reading.items(self._log.state, source)
-
     def _trace_unread(self) -> tuple[str, ...]:
         count = len(self._log.state.find_unread(sys.maxsize)) if self._config.reads_graph else 0
         return (f"{count} episodes were not read whole: build again",) if count else ()
 
     async def answer(self, question: Question) -> Answer:
-        """Answer from what is remembered, citing turns, or passages of a document.
-
-        Builds the source first if it has no episodes yet.
-        """
+        """Answer from what is remembered, citing turns; builds first if it has no episodes yet."""
         check_question(question)
         if not self.state.episodes:
             await self.build()
-        source = self._source
-        if isinstance(source, Document):
-            answer = await self._answer_from(source, question)
-        else:
-            answer = await super().answer(question)
+        answer = await super().answer(question)
         return replace(answer, marks=(UNREAD,)) if self._trace_unread() else answer
 
-    async def _answer_from(self, document: Document, question: Question) -> Answer:
-        reading = await self.read(question)
-        state = self._log.state
-        items = self._list_items(reading, document)
-        answer = Answer(question.text, NOTHING, "low", ())
-        if items or question.options:
-            answer = await answer_from_lines(
-                self._tools.llm,
-                [(item.text, [_cite(document, item)] if item.mentions else ()) for item in items],
-                question,
-                CHOICE_ANSWER if question.options else ANSWER,
-                self._answer_sampling,
-            )
-        places = dict.fromkeys(mention.span.place for mention in reading.rank_mentions(items))
-        trace = (self._judged_by, *reading.trace(state), *self._trace_unread())
-        return replace(answer, trace=trace, retrieved=tuple(places), paths=reading.paths)
-
-    async def _update_index(self) -> Index:
-        """Return the index, grown to the state; made anew after a deletion."""
+    async def _grow_index(self, grow: Callable[[Index], None]) -> Index:
+        """Return the index once ``grow`` was called with it; made anew after a deletion."""
         log, tools = self._log, self._tools
         async with self._indexing:
             while True:
                 self._check_deletions()
                 if self._index is None:
-                    is_talk = isinstance(log.source, Conversation)
-                    in_context = is_talk and self._config.ranking == "context"
                     about = tools.required_embedder, tools.store, self.id
-                    self._index = Index(*about, in_context=in_context)
+                    self._index = Index(*about, in_context=self.in_context)
                 index, fates = self._index, dict(log.fates)
-                await asyncio.to_thread(index.update, log.state, log.source)
+                await asyncio.to_thread(grow, index)
                 log.catch_up()
                 if fates == log.fates:
                     return index
@@ -460,6 +400,20 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, State]):
         return self._view(nodes, edges, steps=length, answers=answers)
 
 
+async def read_episode(reader: EpisodeReader, draft: EditDraft, index: Index) -> bool:
+    """Read an episode, which the draft has, into it; False if a reply could not be used.
+
+    ``index`` has the names and facts before it. Raises the EngineError family.
+    """
+    ids = await match_names(reader, draft, index, await find_names(reader, draft))
+    entities = (draft.state.entities[each] for each in ids)
+    number = reader.episode.number
+    named = [e.id for e in entities if e.mentions[-1].episode == number or not e.summary]
+    await describe_entities(reader, draft, named)
+    await match_facts(reader, draft, index, await find_facts(reader, draft, ids))
+    return not reader.failed
+
+
 def stale_entities(state: State) -> list[Entity]:
     """Return the entities that wait for a description."""
     return [entity for entity in state.entities.values() if entity.id in state.stale]
@@ -471,17 +425,6 @@ def _group_by_episodes(state: State) -> Mapping[tuple[int, ...], list[str]]:
     for entity in stale_entities(state):
         together.setdefault(entity.episodes[-LAST:], []).append(entity.id)
     return together
-
-
-def _cite(document: Document, item: Item) -> Citation:
-    span = item.mentions[0].span
-    return Citation(
-        node_id=item.id,
-        document=document.name,
-        span=span,
-        quote=document.quote(span),
-        section=document.section_at(span.start),
-    )
 
 
 # The view

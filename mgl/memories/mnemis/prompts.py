@@ -332,38 +332,6 @@ Its nodes:
     variables=("name", "nodes"),
 )
 
-
-def _answer(name: str, source: str, how: str, *variables: str) -> Prompt:
-    return Prompt(
-        name,
-        source,
-        f"""What is known from a document, each with its number:
-
-{{memories}}
-
-Question: {{question}}
-
-First name the numbers of what answers the question, then answer {how}
-
-{{"memories": [numbers], "answer": "..."}}""",
-        ("memories", "question", *variables),
-    )
-
-
-ANSWER = _answer(
-    "mnemis.answer",
-    "ours: §2.3 says what the answer is given, and prints no prompt",
-    "in as few words as you can. If nothing answers it, say that the document does not tell.",
-)
-
-CHOICE_ANSWER = _answer(
-    "mnemis.choice_answer",
-    "ours: mnemis.answer for a question that has options",
-    "{form}",
-    "form",
-)
-
-
 GROUPING: Final = (CATEGORIES_SYSTEM, GUIDANCE, CATEGORIES, DESCRIBE)
 """What a hierarchy is built with."""
 

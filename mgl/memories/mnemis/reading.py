@@ -1,7 +1,6 @@
-"""How an episode is read: the pieces of a source, their sentences, and the calls about them.
+"""How an episode is read: the turns of a conversation, their sentences, and the calls about them.
 
-Source: Mnemis §2.1, where an episode is a message. Of a conversation it is a turn; of a document,
-which the paper does not read, a chunk of ``EPISODE_TOKENS`` at most.
+Source: Mnemis §2.1, where an episode is a message: a turn.
 
 The calls come in the paper's order: names, reflection, matching of names, summaries and tags
 (``entities``), facts, reflection, matching of facts (``facts``). They show the episode with recent
@@ -12,7 +11,7 @@ the episode is read again later.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
@@ -20,21 +19,16 @@ from typing import Final, TypeVar
 
 from pydantic import BaseModel
 
-from mgl.llm.base import LLM, Message, Sampling
+from mgl.llm.base import LLM, Message
 from mgl.llm.calls import showing_only
 from mgl.llm.prompting import fit_texts
-from mgl.memories.base import Tools
 from mgl.memories.mnemis.config import REPLY_TOKENS, MnemisConfig
+from mgl.memories.mnemis.edits import EditDraft
 from mgl.memories.mnemis.state import Episode, State
-from mgl.memories.propose import Proposal, propose, vary
+from mgl.memories.propose import Proposal, propose
 from mgl.prompt import Prompt, one_line
-from mgl.retrieval.base import Embedder
-from mgl.text import chunk_document, sentence_spans
-from mgl.text.chunks import Counter
-from mgl.types import Conversation, Document, Source, Span
-
-EPISODE_TOKENS: Final = 300
-"""Of a document's episode, at most; ours."""
+from mgl.text import sentence_spans
+from mgl.types import Conversation, Span
 
 RECENT: Final = 4
 """Episodes shown as context (§2.1); the number ours."""
@@ -56,7 +50,6 @@ Part = tuple[int, int]
 
 _NO_CONTEXT: Final = "(nothing)"
 _REFLECTION: Final = "_reflection"
-_AGAIN_TEMPERATURE: Final = 0.7
 ItemT = TypeVar("ItemT")
 SchemaT = TypeVar("SchemaT", bound=BaseModel)
 
@@ -64,20 +57,13 @@ SchemaT = TypeVar("SchemaT", bound=BaseModel)
 # Episodes
 
 
-async def find_fresh(
-    source: Source, state: State, count: Counter, forgotten: Collection[int] = ()
+def find_fresh(
+    source: Conversation, state: State, forgotten: Collection[int] = ()
 ) -> list[Episode]:
-    """Return the episodes of a source that a state lacks, in order.
+    """Return the episodes of a conversation that a state lacks, in order.
 
     Turns that are in an episode, were ``forgotten`` or have no visible character make none.
-    ``count`` gives the tokens of texts.
     """
-    next_number = state.counts.get("n", 0)
-    if isinstance(source, Document):
-        known = max((episode.span.end for episode in state.episodes.values()), default=0)
-        chunks = await chunk_document(source, EPISODE_TOKENS, count)
-        unread = (each.span for each in chunks if each.span.start >= known and each.text.strip())
-        return [Episode(number, span) for number, span in enumerate(unread, next_number)]
     turns, taken = source.turns, state.lookups.episodes
     fresh = (
         n
@@ -86,14 +72,12 @@ async def find_fresh(
     )
     return [
         Episode(number, source.span(turn), (turn,), turns[turn].time)
-        for number, turn in enumerate(fresh, next_number)
+        for number, turn in enumerate(fresh, state.counts.get("n", 0))
     ]
 
 
-def render_episode(source: Source, episode: Episode) -> str:
-    """Return what a model reads: a turn on a line, with speaker and time, or the text."""
-    if isinstance(source, Document):
-        return source.quote(episode.span).strip()
+def render_episode(source: Conversation, episode: Episode) -> str:
+    """Return what a model reads: each turn on a line, with speaker and time."""
     return "\n".join(
         f"{_head(source, number)}{one_line(source.turns[number].text)}" for number in episode.turns
     )
@@ -116,10 +100,10 @@ class Sentence:
 
     span: Span
     quote: str
-    speaker: str = ""
-    time: datetime | None = None
-    head: str = ""
-    turn: int | None = None
+    speaker: str
+    time: datetime | None
+    head: str
+    turn: int
 
     @property
     def line(self) -> str:
@@ -129,26 +113,20 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """The sentences of an episode, numbered from 1; none spans two turns."""
+    """The sentences of episodes, numbered from 1; none spans two turns."""
 
     sentences: tuple[Sentence, ...]
 
     @classmethod
-    def of(cls, source: Source, *episodes: Episode) -> Passage:
+    def of(cls, source: Conversation, *episodes: Episode) -> Passage:
         """Split episodes into sentences."""
         made: list[Sentence] = []
-        for episode in episodes:
-            if isinstance(source, Document):
-                spans = sentence_spans(source.text, episode.span.start, episode.span.end)
-                places = (Span(source.id, start, end) for start, end in spans)
-                made += (Sentence(place, one_line(source.quote(place))) for place in places)
-                continue
-            for number in episode.turns:
-                turn, begin = source.turns[number], source.span(number).start
-                about = turn.speaker, turn.time, _head(source, number), number
-                for start, end in sentence_spans(turn.text):
-                    place = Span(source.id, begin + start, begin + end)
-                    made.append(Sentence(place, one_line(turn.text[start:end]), *about))
+        for number in (turn for episode in episodes for turn in episode.turns):
+            turn, begin = source.turns[number], source.span(number).start
+            about = turn.speaker, turn.time, _head(source, number), number
+            for start, end in sentence_spans(turn.text):
+                place = Span(source.id, begin + start, begin + end)
+                made.append(Sentence(place, one_line(turn.text[start:end]), *about))
         return cls(tuple(made))
 
     def __getitem__(self, number: int) -> Sentence:
@@ -161,19 +139,12 @@ class Passage:
         """Return the sentence that has a span."""
         return next(each for each in self.sentences if each.span == span)
 
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The speakers, then the sentences."""
-        speakers = dict.fromkeys(each.speaker for each in self.sentences)
-        return (*speakers, *(each.quote for each in self.sentences))
-
     def render(self, first: int = 1, last: int | None = None, form: str = "[{}] {}") -> str:
         """Return the sentences from ``first`` to ``last``, with ``[n]`` before each."""
         parts: list[str] = []
         for number in range(first, (last or len(self)) + 1):
             sentence = self[number]
-            is_inside = sentence.turn is not None and number > first
-            begins = not is_inside or sentence.turn != self[number - 1].turn
+            begins = number == first or sentence.turn != self[number - 1].turn
             before = ("\n" if parts else "") + sentence.head if begins else " "
             parts.append(before + form.format(number, sentence.quote))
         return "".join(parts)
@@ -198,13 +169,14 @@ class EpisodeReader:
 
     def __init__(
         self,
-        tools: Tools,
+        llm: LLM,
         config: MnemisConfig,
-        source: Source,
+        source: Conversation,
         state: State,
         episodes: Sequence[Episode],
         failures: int = 0,
     ) -> None:
+        self.llm = llm
         self.source = source
         self.episode = episodes[-1]
         earlier = (n for n in range(self.episode.number - 1, -1, -1) if n in state.episodes)
@@ -213,25 +185,16 @@ class EpisodeReader:
         self.recent = {each.number: Passage.of(source, each) for each in recent}
         self.config = config
         self.failed = False
-        passages = (*self.recent.values(), self.passage)
-        self.words = "\n".join(text for each in passages for text in each.texts).casefold()
+        said = (each for p in (*self.recent.values(), self.passage) for each in p.sentences)
+        self.words = "\n".join(f"{each.speaker}\n{each.quote}" for each in said).casefold()
         self._failures = failures
         self._context = [render_episode(source, each) for each in recent]
-        self._tools = tools
         self._turns = {turn for each in (*recent, *episodes) for turn in each.turns}
 
     @property
     def parts(self) -> list[Part]:
         """The sentences, in parts that are asked about one by one."""
         return [(some[0], some[-1]) for some in in_batches(range(1, len(self.passage) + 1), PART)]
-
-    @property
-    def embedder(self) -> Embedder:
-        return self._tools.required_embedder
-
-    @property
-    def llm(self) -> LLM:
-        return self._tools.llm
 
     async def ask(
         self,
@@ -276,7 +239,7 @@ class EpisodeReader:
         return proposals
 
     async def _render(self, prompt: Prompt, values: Mapping[str, str], *, reserve: int) -> str:
-        texts = await fit_texts(self._tools.llm, list(values.values()), reserve=reserve)
+        texts = await fit_texts(self.llm, list(values.values()), reserve=reserve)
         return prompt.render(**dict(zip(values, texts, strict=True)))
 
     def _before(self, first: int) -> str:
@@ -303,30 +266,24 @@ class EpisodeReader:
         known: Iterable[int],
         tokens: int = REPLY_TOKENS,
     ) -> Proposal[SchemaT]:
-        about = messages, schema, self.config.sampling(tokens), stage, self._failures
+        sampling, failures = self.config.sampling(tokens), self._failures
         with showing_only(self._turns.union(known)):
-            made = await propose_again(self.llm, *about)
+            made = await propose(
+                self.llm, messages, schema, sampling=sampling, stage=stage, failures=failures
+            )
         self.failed = self.failed or made.reply is None
         return made
 
 
-async def propose_again(
-    llm: LLM,
-    prompt: str | Sequence[Message],
-    schema: type[SchemaT],
-    sampling: Sampling,
-    stage: str,
-    failures: int,
-) -> Proposal[SchemaT]:
-    """Ask for a reply, and once more, warm and with another seed, where that failed before.
-
-    ``failures`` is how often: a call that failed is replayed from the log as it was.
-    """
-    made = await propose(llm, prompt, schema, sampling=sampling, stage=stage)
-    if made.reply is None and failures:
-        again = vary(sampling, failures, temperature=_AGAIN_TEMPERATURE)
-        made = await propose(llm, prompt, schema, sampling=again, stage=stage)
-    return made
+def find_usable(
+    draft: EditDraft, proposals: Iterable[Proposal[SchemaT]]
+) -> Iterator[tuple[SchemaT, str | None]]:
+    """Yield each reply that can be used with the key of its call; the draft notes the others."""
+    for proposal in proposals:
+        if proposal.reply is None:
+            draft.fail(proposal.stage, proposal.problem)
+        else:
+            yield proposal.reply, proposal.call_key
 
 
 def in_batches(items: Sequence[ItemT], size: int = BATCH) -> list[Sequence[ItemT]]:

@@ -5,7 +5,7 @@ summaries, facts) and BM25 (content; name and summary; fact), fused by their ran
 (``selection``) gives entities, with their facts, their episodes and what the facts link them to,
 and the categories that were selected on the way (Appendix B: their summaries enrich the context).
 The union of each kind is ordered by the re-ranker and cut: k episodes, 2k entities (with
-categories), 2k facts. With ``ranking`` context (ours) episodes are ranked as plain turns are
+categories), 2k facts. With ``in_context`` (ours) episodes are ranked as plain turns are
 (``mgl.retrieval.turns``), and System-2 alone says which of them may be read: what facts, entities
 and selections say of episodes takes better ones' places (LOG.md).
 """
@@ -15,34 +15,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Final
 
 from mgl.memories.base import Tools
 from mgl.memories.mnemis.config import MnemisConfig
+from mgl.memories.mnemis.edits import turns_of
 from mgl.memories.mnemis.facts import render_period
+from mgl.memories.mnemis.index import Index, Kind
 from mgl.memories.mnemis.reading import render_episode
 from mgl.memories.mnemis.selection import Ask, Selection, ask_printed, select
-from mgl.memories.mnemis.state import (
-    EMPTY,
-    Entity,
-    Fact,
-    Mention,
-    State,
-    node_text,
-    summary_text,
-    words_text,
-)
+from mgl.memories.mnemis.state import Entity, Fact, State, node_text
 from mgl.prompt import one_line
-from mgl.retrieval.base import Embedder, Reranker
-from mgl.retrieval.turns import TurnIndex, rank_turns
-from mgl.retrieval.vectors import HybridIndex
-from mgl.store import Store
-from mgl.types import Conversation, Question, Source, Turn
+from mgl.retrieval.turns import TurnIndex
+from mgl.types import Conversation, Question
 
-Kind = Literal["episodes", "entities", "facts"]
 KINDS: Final[Mapping[str, tuple[Kind, ...]]] = {
     "all": ("episodes", "entities", "facts"),
     "rag": ("episodes",),
@@ -55,111 +41,13 @@ Found = Mapping[Kind, Sequence[str]]
 """Ids by kind, the best first; an episode's is its number as a text."""
 
 
-# The index of System-1
-
-
-class Index:
-    """The nodes of a state by words and by meaning, for each kind; it grows with the state.
-
-    With ``in_context`` episodes, which must be turns, are ranked by what stands around them, too.
-    Episodes and facts, whose texts never change, are indexed in the store under the memory's
-    ``name``; a deletion empties these indexes.
-    """
-
-    def __init__(
-        self,
-        embedder: Embedder,
-        store: Store | None = None,
-        name: str = "",
-        *,
-        in_context: bool = False,
-    ) -> None:
-        self.state = EMPTY
-        self.in_context = in_context
-        self._embedder = embedder
-        facts = HybridIndex(embedder, store, f"{name}/facts")
-        self._nodes = {"e": HybridIndex(embedder), "f": facts}
-        self._episodes = (
-            TurnIndex(embedder, store, f"{name}/said")
-            if in_context
-            else HybridIndex(embedder, store, f"{name}/episodes")
-        )
-        self._numbers: list[int] = []
-        self._turns: list[Turn] = []
-
-    def update(self, state: State, source: Source) -> None:
-        """Index the nodes of a later state that are new or changed; embeds, and blocks.
-
-        No node may be missing: after a deletion another index is needed.
-        """
-        known = self.state
-        entities = state.entities.changes_since(known.entities) or ()
-        facts = state.facts.changes_since(known.facts) or ()
-        stored = self._nodes["f"]
-        missing = [each for each in facts if int(each[1:]) not in stored]
-        changed = {int(id[1:]): state.entities[id] for id in entities}
-        own = self._nodes["e"]
-        own.vectors.extend({at: summary_text(each) for at, each in changed.items()})
-        own.words.extend({at: words_text(each) for at, each in changed.items()})
-        stored.extend({int(id[1:]): state.facts[id].text for id in missing})
-        self._add_episodes(state, source, state.episodes.changes_since(known.episodes) or ())
-        self.state = state
-
-    async def embed(self, query: str) -> NDArray[np.float32]:
-        """Embed a query: shape (dims,)."""
-        vectors = await asyncio.to_thread(self._embedder.embed, [query], task="query")
-        vector: NDArray[np.float32] = vectors[0]
-        return vector
-
-    def search(self, kind: Kind, query: str, vector: NDArray[np.float32], count: int) -> list[str]:
-        """Return the ids of the ``count`` most similar nodes of a kind, the best first."""
-        if kind == "episodes":
-            assert isinstance(self._episodes, HybridIndex)
-            hits = self._episodes.search(query, count, vector=vector)
-            return [str(self._numbers[hit.id]) for hit in hits]
-        letter = kind[0]
-        hits = self._nodes[letter].search(query, count, vector=vector)
-        return [f"{letter}{hit.id}" for hit in hits]
-
-    async def rank_in_context(self, question: Question, reranker: Reranker | None) -> list[str]:
-        """Return the ids of all episodes, the best first, by what stands around them, too."""
-        assert isinstance(self._episodes, TurnIndex)
-        turns = self._turns  # it may grow meanwhile
-        scores = await rank_turns(question, turns, self._episodes, reranker=reranker)
-        return [str(self._numbers[place]) for place in np.argsort(-scores, kind="stable")]
-
-    def _add_episodes(self, state: State, source: Source, numbers: Sequence[int]) -> None:
-        missing = [
-            (place, state.episodes[number])
-            for place, number in enumerate(numbers, len(self._numbers))
-            if place not in self._episodes
-        ]
-        self._numbers += numbers
-        if not isinstance(self._episodes, TurnIndex):
-            self._episodes.extend({at: render_episode(source, each) for at, each in missing})
-            return
-        assert isinstance(source, Conversation)
-        spoken = [source.turns[state.episodes[number].turns[0]] for number in numbers]
-        turns = [*self._turns, *spoken]
-        self._episodes.extend(turns, [place for place, _ in missing])
-        self._turns = turns
-
-
-# What is found
-
-
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One line that an answer is shown, and where it stands in the source."""
+    """One line that an answer is shown, and the turns that it stands on, each once."""
 
     id: str
     text: str
-    mentions: tuple[Mention, ...]
-
-    def turns(self, state: State) -> tuple[int, ...]:
-        """Return the turns that it stands on, each once."""
-        episodes = (state.episodes[mention.episode] for mention in self.mentions)
-        return tuple(dict.fromkeys(turn for episode in episodes for turn in episode.turns))
+    turns: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -207,7 +95,7 @@ class Reading:
         }
         return replace(self, found=found)
 
-    def items(self, state: State, source: Source, *, ends_known: bool = True) -> list[Item]:
+    def items(self, state: State, source: Conversation, *, ends_known: bool = True) -> list[Item]:
         """Return what an answer is shown: facts, entities, then episodes in the source's order.
 
         Where nobody looked for the ends of facts, they are shown with their begin alone.
@@ -218,23 +106,23 @@ class Reading:
             begin, end = state.period(fact)
             is_dated = begin is not None and not (ends_known or end)
             period = f" ({begin:%Y-%m-%d})" if is_dated else render_period(begin, end)
-            items.append(Item(identity, f"Fact: {fact.text}{period}", fact.mentions))
+            items.append(Item(identity, f"Fact: {fact.text}{period}", turns_of(state, fact)))
         for identity in self.found.get("entities", ()):
             node = state.node(identity)
             if node.summary or node.tags:
-                mentions = _cite(node.mentions) if isinstance(node, Entity) else ()
-                items.append(Item(identity, one_line(node_text(node)), mentions))
+                turns = _cite(state, node) if isinstance(node, Entity) else ()
+                items.append(Item(identity, one_line(node_text(node)), turns))
         for number in sorted(self.episodes, key=lambda each: state.episodes[each].span.start):
             episode = state.episodes[number]
             text = one_line(render_episode(source, episode))
-            items.append(Item(f"episode {number}", text, (Mention(number, episode.span),)))
+            items.append(Item(f"episode {number}", text, episode.turns))
         return items
 
-    def rank_mentions(self, items: Sequence[Item]) -> list[Mention]:
-        """Return where items stand: the episodes, the best first, then facts and entities."""
+    def rank_turns(self, items: Sequence[Item]) -> list[int]:
+        """Return the turns behind items: of the episodes, the best first, then of the others."""
         by_id = {item.id: item for item in items}
         episodes = [by_id.pop(f"episode {number}") for number in self.episodes]
-        return [mention for item in (*episodes, *by_id.values()) for mention in item.mentions]
+        return [turn for item in (*episodes, *by_id.values()) for turn in item.turns]
 
     def trace(self, state: State) -> tuple[str, ...]:
         """Return lines of trace: counts, layers of the selection, paths to its entities."""
@@ -257,7 +145,7 @@ class Reading:
 async def find(
     tools: Tools,
     index: Index,
-    source: Source,
+    source: Conversation,
     question: Question,
     config: MnemisConfig,
     ask: Ask = ask_printed,
@@ -271,11 +159,11 @@ async def find(
     similar: dict[Kind, list[str]] = {kind: [] for kind in kinds}
     selected: dict[Kind, list[str]] = {kind: [] for kind in kinds}
     selection = None
-    by_context = index.in_context and "episodes" in kinds
+    by_context = isinstance(index.episodes, TurnIndex) and "episodes" in kinds
     in_context = await index.rank_in_context(question, tools.reranker) if by_context else []
     in_context = [each for each in in_context if int(each) in state.episodes]
     if config.routes != "system2":
-        vector = await index.embed(query)
+        [vector] = await asyncio.to_thread(index.embedder.embed, [query], task="query")
         for kind, count in counts.items():
             if by_context and kind == "episodes":
                 similar[kind] = in_context[:count]
@@ -289,6 +177,8 @@ async def find(
     found: dict[Kind, Sequence[str]] = {}
     for kind, count in counts.items():
         if by_context and kind == "episodes":
+            within = set(selected[kind] if config.routes == "system2" else in_context)
+            found[kind] = [number for number in in_context if number in within][:count]
             continue
         union = list(dict.fromkeys((*similar[kind], *selected[kind])))
         if union and (config.routes != "system1" or config.reranked):
@@ -297,20 +187,18 @@ async def find(
             order = sorted(range(len(union)), key=lambda at: (-float(scores[at]), at))
             union = [union[place] for place in order]
         found[kind] = union[:count]
-    if by_context:
-        within = set(selected["episodes"] if config.routes == "system2" else in_context)
-        found["episodes"] = [number for number in in_context if number in within][: config.k]
     return Reading(found, similar, selected, selection)
 
 
-def _cite(mentions: tuple[Mention, ...]) -> tuple[Mention, ...]:
-    """Return the mentions that an entity is cited by: of many, the first and the latest.
+def _cite(state: State, entity: Entity) -> tuple[int, ...]:
+    """Return the turns that an entity is cited by: of many mentions, the first and the latest.
 
     The first ones are what its description by terms quotes.
     """
-    if len(mentions) <= FIRST_CITED + LAST_CITED:
-        return mentions
-    return (*mentions[:FIRST_CITED], *mentions[-LAST_CITED:])
+    mentions = entity.mentions
+    if len(mentions) > FIRST_CITED + LAST_CITED:
+        mentions = (*mentions[:FIRST_CITED], *mentions[-LAST_CITED:])
+    return turns_of(state, replace(entity, mentions=mentions))
 
 
 def _reach(state: State, selection: Selection) -> dict[Kind, list[str]]:
@@ -337,7 +225,7 @@ def _has(state: State, kind: Kind, identity: str) -> bool:
     return identity in (state.entities if kind == "entities" else state.facts)
 
 
-def _text(state: State, source: Source, kind: Kind, identity: str) -> str:
+def _text(state: State, source: Conversation, kind: Kind, identity: str) -> str:
     """Return a node as it is judged."""
     if kind == "facts":
         return state.facts[identity].text

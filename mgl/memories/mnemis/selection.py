@@ -154,21 +154,21 @@ def _schema(nodes: Sequence[Node]) -> type[RootModel[Any]]:
     kind: Any = create_model(
         "node", __base__=_Picked, uuid=(one_of([node.id for node in nodes]), ...)
     )
-    options = WithJsonSchema({"anyOf": [_option(node) for node in nodes]})
-    return RootModel[Annotated[list[Annotated[kind, options]], Field(max_length=len(nodes))]]
-
-
-def _option(node: Node) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": {
-            "name": {"const": one_line(node.name)},
-            "uuid": {"const": node.id},
-            "get_all_children": {"type": "boolean"},
-        },
-        "required": ["name", "uuid", "get_all_children"],
-        "additionalProperties": False,
-    }
+    options = [
+        {
+            "type": "object",
+            "properties": {
+                "name": {"const": one_line(node.name)},
+                "uuid": {"const": node.id},
+                "get_all_children": {"type": "boolean"},
+            },
+            "required": ["name", "uuid", "get_all_children"],
+            "additionalProperties": False,
+        }
+        for node in nodes
+    ]
+    shape = WithJsonSchema({"anyOf": options})
+    return RootModel[Annotated[list[Annotated[kind, shape]], Field(max_length=len(nodes))]]
 
 
 def _children(

@@ -1,5 +1,4 @@
-"""Mnemis for small models: code finds terms, likeness groups them, and System-2 chooses by
-names."""
+"""Mnemis for small models: code finds terms, likeness groups them, System-2 chooses by names."""
 
 from __future__ import annotations
 
@@ -16,14 +15,13 @@ from mgl.memories.mnemis.grouping import BY_MODEL, Grouping
 from mgl.memories.mnemis.layers import summarize_node
 from mgl.memories.mnemis.likeness import BY_LIKENESS, NAME_CATEGORY
 from mgl.memories.mnemis.memory import Mnemis, stale_entities
-from mgl.memories.mnemis.prompts import GROUPING, extraction_prompts
-from mgl.memories.mnemis.retrieval import Item, Reading
+from mgl.memories.mnemis.prompts import GROUPING
 from mgl.memories.mnemis.selection import Ask, Picks, ask_printed
 from mgl.memories.mnemis.state import Episode, Node, State
 from mgl.memories.mnemis.terms import Places, describe_by_sentences, read_terms
 from mgl.memories.propose import StrictReply, propose
 from mgl.prompt import Prompt, one_line
-from mgl.types import Source
+from mgl.types import Conversation
 
 NAMED: Final = 6
 """Names that a reply may select."""
@@ -45,37 +43,32 @@ to {most} of them, the most helpful first.
 
 
 class SmallMnemisConfig(MnemisConfig):
-    """How a small model takes in, categorises and reads a source.
+    """How terms are categorised and read.
 
-    ``extraction`` says who finds entities and facts: the ``model``, or code, which knows ``terms``
-    alone. ``grouping`` says what decides which nodes a category holds: the ``model``, or
-    ``likeness``, by embeddings: the model names each group, which is described by the names of its
-    children. ``selecting`` is how System-2 asks: with the prompt of Appendix E as ``printed``, or
-    for the ``names`` of some nodes, the most helpful first.
+    ``grouping`` says what decides which nodes a category holds: the ``model``, or ``likeness``, by
+    embeddings: the model names each group, which is described by the names of its children.
+    ``selecting`` is how System-2 asks: with the prompt of Appendix E as ``printed``, or for the
+    ``names`` of some nodes, the most helpful first.
     """
 
     READING: ClassVar[frozenset[str]] = MnemisConfig.READING | {"selecting"}
 
     preset: Literal["paper", "small"] = "small"
-    extraction: Literal["model", "terms"] = "terms"
-    reflect: bool = Field(False, description="ask again for missed names and facts (§2.1)")
+    reflect: Literal[False] = Field(False, description="code finds terms: no model is asked")
     grouping: Literal["model", "likeness"] = "likeness"
     selecting: Literal["printed", "names"] = "names"
-    ranking: Literal["rerank", "context"] = "context"
 
 
 class SmallMnemis(Mnemis):
-    """Searches by similarity and selects down a hierarchy of terms."""
+    """Searches by similarity and selects down a hierarchy of terms, which code finds."""
 
     Config = SmallMnemisConfig
+    in_context = True
+    is_understood = False
 
     @property
     def _options(self) -> SmallMnemisConfig:
         return cast(SmallMnemisConfig, self._config)
-
-    @property
-    def _knows_terms(self) -> bool:
-        return self._options.extraction == "terms"
 
     @property
     def _grouping(self) -> Grouping:
@@ -90,40 +83,26 @@ class SmallMnemis(Mnemis):
         self._places = Places()
 
     def _writing_prompts(self) -> Sequence[Prompt]:
-        read = () if self._knows_terms else extraction_prompts(self._config)
-        return (*read, *((NAME_CATEGORY,) if self._options.grouping == "likeness" else GROUPING))
+        return (NAME_CATEGORY,) if self._options.grouping == "likeness" else GROUPING
 
     def _scope(self) -> dict[str, Any]:
-        return {"document": self._source.id} if self._knows_terms else super()._scope()
+        return {"document": self._source.id}
 
     async def _read(
-        self, draft: EditDraft, source: Source, episode: Episode, failures: int
+        self, draft: EditDraft, source: Conversation, episode: Episode, failures: int
     ) -> bool:
-        if not self._knows_terms:
-            return await super()._read(draft, source, episode, failures)
+        del failures  # no call is made that could fail
         self._check_deletions()
         read_terms(draft, source, episode, self._places)
         return True
 
     async def _describe_again(self, draft: EditDraft) -> None:
-        if not self._knows_terms:
-            await super()._describe_again(draft)
-            return
         for entity in stale_entities(self._log.state):
-            draft.put(describe_by_sentences(self._log.source, draft.state, entity))
+            draft.put(describe_by_sentences(self._talk, draft.state, entity))
 
     def _count_descriptions(self, state: State) -> int:
-        return 0 if self._knows_terms else super()._count_descriptions(state)
-
-    def _stands_on_all(self, identity: str) -> bool:
-        """Also: a description by terms quotes the first mentions alone, which are cited."""
-        if not self._knows_terms:
-            return super()._stands_on_all(identity)
-        return identity in self._log.state.categories
-
-    def _list_items(self, reading: Reading, source: Source) -> list[Item]:
-        """Nobody looked for the ends of facts by terms."""
-        return reading.items(self._log.state, source, ends_known=not self._knows_terms)
+        del state
+        return 0
 
 
 class _Selected(StrictReply):

@@ -40,10 +40,9 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """A piece of the source, numbered from 0: some turns of a conversation, or paragraphs.
+    """A turn of the conversation, numbered from 0 among the episodes.
 
-    ``turns`` are the numbers of the turns, none in a document; ``valid_at`` is the time of the
-    last of them, if known.
+    ``turns`` holds the number of the turn; ``valid_at`` is its time, if known.
     """
 
     number: int

@@ -1,17 +1,16 @@
 """A base graph without a model: names and nouns are entities, a sentence joins its neighbours.
 
 An entity is known by the first sentences that have it. A fact is a sentence between two of its
-terms that follow each other; the first of them is the speaker. The source up to the episode decides
-what a term is, or the whole of a document, which never grows. Where that is decided late, mentions
-in earlier episodes are added then.
+terms that follow each other; the first of them is the speaker. The conversation up to the episode
+decides what a term is. Where that is decided late, mentions in earlier episodes are added then.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import Final
 
 from mgl.memories.graph.names import clean_name
@@ -20,7 +19,7 @@ from mgl.memories.mnemis.facts import parse_moment
 from mgl.memories.mnemis.reading import Passage, Sentence, clip
 from mgl.memories.mnemis.state import Entity, Episode, Mention, State, key_of
 from mgl.text.names import WORD, GrowingNames, GrowingNouns
-from mgl.types import Document, Source, Span
+from mgl.types import Conversation, Span
 
 NAME, NOUN, SPEAKER = "name", "noun", "speaker"
 """Tags of entities that no model classified."""
@@ -108,7 +107,7 @@ class Places:
         return Place(start, (*(f for f in forms if f != name and key_of(f)), name), kind)
 
 
-def read_terms(draft: EditDraft, source: Source, episode: Episode, places: Places) -> None:
+def read_terms(draft: EditDraft, source: Conversation, episode: Episode, places: Places) -> None:
     """Read an episode, which the draft has, into it; ``places`` grow with the source."""
     reading = _Reading(draft, source, episode, places)
     for sentence in reading.passage.sentences:
@@ -117,7 +116,9 @@ def read_terms(draft: EditDraft, source: Source, episode: Episode, places: Place
 
 
 class _Reading:
-    def __init__(self, draft: EditDraft, source: Source, episode: Episode, places: Places) -> None:
+    def __init__(
+        self, draft: EditDraft, source: Conversation, episode: Episode, places: Places
+    ) -> None:
         self.passage = Passage.of(source, episode)
         places.read(_text_between(source, len(places), episode.span.end))
         self._places = places
@@ -140,7 +141,7 @@ class _Reading:
         entities = self._draft.state.entities
         for identity, kind in self._kinds.items():
             entity = entities[identity]
-            summary = _join(self._quote_mention(each) for each in entity.mentions[:SENTENCES])
+            summary = _summarize(entity, self._find_passage)
             if summary != entity.summary:
                 tags = entity.tags or (kind,)
                 span = entity.mentions[0].span
@@ -171,26 +172,19 @@ class _Reading:
         self._kinds.setdefault(identity, place.kind)
         return identity
 
-    def _quote_mention(self, mention: Mention) -> str:
-        if mention.episode == self._episode.number:
-            return self.passage.at(mention.span).line
-        episode = self._draft.state.episodes[mention.episode]
-        return Passage.of(self._source, episode).at(mention.span).line
+    def _find_passage(self, episode: int) -> Passage:
+        if episode == self._episode.number:
+            return self.passage
+        return Passage.of(self._source, self._draft.state.episodes[episode])
 
     def _find_earlier(self, place: Place) -> list[Mention]:
         """Return the sentences of earlier episodes that have a term which was none then."""
-        if isinstance(self._source, Document):
-            return []
-        starts = self._places.before(place, self._episode.span.start)
-        if not starts:
-            return []
         state, found = self._draft.state, []
-        for start in starts:
+        for start in self._places.before(place, self._episode.span.start):
             (turn,) = self._source.turns_at(Span(self._source.id, start, start + 1))
             known = state.lookups.episodes.get(turn, self._episode.number)
             if known != self._episode.number:
-                passage = Passage.of(self._source, state.episodes[known])
-                spans = (each.span for each in passage.sentences)
+                spans = (each.span for each in self._find_passage(known).sentences)
                 found += [Mention(known, span) for span in spans if span.start <= start < span.end]
         return found
 
@@ -203,21 +197,18 @@ class _Reading:
             self._draft.put(replace(fact, id=self._draft.state.next_id("f")))
 
 
-def describe_by_sentences(source: Source, state: State, entity: Entity) -> Describe:
+def describe_by_sentences(source: Conversation, state: State, entity: Entity) -> Describe:
     """Return the description of an entity by its first sentences, where a deletion took it."""
-    passages = ((Passage.of(source, state.episodes[m.episode]), m) for m in entity.mentions)
-    summary = _join(passage.at(m.span).line for passage, m in islice(passages, SENTENCES))
-    if entity.tags or isinstance(source, Document):
+    summary = _summarize(entity, lambda number: Passage.of(source, state.episodes[number]))
+    if entity.tags:
         return Describe(entity.id, summary, entity.tags)
     speakers = {key_of(turn.speaker) for turn in source.turns}
     kind = NAME if entity.name[:1].isupper() else NOUN
     return Describe(entity.id, summary, (SPEAKER if entity.keys & speakers else kind,))
 
 
-def _text_between(source: Source, start: int, end: int) -> str:
-    """Return the characters of a conversation's transcript, or all of a document's text."""
-    if isinstance(source, Document):
-        return source.text[start:]
+def _text_between(source: Conversation, start: int, end: int) -> str:
+    """Return some characters of a conversation's transcript."""
     if start >= end:
         return ""
     turns = source.turns_at(Span(source.id, start, end))
@@ -226,5 +217,6 @@ def _text_between(source: Source, start: int, end: int) -> str:
     return lines[start - begin : end - begin]
 
 
-def _join(sentences: Iterable[str]) -> str:
-    return " ".join(clip(each, SENTENCE_CHARS) for each in sentences)
+def _summarize(entity: Entity, find_passage: Callable[[int], Passage]) -> str:
+    said = (find_passage(each.episode).at(each.span) for each in entity.mentions[:SENTENCES])
+    return " ".join(clip(each.line, SENTENCE_CHARS) for each in said)

@@ -3,22 +3,17 @@
 import { button, make, many, number } from "./dom.js";
 import { api, fetchJson, follow } from "./source.js";
 
-const READ_AS = {
-  "": "as their endings say",
-  "documents mindgraph": "as documents, by mindgraph",
-  "documents hgmem": "as documents, by hgmem",
-  "documents mnemis": "as documents, by mnemis",
-  "documents graph": "as documents, by graph",
-  "conversations gam": "as chat logs, by gam",
-  "conversations mnemis": "as chat logs, by mnemis",
-};
-const guess = ({ name }) => (/\.jsonl?$/i.test(name) ? "conversations gam" : "documents mindgraph");
+const SORTS = { documents: "documents", conversations: "chat logs" };
+const isLog = ({ name }) => /\.jsonl?$/i.test(name);
 
-/** A form that sends files, and a row for each that says what becomes of it; `done` hears of it. */
-export function addingForm(rows, done) {
+/** A form that sends files, and a row for each that says what becomes of it; `done` hears of it.
+    `kinds` are those that read documents and conversations, the usual ones first. */
+export function addingForm(rows, kinds, done) {
+  const guess = (file) => (isLog(file) ? `conversations ${kinds.conversations[0]}` : `documents ${kinds.documents[0]}`);
+  const readAs = ([sort, name]) => kinds[sort].map((kind) => [`${sort} ${kind}`, `as ${name}, by ${kind}`]);
   const files = make("input", { id: "files", type: "file", multiple: true, required: true });
   const option = ([value, name]) => make("option", { value }, name);
-  const as = make("select", { "aria-label": "How the files are read" }, ...Object.entries(READ_AS).map(option));
+  const as = make("select", { "aria-label": "How the files are read" }, ...[["", "as their endings say"], ...Object.entries(SORTS).flatMap(readAs)].map(option));
   const form = make("form", { class: "line begin" }, make("label", { for: "files" }, "Add files"), files, as, make("button", {}, "Add"));
   form.addEventListener("submit", (event) => {
     event.preventDefault();

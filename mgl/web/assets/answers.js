@@ -3,17 +3,15 @@
 import { opening, showTrace } from "./calls.js";
 import { byId, button, make, many, number } from "./dom.js";
 import { api, follow, live } from "./source.js";
-import { change, data, findNode, isHeld, select } from "./state.js";
+import { change, data, findNode, isHeld, onNews, renew, select, state } from "./state.js";
 import { bringSource, showRange } from "./text.js";
 
 const asked = byId("asked");
 const QUOTE = 400;
-const SAID = "mgl-said";
 
 export function buildAnswers() {
-  const said = live && JSON.parse(sessionStorage.getItem(SAID));
   const answered = new Set(data.answers.map((answer) => answer.question));
-  asked.append(...data.answers.map((answer, index) => panel(answer, !said && index === data.answers.length - 1)));
+  asked.append(...data.answers.map((answer, index) => panel(answer, index === data.answers.length - 1)));
   for (const question of data.questions.filter((each) => !answered.has(each))) {
     asked.append(
       make(
@@ -27,17 +25,6 @@ export function buildAnswers() {
   if (!asked.childElementCount && !live) asked.append(make("p", { class: "note" }, "No question was asked of this memory."));
   byId("ask").hidden = !live;
   for (const id of ["say", "say-note"]) byId(id).hidden = !data.grows;
-  if (said) showSaid(said);
-}
-
-/** Show what was said before the page was opened anew, with its reply, there and in the text. */
-function showSaid(said) {
-  sessionStorage.removeItem(SAID);
-  asked.prepend(panel(said, true));
-  const { start, end } = data.turns.at(-1);
-  showRange(start, end);
-  byId("said").textContent = said.answer;
-  byId("question").focus();
 }
 
 /** An answer below its question; the answers that are open say what is cited. */
@@ -78,7 +65,7 @@ function basis({ question, reply, confidence, citations, compaction_ratio: ratio
     citations.length ? make("ol", { class: "chips", "aria-label": "Cited passages" }, ...citations.map(chip)) : "",
     ...notes.map((note) => make("span", { class: "note" }, note)),
     trace.length ? steps : "",
-    live ? traceRow(reply ? { turn: reply } : { question }) : "",
+    live && reply !== null ? traceRow(reply ? { turn: reply } : { question }) : "",
   ];
 }
 
@@ -169,17 +156,23 @@ async function askMemory(question, made) {
   byId("said").textContent = made.answer?.answer ?? "";
 }
 
-/** Say something to the memory, and open the page anew: all of it may have changed. */
+/** Say something to the memory, and show it with its reply, there and in the text. */
 async function tellMemory(words, made) {
   const messages = [{ role: "user", content: words }];
   const request = { model: `mgl/${data.memory}`, metadata: { memory: data.memory_id }, messages, stream: true };
-  const said = { question: words, answer: "", confidence: null, compaction_ratio: null, trace: [], paths: [] };
+  const said = { question: words, answer: "", confidence: null, compaction_ratio: null, citations: [], marks: [], trace: [], paths: [] };
   await follow("/v1/chat/completions", request, ({ choices: [{ delta }] }) => {
     said.answer += delta.content ?? "";
     made.write(said.answer || "…");
-    if (delta.turn) Object.assign(said, { citations: delta.citations, marks: [`remembered as turn ${delta.turn}`], reply: `${delta.turn}+` });
+    if (delta.turn) Object.assign(said, { citations: delta.citations, marks: [`remembered as turn ${delta.turn}`], reply: delta.reply });
   });
-  sessionStorage.setItem(SAID, JSON.stringify(said));
-  location.hash = "";
-  location.reload();
+  await renew();
+  made.finish(said);
+  change(answered(), "start");
+  const { start, end } = data.turns.at(-1);
+  showRange(start, end);
+  byId("said").textContent = said.answer;
+  byId("question").focus();
 }
+
+onNews(() => Object.assign(state, answered()));

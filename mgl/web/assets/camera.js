@@ -90,7 +90,7 @@ function keepSight(seek) {
   let [kept, key] = [null, []];
   return () => {
     const box = bounds();
-    const now = [...box, camera.zoom, state.step, state.hidden, state.section, state.noHubs, state.only];
+    const now = [data.nodes, ...box, camera.zoom, state.step, state.hidden, state.section, state.noHubs, state.only];
     if (!isLarge || now.some((each, index) => each !== key[index])) [kept, key] = [seek(box), now];
     return kept;
   };

@@ -2,7 +2,7 @@
 
 import { byId, make, many, number } from "./dom.js";
 import { sign } from "./shapes.js";
-import { byReading, categories, change, data, drawable, filter, hyperedges, matches, onChange, plain, select, shown, state, there } from "./state.js";
+import { byReading, categories, change, data, drawable, filter, hyperedges, matches, onChange, onNews, plain, select, shown, state, there } from "./state.js";
 import { bringRange, findInText } from "./text.js";
 
 const search = byId("search");
@@ -35,9 +35,11 @@ search.addEventListener("keydown", (event) => {
   select(nodes[(next + nodes.length) % nodes.length]);
 });
 
+let kinds = [];
+
 export function buildKinds() {
-  data.kinds.forEach((look, kind) => {
-    if (!drawable.some((node) => node.kind === kind)) return;
+  kinds = data.kinds.flatMap((look, kind) => {
+    if (!drawable.some((node) => node.kind === kind)) return [];
     const count = make("small");
     const button = make(
       "button",
@@ -51,14 +53,19 @@ export function buildKinds() {
       if (!hidden.delete(kind)) hidden.add(kind);
       filter({ hidden });
     });
-    onChange((before, origin) => {
-      if (origin === "hover") return;
-      button.setAttribute("aria-pressed", String(!state.hidden.has(kind)));
-      count.textContent = number.format(drawable.filter((node) => node.kind === kind && there(node)).length);
-    });
-    byId("kinds").append(button);
+    return [{ kind, button, count }];
   });
+  byId("kinds").replaceChildren(...kinds.map(({ button }) => button));
 }
+onNews(buildKinds);
+
+onChange((before, origin) => {
+  if (origin === "hover") return;
+  for (const { kind, button, count } of kinds) {
+    button.setAttribute("aria-pressed", String(!state.hidden.has(kind)));
+    count.textContent = number.format(drawable.filter((node) => node.kind === kind && there(node)).length);
+  }
+});
 
 const slider = byId("step");
 const play = byId("play");
@@ -67,19 +74,25 @@ const FRAMES = 80; // of a replay, however long the log is
 
 /** Show what stands in one chapter, page or session. */
 export function buildPlaces() {
-  const places = byId("places");
   places.hidden = data.sections.length < 2;
-  places.append(make("option", { value: "" }, "everywhere"));
-  places.append(...data.sections.map(({ label }, index) => make("option", { value: index }, label)));
-  places.addEventListener("change", () => filter({ section: data.sections[places.value] ?? null }));
-  onChange(() => (places.value = state.section ? String(data.sections.indexOf(state.section)) : ""));
+  const option = ({ label }, index) => make("option", { value: index }, label);
+  places.replaceChildren(make("option", { value: "" }, "everywhere"), ...data.sections.map(option));
 }
+onNews(buildPlaces);
+const places = byId("places");
+places.addEventListener("change", () => filter({ section: data.sections[places.value] ?? null }));
+onChange(() => (places.value = state.section ? String(data.sections.indexOf(state.section)) : ""));
 
 export function buildReplay() {
   if (data.steps < 2 || !data.nodes.length) return;
   byId("replay").hidden = false;
   slider.max = String(data.steps - 1);
 }
+onNews(buildReplay);
+onNews(() => search.value && lookFor(search.value));
+
+/** Whether the growth of the graph is being replayed. */
+export const isReplaying = () => clock !== null;
 
 export function goTo(step) {
   filter({ step: Math.max(0, Math.min(data.steps - 1, step)) }, "replay");

@@ -1,4 +1,4 @@
-// Deleting a memory, with its document or conversation where it is the last; renaming a document.
+// Deleting a memory, with its document or conversation where it is the last; renaming these.
 
 import { button, make, many, shorten } from "./dom.js";
 import { api, fetchJson } from "./source.js";
@@ -42,21 +42,23 @@ async function openDeletion(id, done) {
   }
 }
 
-/** A button that asks for another name of a memory's document. */
-export function renameButton(id, name, done) {
-  return button("Rename…", () => openRenaming(id, name, done));
+/** A button that asks for another name of a memory's document, or conversation. */
+export function renameButton(id, name, isTalk, done) {
+  return button("Rename…", () => openRenaming(id, name, isTalk, done));
 }
 
-function openRenaming(id, name, done) {
+const FREE = "Programs that use the old name begin a new conversation with it. Chats of clients that send the id of a chat go on here.";
+
+function openRenaming(id, name, isTalk, done) {
   const input = make("input", { id: "rename", required: true, maxlength: 200, autocomplete: "off", value: name, dir: "auto" });
   const wrong = make("p", { class: "wrong", role: "alert" });
   const leave = button("Cancel", () => box.close());
-  const form = make("form", {}, make("label", { for: "rename" }, "Name"), input, wrong, make("p", { class: "line" }, make("button", { class: "main" }, "Rename"), leave));
-  const box = make("dialog", { class: "deletion", "aria-labelledby": "rename-title" }, make("h2", { id: "rename-title" }, "Rename the document"), form);
+  const form = make("form", {}, make("label", { for: "rename" }, "Name"), input, isTalk ? make("p", { class: "note" }, FREE) : "", wrong, make("p", { class: "line" }, make("button", { class: "main" }, "Rename"), leave));
+  const box = make("dialog", { class: "deletion", "aria-labelledby": "rename-title" }, make("h2", { id: "rename-title" }, `Rename the ${isTalk ? "conversation" : "document"}`), form);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     try {
-      await fetchJson(api("memories", id, "rename"), { name: input.value.trim() });
+      await fetchJson(api("memories", id), { name: input.value.trim() }, "PATCH");
       done();
     } catch (error) {
       wrong.textContent = error.message;

@@ -47,6 +47,14 @@ export function moment(time, withDay = false) {
   return make("time", { datetime: time, title }, `${day}${at.toLocaleTimeString("en-GB", CLOCK)}`);
 }
 
+/** A day and a time of day here, of a time that has a zone. */
+export function localMoment(time) {
+  const at = new Date(time);
+  const title = at.toLocaleString("en-GB", { dateStyle: "full", timeStyle: "short" });
+  const day = at.toLocaleDateString("en-GB", { dateStyle: "medium" });
+  return make("time", { datetime: time, title }, `${day}, ${at.toLocaleTimeString("en-GB", CLOCK)}`);
+}
+
 export const number = new Intl.NumberFormat("en");
 
 const several = (noun) => (noun.endsWith("y") ? `${noun.slice(0, -1)}ies` : `${noun}s`);

@@ -2,7 +2,7 @@
 
 import { button, make, many, shorten } from "./dom.js";
 import { api, fetchJson } from "./source.js";
-import { data, drawable } from "./state.js";
+import { data, drawable, renew } from "./state.js";
 
 const post = (what, body) => fetchJson(api("memories", data.memory_id, ...what), body);
 
@@ -31,7 +31,7 @@ export function turnTools(turn, words) {
 function correct(place, turn, words) {
   const text = make("textarea", { id: "words", rows: 3, required: true, dir: "auto" });
   text.value = words;
-  const note = "The old words, the reply to them and what was made of them are deleted for good. The new ones stand at the end, with the time of the old.";
+  const note = "The old words, the reply to them and what was made of them are deleted for good. The new ones stand in their place, and the memory reads them as what was said last.";
   const form = make("form", {}, make("label", { for: "words" }, `What ${turn.speaker || "the speaker"} said`), text, make("p", { class: "note" }, note), make("button", {}, "Save"));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -104,7 +104,7 @@ function choose(nodes) {
 const save = (place, what, body) =>
   act(place, async () => {
     await post(what, body);
-    location.reload();
+    await renew();
   });
 
 /** Say what would go, and delete it for good when that is confirmed. */
@@ -112,12 +112,12 @@ async function forget(place, what) {
   const plan = await post(["forget"], { ...what, dry_run: true });
   const made = plan.turns.length > 1 ? "them are" : "it are";
   const stay = plan.echoes.length ? ` ${many(plan.echoes.length, "other turn")} with the same words ${plan.echoes.length > 1 ? "stay" : "stays"}.` : "";
-  const said = `${many(plan.turns.length, "turn")} and what was made of ${made} deleted for good.${stay}`;
+  const asked = plan.answers.length ? ` Answers that go with ${plan.turns.length > 1 ? "them" : "it"}: ${plan.answers.map((each) => shorten(each, 60)).join(" · ")}.` : "";
+  const said = `${many(plan.turns.length, "turn")} and what was made of ${made} deleted for good.${asked}${stay}`;
   const sure = button("Delete", () =>
     act(place, async () => {
       await post(["forget"], what);
-      location.hash = "";
-      location.reload();
+      await renew();
     }),
   );
   place.replaceChildren(make("p", {}, said), sure);

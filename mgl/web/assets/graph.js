@@ -2,11 +2,11 @@
 // readable. What is far away is drawn more simply, so that ten thousand nodes move as ten do.
 
 import { enclose } from "./areas.js";
-import { at, camera, canvas, curve, edgesInSight, isLarge, middle, nodesInSight, reach, reveal, size, stage } from "./camera.js";
+import { at, camera, canvas, curve, edgesInSight, fit, isLarge, middle, nodesInSight, reach, reveal, size, stage } from "./camera.js";
 import { byId } from "./dom.js";
 import { drawNames, placeNames } from "./names.js";
 import { trace } from "./shapes.js";
-import { around, data, drawable, fresh, hyperedges, isBundle, isDrawn, matches, onChange, shown, state, tied } from "./state.js";
+import { around, data, drawable, fresh, hyperedges, isBundle, isDrawn, matches, onChange, onNews, shown, state, tied } from "./state.js";
 
 const pen = canvas.getContext("2d");
 const CURVES = 3000; // edges beyond which they are straight lines without heads
@@ -63,6 +63,12 @@ export function buildGraph() {
   hyperedges.sort((one, other) => other.degree - one.degree);
   byId("empty").hidden = drawable.length > 0;
 }
+
+onNews(() => {
+  buildGraph();
+  keptAt = null;
+  if (camera.fitted) fit();
+});
 
 export function zoomBy(factor, x = stage.clientWidth / 2, y = stage.clientHeight / 2) {
   const zoom = Math.max(0.02, Math.min(8, camera.zoom * factor));

@@ -7,15 +7,17 @@ import { age, listTable, openPage } from "./plain.js";
 import { api, fetchJson, whileSeen } from "./source.js";
 
 function size({ turns, chunks, chunks_done: done, tokens, edits }) {
-  const read = turns !== null ? many(turns, "turn") : chunks ? `${number.format(done)} of ${many(chunks, "chunk")}` : many(done, "step");
+  const some = chunks ? `${number.format(done)} of ${many(chunks, "chunk")}` : many(done, "step");
+  const read = turns !== null ? many(turns, "turn") : chunks && done >= chunks ? "read to the end" : some;
   return [read, tokens && turns === null ? many(tokens, "token") : "", many(edits, "edit")].filter(Boolean).join(", ");
 }
 
-const cost = ({ calls, input_tokens: read, output_tokens: written, seconds }) =>
-  calls ? `${many(calls, "call")}, ${many(read + written, "token")}, ${number.format(Math.round(seconds))} s` : "no call";
+/** Without seconds: calls run side by side, so that their sum is no time that anybody waited. */
+const cost = ({ calls, input_tokens: read, output_tokens: written }) =>
+  calls ? `${many(calls, "call")}, ${number.format(read)} tokens read, ${number.format(written)} written` : "none";
 
 const MOST_FOUND = 50;
-const COLUMNS = ["Memory", "Kind", "Size", "Begun", "Cost", "Model", "Delete"];
+const COLUMNS = ["Memory", "Kind", "Size", "Begun", "Model calls", "Model", "Delete"];
 
 const KEYS = [
   ({ document }) => document,
@@ -102,5 +104,5 @@ await openPage("./", "Memories", "/api/memories", async ({ memories }) => {
   whileSeen(RENEWED, renew, (message) => (stale.textContent = message));
   const rows = make("ul", { id: "jobs", "aria-label": "Files that are read" });
   rows.append(...jobRows((await fetchJson("/api/jobs")).jobs, renew));
-  return [...searchForm(), make("div", { class: "line adding" }, beginForm(), addingForm(rows, renew)), stale, rows, ...parts];
+  return [...searchForm(), make("div", { class: "line adding" }, beginForm(), addingForm(rows, await fetchJson("/api/kinds"), renew)), stale, rows, ...parts];
 });

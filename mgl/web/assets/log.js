@@ -4,7 +4,7 @@ import { callPanel, opening, outcome, spent } from "./calls.js";
 import { diff } from "./diff.js";
 import { byId, button, fill, make, many, number, pairList, shorten } from "./dom.js";
 import { api, fetchJson, live, load } from "./source.js";
-import { data, findNode, onChange, select, state } from "./state.js";
+import { data, findNode, onChange, onNews, renew, select, state } from "./state.js";
 import { showRange } from "./text.js";
 
 const feed = byId("log");
@@ -15,7 +15,7 @@ let entries = null;
 export async function openLog() {
   if (entries) return;
   entries = { edits: [], calls: [] };
-  rows.replaceChildren(make("li", { class: "note" }, "Loading…"));
+  if (!rows.childElementCount) rows.replaceChildren(make("li", { class: "note" }, "Loading…"));
   try {
     entries.edits = (await load("log"))?.edits ?? [];
     compareAll(entries.edits);
@@ -26,9 +26,19 @@ export async function openLog() {
     return;
   }
   which.querySelector("[value=calls]").hidden = !live;
-  which.addEventListener("change", drawLog);
   drawLog();
 }
+which.addEventListener("change", drawLog);
+
+/** Read the log anew, and leave open what is open. */
+onNews(async () => {
+  entries = null;
+  if (feed.hidden) return;
+  const [open, top] = [[...rows.children].map((row) => row.firstChild?.open), feed.scrollTop];
+  await openLog();
+  open.forEach((isOpen, index) => isOpen && (rows.children[index].firstChild.open = true));
+  feed.scrollTop = top;
+});
 
 function drawLog() {
   if (!entries) return;
@@ -103,7 +113,7 @@ function undo(edit) {
   return button("Undo", async (event) => {
     try {
       await fetchJson(api("memories", data.memory_id, "edit"), body);
-      location.reload();
+      await renew();
     } catch (error) {
       event.target.replaceWith(make("span", { class: "wrong", role: "alert" }, error.message));
     }
@@ -111,12 +121,15 @@ function undo(edit) {
 }
 
 const isText = (value) => typeof value === "string";
+const TURNS = new Set(["turn", "turns", "through", "boundaries", "masked"]); // fields that hold numbers of turns
 const say = (value) => (isText(value) ? value : Array.isArray(value) && value.every(isText) ? value.join(", ") : JSON.stringify(value));
 
 /** What an edit says, with the fields of a topic among the others. */
 function given({ topic, ...rest }) {
   const fields = isText(topic) || !topic ? { topic, ...rest } : { ...topic, ...rest };
-  return Object.entries(fields).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const known = ([, value]) => value !== null && value !== undefined && value !== "";
+  const named = ([name, value]) => [name, TURNS.has(name) && data.turns ? [value].flat().map((at) => data.turns[at]?.id ?? `${at}`) : value];
+  return Object.entries(fields).filter(known).map(named);
 }
 
 function editRow(edit) {

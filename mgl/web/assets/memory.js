@@ -2,21 +2,18 @@
 
 import { answered, buildAnswers, openCited } from "./answers.js";
 import { camera, fit, stage } from "./camera.js";
-import { buildKinds, buildPlaces, buildReplay, goTo } from "./controls.js";
+import { buildKinds, buildPlaces, buildReplay, goTo, isReplaying } from "./controls.js";
 import { deleteButton, renameButton } from "./delete.js";
 import { hash } from "./detail.js";
-import { button, byId, many } from "./dom.js";
+import { byId, many } from "./dom.js";
 import { buildGraph, paint } from "./graph.js";
 import { openLog } from "./log.js";
 import { buildFilters } from "./pointer.js";
-import { api, fetchJson, live, whileSeen } from "./source.js";
-import { categories, change, data, elements, hyperedges, onChange, plain, select, state, there } from "./state.js";
+import { live, whileSeen } from "./source.js";
+import { categories, change, data, elements, hyperedges, onChange, onNews, plain, renew, select, state, there } from "./state.js";
 import { bringSource, buildText, showRange } from "./text.js";
-import { hasTimes, isSparse } from "./timeline.js";
-import "./tree.js";
-
-const addresses = new Map();
-for (const each of elements.values()) addresses.set(`${each.node ? "node" : "edge"}=${each.id}`, each);
+import { buildTimeline, hasTimes, isSparse } from "./timeline.js";
+import { buildTree } from "./tree.js";
 
 function readAddress() {
   const wanted = new URLSearchParams(location.hash.slice(1));
@@ -28,7 +25,7 @@ function readAddress() {
     bringSource();
   }
   for (const kind of ["node", "edge"]) {
-    if (wanted.has(kind)) select(addresses.get(`${kind}=${wanted.get(kind)}`) || null, "address");
+    if (wanted.has(kind)) select([...elements.values()].find((each) => each.node === (kind === "node") && each.id === wanted.get(kind)) ?? null, "address");
   }
 }
 
@@ -63,48 +60,42 @@ function show(wanted) {
 }
 
 function buildViews() {
-  byId("view-timeline").textContent = hasTimes ? "Timeline" : "Contents";
+  byId("view-timeline").textContent = hasTimes() ? "Timeline" : "Contents";
   onChange(() => (byId("detail").hidden = view === "log" || (view === "timeline" && !state.selected && !state.query)));
   byId("views").addEventListener("click", (event) => {
     if (event.target.value) show(event.target.value);
   });
 }
 
-const PLACE = "mgl-place";
 const WATCHED = 4000; // milliseconds
 
-/** Say that there is news, and show it when that is wanted, at the same place of the text. */
+/** Show what is new, unless the reader is at something that would be lost. */
 async function lookForNews() {
-  const { version } = await fetchJson(api("memories", data.memory_id, "version"));
-  if (version === data.version || byId("changed").querySelector("button")) return;
-  const show = button("Show what is new", () => {
-    sessionStorage.setItem(PLACE, byId("text").scrollTop);
-    location.reload();
-  });
-  byId("changed").replaceChildren("This memory has changed. ", show);
+  const isBusy = isReplaying() || document.querySelector("dialog[open], #text form, #detail form, #send:disabled");
+  if (!isBusy && (await renew())) byId("said").textContent = "The page shows what is new.";
 }
 
-const tell = (message) => {
-  if (!byId("changed").querySelector("button")) byId("changed").textContent = message;
-};
+const tell = (message) => (byId("changed").textContent = message);
 
-function returnToPlace() {
-  const place = sessionStorage.getItem(PLACE);
-  sessionStorage.removeItem(PLACE);
-  if (place !== null) byId("text").scrollTop = Number(place);
-  return place !== null;
+/** Name the memory, and say how large it is. */
+function nameMemory() {
+  document.title = `${data.name} · mgl`;
+  byId("title").textContent = data.name;
+  byId("about").textContent = [data.memory, data.model, count(), `memory ${data.memory_id}`].join(" · ");
 }
+onNews(nameMemory);
 
-document.title = `${data.name} · mgl`;
 byId("back").hidden = !live;
 if (live) {
   byId("about").after(deleteButton(data.memory_id, data.name, () => location.assign("./")));
-  if (!data.turns) byId("about").after(renameButton(data.memory_id, data.name, () => location.reload()));
+  const showRenamed = () => location.assign(`memory?id=${data.memory_id}`);
+  byId("about").after(renameButton(data.memory_id, data.name, data.turns !== null, showRenamed));
 }
-byId("title").textContent = data.name;
-byId("about").textContent = [data.memory, data.model, count(), `memory ${data.memory_id}`].join(" · ");
+nameMemory();
 buildGraph();
 buildText();
+buildTree();
+buildTimeline();
 buildAnswers();
 buildKinds();
 buildPlaces();
@@ -115,10 +106,11 @@ new ResizeObserver(() => {
   if (camera.fitted) fit();
   paint();
 }).observe(stage);
-if (isSparse) show("timeline");
+if (isSparse()) show("timeline");
 fit();
 change(answered(), "start");
-if (!returnToPlace() && location.hash.length < 2) openCited();
+if (location.hash.length < 2) openCited();
 if (live) whileSeen(WATCHED, lookForNews, tell);
 readAddress();
+document.documentElement.dataset.version = data.version ?? "";
 document.documentElement.dataset.ready = "true";

@@ -3,7 +3,7 @@
 import { camera, canvas, fit, isLarge, reveal, stage } from "./camera.js";
 import { byId, make, many, shorten } from "./dom.js";
 import { find, redraw, zoomBy } from "./graph.js";
-import { around, byWeight, change, children, drawable, filter, hubs, onChange, plain, relation, select, shown, state, tied, ties } from "./state.js";
+import { around, byWeight, change, children, drawable, filter, hubs, onChange, onNews, plain, relation, select, shown, state, tied, ties } from "./state.js";
 
 const pointers = new Map();
 let hold = null;
@@ -174,9 +174,11 @@ byId("zoom-fit").addEventListener("click", () => {
 
 /** Filters of a large graph: without its hubs, or only with some nodes. */
 export function buildFilters() {
-  byId("hubs").hidden = !hubs.size;
   byId("hubs").addEventListener("click", () => filter({ noHubs: !state.noHubs }));
   byId("show-all").addEventListener("click", () => filter({ only: null }));
+  const offer = () => (byId("hubs").hidden = !hubs.size);
+  offer(); // before anything is drawn: the button takes room from the canvas
+  onNews(offer);
   onChange((before, origin) => {
     if (origin === "hover") return;
     byId("hubs").setAttribute("aria-pressed", String(state.noHubs));

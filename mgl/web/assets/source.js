@@ -8,7 +8,8 @@ const KEY = "mgl-key";
 
 /** Whether a server answers; else the page is a file, which holds all that it shows. */
 export const live = !held;
-export const memory = new URLSearchParams(location.search).get("id") ?? "";
+/** The id of the memory; first what the address has, which may be a name. */
+let memory = new URLSearchParams(location.search).get("id") ?? "";
 export const api = (...path) => `/api/${path.map(encodeURIComponent).join("/")}`;
 
 /** A part of the memory's data; null where a file does not hold it. */
@@ -16,12 +17,21 @@ export async function load(part) {
   return live ? fetchJson(api("memories", memory, part)) : (parts[part] ?? null);
 }
 
+/** All that the page shows, unless it is still of this version. */
+export async function loadNews(version) {
+  const answer = await send(api("memories", memory, "page"), undefined, "application/json", "GET", { "if-none-match": `"${version}"` });
+  return answer.status === 304 ? null : answer.json();
+}
+
 /** All that the page shows; where it cannot be had, say why, and try again when that is asked for. */
 export async function loadPage() {
   for (;;) {
     if (live) byId("title").textContent = "Loading…";
     try {
-      return await load("page");
+      const page = await load("page");
+      memory = page.memory_id;
+      if (live) history.replaceState(null, "", `?${new URLSearchParams({ id: memory })}${location.hash}`);
+      return page;
     } catch (error) {
       await showFault("This memory cannot be shown", error.message);
     }
@@ -93,15 +103,15 @@ function lose() {
   throw new Error("The server does not answer. Is `mgl up` still running?");
 }
 
-async function send(path, body, accept, method = body === undefined ? "GET" : "POST") {
+async function send(path, body, accept, method = body === undefined ? "GET" : "POST", headers = {}) {
   for (;;) {
     const key = sessionStorage.getItem(KEY) ?? (await askKey(""));
     const answer = await fetch(path, {
       method,
-      headers: { authorization: `Bearer ${key}`, accept },
+      headers: { authorization: `Bearer ${key}`, accept, ...headers },
       body: body === undefined || body instanceof Blob ? body : JSON.stringify(body),
     }).catch(lose);
-    if (answer.ok) return answer;
+    if (answer.ok || answer.status === 304) return answer;
     const said = await answer.json().catch(() => null);
     const message = said?.error?.message ?? `the server said ${answer.status}`;
     if (answer.status !== 401) throw Object.assign(new Error(message), { param: said?.error?.param });

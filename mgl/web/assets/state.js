@@ -1,59 +1,76 @@
 // What the page knows of a memory, and one place where what is shown of it changes.
 
-import { loadPage } from "./source.js";
+import { loadNews, loadPage } from "./source.js";
 
-export const data = await loadPage();
+export const data = {};
 
 /** Every node and edge under its short name: n0, n1, … and e0, e1, … */
 export const elements = new Map();
 const byName = new Map();
 
-data.nodes.forEach((node, index) => {
-  Object.assign(node, { ref: `n${index}`, node: true, out: [], into: [], above: [], below: [] });
-  node.layer ??= 0;
-  node.look = data.kinds[node.kind];
-  elements.set(node.ref, node);
-  byName.set(node.id, node);
-});
-data.edges.forEach((edge, index) => {
-  Object.assign(edge, { ref: `e${index}`, node: false });
-  edge.from = data.nodes[edge.source];
-  edge.to = data.nodes[edge.target];
-  edge.label = edge.relation;
-  edge.from.out.push(edge);
-  edge.to.into.push(edge);
-  edge.member = Boolean(edge.from.hyperedge) !== Boolean(edge.to.hyperedge);
-  elements.set(edge.ref, edge);
-});
-/** That a category holds a node is no element: it stands on nothing of its own, and is not drawn. */
-const holds = data.holds.map(([from, to, step, gone]) => {
-  const hold = { from: data.nodes[from], to: data.nodes[to], step, gone };
-  hold.from.below.push(hold);
-  hold.to.above.push(hold);
-  return hold;
-});
-for (const element of [...elements.values(), ...holds]) {
-  const all = element.node ? [element] : [element, element.from, element.to];
-  element.since = Math.max(...all.map((each) => each.step));
-  element.until = Math.min(...all.map((each) => each.gone ?? Infinity));
-}
-for (const element of elements.values()) {
-  element.section = data.sections.find(({ start, end }) => start <= element.start && element.start < end);
-}
 /** Nodes are drawn, categories are in the tree. */
-export const drawable = data.nodes.filter((node) => !node.layer);
-export const categories = data.nodes.filter((node) => node.layer);
-export const hyperedges = data.nodes.filter((node) => node.hyperedge);
-for (const node of data.nodes) {
-  node.degree = node.out.length + node.into.length;
-  node.radius = Math.min(20, 5.5 + 2.1 * Math.sqrt(node.degree));
-}
+export const drawable = [];
+export const categories = [];
+export const hyperedges = [];
 /** Nodes with far more edges than the others: three standard deviations above the mean, and ten. */
-export const hubs = (() => {
+export const hubs = new Set();
+
+/** Take in what the page shows, in place of what it showed before. */
+function take(page) {
+  Object.assign(data, page);
+  elements.clear();
+  byName.clear();
+  data.nodes.forEach((node, index) => {
+    Object.assign(node, { ref: `n${index}`, node: true, out: [], into: [], above: [], below: [] });
+    node.layer ??= 0;
+    node.look = data.kinds[node.kind];
+    elements.set(node.ref, node);
+    byName.set(node.id, node);
+  });
+  data.edges.forEach((edge, index) => {
+    Object.assign(edge, { ref: `e${index}`, node: false });
+    edge.from = data.nodes[edge.source];
+    edge.to = data.nodes[edge.target];
+    edge.label = edge.relation;
+    edge.from.out.push(edge);
+    edge.to.into.push(edge);
+    edge.member = Boolean(edge.from.hyperedge) !== Boolean(edge.to.hyperedge);
+    elements.set(edge.ref, edge);
+  });
+  /** That a category holds a node is no element: it stands on nothing of its own, and is not drawn. */
+  const holds = data.holds.map(([from, to, step, gone]) => {
+    const hold = { from: data.nodes[from], to: data.nodes[to], step, gone };
+    hold.from.below.push(hold);
+    hold.to.above.push(hold);
+    return hold;
+  });
+  for (const element of [...elements.values(), ...holds]) {
+    const all = element.node ? [element] : [element, element.from, element.to];
+    element.since = Math.max(...all.map((each) => each.step));
+    element.until = Math.min(...all.map((each) => each.gone ?? Infinity));
+  }
+  const moved = (data.turns ?? []).filter(({ place }) => place !== null);
+  for (const element of elements.values()) {
+    const within = moved.find(({ start, end }) => start <= element.start && element.start < end);
+    const place = within ? data.turns[within.place].start : element.start;
+    element.section = data.sections.find(({ start, end }) => start <= place && place < end);
+  }
+  for (const node of data.nodes) {
+    node.degree = node.out.length + node.into.length;
+    node.radius = Math.min(20, 5.5 + 2.1 * Math.sqrt(node.degree));
+  }
+  for (const [list, wanted] of [[drawable, (node) => !node.layer], [categories, (node) => node.layer], [hyperedges, (node) => node.hyperedge]]) {
+    list.splice(0, Infinity);
+    for (const node of data.nodes) if (wanted(node)) list.push(node);
+  }
   const mean = drawable.reduce((sum, { degree }) => sum + degree, 0) / (drawable.length || 1);
   const spread = Math.sqrt(drawable.reduce((sum, { degree }) => sum + (degree - mean) ** 2, 0) / (drawable.length || 1));
-  return new Set(drawable.filter(({ degree, hyperedge }) => !hyperedge && degree >= Math.max(10, mean + 3 * spread)));
-})();
+  hubs.clear();
+  for (const node of drawable) if (!node.hyperedge && node.degree >= Math.max(10, mean + 3 * spread)) hubs.add(node);
+}
+
+take(await loadPage());
+
 export const findNode = (id) => byName.get(id);
 
 /** A member edge ties a hyperedge to one of the nodes that it joins; the others are plain. */
@@ -130,6 +147,35 @@ export function around(element) {
     near.add(edge).add(edge.from).add(edge.to);
   }
   return near;
+}
+
+const renewers = [];
+/** Have something done when what the page shows of the memory is new, before `onChange` is told. */
+export const onNews = (renew) => renewers.push(renew);
+
+/** Show what has changed of the memory since it was loaded, where the reader is; false if nothing. */
+export async function renew() {
+  const page = await loadNews(data.version);
+  if (!page) return false;
+  const isLast = state.step === data.steps - 1;
+  const names = new Set([...state.hidden].map((kind) => data.kinds[kind].name));
+  const key = ({ node, id }) => `${node ? "node" : "edge"} ${id}`;
+  const chosen = state.selected && key(state.selected);
+  const [only, section] = [state.only && [...state.only].map(({ id }) => id), state.section];
+  take(page);
+  Object.assign(state, {
+    selected: [...elements.values()].find((each) => key(each) === chosen) ?? null,
+    hovered: null,
+    step: isLast ? data.steps - 1 : Math.min(state.step, data.steps - 1),
+    hidden: new Set(data.kinds.flatMap(({ name }, kind) => (names.has(name) ? [kind] : []))),
+    section: (section && data.sections.find(({ start }) => start === section.start)) || null,
+    only: only && new Set(only.map(findNode).filter(Boolean)),
+  });
+  const done = renewers.map((each) => each());
+  change({}, "start");
+  await Promise.all(done);
+  document.documentElement.dataset.version = data.version;
+  return true;
 }
 
 const listeners = [];

@@ -1,53 +1,117 @@
 // The text: every passage that the graph stands on, and the way to it.
 
 import { showTrace } from "./calls.js";
-import { button, byId, calm, make, moment } from "./dom.js";
+import { button, byId, calm, localMoment, make, moment } from "./dom.js";
 import { turnTools } from "./edit.js";
-import { byReading, data, drawable, elements, onChange, plain, select, shown, state } from "./state.js";
+import { byReading, data, drawable, elements, onChange, onNews, plain, select, shown, state } from "./state.js";
 
 const text = byId("text");
 const strip = byId("strip");
-const passages = new Map([...elements.keys()].map((ref) => [ref, []]));
+const passages = new Map();
 const covering = new Map();
 const ticks = new Map();
-const turns = new Map((data.turns ?? []).map((turn) => [turn.start, turn]));
+const turns = new Map();
+const standIns = new Map();
+const picker = byId("sections");
 
+/** Build the text. What says the same as before stays, with what is selected in it. */
 export function buildText() {
-  text.append(...data.text.map(block));
+  readTurns();
+  passages.clear();
+  covering.clear();
+  for (const ref of elements.keys()) passages.set(ref, []);
+  const blocks = new Map([...text.children].map((each) => [each.dataset.start, each]));
+  settle(text, data.text.map((each) => block(each, blocks.get(String(each.start)))));
+  for (const each of text.querySelectorAll("mark")) {
+    const refs = each.dataset.refs.split(" ");
+    each.classList.remove("on", "hand");
+    covering.set(each, refs.map((ref) => elements.get(ref)));
+    for (const ref of refs) passages.get(ref).push(each);
+  }
+  whole = null;
   byId("name").textContent = byId("name").title = data.name;
   byId("size").textContent = `${data.length.toLocaleString("en")} characters`;
-  const sections = byId("sections");
-  sections.hidden = !data.sections.length;
-  sections.append(...data.sections.map(({ label, start }) => make("option", { value: start }, label)));
-  sections.addEventListener("change", () => bringStart(Number(sections.value)));
+  picker.hidden = !data.sections.length;
+  picker.replaceChildren(...data.sections.map(({ label, start }) => make("option", { value: start }, label)));
+  showSection();
+}
+onNews(buildText);
+
+/** Sort the parts of the text by the turns that they are of. A turn that corrects another stands in
+    its place, of several the last that was not forgotten. */
+function readTurns() {
+  turns.clear();
+  standIns.clear();
+  const all = data.turns ?? [];
+  for (const turn of all) if (turn.place !== null && !turn.forgotten) standIns.set(all[turn.place], turn);
+  let at = 0;
+  for (const part of all.length ? data.text.flatMap(({ parts }) => parts) : []) {
+    while (part.start >= all[at + 1]?.start) at += 1;
+    if (part.pieces) turns.set(part, all[at]);
+  }
 }
 
-function block({ start, size, parts }) {
-  const made = make("div", { class: `block s${size}`, "data-start": start });
+const partsOf = (turn) => [...turns.keys()].filter((part) => turns.get(part) === turn);
+
+/** Let an element have these children; those that it has already are not moved. */
+function settle(parent, children) {
+  const wanted = new Set(children);
+  for (const each of [...parent.childNodes]) if (!wanted.has(each)) each.remove();
+  children.forEach((each, index) => parent.childNodes[index] === each || parent.insertBefore(each, parent.childNodes[index] ?? null));
+}
+
+picker.addEventListener("change", () => bringStart(Number(picker.value)));
+
+/** The section selector says where the reader is: in the upper third, at the ends as far up or down as it goes. */
+function showSection() {
+  if (!data.sections.length) return;
+  const [high, rest] = [text.clientHeight, text.scrollHeight - text.clientHeight - text.scrollTop];
+  const down = text.scrollTop ? Math.max(Math.min(high * 0.35, text.scrollTop), high - rest) : 0;
+  const line = text.getBoundingClientRect().top + down;
+  const begun = [...text.children].findLast((each) => each.getBoundingClientRect().top <= line);
+  const here = data.sections.findLast(({ start }) => start <= Number(begun?.dataset.start ?? 0));
+  picker.value = (here ?? data.sections[0]).start;
+}
+text.addEventListener("scroll", () => requestAnimationFrame(showSection), { passive: true });
+
+/** A block of the text, the one that was there where it is; parts that say the same keep their nodes. */
+function block({ start, size, parts }, made = make("div", { "data-start": start })) {
+  const known = made.drawn ?? new Map();
+  made.drawn = new Map();
+  made.className = `block s${size}`;
   for (const part of parts) {
-    if (part.head !== undefined) {
-      made.append(make("h3", { class: "section", "data-start": part.start }, part.head));
-      continue;
-    }
-    if (part.heading) {
-      made.append(make("h3", { class: "heading", dir: "auto", "data-start": part.start }, ...part.heading.map(piece)), ...part.tail.map(piece));
-      continue;
-    }
-    const names = [part.flow && "flow", part.follows && "follows"].filter(Boolean).join(" ");
-    const attributes = { dir: "auto", class: names || null };
-    const turn = turns.get(part.start);
-    const [beside, below] = turn ? aside(turn) : ["", ""];
-    made.append(beside);
-    if (turn?.forgotten) attributes.class = "forgotten";
-    if (part.pieces.length) made.append(make("p", attributes, ...part.pieces.map(piece)));
-    made.append(...part.tail.map(piece), below);
+    const turn = turns.get(part);
+    const other = standIns.get(turn);
+    const said = JSON.stringify([part, turn, other && [other, partsOf(other)], data.grows]);
+    made.drawn.set(said, known.get(said) ?? drawPart(part, turn, other).filter((each) => each !== "").map(asNode));
   }
+  settle(made, [...made.drawn.values()].flat());
   return made;
+}
+
+const asNode = (each) => (typeof each === "string" ? document.createTextNode(each) : each);
+
+function drawPart(part, turn, other) {
+  if (part.head !== undefined) return [make("h3", { class: "section", "data-start": part.start }, part.head)];
+  if (part.heading) return [make("h3", { class: "heading", dir: "auto", "data-start": part.start }, ...part.heading.map(piece)), ...part.tail.map(piece)];
+  if (!turn) return paragraph(part);
+  if (turn.place !== null) return [];
+  if (!other) return paragraph(part, turn);
+  return part.start === turn.start ? partsOf(other).flatMap((each) => paragraph(each, other)) : [];
+}
+
+/** A paragraph; where a turn begins with it, with what stands beside and below that. */
+function paragraph(part, turn = null) {
+  const names = turn?.forgotten ? "forgotten" : [part.flow && "flow", part.follows && "follows"].filter(Boolean).join(" ");
+  const [beside, below] = turn?.start === part.start ? aside(turn) : ["", ""];
+  const words = make("p", { dir: "auto", class: names || null, "data-start": part.start }, ...part.pieces.map(piece));
+  return [beside, part.pieces.length ? words : "", ...part.tail.map(piece), below];
 }
 
 /** When a turn was said, beside it, and below what can be done with it; neither is part of the text. */
 function aside(turn) {
-  const made = make("div", { class: "aside" }, turn.forgotten ? "forgotten" : "", turn.time ? moment(turn.time) : "");
+  const corrected = turn.corrected && !turn.forgotten ? make("span", { class: "corrected" }, "corrected ", localMoment(turn.corrected)) : "";
+  const made = make("div", { class: "aside" }, turn.forgotten ? "forgotten" : "", corrected, turn.time ? moment(turn.time) : "");
   if (!data.grows || turn.forgotten) return [made, ""];
   const place = make("div", { class: "aside tools", hidden: true });
   const label = `Correct or forget turn ${turn.id}, ${turn.speaker}`;
@@ -56,7 +120,7 @@ function aside(turn) {
     more.setAttribute("aria-expanded", String(open));
     if (!open) return;
     const tools = turnTools(turn, String(findRange(turn.said, turn.end)));
-    if (turn.id.endsWith("+")) tools.append(button("Trace", () => showTrace(place, { turn: turn.id }, showRange)));
+    if (turn.is_reply) tools.append(button("Trace", () => showTrace(place, { turn: turn.id }, showRange)));
     place.replaceChildren(tools);
   };
   const more = button("⋯", () => toggle(place.hidden), { "aria-label": label, title: label, "aria-expanded": "false" });
@@ -74,10 +138,7 @@ function aside(turn) {
 function piece(given) {
   if (typeof given === "string") return given;
   const [words, look, refs] = given;
-  const mark = make("mark", { class: look, "data-refs": refs.join(" ") }, words);
-  covering.set(mark, refs.map((ref) => elements.get(ref)));
-  for (const ref of refs) passages.get(ref).push(mark);
-  return mark;
+  return make("mark", { class: look, "data-refs": refs.join(" ") }, words);
 }
 
 /** What is shown of some elements; that a hyperedge joins a node is said by either of the two.
@@ -191,28 +252,32 @@ export function bringRange(range) {
 }
 
 function findRange(start, end) {
-  const blocks = [...text.querySelectorAll(".block")];
-  const first = blocks.findLastIndex((each) => Number(each.dataset.start) <= start);
-  if (first < 0) return null;
+  const [first, last] = [findPoint(start), findPoint(end - 1, 1)];
+  if (!first || !last) return null;
   const range = document.createRange();
-  let [at, begun] = [Number(blocks[first].dataset.start), false];
-  for (const each of blocks.slice(first)) {
-    const walker = document.createTreeWalker(each, NodeFilter.SHOW_TEXT);
-    while (walker.nextNode()) {
-      const node = walker.currentNode;
-      if (node.parentElement.closest(".section, .aside")) continue;
-      const signs = [...node.data];
-      const unit = (offset) => signs.slice(0, offset).join("").length;
-      if (!begun && start < at + signs.length) {
-        range.setStart(node, unit(start - at));
-        begun = true;
-      }
-      if (begun && end <= at + signs.length) {
-        range.setEnd(node, unit(end - at));
-        return range;
-      }
-      at += signs.length;
-    }
+  range.setStart(...first);
+  range.setEnd(...last); // before the start, where a turn stands in the place of another: then it is empty
+  if (range.collapsed) {
+    range.setStart(...first);
+    range.setEndAfter(first[0].parentElement.closest("p, h3, .block").lastChild);
+  }
+  return range;
+}
+
+/** The text node of a character, and its place there; `more` characters on. Paragraphs know where they begin. */
+function findPoint(offset, more = 0) {
+  const heads = [...text.querySelectorAll("p[data-start], .heading")];
+  const begins = (each) => Number(each.dataset.start);
+  const here = heads.reduce((best, each) => (begins(each) <= offset && begins(each) >= (best ? begins(best) : -1) ? each : best), null);
+  const walker = document.createTreeWalker(text, NodeFilter.SHOW_TEXT);
+  walker.currentNode = here ?? text;
+  let at = here ? begins(here) : 0;
+  while (walker.nextNode()) {
+    const node = walker.currentNode;
+    if (node.parentElement.closest(".section, .aside")) continue;
+    const signs = [...node.data];
+    if (offset < at + signs.length) return [node, signs.slice(0, offset - at + more).join("").length];
+    at += signs.length;
   }
   return null;
 }

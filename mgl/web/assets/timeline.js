@@ -3,18 +3,19 @@
 
 import { link } from "./detail.js";
 import { byId, button, make, many, shorten } from "./dom.js";
-import { byReading, data, drawable, elements, matches, onChange, select, shown, state } from "./state.js";
+import { byReading, data, drawable, elements, matches, onChange, onNews, select, shown, state } from "./state.js";
 import { showRange } from "./text.js";
 
 const timeline = byId("timeline");
 const DAY = 24 * 60 * 60 * 1000;
 const FEW = 4; // nodes, below which a graph says little
 const SOME = 12; // nodes of a section, of those that are no topics
-const sections = data.sections.length ? data.sections : [{ label: data.name, start: 0, end: data.length }];
+let sections = [];
+let told = new Map();
 
 /** Whether there is anything but a graph to show. */
-export const hasTimes = data.sections.some(({ day }) => day);
-export const isSparse = drawable.length < FEW;
+export const hasTimes = () => data.sections.some(({ day }) => day);
+export const isSparse = () => drawable.length < FEW;
 
 /** Where the topic's last turn was said, if that is another session. */
 function lasts(node) {
@@ -29,7 +30,14 @@ function between(one, other) {
 }
 
 const lies = ({ start }) => sections.find((each) => each.start <= start && start < each.end) ?? sections[0];
-const told = Map.groupBy((data.turns ?? []).filter(({ forgotten }) => !forgotten), lies);
+const liesNode = (node) => node.section ?? sections[0];
+
+export function buildTimeline() {
+  sections = data.sections.length ? data.sections : [{ label: data.name, start: 0, end: data.length }];
+  const turns = (data.turns ?? []).filter(({ forgotten }) => !forgotten);
+  told = Map.groupBy(turns, (turn) => lies(turn.place === null ? turn : data.turns[turn.place]));
+}
+onNews(buildTimeline);
 
 function nodeRow(node) {
   const until = lasts(node);
@@ -58,7 +66,7 @@ function listCited(nodes) {
 function drawTimeline() {
   if (timeline.hidden) return;
   const nodes = drawable.filter(shown).sort(byReading);
-  const noted = Map.groupBy(nodes, lies);
+  const noted = Map.groupBy(nodes, liesNode);
   const cited = Map.groupBy(listCited(nodes), lies);
   let last = null;
   const rows = sections.map((section) => {

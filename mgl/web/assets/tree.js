@@ -3,7 +3,7 @@
 import { hash } from "./detail.js";
 import { byId, make, many, number, shorten } from "./dom.js";
 import { sign } from "./shapes.js";
-import { categories, change, children, drawable, elements, holders, onChange, select, state, there } from "./state.js";
+import { categories, change, children, drawable, elements, holders, onChange, onNews, select, state, there } from "./state.js";
 
 const tree = byId("tree");
 const collator = new Intl.Collator(undefined, { numeric: true });
@@ -87,25 +87,27 @@ function growTree(before, origin) {
   else if (answer) bringRow(".reached");
 }
 
-byId("hierarchy").hidden = !categories.length;
-byId("sides").classList.toggle("three", categories.length > 0);
-if (categories.length) {
-  onChange((before, origin) => {
-    if (origin !== "hover") growTree(before, origin);
-  });
-  /** A name selects and opens; pressed again, it closes. The keyboard and the mark always turn. */
-  tree.addEventListener("click", (event) => {
-    const place = event.target.closest("[data-ref]");
-    if (!place) return;
-    const node = elements.get(place.dataset.ref);
-    const named = event.detail && event.target.closest("bdi");
-    if (!node.layer || (named && place.parentElement.open && state.selected !== node)) event.preventDefault();
-    select(node, "tree");
-  });
-  const hover = (hovered) => hovered === state.hovered || change({ hovered }, "hover");
-  tree.addEventListener("pointerover", (event) => {
-    const place = event.target.closest("a[data-ref]");
-    hover(place ? elements.get(place.dataset.ref) : null);
-  });
-  tree.addEventListener("pointerleave", () => hover(null));
+export function buildTree() {
+  byId("hierarchy").hidden = !categories.length;
+  byId("sides").classList.toggle("three", categories.length > 0);
 }
+onNews(buildTree);
+
+onChange((before, origin) => {
+  if (categories.length && origin !== "hover") growTree(before, origin);
+});
+/** A name selects and opens; pressed again, it closes. The keyboard and the mark always turn. */
+tree.addEventListener("click", (event) => {
+  const place = event.target.closest("[data-ref]");
+  if (!place) return;
+  const node = elements.get(place.dataset.ref);
+  const named = event.detail && event.target.closest("bdi");
+  if (!node.layer || (named && place.parentElement.open && state.selected !== node)) event.preventDefault();
+  select(node, "tree");
+});
+const point = (hovered) => hovered === state.hovered || change({ hovered }, "hover");
+tree.addEventListener("pointerover", (event) => {
+  const place = event.target.closest("a[data-ref]");
+  point(place ? elements.get(place.dataset.ref) : null);
+});
+tree.addEventListener("pointerleave", () => point(null));

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from mgl.evaluation.papers.outlook import build_arguments
 from mgl.evaluation.papers.suites import Run, find_entry, load_suites
 from mgl.evaluation.runs.manifest import Method
 from mgl.evaluation.runs.plan import list_methods
+from mgl.llm.capabilities import Speed
 from mgl.memories.options import read_settings
 from mgl.store.calls import Pace
 from tests.evaluation.trial import SMALL, Trial, rows, write_data
@@ -68,6 +70,20 @@ def test_without_a_run_rates_tell_and_say_so() -> None:
         "tiny", [GAM], BenchmarkSize(items=1, sources=1, tokens=1)
     )
     assert costs == {"gam": None}
+
+
+def test_the_measured_speed_of_a_server_is_the_time_where_no_pace_is_known() -> None:
+    speed = Speed(read=1400.0, written=70.0, at_once=64)
+    size = BenchmarkSize(items=4, sources=3, tokens=1000)
+    estimator = Estimator((ran(),), RATES, speeds={"m": speed})
+    cost = estimator.estimate("tiny", [GAM], size)["gam"]
+    assert cost is not None
+    assert cost.seconds == pytest.approx(2800 / 1400 + 280 / 70)
+    assert "on the server of m with 64 requests at once" in cost.basis[-1]
+    slow = replace(estimator, pace=lambda *_: Pace(1, 100, 10, 9.0))
+    paced = slow.estimate("tiny", [GAM], size)["gam"]
+    assert paced is not None
+    assert paced.seconds == pytest.approx(28 * 9.0), "calls that were made tell more"
 
 
 def methods_of(name: str) -> tuple[Run, list[Method]]:

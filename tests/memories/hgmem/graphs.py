@@ -12,10 +12,10 @@ from mgl.memories.hgmem.state import (
     VOCABULARY,
     AddVertex,
     Edit,
+    HypergraphMemory,
     Insert,
-    Memory,
-    Merge,
-    Update,
+    MergePoints,
+    UpdatePoint,
     Vertex,
 )
 from mgl.memories.log import Draft
@@ -67,14 +67,14 @@ def logs(draw: st.DrawFn, most: int = 12) -> list[Edit]:
                     take(AddVertex(Vertex(name, name, (0,), new, name, linked)))
                 take(Insert(step, memory.next_point, text, tuple(sorted(held))))
             case "update":
-                take(Update(step, draw(st.sampled_from(points)), text))
+                take(UpdatePoint(step, draw(st.sampled_from(points)), text))
             case "merge":
                 chosen = draw(st.sets(st.sampled_from(points), min_size=2, max_size=3))
-                take(Merge(step, memory.next_point, tuple(sorted(chosen)), text))
+                take(MergePoints(step, memory.next_point, tuple(sorted(chosen)), text))
     return log
 
 
-def memory_of(*points: Sequence[str]) -> Memory:
+def memory_of(*points: Sequence[str]) -> HypergraphMemory:
     """A memory with these points, each by the names of its vertices."""
     draft = Draft(VOCABULARY, 0, EMPTY)
     for held in points:

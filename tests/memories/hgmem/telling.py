@@ -10,7 +10,7 @@ from typing import Any
 from mgl.llm.base import Request
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.hgmem import HgMem
-from mgl.memories.hgmem.state import VOCABULARY, Memory
+from mgl.memories.hgmem.state import VOCABULARY, HypergraphMemory
 from mgl.store import Store
 from mgl.types import Document, Question
 
@@ -118,7 +118,7 @@ INSERTED = (
 """The same in the paper's format."""
 
 
-def state_after(memory: HgMem, store: Store, steps: int) -> Memory:
+def state_after(memory: HgMem, store: Store, steps: int) -> HypergraphMemory:
     """The memory as it was after so many steps."""
     return VOCABULARY.replay(row for row in store.edits(memory.id) if row.chunk < steps)
 

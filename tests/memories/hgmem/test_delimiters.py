@@ -23,10 +23,10 @@ from mgl.memories.hgmem.proposals import (
     Concern,
     Concerns,
     Evolution,
-    Merge,
     Merges,
     NewPoint,
     PointUpdate,
+    ProposedMerge,
 )
 from mgl.memories.hgmem.state import Stop, Subquery
 from mgl.prompt import Prompt
@@ -59,7 +59,8 @@ evolutions = st.builds(
 )
 together = st.lists(indices, min_size=2, unique=True).map(sorted)
 merges = st.builds(
-    Merges, merges=st.lists(st.builds(Merge, points=together, description=texts), max_size=4)
+    Merges,
+    merges=st.lists(st.builds(ProposedMerge, points=together, description=texts), max_size=4),
 )
 concerns = st.one_of(
     st.just(Concerns(judgement="1")),

@@ -17,13 +17,13 @@ from mgl.memories.hgmem.evidence import Inquiry
 from mgl.memories.hgmem.evolve import Evolver
 from mgl.memories.hgmem.proposals import (
     Evolution,
-    Merge,
     Merges,
     NewPoint,
     PointUpdate,
+    ProposedMerge,
     merges_schema,
 )
-from mgl.memories.hgmem.state import EMPTY, VOCABULARY, Memory, Retrieve
+from mgl.memories.hgmem.state import EMPTY, VOCABULARY, HypergraphMemory, Retrieve
 from mgl.memories.log import Draft
 from mgl.types import Chunk, Question, Span
 from tests.memories.hgmem.graphs import NAMES, graph_of, memory_of
@@ -34,7 +34,7 @@ FOUND = [Retrieve("q", 3, ("xodar",), (), (0, 1))]
 
 
 def evolver(
-    memory: Memory = EMPTY,
+    memory: HypergraphMemory = EMPTY,
     entities: Sequence[str] = ("xodar", "issus", "carter"),
     step: int = 1,
     **config: Any,
@@ -138,10 +138,10 @@ def test_merges_that_share_points_are_of_the_memory_as_shown() -> None:
     memory = memory_of(*pairs)
     made = evolver(memory)
     merges = [
-        Merge(points=[0, 1], description="one"),
-        Merge(points=[1, 2, 3], description="two"),
-        Merge(points=[1, 0], description="three"),
-        Merge(points=[2, 2], description="itself"),
+        ProposedMerge(points=[0, 1], description="one"),
+        ProposedMerge(points=[1, 2, 3], description="two"),
+        ProposedMerge(points=[1, 0], description="three"),
+        ProposedMerge(points=[2, 2], description="itself"),
     ]
     made.merge(Merges(merges=merges), None)
     assert {n: p.parents for n, p in made.memory.points.items()} == {4: (0, 1), 5: (1, 2, 3)}
@@ -184,7 +184,7 @@ MERGES = st.builds(
     Merges,
     merges=st.lists(
         st.builds(
-            Merge,
+            ProposedMerge,
             points=st.lists(st.integers(0, 9), max_size=4),
             description=st.text(min_size=1, max_size=9),
         ),

@@ -12,7 +12,15 @@ from mgl.errors import ReplyInvalid, UsageError
 from mgl.llm.base import Request, Sampling
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.hgmem import HgMem
-from mgl.memories.hgmem.state import Counts, Judge, Respond, Retrieve, Stop, StopReason, Subquery
+from mgl.memories.hgmem.state import (
+    ChosenCase,
+    Counts,
+    Respond,
+    Retrieve,
+    Stop,
+    StopReason,
+    Subquery,
+)
 from mgl.store import Store
 from mgl.types import Document, Question
 from tests.memories.hgmem.conftest import Ask
@@ -140,7 +148,7 @@ async def test_forced_steps_go_on_with_the_query_where_there_is_no_concern(
     teller = Teller(**{"evolve": evolve, **replies})
     memory = memory_for(teller.engine, steps=2, force_steps=True, **options)
     await memory.answer(QUESTION)
-    assert [each.case for each in said(memory, store, Judge)] == judged
+    assert [each.case for each in said(memory, store, ChosenCase)] == judged
     asked = said(memory, store, Subquery)[1:]
     assert [(each.text, each.case, each.point) for each in asked] == [(QUESTION.text, *where)] * 2
     assert len(said(memory, store, Respond)) == 3

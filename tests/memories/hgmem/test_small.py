@@ -14,7 +14,7 @@ from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.hgmem import SmallHgMemConfig
 from mgl.memories.hgmem.evidence import Inquiry
 from mgl.memories.hgmem.small import SmallAsker
-from mgl.memories.hgmem.state import Judge, Retrieve, Stop, Subquery
+from mgl.memories.hgmem.state import ChosenCase, Retrieve, Stop, Subquery
 from mgl.store import Store
 from mgl.types import Chunk, Question, Span
 from tests.memories.hgmem.conftest import Ask
@@ -95,7 +95,7 @@ async def test_steps_look_around_a_point_and_beyond_in_turn_and_read_no_chunk_tw
     reader = Reader(first_sentence, sure_of(0.9))
     memory = memory_for(reader.engine, preset="small", steps=3, retrieval=retrieval)
     await memory.answer(QUESTION)
-    assert [each.case for each in said(memory, store, Judge)] == cases
+    assert [each.case for each in said(memory, store, ChosenCase)] == cases
     assert [each.case for each in said(memory, store, Subquery)] == [None, *cases]
     numbers = [number for each in said(memory, store, Retrieve) for number in each.chunks]
     assert len(numbers) == len(set(numbers))

@@ -13,9 +13,9 @@ from mgl.memories.hgmem.state import (
     AddVertex,
     Edit,
     Insert,
-    Merge,
+    MergePoints,
     Point,
-    Update,
+    UpdatePoint,
     Vertex,
     apply,
 )
@@ -25,17 +25,17 @@ from tests.memories.hgmem.graphs import logs, memory_of
 
 def test_what_the_released_code_keeps_of_merged_points_still_joins_their_vertices() -> None:
     memory = memory_of(["ann", "bo"], ["cy", "dee"])
-    merged = apply(memory, Merge(1, 2, (0, 1), "together", kept=True))
+    merged = apply(memory, MergePoints(1, 2, (0, 1), "together", kept=True))
     assert list(merged.points) == [2]
     assert merged.hypergraph.all_e == {("ann", "bo"), ("cy", "dee"), ("ann", "bo", "cy", "dee")}
 
 
 def test_an_update_keeps_the_vertices_unless_it_gives_others() -> None:
     memory = memory_of(["ann", "bo"], ["cy", "dee"])
-    said = apply(memory, Update(3, 0, "anew"))
+    said = apply(memory, UpdatePoint(3, 0, "anew"))
     assert said.points[0].vertices == {"ann", "bo"}
     assert (said.points[0].description, said.points[0].changed) == ("anew", 3)
-    other = apply(memory, Update(3, 0, "anew", ("ann", "cy")))
+    other = apply(memory, UpdatePoint(3, 0, "anew", ("ann", "cy")))
     assert other.neighbours("ann") == {"cy"}
 
 
@@ -53,10 +53,10 @@ def test_a_new_vertex_is_a_neighbour_of_what_it_came_with() -> None:
         Insert(1, 0, "a number that is taken", ("ann", "bo")),
         Insert(1, 2, "a vertex that is not there", ("ann", "zed")),
         Insert(1, 2, "one vertex", ("ann",)),
-        Update(3, 7, "no such point"),
-        Update(3, 0, "no vertices", ("ann",)),
-        Merge(1, 2, (0, 0), "with itself"),
-        Merge(1, 2, (0, 7), "with one that is not there"),
+        UpdatePoint(3, 7, "no such point"),
+        UpdatePoint(3, 0, "no vertices", ("ann",)),
+        MergePoints(1, 2, (0, 0), "with itself"),
+        MergePoints(1, 2, (0, 7), "with one that is not there"),
         AddVertex(Vertex("ann", "ann", (0,))),
     ],
 )
@@ -70,7 +70,7 @@ def test_an_edit_that_cannot_be_is_refused(edit: Edit) -> None:
 def test_no_point_is_lost(log: list[Edit]) -> None:
     """Every point that was inserted is there, or is an ancestor of one that is."""
     memory = reduce(apply, log, EMPTY)
-    parents = {edit.point: edit.parents for edit in log if isinstance(edit, Merge)}
+    parents = {edit.point: edit.parents for edit in log if isinstance(edit, MergePoints)}
     reached = set(memory.points)
     border = list(memory.points)
     while border:
@@ -85,7 +85,7 @@ def test_a_merge_has_the_vertices_of_its_parents(log: list[Edit]) -> None:
     memory = EMPTY
     for edit in log:
         before, memory = memory, apply(memory, edit)
-        if isinstance(edit, Merge):
+        if isinstance(edit, MergePoints):
             union = frozenset().union(*(before.points[each].vertices for each in edit.parents))
             assert memory.points[edit.point].vertices == union
             assert not set(edit.parents) & set(memory.points)

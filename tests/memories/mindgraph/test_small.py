@@ -11,9 +11,10 @@ from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.calls import new_attempt
 from mgl.llm.fakes import SchemaEngine, ScriptedEngine
 from mgl.memories.mindgraph import SmallMindGraph, SmallMindGraphConfig, claims
-from mgl.memories.mindgraph.claims import YES_OR_NO, BlockFinder, split_question
+from mgl.memories.mindgraph.claims import YES_OR_NO, BlockFinder
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.text.names import find_names
+from mgl.text.sentences import split_question
 from mgl.types import Chunk, Document, Question
 
 from .conftest import MakeTools
@@ -277,6 +278,15 @@ async def test_questions_of_a_document_share_a_memory_that_keeps_what_each_found
     silent = ScriptedEngine([])
     assert (await SmallMindGraph(make_tools(silent), tale, [RING], CONFIG).answer(RING)) == said
     assert (await second.estimate()).calls == 0
+
+
+async def test_the_parts_of_an_answered_question_are_no_questions_of_their_own(
+    make_tools: MakeTools, tale: Document
+) -> None:
+    memory = SmallMindGraph(make_tools(Reader()), tale, [BOTH], CONFIG)
+    await memory.build()
+    assert len(memory.view().questions) == 2
+    assert memory.view([await memory.answer(BOTH)]).questions == ()
 
 
 async def test_the_source_of_the_likest_claim_is_read_for_the_next_question(

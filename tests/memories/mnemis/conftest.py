@@ -10,7 +10,7 @@ from mgl.memories.mnemis import Mnemis
 from mgl.observer import SILENT
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
-from mgl.types import Source
+from mgl.types import Conversation
 from tests.memories.mnemis.engine import ONCE, TALK, Model, Open, choose, in_pairs
 
 
@@ -21,7 +21,7 @@ def memory_of(store: Store) -> Open:
     Without ``preset`` one of terms asks its model as the paper's does, and answers so.
     """
 
-    def make(source: Source = TALK, engine: Model | None = None, **config: object) -> Mnemis:
+    def make(source: Conversation = TALK, engine: Model | None = None, **config: object) -> Mnemis:
         llm = Client(engine or Model(in_pairs), store.call_log(), ONCE)
         tools = Tools(llm, store, SILENT, WordEmbedder(256), WordReranker())
         kind, chosen = choose(config)

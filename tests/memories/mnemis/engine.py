@@ -22,15 +22,19 @@ from mgl.llm.client import Client, Policy
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.base import Tools
 from mgl.memories.log import Draft
-from mgl.memories.mnemis import Mnemis, MnemisConfig, SmallMnemis, grouping, hierarchy
+from mgl.memories.mnemis import Mnemis, MnemisConfig, SmallMnemis, grouping
 from mgl.memories.mnemis.edits import VOCABULARY, AddEntity, AddEpisode, Describe, Edit, replay
-from mgl.memories.mnemis.reading import find_fresh
+from mgl.memories.mnemis.hierarchy import HierarchyBuilder
+from mgl.memories.mnemis.index import Index
+from mgl.memories.mnemis.memory import read_episode
+from mgl.memories.mnemis.reading import EpisodeReader, find_fresh
 from mgl.memories.mnemis.state import EMPTY, Episode, Mention, State
+from mgl.memories.mnemis.terms import Places, read_terms
 from mgl.observer import SILENT
 from mgl.retrieval.base import Embedder
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import EditRecord
-from mgl.types import Conversation, Question, Source, Span, Turn
+from mgl.types import Conversation, Question, Span, Turn
 
 ONCE = Policy(max_retries=0, repair_attempts=0)
 OFFERED = re.compile(r'(?m)^- name: "(.*)", uuid: "(\w+)", tag: \[(.*)\]$')
@@ -271,15 +275,26 @@ def draft_of(state: State, step: int = 0) -> Draft[Edit, State]:
     return Draft(VOCABULARY, step, state)
 
 
-async def taken_in(model: Model, source: Source, state: State = EMPTY, **config: Any) -> Written:
-    """All episodes of a source that the state has not, one after the other."""
+async def taken_in(
+    model: Model,
+    source: Conversation,
+    state: State = EMPTY,
+    embedder: Embedder | None = None,
+    **config: Any,
+) -> Written:
+    """All episodes of a conversation that the state has not, one after the other."""
     rows: list[EditRecord] = []
     kind, chosen = choose(config, "model")
-    memory = kind(tools_of(model), source, (), chosen)
-    for episode in await find_fresh(source, state, model.llm.count_tokens):
+    tools, index, places = tools_of(model), Index(embedder or WordEmbedder()), Places()
+    for episode in find_fresh(source, state):
+        index.grow_candidates(state)
         draft = draft_of(state, episode.number)
         draft.put(AddEpisode(episode))
-        await memory._read(draft, source, episode, 0)
+        if kind is SmallMnemis:
+            read_terms(draft, source, episode, places)
+        else:
+            reader = EpisodeReader(tools.llm, chosen, source, draft.state, [episode])
+            await read_episode(reader, draft, index)
         rows, state = rows + draft.rows, draft.state
     return rows, state
 
@@ -289,15 +304,14 @@ def choose(
 ) -> tuple[type[Mnemis], MnemisConfig]:
     """Choose the paper's kind for ``extraction`` model, else one of terms."""
     options = dict(config)
-    if "preset" in options:
-        kind: type[Mnemis] = SmallMnemis if options["preset"] == "small" else Mnemis
-    elif options.get("extraction", extraction) == "terms":
+    extraction = options.pop("extraction", extraction)
+    if options.get("preset") == "small":
+        kind: type[Mnemis] = SmallMnemis
+    elif extraction == "terms" and "preset" not in options:
         kind = SmallMnemis
-        asked = {"reflect": True, "grouping": "model", "selecting": "printed"}
-        options = {"preset": "small", **asked, **options}
+        options = {"preset": "small", "grouping": "model", "selecting": "printed", **options}
     else:
         kind = Mnemis
-        options.pop("extraction", None)
     return kind, kind.Config.model_validate(options)
 
 
@@ -315,7 +329,7 @@ def state_of(names: Iterable[str], state: State = EMPTY) -> State:
     return replay(edits, state)
 
 
-async def build_hierarchy(
+async def grow_hierarchy(
     tools: Tools,
     state: State,
     config: MnemisConfig,
@@ -327,20 +341,5 @@ async def build_hierarchy(
     draft = draft_of(state, step)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grouping, "BATCH", batch)
-        stopped = await hierarchy.build_hierarchy(tools, draft, config, how)
+        stopped = await HierarchyBuilder(tools, config, how).grow(draft)
     return draft.rows, draft.state, stopped
-
-
-async def update_hierarchy(
-    tools: Tools,
-    state: State,
-    config: MnemisConfig,
-    step: int = 0,
-    batch: int = grouping.BATCH,
-    how: grouping.Grouping = grouping.BY_MODEL,
-) -> Written:
-    draft = draft_of(state, step)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grouping, "BATCH", batch)
-        await hierarchy.update_hierarchy(tools, draft, config, how)
-    return draft.rows, draft.state

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from mgl.errors import InputError, UsageError
 from mgl.llm.client import Client
 from mgl.memories.base import Tools
-from mgl.memories.mnemis import Mnemis, facts
+from mgl.memories.mnemis import Mnemis, index
 from mgl.memories.mnemis.edits import (
     VOCABULARY,
     AddEntity,
@@ -207,9 +207,9 @@ async def test_an_entity_that_took_in_another_is_forgotten_with_its_turns(
     assert moved
     assert all(rome in memory.state.facts[each].ends for each in moved)
     assert other not in {child for each in memory.state.layer(1) for child in each.children}  # type: ignore[union-attr]
-    index = await memory._update_index()
-    said = node_text(made)
-    assert index.search("entities", said, await index.embed(said), 1) == [rome]
+    grown = await memory._grow_index(lambda own: own.update(memory.state, memory.conversation))
+    [vector] = grown.embedder.embed([node_text(made)])
+    assert grown.search("entities", node_text(made), vector, 1) == [rome]
     await memory.build()
     assert "Zanzibar" in memory.state.entities[rome].summary
     with pytest.raises(InputError, match=f"no entity '{other}'"):
@@ -272,7 +272,7 @@ async def test_a_repeated_fact_goes_in_its_own_words_too(
     memory_of: Open, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = talk("Cy gladly lives in Rome.", "Cy quietly lives in Rome.", speakers="Ann")
-    monkeypatch.setattr(facts, "LEAST_SIMILARITY", 0.1)
+    monkeypatch.setattr(index, "LEAST_SIMILARITY", 0.1)
     memory = memory_of(said)
     memory._tools = replace(memory._tools, embedder=CachedEmbedder(WordEmbedder(64), store))
     reader: Reader = memory._tools.llm._engine  # type: ignore[attr-defined]

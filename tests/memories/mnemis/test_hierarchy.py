@@ -15,7 +15,7 @@ from mgl.memories.graph.names import entity_key
 from mgl.memories.mnemis import MnemisConfig, hierarchy
 from mgl.memories.mnemis.edits import VOCABULARY, Describe, PutCategory, replay
 from mgl.memories.mnemis.grouping import BATCH
-from mgl.memories.mnemis.hierarchy import describe_categories, needs_rebuild
+from mgl.memories.mnemis.hierarchy import HierarchyBuilder, needs_rebuild
 from mgl.memories.mnemis.layers import is_first_person
 from mgl.memories.mnemis.state import Category, State
 from mgl.store import EditRecord
@@ -23,12 +23,11 @@ from tests.memories.mnemis.engine import (
     Groups,
     Model,
     Written,
-    build_hierarchy,
     by_first_word,
     draft_of,
+    grow_hierarchy,
     state_of,
     tools_of,
-    update_hierarchy,
 )
 
 ANIMALS = [f"{kind} {n}|animal" for kind in ("Cat", "Cow", "Dog", "Duck", "Fox") for n in range(4)]
@@ -42,7 +41,7 @@ async def build(
     names: Sequence[str], engine: Model, *, batch: int = BATCH, **options: Any
 ) -> tuple[list[EditRecord], State, str]:
     own = config(**options)
-    return await build_hierarchy(tools_of(engine), state_of(names), own, 7, batch)
+    return await grow_hierarchy(tools_of(engine), state_of(names), own, 7, batch)
 
 
 def tree(state: State, layer: int) -> dict[str, list[str]]:
@@ -231,13 +230,13 @@ async def test_whatever_a_model_says_the_rules_hold(
 
 async def built(names: list[str] = ANIMALS, **options: Any) -> State:
     state, own = state_of(names), config(**options)
-    return (await build_hierarchy(tools_of(Model()), state, own, 1))[1]
+    return (await grow_hierarchy(tools_of(Model()), state, own, 1))[1]
 
 
 async def update(
     state: State, engine: Model, batch: int = BATCH, **options: Any
 ) -> tuple[list[EditRecord], State]:
-    return await update_hierarchy(tools_of(engine), state, config(**options), 2, batch)
+    return (await grow_hierarchy(tools_of(engine), state, config(**options), 2, batch))[:2]
 
 
 async def test_new_entities_go_to_what_is_there() -> None:
@@ -334,9 +333,7 @@ async def test_whatever_a_model_says_the_rules_hold_as_it_grows(
     for cut in cuts:
         state, place = state_of(NAMES[place : place + cut], state), place + cut
         before = state
-        rows, state = await update_hierarchy(tools_of(engine), state, own, 1, 7)
-        if not state.categories:
-            rows, state, _ = await build_hierarchy(tools_of(engine), state, own, 1, 7)
+        rows, state, _ = await grow_hierarchy(tools_of(engine), state, own, 1, 7)
         assert VOCABULARY.replay(rows, before) == state
         check(state, least)
 
@@ -346,7 +343,7 @@ async def test_whatever_a_model_says_the_rules_hold_as_it_grows(
 
 async def describe(state: State, engine: Model, ids: list[str]) -> Written:
     draft = draft_of(state, 3)
-    await describe_categories(tools_of(engine), draft, ids, config())
+    await HierarchyBuilder(tools_of(engine), config()).describe(draft, ids)
     return draft.rows, draft.state
 
 

@@ -20,13 +20,14 @@ from mgl.memories.mnemis.edits import VOCABULARY
 from mgl.memories.mnemis.entities import (
     Found,
     check_name,
-    find_candidates,
     find_similar_before,
     is_said,
 )
+from mgl.memories.mnemis.index import Index
 from mgl.memories.mnemis.state import EMPTY, Entity, Fact, Mention, State
+from mgl.memories.table import Table
 from mgl.retrieval.fakes import WordEmbedder
-from mgl.types import Document, Span
+from mgl.types import Span
 from tests.memories.mnemis.engine import named, reader, sentences, taken_in, talk
 
 TALK = talk(
@@ -67,6 +68,14 @@ async def test_an_entity_has_at_most_five_tags_of_three_words() -> None:
     (asked,) = (r for r in told.requests if "Describe each entity" in r.messages[0].content)
     schema: Any = asked.json_schema
     assert schema["properties"]["e2"]["properties"]["tags"]["maxItems"] == 5
+
+
+async def test_a_name_and_a_fact_are_embedded_once_however_many_episodes_follow() -> None:
+    embedder = WordEmbedder()
+    source = talk(*[("Ann", f"Rome suits Cy{number}.") for number in range(6)])
+    await taken_in(reader(), source, embedder=embedder)
+    told = {"Ann", "Rome", "Cy0", "Rome suits Cy0."}
+    assert {embedder.embedded.count(each) for each in told} <= {1, 2}  # as it came, as it is known
 
 
 async def test_the_stages_of_an_episode_come_in_the_order_of_the_paper() -> None:
@@ -283,16 +292,12 @@ async def test_a_log_replayed_gives_the_state_and_all_it_says_lies_in_its_episod
     assert speakers - {""} <= {name for each in state.entities.values() for name in each.names}
 
 
-async def test_many_entities_are_taken_in_by_bounded_calls(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(reading, "EPISODE_TOKENS", 100_000)
+async def test_many_entities_are_taken_in_by_bounded_calls() -> None:
     text = " ".join(
         f"Name{n:03} met Name{n + 1:03}. It rained. It rained. It rained." for n in range(0, 120, 2)
     )
-    document = Document.from_text("many", text)
     ingestor = reader()
-    _, state = await taken_in(ingestor, document)
+    _, state = await taken_in(ingestor, talk(("", text)))
     assert len(state.episodes) == 1
     assert len(state.entities) == 120
     assert len(state.facts) == 60
@@ -305,9 +310,8 @@ async def test_many_entities_are_taken_in_by_bounded_calls(
 
 
 async def test_a_long_episode_is_asked_about_part_by_part() -> None:
-    document = Document.from_text("long", "Ann saw Bo. " * 25)
     ingestor = reader()
-    await taken_in(ingestor, document, reflect=False)
+    await taken_in(ingestor, talk(("", "Ann saw Bo. " * 25)), reflect=False)
     first, second = ingestor.prompts("entities")
     assert "(nothing)" in first
     context, rest = second.split("The text,")
@@ -362,19 +366,20 @@ def _entity(number: int, name: str, summary: str = "") -> Entity:
     return Entity(f"e{number}", (name,), (Mention(0, Span("x", 0, 1)),), summary)
 
 
-async def test_likely_entities_share_words_or_are_like_by_name() -> None:
+def test_likely_entities_share_words_or_are_like_by_name() -> None:
+    index, names = Index(WordEmbedder(512)), ["the groups", "museum", "dog"]
+    assert index.find_entities(names, 2) == [[], [], []]
     entities = [
         _entity(1, "Rome"),
         _entity(2, "Louvre", "A museum in Paris."),
         _entity(3, "support group"),
     ]
-    names = ["the groups", "museum", "dog"]
-    assert await find_candidates(WordEmbedder(512), names, entities, 2) == [["e3"], ["e2"], []]
-    assert await find_candidates(WordEmbedder(512), names, [], 2) == [[], [], []]
-    assert await find_candidates(WordEmbedder(512), [], entities, 2) == []
+    index.grow_candidates(State(entities=Table({each.id: each for each in entities})))
+    assert index.find_entities(names, 2) == [["e3"], ["e2"], []]
+    assert index.find_entities([], 2) == []
 
 
-async def test_names_before_a_name_may_mean_the_same() -> None:
+def test_names_before_a_name_may_mean_the_same() -> None:
     names = ["Rome", "support group", "old Rome", "group"]
-    assert await find_similar_before(WordEmbedder(512), names, 2) == [[], [], [0], [1]]
-    assert await find_similar_before(WordEmbedder(512), ["Rome"], 2) == [[]]
+    assert find_similar_before(WordEmbedder(512), names, 2) == [[], [], [0], [1]]
+    assert find_similar_before(WordEmbedder(512), ["Rome"], 2) == [[]]

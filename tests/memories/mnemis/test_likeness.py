@@ -17,10 +17,9 @@ from mgl.memories.mnemis.state import Category, State
 from mgl.store import EditRecord
 from tests.memories.mnemis.engine import (
     Model,
-    build_hierarchy,
+    grow_hierarchy,
     state_of,
     tools_of,
-    update_hierarchy,
 )
 from tests.memories.mnemis.test_hierarchy import ANIMALS, NAMES, check, config, tree
 
@@ -41,7 +40,7 @@ async def built(
     own = config(**options)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(likeness, "CLUSTER", cluster)
-        return await build_hierarchy(tools_of(engine), state_of(names), own, 1, how=BY_LIKENESS)
+        return await grow_hierarchy(tools_of(engine), state_of(names), own, 1, how=BY_LIKENESS)
 
 
 @settings(max_examples=50, deadline=None)
@@ -85,7 +84,7 @@ async def test_a_new_node_joins_the_category_that_it_is_likest_to_without_a_call
     grown = state_of(["Cat 9|animal", "Harbour|place", "Old harbour|place"], state)
     engine = namer()
     own = config(hierarchy="incremental")
-    _, grown = await update_hierarchy(tools_of(engine), grown, own, 2, how=BY_LIKENESS)
+    _, grown, _ = await grow_hierarchy(tools_of(engine), grown, own, 2, how=BY_LIKENESS)
     assert len(tree(grown, 1)["Cat"]) == 5
     (asked,) = engine.prompts("name_category")
     assert "Harbour (place)" in asked

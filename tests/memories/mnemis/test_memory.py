@@ -11,9 +11,9 @@ import pytest
 
 from mgl.baselines.turns import Turns, TurnsConfig
 from mgl.errors import UsageError
-from mgl.memories.mnemis import MnemisConfig, SmallMnemisConfig, reading
+from mgl.memories.mnemis import MnemisConfig, SmallMnemisConfig
 from mgl.memories.mnemis.edits import AddEntity, AddEpisode, Describe, Repeat, replay
-from mgl.memories.mnemis.retrieval import Index
+from mgl.memories.mnemis.index import Index
 from mgl.memories.mnemis.state import Episode, Mention
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.types import Conversation, Document, Question
@@ -70,7 +70,6 @@ READING: dict[str, Any] = {
     "routes": "system2",
     "kinds": "rag",
     "reranked": True,
-    "ranking": "context",
     "k": 3,
     "selecting": "names",
     "answer_tokens": 99,
@@ -96,9 +95,10 @@ async def test_what_decides_how_a_memory_is_read_is_no_part_of_its_id(memory_of:
 def test_what_decides_the_log_is_part_of_the_id(memory_of: Open, option: str) -> None:
     default = SmallMnemisConfig.model_fields[option].default
     others = {"preset": "paper", "hierarchy": "incremental", "grouping": "likeness"}
-    others |= {"extraction": "model", "reflect": False, "temperature": 0.5}
-    value = others.get(option, default if option in others else default + 1 if default else 1)
-    assert memory_of(**{option: value}).id != memory_of().id
+    others |= {"reflect": False, "temperature": 0.5}
+    value = others[option] if option in others else default + 1
+    own = {"extraction": "model"} if option == "reflect" else {}
+    assert memory_of(**own, **{option: value}).id != memory_of(**own).id
 
 
 def test_the_embedder_is_part_of_the_id_where_it_proposes_candidates(
@@ -125,25 +125,12 @@ async def test_the_hierarchy_follows_what_is_added(memory_of: Open, hierarchy: s
         assert set(memory.state.entities) <= below
 
 
-async def test_a_document_is_read_in_groups_of_paragraphs(
-    memory_of: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reading, "EPISODE_TOKENS", 30)
-    text = "\n\n".join(
-        f"In Rome the ferry was late, day {n}. The museum was closed." for n in range(9)
-    )
-    document = Document.from_text("days.txt", text)
-    memory = memory_of(document, Model(in_pairs, everything))
-    answer = await memory.answer(Question("What was late?"))
-    assert len(memory.state.episodes) > 1
-    for citation in answer.citations:
-        assert document.quote(citation.span) == citation.quote
-        assert citation.span.place in answer.retrieved
-    found = await memory.read(Question("What was late?"))
-    read = [memory.state.episodes[number].span.place for number in found.episodes]
-    assert list(answer.retrieved[: len(read)]) == read
-    with pytest.raises(UsageError, match="document"):
-        _ = memory.conversation
+@pytest.mark.parametrize("preset", ["paper", "small"])
+def test_a_document_is_refused(memory_of: Open, preset: str) -> None:
+    book = Document.from_text("book.txt", "In Rome the ferry was late.")
+    with pytest.raises(UsageError, match=r"mnemis reads conversations, and book\.txt is none") as e:
+        memory_of(book, preset=preset)
+    assert "take one that reads documents" in (e.value.hint or "")
 
 
 async def test_the_view_has_categories_over_entities(memory_of: Open) -> None:
@@ -217,7 +204,7 @@ async def test_an_index_that_grows_finds_what_one_that_is_built_at_once_does() -
         growing.update(state, TALK)
     whole.update(states[-1], TALK)
     for query in ("boat", "lost ring", "museum"):
-        vector = await whole.embed(query)
+        [vector] = whole.embedder.embed([query], task="query")
         for kind in ("episodes", "entities"):
             found = growing.search(kind, query, vector, 9)
             assert found == whole.search(kind, query, vector, 9)
@@ -241,7 +228,7 @@ def test_an_entity_is_embedded_by_its_summary_and_found_by_words_of_its_names_to
     assert "It was closed." in embedder.embedded
     assert "ferry" in embedder.embedded
     assert not any("museum" in text or "Louvre" in text for text in embedder.embedded)
-    words = index._nodes["e"].words
+    words = index.entities.words
     found = {query: [hit.id for hit in words.search(query, 9)] for query in ("Louvre", "palace")}
     assert found == {"Louvre": [1], "palace": [1]}
     assert words.search("museum", 9) == []

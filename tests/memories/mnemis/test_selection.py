@@ -18,7 +18,7 @@ from mgl.memories.mnemis.edits import PutCategory, replay
 from mgl.memories.mnemis.selection import LayerCount, Selection, select
 from mgl.memories.mnemis.small import ask_names
 from mgl.memories.mnemis.state import Category, State
-from tests.memories.mnemis.engine import OFFERED, Model, Select, build_hierarchy, state_of, tools_of
+from tests.memories.mnemis.engine import OFFERED, Model, Select, grow_hierarchy, state_of, tools_of
 from tests.memories.mnemis.test_hierarchy import ANIMALS, NAMES, Careless, config
 
 Tree = Mapping[str, tuple[int, tuple[str, ...]]]
@@ -138,7 +138,7 @@ async def test_each_selected_entity_has_a_path_from_the_top(
     seed: int, count: int, shown: int
 ) -> None:
     state = state_of(NAMES[:count])
-    _, state, _ = await build_hierarchy(tools_of(Careless(seed)), state, config(), 0, 9)
+    _, state, _ = await grow_hierarchy(tools_of(Careless(seed)), state, config(), 0, 9)
 
     def pick(name: str) -> bool | None:
         return [None, False, True][crc32(f"{name} {seed}".encode()) % 3]
@@ -165,7 +165,7 @@ async def test_a_selection_makes_no_more_calls_than_it_may(
 ) -> None:
     monkeypatch.setattr(selection, "SHOWN", 6)
     monkeypatch.setattr(selection, "MOST_CALLS", 5)
-    _, state, _ = await build_hierarchy(tools_of(Model()), state_of(ANIMALS), config(), 0)
+    _, state, _ = await grow_hierarchy(tools_of(Model()), state_of(ANIMALS), config(), 0)
     engine = Model(select=lambda _: False)
     found = await select(engine.llm, state, "Which?", config())
     assert len(engine.asked) == 5

@@ -8,7 +8,6 @@ from datetime import datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.mnemis.edits import VOCABULARY, AddEpisode
 from mgl.memories.mnemis.reading import find_fresh
 from mgl.memories.mnemis.state import EMPTY, State
@@ -92,12 +91,12 @@ def test_a_text_that_grows_has_the_terms_of_one_that_is_read_at_once(talk: Conve
 
 
 async def ingested(talk: Conversation, *, anew: bool) -> tuple[list[EditRecord], State]:
-    count, places = ScriptedEngine([]).count_tokens, Places()
+    places = Places()
     state, rows = EMPTY, list[EditRecord]()
     for turns in range(1, len(talk.turns) + 1):
         part = replace(talk, turns=talk.turns[:turns])
         places = Places() if anew else places
-        for episode in await find_fresh(part, state, count):
+        for episode in find_fresh(part, state):
             draft = draft_of(state, episode.number)
             draft.put(AddEpisode(episode))
             read_terms(draft, part, episode, places)

@@ -1,0 +1,165 @@
+"""The index of a memory's nodes, by words and by meaning: candidates and System-1 find by it.
+
+Source: Mnemis §2.1, §2.3. It grows with the state, each part when that is asked for: summaries
+change with each episode, and only questions need their vectors. After a deletion or a merge another
+index is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mgl.memories.mnemis.reading import render_episode
+from mgl.memories.mnemis.state import State, summary_text, words_text
+from mgl.memories.table import Table
+from mgl.retrieval.base import Embedder, Hit, Reranker
+from mgl.retrieval.ranking import fuse_hits
+from mgl.retrieval.turns import TurnIndex, rank_turns
+from mgl.retrieval.vectors import HybridIndex, VectorIndex
+from mgl.store import Store
+from mgl.types import Conversation, Question, Turn
+
+LEAST_SIMILARITY: Final = 0.5
+"""Cosine above which a known name or fact may be a new one; ours. It spares the model most of the
+questions."""
+
+Kind = Literal["episodes", "entities", "facts"]
+NodeT = TypeVar("NodeT")
+
+
+class Index:
+    """The nodes of a state, as of the last time that a part was grown to it.
+
+    Episodes and facts, whose texts never change, are indexed in the store under the memory's
+    ``name``; a deletion empties these indexes. With ``in_context`` episodes are ranked by what
+    stands around them, too. Methods embed, and block.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        store: Store | None = None,
+        name: str = "",
+        *,
+        in_context: bool = False,
+    ) -> None:
+        self.embedder = embedder
+        self.state = State()
+        self.entities = HybridIndex(embedder)
+        self.facts = HybridIndex(embedder, store, f"{name}/facts")
+        self.episodes = (
+            TurnIndex(embedder, store, f"{name}/said")
+            if in_context
+            else HybridIndex(embedder, store, f"{name}/episodes")
+        )
+        self._names = VectorIndex(embedder)
+        self._forms: dict[tuple[int, str], None] = {}
+        self._grown: dict[str, Table[str, Any]] = {}
+        self._turns: list[Turn] = []
+        self._numbers: list[int] = []
+
+    # What a new name or fact may repeat
+
+    def grow_candidates(self, state: State) -> None:
+        """Index the names and the facts of a later state that are new."""
+        named = self._find_changed("names", state.entities)
+        own = ((at, name) for at, entity in named.items() for name in entity.names)
+        fresh = [form for form in own if form not in self._forms]
+        self._names.extend(dict(enumerate((name for _, name in fresh), len(self._forms))))
+        self._forms |= dict.fromkeys(fresh)
+        self._grow_shared(state)
+
+    def find_entities(self, names: Sequence[str], most: int) -> list[list[str]]:
+        """For each name return the ids of ``most`` entities that may be meant, likeliest first.
+
+        Those whose names or summary share its words, and those with a similar name, by rank.
+        """
+        if not names or not self._forms:
+            return [[] for _ in names]
+        ids = self.entities.words.ids
+        owners = np.searchsorted(ids, [at for at, _ in self._forms])
+        found = []
+        for name, vector in zip(names, self.embedder.embed(names), strict=True):
+            alike = np.full(len(ids), -1.0)
+            np.maximum.at(alike, owners, self._names.scores(vector))
+            by_words = _rank(ids, self.entities.words.scores(name), 0.0, most)
+            rankings = by_words, _rank(ids, alike, LEAST_SIMILARITY, most)
+            found.append([f"e{hit.id}" for hit in fuse_hits(rankings)[:most]])
+        return found
+
+    def find_facts(
+        self, texts: Sequence[str], own: Sequence[Sequence[str]], most: int
+    ) -> list[list[str]]:
+        """For each text return the ids of similar facts, the most similar first: ``most`` of its
+        ``own``, which join the same entities, then ``most`` of all."""
+        if not texts or not len(self.facts):
+            return [[] for _ in texts]
+        search, found = self.facts.vectors.search, []
+        for vector, ids in zip(self.embedder.embed(texts), own, strict=True):
+            hits = [*search(vector, most, [int(each[1:]) for each in ids]), *search(vector, most)]
+            near = (f"f{hit.id}" for hit in hits if hit.score > LEAST_SIMILARITY)
+            found.append(list(dict.fromkeys(near)))
+        return found
+
+    # What a question finds
+
+    def update(self, state: State, source: Conversation) -> None:
+        """Index what a question finds of a later state, where it is new or changed."""
+        changed = self._find_changed("summaries", state.entities)
+        self.entities.vectors.extend({at: summary_text(each) for at, each in changed.items()})
+        self._grow_shared(state)
+        self._grow_episodes(state, source)
+        self.state = state
+
+    def search(self, kind: Kind, query: str, vector: NDArray[np.float32], count: int) -> list[str]:
+        """Return the ids of the ``count`` most similar nodes of a kind, the best first."""
+        index = {"episodes": self.episodes, "entities": self.entities, "facts": self.facts}[kind]
+        assert isinstance(index, HybridIndex)
+        hits = index.search(query, count, vector=vector)
+        if kind == "episodes":
+            return [str(self._numbers[hit.id]) for hit in hits]
+        return [f"{kind[0]}{hit.id}" for hit in hits]
+
+    async def rank_in_context(self, question: Question, reranker: Reranker | None) -> list[str]:
+        """Return the ids of all episodes, the best first, by what stands around them, too."""
+        assert isinstance(self.episodes, TurnIndex)
+        turns = self._turns  # it may grow meanwhile
+        scores = await rank_turns(question, turns, self.episodes, reranker=reranker)
+        return [str(self._numbers[place]) for place in np.argsort(-scores, kind="stable")]
+
+    def _grow_shared(self, state: State) -> None:
+        entities = self._find_changed("words", state.entities)
+        facts = self._find_changed("facts", state.facts)
+        self.entities.words.extend({at: words_text(each) for at, each in entities.items()})
+        self.facts.extend({at: each.text for at, each in facts.items() if at not in self.facts})
+
+    def _grow_episodes(self, state: State, source: Conversation) -> None:
+        numbers = state.episodes.changes_since(self.state.episodes) or ()
+        places = range(len(self._numbers), len(self._numbers) + len(numbers))
+        missing = [place for place in places if place not in self.episodes]
+        self._numbers += numbers
+        if isinstance(self.episodes, TurnIndex):
+            spoken = (source.turns[state.episodes[number].turns[0]] for number in numbers)
+            turns = [*self._turns, *spoken]
+            self.episodes.extend(turns, missing)
+            self._turns = turns
+        else:
+            own = {at: state.episodes[self._numbers[at]] for at in missing}
+            self.episodes.extend({at: render_episode(source, each) for at, each in own.items()})
+
+    def _find_changed(self, part: str, table: Table[str, NodeT]) -> dict[int, NodeT]:
+        """Return what a part lacks of a table's nodes, by the numbers of their ids."""
+        known = self._grown.get(part, Table())
+        self._grown[part] = table
+        return {int(each[1:]): table[each] for each in table.changes_since(known) or ()}
+
+
+def _rank(
+    ids: NDArray[np.int64], scores: NDArray[np.floating[Any]], above: float, most: int
+) -> list[Hit]:
+    best = np.argsort(-scores, kind="stable")[:most]
+    return [Hit(int(ids[at]), float(scores[at])) for at in best if scores[at] > above]

