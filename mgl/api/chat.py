@@ -17,7 +17,7 @@ response format is passed through to the model as it came, with what was said be
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import nullcontext
 from typing import Any, Final
@@ -57,6 +57,9 @@ RETRIED: Final = "X-Stainless-Retry-Count"
 
 MOST_TOKENS: Final = 1 << 30
 
+Begin = Callable[[str, str], None]
+"""Is told the ids of a memory and of its turn that is replied to."""
+
 
 class Chat:
     """Replies to chat requests of one tenant.
@@ -74,8 +77,13 @@ class Chat:
         chat: ChatRequest,
         headers: Mapping[str, str],
         hear: Listener | None = None,
+        begin: Begin | None = None,
     ) -> Replied:
-        """Reply to a request; ``hear`` is given the text so far."""
+        """Reply to a request.
+
+        ``hear`` is given the text so far; ``begin`` is told before it which turn is replied to, if
+        that is remembered.
+        """
         if chat.model not in self.models:
             raise NotServed(
                 f"there is no model {chat.model!r} here", hint=f"use {self.models[0]!r}"
@@ -91,7 +99,7 @@ class Chat:
         if is_task(_read_messages(chat), chat.metadata, headers.get(TASK)):
             return await self._forward(chat, hear), besides
         is_retry = headers.get(RETRIED, "0") != "0"
-        seen = _Seen(hear)
+        seen = _Seen(hear, begin)
         passed = _Passed(chat, seen.listener) if _is_passed(chat) else None
 
         budget = chat.max_completion_tokens or chat.max_tokens
@@ -121,9 +129,15 @@ class Chat:
 class _Seen:
     """What a client has been sent of a reply so far."""
 
-    def __init__(self, hear: Listener | None) -> None:
+    def __init__(self, hear: Listener | None, begin: Begin | None) -> None:
         self._hear = hear
+        self._begin = begin
         self.text = ""
+
+    def begin(self, memory: str, turn: str) -> None:
+        """Tell which turn of which memory is replied to."""
+        if self._begin is not None:
+            self._begin(memory, turn)
 
     @property
     def listener(self) -> Listener | None:
@@ -190,6 +204,7 @@ def _reply(
     spoken = _find_spoken(messages)
     how = {"was_sent": was_sent, "is_retry": is_retry, "is_whole": is_whole}
     turn, deleted = _take_in(talk, spoken, **how)
+    seen.begin(talk.id, turn.id)
     if passed is not None:
         passed.leave_out(deleted)
     say = None if passed is None else passed.say

@@ -212,8 +212,9 @@ def _find_asked(stored: Sequence[Said], sent: Sequence[Said], *, is_retry: bool)
     before, last = sent[:-1], sent[-1]
     first = max(0, len(stored) - MOST_COMPARED)
     same = (n for n in reversed(range(first, len(stored))) if stored[n].key == last.key)
-    if before and before[0] == _BEGINNING and (origins := _find_places(stored, before)):
-        same = (n for n in same if stored[n].follows in origins)
+    if before and (origins := _find_places(stored, before)):
+        unknown = () if before[0] == _BEGINNING else (None,)
+        same = (n for n in same if stored[n].follows in (*unknown, *origins))
     asked = next(same, None)
     if asked is None or stored[asked].is_deleted:
         return None

@@ -3,7 +3,8 @@
 A response is stored as the turn that replies in a conversation: its id says which, so it is there
 after a restart, and gone with its turn. The conversation is ``conversation``, that of
 ``previous_response_id``, what names a chat elsewhere, or a new one; with ``store: false`` and no
-name nothing is kept.
+name nothing is kept. A second response to the same one replaces the first: its reply was made
+again, or its message edited.
 """
 
 from __future__ import annotations
@@ -65,29 +66,43 @@ class ResponseRequest(BaseModel):
 
 async def _respond(call: Call) -> Any:
     asked: ResponseRequest = call.body
-    chat = _as_chat(asked)
+    chat = _as_chat(asked, await _list_before(call, asked))
     metadata = chat.metadata or {}
     if asked.conversation and "conversation" in metadata:
         named = await call.memories.find_chat(metadata["conversation"])
         chat = chat.model_copy(update={"metadata": {**metadata, "conversation": named}})
 
-    async def work(hear: Listener | None = None) -> Said:
-        return await call.chat.reply(chat, call.headers, hear)
-
     shown = _Shown(asked)
+
+    async def work(hear: Listener | None = None) -> Said:
+        return await call.chat.reply(chat, call.headers, hear, shown.name)
+
     if asked.stream:
         return _stream(work, shown)
     return shown.complete(*await work())
 
 
-def _as_chat(asked: ResponseRequest) -> ChatRequest:
-    """The same request to the Chat Completions API."""
+async def _list_before(call: Call, asked: ResponseRequest) -> list[dict[str, Any]]:
+    """The message and the reply that the request follows, if they are still stored."""
+    if not asked.previous_response_id or asked.conversation:
+        return []
+    memory, _, turn = _decode(asked.previous_response_id)
+    held = await call.memories.export(memory)
+    return [
+        {"role": "user" if each["id"] == turn else "assistant", "content": each["text"]}
+        for each in held["turns"]
+        if each["id"].rstrip("+") == turn
+    ]
+
+
+def _as_chat(asked: ResponseRequest, before: list[dict[str, Any]]) -> ChatRequest:
+    """The same request to the Chat Completions API, after the messages ``before``."""
     if asked.tools:
         raise Refused("tools are not served here", hint="use /v1/chat/completions", param="tools")
     given = {name: value for name in _SAMPLING if (value := getattr(asked, name, None)) is not None}
     said = asked.input
     items = [{"role": "user", "content": said}] if isinstance(said, str) else said
-    messages = [_as_message(each) for each in items]
+    messages = before + [_as_message(each) for each in items]
     if asked.instructions:
         messages.insert(0, {"role": "system", "content": asked.instructions})
     wanted = (asked.text or {}).get("format")
@@ -143,6 +158,10 @@ class _Shown:
         self.identity = f"resp_{secrets.token_hex(12)}"
         self.message = f"msg_{secrets.token_hex(12)}"
 
+    def name(self, memory: str, turn: str) -> None:
+        """Name the response by the turn that it replies to."""
+        self.identity = _encode(memory, self._asked.model.removeprefix(PREFIX), turn)
+
     def begin(self) -> dict[str, Any]:
         return self._show("in_progress", [])
 
@@ -152,9 +171,6 @@ class _Shown:
 
     def complete(self, reply: Reply[None], besides: Mapping[str, Any]) -> dict[str, Any]:
         is_cut = reply.finish_reason == "length"
-        if "turn" in besides:
-            kind = self._asked.model.removeprefix(PREFIX)
-            self.identity = _encode(besides["memory_id"], kind, besides["turn"])
         shown = self._show(
             "incomplete" if is_cut else "completed", [write_message(self.message, reply.text)]
         )

@@ -8,7 +8,7 @@
     history.add_user_message("I moved to Lisbon.")
 
 A chat history holds what user and assistant said; system messages, calls of tools and their results
-are not kept.
+are not kept. It is for chains with another model: ``mgl/gam`` keeps its conversations by itself.
 """
 
 from __future__ import annotations

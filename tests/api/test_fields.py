@@ -10,6 +10,7 @@ import pytest
 
 from tests.api.conftest import MEMORY, Serve
 from tests.api.test_chat import DIARY, client, messages, say, stored
+from tests.api.test_tasks import connect, find_texts
 
 BESIDES: dict[str, Any] = {
     "top_k": 40,
@@ -126,16 +127,32 @@ async def test_responses_are_stored_and_go_on(serve: Serve) -> None:
             await api.responses.retrieve("resp_none")
 
 
+async def test_a_second_response_to_the_same_one_replaces_the_first(serve: Serve) -> None:
+    async with serve() as served, client(served) as api, connect(served) as http:
+        first = await api.responses.create(model=MEMORY, input="It rains", extra_headers=DIARY)
+        for text in ("It snows", "It snows", "It hails"):
+            last = await api.responses.create(
+                model=MEMORY, input=text, previous_response_id=first.id
+            )
+        said = ["It rains", first.output_text, "It hails", last.output_text]
+        assert await find_texts(http, "diary") == said
+        await api.responses.create(model=MEMORY, input="It thaws", previous_response_id=last.id)
+        assert (await find_texts(http, "diary"))[:-2] == said
+
+
 async def test_a_response_is_streamed(serve: Serve) -> None:
     async with serve() as served, client(served) as api:
         async with api.responses.stream(
             model=MEMORY, input="It rains", extra_headers=DIARY
         ) as stream:
-            kinds = [event.type async for event in stream]
+            events: list[Any] = [event async for event in stream]
             whole = await stream.get_final_response()
+        kinds = [event.type for event in events]
         assert kinds[:2] == ["response.created", "response.in_progress"]
         assert kinds.count("response.output_text.delta") > 1
         assert kinds[-1] == "response.completed"
+        assert {event.response.id for event in events if hasattr(event, "response")} == {whole.id}
+        assert (await api.responses.retrieve(whole.id)).output_text == whole.output_text
         assert (await stored(served))[-1] == ("assistant", whole.output_text)
 
 

@@ -221,6 +221,23 @@ def test_what_another_chat_said_is_not_replaced() -> None:
     assert find_news(stored, talk("x", "y", "z")) == News((2,), after=3)
 
 
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["ok", "no"])), max_size=20))
+def test_chats_of_one_name_may_say_the_same(said: list[tuple[str, str]]) -> None:
+    """Clients that name no chat send all of theirs under one name."""
+    stored: list[Said] = []
+    chats = {name: [Said("user", f"I am {name}")] for name in "abc"}
+    for name, text in [*((name, "") for name in chats), *said]:
+        chat = chats[name]
+        if text:
+            chat.append(Said("user", text))
+        found = find_news(stored, chat)
+        assert found == News((len(chat) - 1,), after=found.after)
+        stored.append(replace(chat[-1], follows=found.after))
+        reply = Said("assistant", f"reply {len(stored)}")
+        chat.append(reply)
+        stored.append(replace(reply, follows=len(stored) - 1))
+
+
 @pytest.mark.parametrize(
     ("sent", "replaced"),
     [

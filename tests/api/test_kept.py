@@ -68,6 +68,13 @@ class Client:
         turns: list[dict[str, Any]] = answer.json()["turns"]
         return turns
 
+    async def count_turns(self) -> tuple[int, int]:
+        """The turns that the list of memories counts, and those that a deletion would take."""
+        (memory,) = (await self._http.get("/api/memories")).json()["memories"]
+        path = f"/api/conversations/{self._name}"
+        plan = await self._http.delete(path, params={"dry_run": True})
+        return memory["turns"], plan.json()["turns"]
+
     async def texts(self) -> list[str]:
         return [turn["text"] for turn in await self.turns()]
 
@@ -198,6 +205,16 @@ async def test_a_reply_is_made_again_in_place_of_the_one_that_is_stored(serve: S
         lost = {"X-Stainless-Retry-Count": "1"}
         assert await client.chat(*history, headers=lost) == {**last, "citations": []}
         assert (await client.texts())[-1] == "reply 5"
+
+
+async def test_turns_that_were_replaced_or_deleted_are_not_counted(serve: Serve) -> None:
+    async with serve() as served, connect(served) as client:
+        for _ in range(3):
+            await client.chat(user("It rains."))
+        (asked, _) = await client.turns()
+        assert await client.count_turns() == (2, 2)
+        await client.forget(asked["id"])
+        assert await client.count_turns() == (0, 0)
 
 
 async def test_an_edited_message_replaces_what_followed_it(serve: Serve) -> None:
