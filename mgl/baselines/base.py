@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.errors import UsageError
 from mgl.llm.base import Sampling
+from mgl.llm.calls import note_shown
 from mgl.llm.concurrency import for_each
 from mgl.memories.base import SourceMemory, Tools, check_question, check_text
 from mgl.memories.calls import ANSWER_TOKENS, WrittenNote, answer_from_passages, cite_evidence

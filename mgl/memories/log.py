@@ -25,6 +25,7 @@ from functools import cached_property, reduce
 from typing import Any, Final, Generic, TypedDict, TypeVar, Unpack
 
 from mgl.errors import Conflict, StoreConflict, StoreDeleted
+from mgl.llm.calls import note_shown
 from mgl.memories.snapshots import SnapshotCodec, is_due
 from mgl.memories.table import Prefix
 from mgl.observer import Observer

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from mgl.llm.base import LLM, Message
+from mgl.llm.calls import note_shown
 from mgl.observer import Observer
 from mgl.training.data import Example
 

@@ -17,6 +17,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict
 
 from mgl.llm.base import LLM, Sampling
+from mgl.llm.calls import note_shown
 from mgl.llm.constraints import max_chars
 from mgl.memories.propose import propose
 from mgl.observer import Observer

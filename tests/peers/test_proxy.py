@@ -20,7 +20,7 @@ from pydantic import BaseModel, SecretStr
 
 from mgl.errors import EngineTimeout, EngineUnavailable
 from mgl.llm.base import Completion, TokenUsage, ToolCall
-from mgl.llm.calls import MemoryCallLog
+from mgl.llm.calls import MemoryCallLog, note_shown
 from mgl.llm.progress import find_listener
 from mgl.retrieval.fakes import WordEmbedder
 from tests.peers.conftest import MODEL, Serve, Served
