@@ -6,6 +6,7 @@ import asyncio
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -361,6 +362,36 @@ def _search(tab: Tab, root: str, key: str, axe: str) -> None:
     tab.run("document.querySelector('.hits a').click()")
     tab.wait("location.pathname.endsWith('memory') && document.documentElement.dataset.ready")
     assert tab.run("[...CSS.highlights.get('passage')].join()") == HORSE
+
+
+def _search_for(tab: Tab, words: str) -> None:
+    tab.run(f"document.querySelector('#search').value = {words!r}")
+    tab.run("document.querySelector('#search').dispatchEvent(new Event('input'))")
+
+
+@pytest.mark.browser
+async def test_news_comes_while_an_edge_is_open_and_something_is_searched(
+    serve: Serve, tab: Tab
+) -> None:
+    async with serve(preset="paper") as served, client(served) as http:
+        given = await http.post("/api/documents", params={"name": "b.txt"}, content=story(8))
+        identity = (await finish(http, given.json()["id"]))["memory_id"]
+        page = (await http.get(f"/api/memories/{identity}/page")).json()
+        await asyncio.to_thread(tab.unlock, served.root, served.key)
+        edge = quote(page["edges"][0]["id"])
+        address = f"{served.root}/inspect/memory?id={identity}#edge={edge}"
+        await asyncio.to_thread(tab.show, address)
+        title = await asyncio.to_thread(tab.run, "document.querySelector('#detail h2').textContent")
+        await asyncio.to_thread(_search_for, tab, "met")
+        found = await asyncio.to_thread(tab.run, FOUND)
+        await http.patch(f"/api/memories/{identity}", json={"name": "c.txt"})
+        await asyncio.to_thread(renewed, tab, f"{COME}; 0")
+        shown = await asyncio.to_thread(tab.run, "document.querySelector('#detail h2').textContent")
+        assert (shown, await asyncio.to_thread(tab.run, FOUND)) == (title, found)
+        assert found[1] > 0
+
+
+FOUND = "[document.querySelector('#found').textContent, CSS.highlights.get('hits').size]"
 
 
 @pytest.mark.browser

@@ -17,6 +17,10 @@ function lookFor(query) {
   place = -1;
   const wanted = query.trim();
   change({ query: wanted.toLowerCase(), hits: findInText(wanted) }, "search");
+  countFound(wanted);
+}
+
+function countFound(wanted) {
   const nodes = `${number.format(found().length)} of ${many(data.nodes.filter(there).length, "node")}`;
   byId("found").textContent = wanted ? `${data.nodes.length ? `${nodes}, ` : ""}${number.format(state.hits.length)} in the text` : "";
 }
@@ -89,7 +93,11 @@ export function buildReplay() {
   slider.max = String(data.steps - 1);
 }
 onNews(buildReplay);
-onNews(() => search.value && lookFor(search.value));
+onNews(() => {
+  place = -1;
+  state.hits = findInText(search.value.trim());
+  countFound(search.value.trim());
+});
 
 /** Whether the growth of the graph is being replayed. */
 export const isReplaying = () => clock !== null;
