@@ -193,7 +193,7 @@ class MemoryServer(Listener):
                 return await stream_events(follow_work(endpoint.do(call)), request)
             headers = {}
             if endpoint.tag is not None:  # before it is read: what comes meanwhile is news
-                headers = {"ETag": f'"{await endpoint.tag(call)}"', "Cache-Control": "no-cache"}
+                headers = {"ETag": f'"{await endpoint.tag(call)}"', "Cache-Control": "no-store"}
                 if request.headers.get("if-none-match") == headers["ETag"]:
                     return Response(status_code=304, headers=headers)
             done = await endpoint.do(call)

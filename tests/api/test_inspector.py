@@ -364,6 +364,38 @@ def _search(tab: Tab, root: str, key: str, axe: str) -> None:
     assert tab.run("[...CSS.highlights.get('passage')].join()") == HORSE
 
 
+@pytest.mark.browser
+async def test_a_page_keeps_answers_until_what_they_repeat_is_deleted(
+    serve: Serve, tab: Tab
+) -> None:
+    async with serve() as served, client(served) as http:
+        await tell(served)
+        await asyncio.to_thread(_ask_and_load, tab, served.root, served.key)
+        gone = await http.post("/api/memories/diary/forget", json={"turns": ["L1"]})
+        assert gone.json()["answers"] == ["What is the horse called?"]
+        await asyncio.to_thread(renewed, tab, f"{COME}; 0")
+        assert HORSE not in await asyncio.to_thread(tab.run, "document.body.innerText")
+        said = await asyncio.to_thread(tab.run, "document.querySelector('#changed').textContent")
+        assert said == ""
+
+
+def _ask_and_load(tab: Tab, root: str, key: str) -> None:
+    """Ask, open the page once more, and there the answer's trace and all rows of the log."""
+    tab.unlock(root, key)
+    tab.show(f"{root}/inspect/memory?id=diary")
+    tab.run("document.querySelector('#question').value = 'What is the horse called?'")
+    tab.run("document.querySelector('#send').click()")
+    assert tab.wait("document.querySelector('.chip')?.title") == HORSE
+    tab.show(f"{root}/inspect/memory?id=diary")
+    assert tab.run("document.querySelector('.answer')?.textContent") == HORSE
+    tab.run("[...document.querySelectorAll('.asked[open] .trace summary')].at(-1).click()")
+    tab.wait("!!document.querySelector('.asked[open] .retrieved li')")
+    tab.run("document.querySelector('#views [value=log]').click()")
+    tab.wait("!!document.querySelector('#log-rows details')")
+    _search_for(tab, "horse")
+    tab.run("document.querySelectorAll('#log-rows details').forEach((each) => (each.open = true))")
+
+
 def _search_for(tab: Tab, words: str) -> None:
     tab.run(f"document.querySelector('#search').value = {words!r}")
     tab.run("document.querySelector('#search').dispatchEvent(new Event('input'))")

@@ -10,8 +10,16 @@ const asked = byId("asked");
 const QUOTE = 400;
 
 export function buildAnswers() {
-  const answered = new Set(data.answers.map((answer) => answer.question));
   asked.append(...data.answers.map((answer, index) => panel(answer, index === data.answers.length - 1)));
+  listUnanswered();
+  if (!asked.childElementCount && !live) asked.append(make("p", { class: "note" }, "No question was asked of this memory."));
+  byId("ask").hidden = !live;
+  for (const id of ["say", "say-note"]) byId(id).hidden = !data.grows;
+}
+
+function listUnanswered() {
+  for (const each of asked.querySelectorAll(".unanswered")) each.remove();
+  const answered = new Set(data.answers.map((answer) => answer.question));
   for (const question of data.questions.filter((each) => !answered.has(each))) {
     asked.append(
       make(
@@ -22,10 +30,21 @@ export function buildAnswers() {
       ),
     );
   }
-  if (!asked.childElementCount && !live) asked.append(make("p", { class: "note" }, "No question was asked of this memory."));
-  byId("ask").hidden = !live;
-  for (const id of ["say", "say-note"]) byId(id).hidden = !data.grows;
 }
+
+/** Take away the answers and replies that are no longer stored, and add what was asked elsewhere. */
+onNews(() => {
+  const missing = new Map(data.answers.map((answer) => [answer.question, answer]));
+  const deleted = new Set((data.turns ?? []).filter(({ forgotten }) => forgotten).map(({ id }) => id));
+  const isGone = (said) => ("turn" in said ? deleted.has(said.turn) || deleted.has(said.reply) : missing.get(said.question)?.answer !== said.answer);
+  const panels = [...asked.querySelectorAll(".asked")].filter((each) => each.answer);
+  const gone = new Set(panels.filter((each) => isGone(each.answer)));
+  for (const each of gone) each.remove();
+  for (const each of panels) if (!gone.has(each) && !("turn" in each.answer)) missing.delete(each.answer.question);
+  asked.prepend(...[...missing.values()].map((answer) => panel(answer, false)));
+  listUnanswered();
+  Object.assign(state, answered());
+});
 
 /** An answer below its question; the answers that are open say what is cited. */
 function panel(answer, open) {
@@ -160,11 +179,11 @@ async function askMemory(question, made) {
 async function tellMemory(words, made) {
   const messages = [{ role: "user", content: words }];
   const request = { model: `mgl/${data.memory}`, metadata: { memory: data.memory_id }, messages, stream: true };
-  const said = { question: words, answer: "", confidence: null, compaction_ratio: null, citations: [], marks: [], trace: [], paths: [] };
+  const said = { question: words, answer: "", turn: null, confidence: null, compaction_ratio: null, citations: [], marks: [], trace: [], paths: [] };
   await follow("/v1/chat/completions", request, ({ choices: [{ delta }] }) => {
     said.answer += delta.content ?? "";
     made.write(said.answer || "…");
-    if (delta.turn) Object.assign(said, { citations: delta.citations, marks: [`remembered as turn ${delta.turn}`], reply: delta.reply });
+    if (delta.turn) Object.assign(said, { turn: delta.turn, citations: delta.citations, marks: [`remembered as turn ${delta.turn}`], reply: delta.reply });
   });
   await renew();
   made.finish(said);
@@ -174,5 +193,3 @@ async function tellMemory(words, made) {
   byId("said").textContent = said.answer;
   byId("question").focus();
 }
-
-onNews(() => Object.assign(state, answered()));

@@ -2,7 +2,7 @@
 
 import { button, fill, make, number, pairList, shorten } from "./dom.js";
 import { api, fetchJson } from "./source.js";
-import { data } from "./state.js";
+import { data, onNews } from "./state.js";
 
 export const outcome = (name) => make("span", { class: `outcome ${name}` }, name);
 
@@ -34,7 +34,9 @@ export function opening(head, more) {
 /** Show in a place what an answer or reply was made from, and by which calls; `wanted` names its
     question or turn, and `show` brings a passage into sight. */
 export async function showTrace(place, wanted, show) {
-  place.replaceChildren(make("p", { class: "note" }, "Loading…"));
+  const made = make("div", { class: "traced" }, make("p", { class: "note" }, "Loading…"));
+  made.again = () => showTrace(place, wanted, show);
+  place.replaceChildren(made);
   try {
     const { retrieved, calls } = await fetchJson(`${api("memories", data.memory_id, "trace")}?${new URLSearchParams(wanted)}`);
     const passages = make("ol", { class: "retrieved" });
@@ -45,13 +47,18 @@ export async function showTrace(place, wanted, show) {
     };
     fill(passages, retrieved, row, 10);
     const head = (call) => [make("b", {}, call.stage), " ", outcome(call.outcome), " ", make("small", {}, `${call.model} · ${spent(call)}`)];
-    place.replaceChildren(
+    made.replaceChildren(
       make("h4", {}, `Retrieved (${number.format(retrieved.length)})`),
       passages,
       make("h4", {}, `Calls (${number.format(calls.length)})`),
       ...calls.map((call) => opening(head(call), () => [callPanel(call)])),
     );
   } catch (error) {
-    place.replaceChildren(make("p", { class: "wrong", role: "alert" }, error.message), button("Try again", () => showTrace(place, wanted, show)));
+    made.replaceChildren(make("p", { class: "wrong", role: "alert" }, error.message), button("Try again", made.again));
   }
 }
+
+/** Traces that are open may show what was deleted. */
+onNews((isCut) => {
+  if (isCut) for (const each of document.querySelectorAll(".traced")) each.again();
+});

@@ -33,10 +33,10 @@ which.addEventListener("change", drawLog);
 /** Read the log anew, and leave open what is open. */
 onNews(async () => {
   entries = null;
-  if (feed.hidden) return;
+  if (feed.hidden) return rows.replaceChildren();
   const [open, top] = [[...rows.children].map((row) => row.firstChild?.open), feed.scrollTop];
   await openLog();
-  open.forEach((isOpen, index) => isOpen && (rows.children[index].firstChild.open = true));
+  for (const [index, row] of [...rows.querySelectorAll(":scope > li > details")].entries()) row.open = Boolean(open[index]);
   feed.scrollTop = top;
 });
 

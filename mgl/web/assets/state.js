@@ -150,8 +150,11 @@ export function around(element) {
 }
 
 const renewers = [];
-/** Have something done when what the page shows of the memory is new, before `onChange` is told. */
+/** Have something done when what the page shows of the memory is new, before `onChange` is told; it
+    is told whether turns were deleted. */
 export const onNews = (renew) => renewers.push(renew);
+
+const countDeleted = () => (data.turns ?? []).filter(({ forgotten }) => forgotten).length;
 
 /** Show what has changed of the memory since it was loaded, where the reader is; false if nothing. */
 export async function renew() {
@@ -162,6 +165,7 @@ export async function renew() {
   const key = ({ node, id }) => `${node ? "node" : "edge"} ${id}`;
   const chosen = state.selected && key(state.selected);
   const [only, section] = [state.only && [...state.only].map(({ id }) => id), state.section];
+  const gone = countDeleted();
   take(page);
   Object.assign(state, {
     selected: [...elements.values()].find((each) => key(each) === chosen) ?? null,
@@ -171,7 +175,8 @@ export async function renew() {
     section: (section && data.sections.find(({ start }) => start === section.start)) || null,
     only: only && new Set(only.map(findNode).filter(Boolean)),
   });
-  const done = renewers.map((each) => each());
+  const isCut = countDeleted() > gone;
+  const done = renewers.map((each) => each(isCut));
   change({}, "start");
   await Promise.all(done);
   document.documentElement.dataset.version = data.version;
