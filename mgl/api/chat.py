@@ -112,7 +112,9 @@ class Chat:
         is_new = not _find_id(chat)
         answer, used, ids = await self._memories.work(name, kind, do, is_new=is_new, stop=stop)
         cited = [citation_json(each) for each in answer.citations]
-        besides |= {"citations": cited, "conversation": name, **ids}
+        besides |= {"citations": cited, **ids}
+        if is_new:
+            besides["conversation"] = name  # as the client writes it
         if passed is not None and passed.reply is not None:
             return passed.reply, besides
         usage = TokenUsage(used.input_tokens, used.output_tokens, used.cached_tokens)
@@ -194,9 +196,9 @@ def _reply(
 ) -> tuple[Answer, StageUsage, dict[str, Any]]:
     """Take in what is new of a request, reply to its last message, and take that in.
 
-    Returns the reply, what it cost, and the ids of the memory, of the turn that it replies to, and
-    of the ``reply``, None where that was not taken in. Of a reply that is stopped, what was seen is
-    taken in.
+    Returns the reply, what it cost, and the name of the ``conversation`` with the ids of the
+    memory, of the turn that it replies to, and of the ``reply``, None where that was not taken in.
+    Of a reply that is stopped, what was seen is taken in.
     """
     messages = _read_messages(chat)
     persona = "\n".join(each.content for each in messages if each.role == "system").strip()
@@ -217,7 +219,7 @@ def _reply(
         raise
     talk.settle_later()
     ids = {"memory_id": talk.id, "turn": turn.id, "reply": talk.find_reply(turn.id)}
-    return answer, usage.total, ids
+    return answer, usage.total, {"conversation": talk.name, **ids}
 
 
 def _read_messages(chat: ChatRequest) -> Sequence[Message]:

@@ -364,6 +364,24 @@ class Memories:
                     del self._open[key]
                 await asyncio.to_thread(each.talk.pause)
 
+    async def find_exchange(self, memory: str, turn: str) -> list[Turn]:
+        """A turn of a conversation and the replies to it, in order, without those that were
+        deleted; NotServed if the memory is of no conversation."""
+        found = await self._find_any(memory)
+        if not isinstance(found, _Open):
+            raise _no_memory(memory)
+
+        def do() -> list[Turn]:
+            held = found.talk.memory
+            gone = held.forgotten
+            return [
+                each
+                for number, each in enumerate(held.conversation.turns)
+                if each.id.rstrip("+") == turn and number not in gone
+            ]
+
+        return await asyncio.to_thread(do)
+
     async def export(self, source: str) -> dict[str, Any]:
         """Everything that a conversation's memory holds, or the graph of a document's."""
         record = await self.find(source)

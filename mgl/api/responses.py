@@ -29,6 +29,7 @@ from mgl.memories.base import is_memory_id
 from mgl.peers.completing import Said, read_deltas
 from mgl.peers.listening import follow
 from mgl.peers.wire import Budget, ChatRequest, NotServed, Refused, read_shape, write_error
+from mgl.types import Turn
 
 __all__ = ["RESPONSES"]
 
@@ -87,11 +88,9 @@ async def _list_before(call: Call, asked: ResponseRequest) -> list[dict[str, Any
     if not asked.previous_response_id or asked.conversation:
         return []
     memory, _, turn = _decode(asked.previous_response_id)
-    held = await call.memories.export(memory)
     return [
-        {"role": "user" if each["id"] == turn else "assistant", "content": each["text"]}
-        for each in held["turns"]
-        if each["id"].rstrip("+") == turn
+        {"role": "user" if each.id == turn else "assistant", "content": each.text}
+        for each in await call.memories.find_exchange(memory, turn)
     ]
 
 
@@ -282,25 +281,23 @@ async def _stream(work: Any, shown: _Shown) -> AsyncGenerator[dict[str, Any]]:
 async def _show(call: Call) -> Any:
     memory, kind, turn = _decode(call.path["response"])
     reply = await _find_reply(call, memory, turn)
-    message = write_message(f"msg_{call.path['response'][5:]}", reply["text"])
+    message = write_message(f"msg_{call.path['response'][5:]}", reply.text)
     return write_response(call.path["response"], f"{PREFIX}{kind}", 0, [message])
 
 
 async def _delete(call: Call) -> Any:
     memory, _, turn = _decode(call.path["response"])
     reply = await _find_reply(call, memory, turn)
-    await call.memories.forget(memory, [reply["id"]])
+    await call.memories.forget(memory, [reply.id])
     return {"id": call.path["response"], "object": "response", "deleted": True}
 
 
-async def _find_reply(call: Call, memory: str, turn: str) -> dict[str, Any]:
+async def _find_reply(call: Call, memory: str, turn: str) -> Turn:
     """The reply to a turn, as it is kept; NotServed where it is gone."""
-    held = await call.memories.export(memory)
-    for each in reversed(held["turns"]):
-        if each["id"].rstrip("+") == turn and each["id"] != turn:
-            found: dict[str, Any] = each
-            return found
-    raise _gone(call.path["response"])
+    found = await call.memories.find_exchange(memory, turn)
+    if not found or found[-1].id == turn:
+        raise _gone(call.path["response"])
+    return found[-1]
 
 
 def _encode(memory: str, kind: str, turn: str) -> str:

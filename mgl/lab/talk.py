@@ -148,6 +148,12 @@ class Talk:
     def id(self) -> str:
         return self.memory.id
 
+    @property
+    def name(self) -> str:
+        """The conversation's name, which may have changed since it was opened."""
+        _, held = self._store.source_of(self._owner)
+        return held or self.memory.conversation.name
+
     def is_called(self, name: str) -> bool:
         """Whether this name leads to the conversation, which may have been renamed since it was
         opened, or not have begun yet."""

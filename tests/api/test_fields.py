@@ -8,9 +8,12 @@ from typing import Any
 import openai
 import pytest
 
+from mgl.api.responses import _encode
 from tests.api.conftest import MEMORY, Serve
 from tests.api.test_chat import DIARY, client, messages, say, stored
+from tests.api.test_rest import finish
 from tests.api.test_tasks import connect, find_texts
+from tests.cli.server import story
 
 BESIDES: dict[str, Any] = {
     "top_k": 40,
@@ -138,6 +141,35 @@ async def test_a_second_response_to_the_same_one_replaces_the_first(serve: Serve
         assert await find_texts(http, "diary") == said
         await api.responses.create(model=MEMORY, input="It thaws", previous_response_id=last.id)
         assert (await find_texts(http, "diary"))[:-2] == said
+
+
+async def test_a_response_names_the_conversation_that_it_goes_on_in(serve: Serve) -> None:
+    """By the id of the one before, too: a client may go on by the conversation's."""
+    async with serve() as served, client(served) as api, connect(served) as http:
+        first = await api.responses.create(model=MEMORY, input="It rains", extra_headers=DIARY)
+        second = await api.responses.create(
+            model=MEMORY, input="It snows", previous_response_id=first.id
+        )
+        assert second.conversation is not None
+        assert second.conversation.id == "diary"
+        await api.responses.create(
+            model=MEMORY, input="It hails", conversation=second.conversation.id
+        )
+        assert (await find_texts(http, "diary"))[::2] == ["It rains", "It snows", "It hails"]
+
+
+async def test_no_response_is_found_in_a_document(serve: Serve) -> None:
+    async with serve(preset="paper") as served, client(served) as api, connect(served) as http:
+        given = await http.post("/api/documents", params={"name": "b.txt"}, content=story(8))
+        memory = (await finish(http, given.json()["id"]))["memory_id"]
+        made = _encode(memory, "gam", "1")
+        for asked in (
+            api.responses.retrieve(made),
+            api.responses.delete(made),
+            api.responses.create(model=MEMORY, input="Hello", previous_response_id=made),
+        ):
+            with pytest.raises(openai.NotFoundError):
+                await asked
 
 
 async def test_a_response_is_streamed(serve: Serve) -> None:
