@@ -370,17 +370,24 @@ async def test_a_page_keeps_answers_until_what_they_repeat_is_deleted(
 ) -> None:
     async with serve() as served, client(served) as http:
         await tell(served)
+        sent = {"model": "mgl/gam", "metadata": {"conversation": "diary"}}
+        said = [{"role": "user", "content": "I sold the cart"}]  # the reply is not made of L1
+        await http.post("/v1/chat/completions", json={**sent, "messages": said})
         await asyncio.to_thread(_ask_and_load, tab, served.root, served.key)
         gone = await http.post("/api/memories/diary/forget", json={"turns": ["L1"]})
         assert gone.json()["answers"] == ["What is the horse called?"]
         await asyncio.to_thread(renewed, tab, f"{COME}; 0")
+        await asyncio.to_thread(tab.wait, f"{TRACED}?.includes('I sold the cart')")
         assert HORSE not in await asyncio.to_thread(tab.run, "document.body.innerText")
-        said = await asyncio.to_thread(tab.run, "document.querySelector('#changed').textContent")
-        assert said == ""
+        wrong = await asyncio.to_thread(tab.run, "document.querySelector('#changed').textContent")
+        assert wrong == ""
+
+
+TRACED = "document.querySelector('.tools:not([hidden]) .retrieved')?.innerText"
 
 
 def _ask_and_load(tab: Tab, root: str, key: str) -> None:
-    """Ask, open the page once more, and there the answer's trace and all rows of the log."""
+    """Ask, open the page once more, and there both traces and all rows of the log."""
     tab.unlock(root, key)
     tab.show(f"{root}/inspect/memory?id=diary")
     tab.run("document.querySelector('#question').value = 'What is the horse called?'")
@@ -390,6 +397,9 @@ def _ask_and_load(tab: Tab, root: str, key: str) -> None:
     assert tab.run("document.querySelector('.answer')?.textContent") == HORSE
     tab.run("[...document.querySelectorAll('.asked[open] .trace summary')].at(-1).click()")
     tab.wait("!!document.querySelector('.asked[open] .retrieved li')")
+    tab.run("[...document.querySelectorAll('.aside > button')].at(-1).click()")
+    tab.run("[...document.querySelectorAll('.tools:not([hidden]) button')].at(-1).click()")
+    assert HORSE in tab.wait(TRACED)
     tab.run("document.querySelector('#views [value=log]').click()")
     tab.wait("!!document.querySelector('#log-rows details')")
     _search_for(tab, "horse")
