@@ -209,7 +209,7 @@ INSPECTOR: Final = (
         "GET",
         "/api/memories/{memory}/page",
         _page,
-        "Show all that its page shows, unless nothing of it has changed (If-None-Match).",
+        "Show all that its page shows; by If-None-Match, after a turn, edit, deletion or new name.",
         answer=PageShown,
         tag=_version,
     ),

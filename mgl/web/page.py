@@ -167,8 +167,8 @@ def page_data(
 
 
 def _keep_sections(document: Document, told: ShownTalk) -> tuple[Section, ...]:
-    """The sections without those all of whose turns stand elsewhere, in the place of others; what
-    these had cut in two is one."""
+    """Drop the sections whose turns are all shown elsewhere, in the place of others, and join the
+    two parts of a section that these had split."""
     talk, starts = told.conversation, [section.start for section in document.sections]
     kept = {
         bisect_right(starts, talk.line_span(number).start) - 1
