@@ -368,14 +368,14 @@ def list_steps(box: Box) -> list[Step]:
         for compiler in FORMATS
         for model in models
     ]
-    first = models[-1]
     loops = [
         Part(
             f"64 memories x{at_once}",
             6,
-            (box.plan(first, "guidance").shell(), f"build 64 memories, {at_once} calls at once"),
-            partial(run_loop, box, first, 64, at_once),
+            (box.plan(largest, "guidance").shell(), f"build 64 memories, {at_once} calls at once"),
+            partial(run_loop, box, largest, 64, at_once),
         )
+        for largest in models[-1:]
         for at_once in (32, 128)
     ]
     small = served_by_name["qwen2.5-coder-1.5b"]

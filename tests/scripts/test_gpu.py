@@ -112,6 +112,18 @@ def test_a_line_that_was_cut_off_is_ignored_and_never_continued(tmp_path: Path) 
 
 
 @pytest.mark.usefixtures("mgl_home")
+def test_a_card_whose_models_cannot_be_made_is_planned_without_them(
+    tokenizer: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The profile of 24 GB names quantized models alone, whose configurations are not here."""
+    words = ("--tokenizer", str(tokenizer), "--record", str(tmp_path / "r.jsonl"))
+    assert gpu.main(["--plan", "--card", "NVIDIA L4,24", *words]) == 0
+    plan = capsys.readouterr().out
+    assert "gpu-models" not in plan
+    assert "mgl eval run locomo --memory turns" in plan
+
+
+@pytest.mark.usefixtures("mgl_home")
 def test_a_plan_says_what_would_run_and_what_has_to_be_carried(
     tokenizer: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
