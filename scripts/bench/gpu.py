@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a card is worth minutes for: mgl's steps on a GPU, in the order of their worth.
+"""Measure mgl on a GPU in the minutes that it is there: steps, the most valuable first.
 
     scripts/bench/gpu.py --list                          the steps, their parts and minutes
     scripts/bench/gpu.py --plan --card "NVIDIA H200,141" what would run, and what has to be carried
