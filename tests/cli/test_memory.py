@@ -11,9 +11,10 @@ from typer.testing import CliRunner, Result
 
 from mgl.cli.app import app
 from mgl.cli.progress import LineObserver
+from mgl.lab import Lab
 from mgl.lab.talk import Talk
 from mgl.models.adapters import list_adapters, write_adapter
-from mgl.types import Turn
+from mgl.types import Conversation, Turn
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
 
@@ -247,6 +248,25 @@ def test_the_log_tells_the_words_of_a_step_and_names_turns_by_their_ids(
     topic = "topic id t1, summary Ann: I have got the job, keywords job, turns L1, L2"
     assert any(line.endswith(topic) for line in told)
     assert any(line.endswith("trigger session_end, through L4, boundaries L2") for line in told)
+
+
+def test_the_log_is_shown_while_another_process_adds_turns(
+    mgl: Mgl, diary: str, log: Path, options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = Lab.transcript
+
+    def read_then_add(lab: Lab, source: str) -> Conversation:
+        found = read(lab, source)
+        assert mgl("add", "diary", log, *options).exit_code == 0
+        return found
+
+    write_log(log, [*LINES, ("2", "2023-06-01T20:01", "Ann", "The horse is fast")])
+    with monkeypatch.context() as patched:
+        patched.setattr(Lab, "transcript", read_then_add)
+        shown = mgl("log", diary)
+    assert shown.exit_code == 0, shown.output
+    assert "The horse is well again" in shown.stdout
+    assert "turn L6" in mgl("log", diary).stdout
 
 
 def test_what_would_be_deleted_is_listed_and_confirmed(
