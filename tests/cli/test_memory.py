@@ -442,6 +442,22 @@ def test_a_chat_without_a_word_leaves_no_memory(mgl: Mgl, server: Server) -> Non
     assert json.loads(mgl("list", "--json").stdout) == []
 
 
+def test_a_chat_remembered_by_a_second_kind_counts_the_turns_that_are_there(
+    mgl: Mgl, diary: str, options: tuple[str, ...]
+) -> None:
+    words = ("chat", diary, "--memory", "mnemis", "--preset", "small", *options)
+
+    def chat_by_mnemis(*lines: str) -> Result:
+        return CliRunner().invoke(app, words, input="".join(f"{line}\n" for line in lines))
+
+    opened = chat_by_mnemis("/quit")
+    assert opened.exit_code == 0, opened.output
+    assert "diary: 5 turns so far" in opened.stderr
+    assert [one["memory"] for one in json.loads(mgl("list", "--json").stdout)] == ["gam"]
+    shown = chat_by_mnemis("/topics", "/quit")
+    assert "nothing was said yet" not in shown.stderr
+
+
 def test_a_reply_of_a_later_chat_shows_what_was_said_in_an_earlier_one(
     mgl: Mgl, server: Server
 ) -> None:
