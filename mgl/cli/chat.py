@@ -49,7 +49,7 @@ def chat(
 
     with open_observer() as observer, Lab.open(choice, observer=observer) as lab:
         talk = lab.talk(name.strip(), memory=memory, **options)
-        said = talk.memory.conversation.turns if talk.is_begun else ()
+        said = talk.read_turns()
         kept = [turn for turn in said if not is_deleted(turn)]
         say(f"{name}: {count(len(kept), 'turn')} so far; {COMMANDS}")
         read_line = _open_prompt(speaker, (turn.text for turn in kept if turn.speaker == speaker))
@@ -140,7 +140,7 @@ class _Printed:
 
 
 def _obey(talk: Talk, line: str) -> None:
-    if line in ("/topics", "/end") and not talk.is_begun:
+    if line in ("/topics", "/end") and not talk.read_turns():
         say("nothing was said yet")
     elif line == "/topics":
         view = talk.memory.view()

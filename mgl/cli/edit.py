@@ -33,9 +33,7 @@ def edit(
     ] = None,
     merge: Annotated[
         str | None,
-        typer.Option(
-            "--merge", metavar="TOPIC", help="Take in this topic, or entity, which is then gone."
-        ),
+        typer.Option("--merge", metavar="OTHER", help="Merge OTHER into TOPIC, and delete OTHER."),
     ] = None,
     memory: OfKind = None,
 ) -> None:

@@ -122,7 +122,7 @@ def choose_work(
     concurrency: Annotated[
         int | None,
         typer.Option(
-            "--concurrency", metavar="N", min=1, help="Items in work at once. [default: 8]"
+            "--concurrency", metavar="N", min=1, help="Maximum concurrent items. [default: 8]"
         ),
     ] = None,
     executor: Annotated[

@@ -78,7 +78,8 @@ def forget(
 
 def _print_plan(talk: Talk, found: Forgotten, names: Mapping[str, tuple[str, str]]) -> None:
     turns = {turn.id: format_turn(turn, 80) for turn in talk.memory.conversation.turns}
-    own = [identity for identity in found.turns if identity not in found.replies]
+    replies = {*found.replies}
+    own = [identity for identity in found.turns if identity not in replies]
     typer.echo(f"{count(len(own), 'turn')} would be deleted")
     _print_items(turns[each] for each in own)
     for title, items in (

@@ -39,10 +39,9 @@ def log(
     with open_lab() as lab:
         found = lab.memory(complete_id(lab, source), memory)
         if not calls:
-            source_text: Source = lab.document(found.id)
-            if found.turns is not None:
-                source_text = lab.transcript(found.id)
-            _print_edits(lab.edits(found.id), source_text, as_json)
+            edits = lab.edits(found.id)  # before their turns, which another process may add to
+            load = lab.document if found.turns is None else lab.transcript
+            _print_edits(edits, load(found.id), as_json)
             return
         rows = [call_json(call) for call in lab.calls(found.id)]
     if as_json:

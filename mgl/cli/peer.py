@@ -67,7 +67,7 @@ def install(
 
 @app.command("remove")
 def remove(name: Name) -> None:
-    """Remove a peer's environment; what was asked of it stays."""
+    """Remove a peer's environment; its memories and calls stay."""
     from mgl.models.shipped import home
     from mgl.peers.environments import remove as remove_peer
 

@@ -70,7 +70,7 @@ def reproduce(
         typer.Option(
             "--chunks-of",
             metavar="DIR",
-            help="Take how many chunks baselines read from HGMem in this run.",
+            help="Have baselines read as many chunks as HGMem did in this run.",
         ),
     ] = None,
     dry_run: Annotated[
@@ -87,8 +87,8 @@ def reproduce(
     """Reproduce a table or figure of a paper.
 
     If interrupted, run the same command again. Costs are estimated from the runs in ./runs and the
-    speed of earlier calls on this machine, else from rates. A vLLM server's own speed is measured
-    first, for a minute, and says how many items are in work at once.
+    speed of earlier calls on this machine, else from rates. The first run on a vLLM server measures
+    its speed for a minute, which sets the estimates and the number of concurrent items.
     """
     if (entry is None) != all_entries:
         raise UsageError(

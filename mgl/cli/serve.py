@@ -252,9 +252,10 @@ def stop(port: Port = None) -> None:
 
 @app.command("probe")
 def probe(base_url: BaseUrl = None, model: Model = None, as_json: AsJson = False) -> None:
-    """Test what a server really does of what mgl relies on.
+    """Test a server for the features that mgl relies on.
 
-    Constraints are tried one by one; an embedding or reranking server of `mgl serve` by its task.
+    Constraints are tried one by one. An embedding or reranking server is tested at its task if `mgl
+    serve` started it.
     """
     from mgl.llm.capabilities import load_capabilities, save_capabilities
     from mgl.models.shipped import home

@@ -246,7 +246,7 @@ def builder(
     base: LargeBase = None,
     start: Annotated[
         str | None,
-        typer.Option("--from", metavar="ADAPTER", help="Go on from this adapter of the base."),
+        typer.Option("--from", metavar="ADAPTER", help="Continue training from ADAPTER."),
     ] = None,
     profile: Annotated[
         str, typer.Option("--profile", metavar="NAME", help="The machine (`mgl serve`).")

@@ -38,7 +38,7 @@ def up(
         typer.Option(
             "--tenant",
             metavar="NAME",
-            help="Make a key for memories of their own, and print it (repeatable).",
+            help="Make and print a key whose memories are separate (repeatable).",
         ),
     ] = None,
     rate: Annotated[

@@ -164,14 +164,17 @@ class Talk:
         return self._store.named_conversation(name).id == source_id
 
     @property
-    def is_begun(self) -> bool:
-        """Whether the memory is stored: a new one is stored with its first turn."""
-        return self._store.find_memory(self.id) is not None
-
-    @property
     def is_deleted(self) -> bool:
         """Whether the memory was deleted since it was opened, by this process or another."""
         return not self._store.has_owner(self._owner)
+
+    def read_turns(self) -> list[Turn]:
+        """Load the turns that the conversation has in the store.
+
+        Unlike ``memory.conversation`` this stores no memory that has not begun.
+        """
+        source_id, _ = self._store.source_of(self._owner)
+        return [] if source_id is None else self._store.turns(source_id)
 
     def append(self, turn: Turn) -> None:
         """Add the next turn; one that is already there changes nothing."""

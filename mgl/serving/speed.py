@@ -5,8 +5,9 @@
 
 A few steps of more and more requests at once; each reads prompts of random numbers, which no cache
 knows, and then writes long replies to short ones. The step with the shortest time for a usual call
-counts. What was measured is kept with the server's capabilities, until another server starts at its
-URL. Requests that are still in flight when a step's time is over are cancelled and left out.
+counts. What was measured is kept with the server's capabilities, if their probe was complete, until
+another server starts at its URL. Requests that are still in flight when a step's time is over are
+cancelled and left out.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ async def find_speed(
         found = await probe_once(base_url, api_key, names, home, note)
         note(f"measuring the speed of {server.model}, for about a minute")
         speed = await measure_speed(http, server, seconds=SECONDS, steps=STEPS)
-    save_capabilities(home, base_url, replace(found, speed=speed))
+    if found.is_complete:
+        save_capabilities(home, base_url, replace(found, speed=speed))
     return speed
 
 
@@ -114,12 +116,12 @@ async def _load(
             last = clock() - began
 
     workers = [asyncio.create_task(work()) for _ in range(at_once)]
-    done, pending = await asyncio.wait(
-        workers, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION
-    )
-    for each in pending:
-        each.cancel()
-    await asyncio.gather(*pending, return_exceptions=True)
+    try:
+        done, _ = await asyncio.wait(workers, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)
+    finally:
+        for each in workers:
+            each.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
     errors = [error for each in done if (error := each.exception()) is not None]
     if errors:
         raise errors[0]

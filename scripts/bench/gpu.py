@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a card is worth minutes for: mgl's steps on a GPU, in the order of their worth.
+"""Measure mgl on a GPU in the minutes that it is there: steps, the most valuable first.
 
     scripts/bench/gpu.py --list                          the steps, their parts and minutes
     scripts/bench/gpu.py --plan --card "NVIDIA H200,141" what would run, and what has to be carried
@@ -368,14 +368,14 @@ def list_steps(box: Box) -> list[Step]:
         for compiler in FORMATS
         for model in models
     ]
-    first = models[-1]
     loops = [
         Part(
             f"64 memories x{at_once}",
             6,
-            (box.plan(first, "guidance").shell(), f"build 64 memories, {at_once} calls at once"),
-            partial(run_loop, box, first, 64, at_once),
+            (box.plan(largest, "guidance").shell(), f"build 64 memories, {at_once} calls at once"),
+            partial(run_loop, box, largest, 64, at_once),
         )
+        for largest in models[-1:]
         for at_once in (32, 128)
     ]
     small = served_by_name["qwen2.5-coder-1.5b"]

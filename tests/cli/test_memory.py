@@ -11,9 +11,10 @@ from typer.testing import CliRunner, Result
 
 from mgl.cli.app import app
 from mgl.cli.progress import LineObserver
+from mgl.lab import Lab
 from mgl.lab.talk import Talk
 from mgl.models.adapters import list_adapters, write_adapter
-from mgl.types import Turn
+from mgl.types import Conversation, Turn
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
 
@@ -249,6 +250,25 @@ def test_the_log_tells_the_words_of_a_step_and_names_turns_by_their_ids(
     assert any(line.endswith("trigger session_end, through L4, boundaries L2") for line in told)
 
 
+def test_the_log_is_shown_while_another_process_adds_turns(
+    mgl: Mgl, diary: str, log: Path, options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = Lab.transcript
+
+    def read_then_add(lab: Lab, source: str) -> Conversation:
+        found = read(lab, source)
+        assert mgl("add", "diary", log, *options).exit_code == 0
+        return found
+
+    write_log(log, [*LINES, ("2", "2023-06-01T20:01", "Ann", "The horse is fast")])
+    with monkeypatch.context() as patched:
+        patched.setattr(Lab, "transcript", read_then_add)
+        shown = mgl("log", diary)
+    assert shown.exit_code == 0, shown.output
+    assert "The horse is well again" in shown.stdout
+    assert "turn L6" in mgl("log", diary).stdout
+
+
 def test_what_would_be_deleted_is_listed_and_confirmed(
     mgl: Mgl, diary: str, mgl_home: Path, log: Path, options: tuple[str, ...]
 ) -> None:
@@ -420,6 +440,22 @@ def test_a_chat_without_a_word_leaves_no_memory(mgl: Mgl, server: Server) -> Non
     assert "0 turns so far" in opened.stderr
     assert "nothing was said yet" in opened.stderr
     assert json.loads(mgl("list", "--json").stdout) == []
+
+
+def test_a_chat_remembered_by_a_second_kind_counts_the_turns_that_are_there(
+    mgl: Mgl, diary: str, options: tuple[str, ...]
+) -> None:
+    words = ("chat", diary, "--memory", "mnemis", "--preset", "small", *options)
+
+    def chat_by_mnemis(*lines: str) -> Result:
+        return CliRunner().invoke(app, words, input="".join(f"{line}\n" for line in lines))
+
+    opened = chat_by_mnemis("/quit")
+    assert opened.exit_code == 0, opened.output
+    assert "diary: 5 turns so far" in opened.stderr
+    assert [one["memory"] for one in json.loads(mgl("list", "--json").stdout)] == ["gam"]
+    shown = chat_by_mnemis("/topics", "/quit")
+    assert "nothing was said yet" not in shown.stderr
 
 
 def test_a_reply_of_a_later_chat_shows_what_was_said_in_an_earlier_one(

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from mgl.errors import EngineLost, EngineUnavailable
+from mgl.llm.engines import server as servers
 from mgl.llm.engines.server import Connections, Http
 
 
@@ -141,6 +142,15 @@ async def test_a_server_elsewhere_is_reached_by_the_proxy_of_the_environment(
         async with Http("http://elsewhere.invalid/v1", None) as http:
             assert await http.get("models") == {"data": []}
     assert asked == [b"GET http://elsewhere.invalid/v1/models HTTP/1.1"]
+
+
+async def test_an_exception_without_a_proxy_is_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers, "getproxies", lambda: {"no": "127.0.0.2"})
+    async with Http("http://127.0.0.2:9/v1", None) as http:
+        with pytest.raises(EngineUnavailable):
+            await http.get("models")
+        assert http._client is not None
+        assert isinstance(http._client._transport, Connections)
 
 
 async def test_a_request_that_found_no_server_leaves_nothing_open() -> None:

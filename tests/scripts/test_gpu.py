@@ -95,6 +95,19 @@ def test_what_is_done_is_not_done_again_and_what_failed_is(tmp_path: Path) -> No
     assert ran == ["good", "bad", "last", "bad"]
 
 
+def test_a_part_that_fails_unexpectedly_costs_no_other(tmp_path: Path) -> None:
+    """For instance where another version of vLLM's bench writes other names."""
+
+    def unexpected() -> Figures:
+        yield "x", dict[str, float]()["output_throughput"]
+
+    ran: list[str] = []
+    record = Record(tmp_path / "r.jsonl")
+    assert run_steps([make_step(ran, bad=unexpected, good=one_figure)], record, 60) == 1
+    assert ran == ["bad", "good"]
+    assert "KeyError: 'output_throughput'" in (tmp_path / "r.jsonl").read_text()
+
+
 def test_no_part_begins_that_the_minutes_left_do_not_hold(tmp_path: Path) -> None:
     ran: list[str] = []
     assert run_steps([make_step(ran, one=one_figure)], Record(tmp_path / "r.jsonl"), 1.5) == 0
@@ -109,6 +122,18 @@ def test_a_line_that_was_cut_off_is_ignored_and_never_continued(tmp_path: Path) 
     path.write_text(whole + '{"step": "s", "part": "two", "do')
     assert Record(path).done == {("s", "one")}
     assert path.read_text() == whole
+
+
+@pytest.mark.usefixtures("mgl_home")
+def test_a_card_whose_models_cannot_be_made_is_planned_without_them(
+    tokenizer: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The profile of 24 GB names quantized models alone, whose configurations are not here."""
+    words = ("--tokenizer", str(tokenizer), "--record", str(tmp_path / "r.jsonl"))
+    assert gpu.main(["--plan", "--card", "NVIDIA L4,24", *words]) == 0
+    plan = capsys.readouterr().out
+    assert "gpu-models" not in plan
+    assert "mgl eval run locomo --memory turns" in plan
 
 
 @pytest.mark.usefixtures("mgl_home")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import pytest
 
 from mgl.errors import EngineLost, EngineUnusable
-from mgl.llm.capabilities import Speed
+from mgl.llm.capabilities import Capabilities, ProbeResult, Speed, Verdict, load_capabilities
 from mgl.llm.engines.server import Http, Server
-from mgl.serving.speed import measure_speed
+from mgl.serving import speed as speeds
+from mgl.serving.speed import find_speed, measure_speed
 
 ResultT = TypeVar("ResultT")
 SERVER = Server("vllm", "0.32.0", "m", 32_768)
@@ -103,3 +105,40 @@ def test_a_server_that_goes_away_is_no_slow_server() -> None:
 
     with pytest.raises(EngineLost):
         run(lambda: measure(Gone()))
+
+
+def test_a_measurement_that_is_cancelled_leaves_no_request_in_flight() -> None:
+    async def work() -> set[str]:
+        measuring = asyncio.create_task(measure(Card(1, read=1.0)))
+        await asyncio.sleep(1)
+        measuring.cancel()
+        await asyncio.wait([measuring])
+        return {each.get_name() for each in asyncio.all_tasks() if each != asyncio.current_task()}
+
+    assert run(work) == set()
+
+
+@pytest.mark.parametrize(("verdict", "is_kept"), [("honoured", True), ("failed", False)])
+async def test_a_speed_is_kept_with_a_probe_that_was_complete(
+    verdict: Verdict, is_kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A trial without an answer is tried again by the next command."""
+    trial = ProbeResult("tools", verdict, "")
+    seen = Capabilities(SERVER.label, (), (), False, False, False, SERVER.model, findings=(trial,))
+    measured, url = Speed(1000.0, 50.0, 16), "http://127.0.0.1:9/v1"
+
+    async def answer_identify(*_: Any) -> Server:
+        return SERVER
+
+    async def answer_probe(*_: Any) -> Capabilities:
+        return seen
+
+    async def answer_speed(*_: Any, **__: Any) -> Speed:
+        return measured
+
+    monkeypatch.setattr(speeds, "identify", answer_identify)
+    monkeypatch.setattr(speeds, "probe_once", answer_probe)
+    monkeypatch.setattr(speeds, "measure_speed", answer_speed)
+    assert await find_speed(url, None, (), tmp_path, lambda _: None) == measured
+    kept = load_capabilities(tmp_path, url, SERVER.label, SERVER.model)
+    assert (kept is not None and kept.speed == measured) is is_kept

@@ -19,14 +19,7 @@ import numpy as np
 from mgl.evaluation.papers.beside import Beside
 from mgl.evaluation.papers.references import PrintedCell
 from mgl.evaluation.records import BuildRecord, Record, Spent, VerdictRecord, sum_spent
-from mgl.evaluation.report.cells import (
-    NONE,
-    Cell,
-    ReportTable,
-    figure_cell,
-    interval_cell,
-    number,
-)
+from mgl.evaluation.report.cells import NONE, Cell, ReportTable, figure_cell, interval_cell, number
 from mgl.evaluation.report.frame import CATEGORY, Frame, Metric
 from mgl.evaluation.report.runs import RunGroup, Series, StoredRun
 from mgl.evaluation.statistics import Paired, correct_holm
@@ -253,11 +246,7 @@ def _stage_rows(series: Series) -> Iterator[tuple[Cell, ...]]:
         for stage, seconds in record.took.get("stages", {}).items():
             stages[stage] += (0, 0, 0, seconds)
     for stage, totals in sorted(stages.items()):
-        yield (
-            Cell(series.label),
-            Cell(stage),
-            *(Cell(f"{total:,.0f}") for total in totals),
-        )
+        yield Cell(series.label), Cell(stage), *(Cell(f"{total:,.0f}") for total in totals)
 
 
 def failure_table(group: RunGroup) -> Iterator[ReportTable]:
@@ -271,12 +260,7 @@ def failure_table(group: RunGroup) -> Iterator[ReportTable]:
                 kind = series.label, record.outcome, reason.partition(":")[0]
                 reasons.setdefault(kind, []).append(reason)
     rows = tuple(
-        (
-            Cell(label),
-            Cell(outcome),
-            Cell(f"{len(own):,}"),
-            Cell(own[0]),
-        )
+        (Cell(label), Cell(outcome), Cell(f"{len(own):,}"), Cell(own[0]))
         for (label, outcome, _), own in reasons.items()
     )
     if rows:
@@ -292,12 +276,7 @@ def counts_table(group: RunGroup) -> Iterator[ReportTable]:
             for name, count in record.memory.get("counts", {}).items():
                 totals[series.label, name].append(count)
     rows = tuple(
-        (
-            Cell(label),
-            Cell(name.replace("_", " ")),
-            Cell(f"{sum(own):,}"),
-            Cell(f"{len(own):,}"),
-        )
+        (Cell(label), Cell(name.replace("_", " ")), Cell(f"{sum(own):,}"), Cell(f"{len(own):,}"))
         for (label, name), own in totals.items()
     )
     if rows:

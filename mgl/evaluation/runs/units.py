@@ -50,7 +50,7 @@ REPEAT_SEED: Final = 10_000
 
 
 class UnitWorkplace(Protocol):
-    """One model, its tools, and the loop they work in (``mgl.lab.workplace.UnitWorkplace``).
+    """One model, its tools, and the loop they work in (``mgl.lab.workplace.Workplace``).
 
     ``owner`` is the run that its calls belong to, if any.
     """

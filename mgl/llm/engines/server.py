@@ -106,7 +106,8 @@ class Http:
     ) -> httpx.Response:
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
-            transport = None if self._trust_env and getproxies() else Connections()
+            is_proxied = self._trust_env and bool(getproxies().keys() - {"no"})
+            transport = None if is_proxied else Connections()
             self._client = httpx.AsyncClient(
                 headers=self._headers,
                 limits=_UNLIMITED,
