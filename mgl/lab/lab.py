@@ -301,8 +301,13 @@ class Lab:
     def _note_other_name(self, source: Source) -> None:
         if not self._store.has_document(source.id):
             return
-        if (known := self._store.document_name(source.id)) != source.name:
-            self._observer.note(f"{source.name} has the text of {known}: both names find it")
+        if (known := self._store.document_name(source.id)) == source.name:
+            return
+        if isinstance(source, Conversation):
+            note = f"{source.name} has the turns of {known}, and is found by that name"
+        else:
+            note = f"{source.name} has the text of {known}: both names find it"
+        self._observer.note(note)
 
     async def forward(self, work: Callable[[LLM], Coroutine[Any, Any, ResultT]]) -> ResultT:
         """Run ``work``'s model calls without logging them; cancelling stops them."""
