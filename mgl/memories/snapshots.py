@@ -49,12 +49,16 @@ class SnapshotCodec(Generic[StateT]):
 
     def dump(self, state: StateT) -> bytes | None:
         """Write a state as JSON; None where it is not what its type says, or cannot be written."""
-        from pydantic import PydanticSchemaGenerationError
+        from pydantic import PydanticUndefinedAnnotation, PydanticUserError
         from pydantic_core import PydanticSerializationError
 
         try:
             body: bytes = self._adapter.dump_json(state, warnings="error")
-        except (PydanticSchemaGenerationError, PydanticSerializationError) as error:
+        except (
+            PydanticUserError,
+            PydanticUndefinedAnnotation,
+            PydanticSerializationError,
+        ) as error:
             name = type(state).__qualname__
             _log.warning("no snapshot is kept of %s: %s", name, f"{error}".partition("\n")[0])
             return None
@@ -99,6 +103,7 @@ def find_modules(names: Iterable[str]) -> set[str]:
         name = left.pop()
         if name in sys.modules and name not in found and name.partition(".")[0] in packages:
             found.add(name)
-            owners = (getattr(each, "__module__", "") for each in vars(sys.modules[name]).values())
+            held = [*vars(sys.modules[name]).values()]  # an import elsewhere may add to it
+            owners = (getattr(each, "__module__", "") for each in held)
             left += [owner for owner in owners if isinstance(owner, str)]
     return found

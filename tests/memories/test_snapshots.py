@@ -5,10 +5,11 @@ from __future__ import annotations
 import importlib
 import sys
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from sqlite3 import connect
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -187,7 +188,24 @@ class Odd:
     names: frozenset[str] = frozenset()
 
 
-@pytest.mark.parametrize("empty", [Opaque(), Odd(Opaque()), Odd(names={"set"})])  # type: ignore[arg-type]
+@dataclass(frozen=True)
+class Undefined:
+    """States whose type names another that is not there when the program runs."""
+
+    held: Nowhere | None = None  # type: ignore[name-defined]  # noqa: F821
+
+
+@dataclass(frozen=True)
+class Untyped:
+    """States with a table that does not say of what."""
+
+    held: Table = field(default_factory=Table)  # type: ignore[type-arg]
+
+
+@pytest.mark.parametrize(
+    "empty",
+    [Opaque(), Odd(Opaque()), Odd(names={"set"}), Undefined(), Untyped()],  # type: ignore[arg-type]
+)
 def test_a_state_that_cannot_be_written_has_no_snapshot_and_goes_on(
     store: Store, caplog: pytest.LogCaptureFixture, empty: Any
 ) -> None:
@@ -226,6 +244,22 @@ def test_the_code_of_a_state_is_all_that_its_module_uses_of_mgl() -> None:
         "mgl.types",
     }
     assert all(name.startswith("mgl.") for name in found)
+
+
+def test_a_module_may_get_further_names_while_it_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = ModuleType("mgl.growing")
+
+    class Lazy:
+        @property
+        def __module__(self) -> str:  # type: ignore[override]
+            module.__dict__[f"late{len(module.__dict__)}"] = None
+            return "mgl.types"
+
+    module.__dict__["lazy"] = Lazy()
+    monkeypatch.setitem(sys.modules, "mgl.growing", module)
+    assert find_modules(["mgl.growing"]) >= {"mgl.growing", "mgl.types"}
 
 
 @dataclass(frozen=True)
