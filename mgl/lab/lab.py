@@ -402,8 +402,8 @@ class Lab:
             self._store.rename_conversation(document_id, Conversation.named(name).name)
 
     def find_chat(self, name: str) -> str:
-        """The name of the conversation in which a client's chat of this id goes on; a new chat has
-        its id for a name."""
+        """Find the name of the conversation in which a client's chat with this id goes on; a new
+        chat is called by its id."""
         return self._store.find_chat(name)
 
     def named_conversation(self, name: str) -> Conversation:

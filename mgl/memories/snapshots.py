@@ -1,10 +1,10 @@
-"""Snapshots of a state, so that who opens a memory need not fold the whole of its log.
+"""Snapshots of a state, so that opening a memory does not replay its whole log.
 
     codec = SnapshotCodec(apply, EMPTY)
     codec.read(Snapshot(step, since, codec.version, codec.dump(state)))    # the same state again
 
-A state describes itself: it is a dataclass, which pydantic writes as JSON and reads again. What
-another version of the code wrote is not read: a snapshot is a copy, and the log decides.
+A state is a dataclass, which pydantic writes as JSON and reads again. Snapshots that another
+version of the code wrote are ignored: the log is what counts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 def is_due(step: int, last: int) -> bool:
-    """Whether a state of so many steps is to be kept, where the last that was kept had ``last``."""
+    """Whether a snapshot is due after ``step`` steps, if the last one was taken after ``last``."""
     return step - last >= max(LEAST, step // SHARE)
 
 
@@ -85,8 +85,8 @@ class SnapshotCodec(Generic[StateT]):
 
 
 def hash_code(modules: Iterable[str]) -> str:
-    """Hash the source of some modules, of all that they use of their package and of mgl, and
-    Python's version: hexadecimal."""
+    """Hash Python's version and the source of some modules and of those that they use (see
+    ``find_modules``), in hexadecimal."""
     digest = hashlib.blake2b(sys.version.encode(), digest_size=16)
     for name in sorted(find_modules(modules)):
         if file := getattr(sys.modules[name], "__file__", None):
@@ -95,8 +95,8 @@ def hash_code(modules: Iterable[str]) -> str:
 
 
 def find_modules(names: Iterable[str]) -> set[str]:
-    """Find some modules, and those of their packages and of mgl whose functions and classes they
-    have."""
+    """Find the modules, of mgl and of the named modules' packages, that these take functions and
+    classes from, directly or not; the named ones are among them."""
     left, found = list(names), set[str]()
     packages = {"mgl", *(name.partition(".")[0] for name in left)}
     while left:

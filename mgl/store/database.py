@@ -313,8 +313,10 @@ class Store(TurnTable, CallTable, Caches):
             return connection.execute(select, (identity,)).fetchone() is not None
 
     def documents_called(self, name: str) -> list[str]:
-        """The ids of the documents and conversations that have exactly this name, the oldest first;
-        a document's other names are its, too."""
+        """List the ids of the documents and conversations with exactly this name, the oldest first.
+
+        A document is found by its other names, too.
+        """
         with self._read() as connection:
             found = connection.execute(
                 """SELECT id FROM documents WHERE name = ?1 OR (media_type != ?2
