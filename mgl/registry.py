@@ -1,8 +1,7 @@
 """Maps names to classes, which are imported when they are first loaded.
 
-    >>> names("memory")                                   # doctest: +NORMALIZE_WHITESPACE
-    ['chain-of-agents', 'direct', 'gam', 'graph', 'hgmem', 'mindgraph', 'mnemis', 'naive-rag',
-     'passages', 'read-agent', 'sliding-summary', 'transcript', 'turns']
+    >>> {"gam", "hgmem", "mindgraph", "mnemis"} <= set(names("memory"))
+    True
     >>> load("memory", "mindgraph").__name__
     'MindGraph'
 

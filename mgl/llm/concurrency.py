@@ -141,7 +141,7 @@ def make_awaitable(method: Callable[P, ResultT]) -> Callable[P, Coroutine[Any, A
 class StopSignal:
     """Lets one thread stop what another runs in a portal.
 
-    stop = Stop()
+    stop = StopSignal()
     portal.run(lambda: stop.guard(work))    # raises concurrent.futures.CancelledError
     stop.ask()                              # from anywhere, before or while it runs
     """

@@ -4,7 +4,7 @@ Engines differ in the notation they take: xgrammar (OpenVINO, vLLM) reads EBNF, 
 reads Lark, Outlines reads regular expressions. One tree and three writers keep the language the
 same for all, except for bounded and verbatim text inside a string.
 
-    >>> tree = Seq((Literal('{"a":'), Repeat(DIGIT, 1, 3), Literal("}")))
+    >>> tree = Seq((Literal('{"a":'), Repetition(DIGIT, 1, 3), Literal("}")))
     >>> to_regex(tree)
     '\\\\{"a":[0-9]{1,3}\\\\}'
     >>> to_ebnf(tree)

@@ -80,7 +80,7 @@ def check_driver(gpu: Gpu) -> Check:
             False,
             f"{gpu.driver}, and the locked vLLM is built for CUDA 13",
             f"install NVIDIA's driver {OLDEST_DRIVER} or newer; or vLLM as its publisher says, and "
-            "name its Python: mgl serve start PROFILE --python PATH",
+            "name its Python: `mgl serve start PROFILE --python PATH`",
         )
     return Check("driver", True, gpu.driver)
 

@@ -224,7 +224,7 @@ async def test_an_id_of_mem0_names_one_user_and_one_turn(serve: Serve) -> None:
 
 async def test_tools_of_agents_take_names_as_they_are(tmp_path: Path) -> None:
     pytest.importorskip("mcp", reason="needs the extra mcp")
-    from mcp.client import RestClient as Agent
+    from mcp.client import Client as Agent
 
     from mgl.api.mcp import make_mcp
 
@@ -351,14 +351,14 @@ async def test_a_text_that_came_under_two_names_is_found_by_both(serve: Serve) -
         for name in ("first.txt", "second.txt"):
             shown = await http.get(f"/api/memories/{name}")
             assert shown.status_code == 200, name
-        await lab.abuild(Document.from_text("first.txt", "P3 met P4."))  # it is called so now
+        await lab.abuild(Document.from_text("first.txt", "P3 met P4."))  # now two are called so
         other = (await http.get("/api/memories/first.txt")).json()["memory_id"]
         assert other != (await http.get("/api/memories/second.txt")).json()["memory_id"]
-        assert (await http.delete("/api/memories/first.txt")).status_code == 200
-        assert (await http.delete("/api/memories/first.txt")).status_code == 404
-        await lab.abuild(Document.from_text("third.txt", "P1 met P2. The badger slept."))
+        assert (await http.delete("/api/memories/first.txt")).status_code == 409
         assert (await http.delete("/api/memories/second.txt")).status_code == 200
-        assert (await http.get("/api/memories/third.txt")).status_code == 404
+        assert (await http.get("/api/memories/second.txt")).status_code == 404
+        assert (await http.delete("/api/memories/first.txt")).status_code == 200
+        assert (await http.get("/api/memories/first.txt")).status_code == 404
 
 
 def connect(served: Served) -> httpx.AsyncClient:

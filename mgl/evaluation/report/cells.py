@@ -1,6 +1,6 @@
 """Tables of a report: cells with a text for readers and the interval behind it for programs.
 
-    >>> Table("Scores", ("method", "f1"), ((Cell("direct"), Cell("41.2", "n 20")),)).folded
+    >>> ReportTable("Scores", ("method", "f1"), ((Cell("direct"), Cell("41.2", "n 20")),)).folded
     False
 
 Shares and scores are shown in percent; their intervals are of 1.

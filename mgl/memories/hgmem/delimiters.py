@@ -2,7 +2,7 @@
 
     >>> reply = "[Points_to_Merge]:\\n(0,2<|>One story.)##\\n<|COMPLETE|>"
     >>> parse_merges(reply, 3).merges
-    [Merge(points=[0, 2], description='One story.')]
+    [ProposedMerge(points=[0, 2], description='One story.')]
 
 The paper prints the names of its delimiters; their values are those of its released code. Parsing
 is strict: what the figures do not show is ``MalformedReply``, never guessed at. Beyond what they
