@@ -233,6 +233,22 @@ def test_the_version_is_another_when_code_that_a_state_is_made_by_is_another(
         del sys.modules[name]
 
 
+def test_a_snapshot_is_of_the_code_that_ran_when_files_are_replaced_meanwhile(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "replaced.py"
+    path.write_text("def apply(state, edit): return state")
+    monkeypatch.syspath_prepend(tmp_path)
+    apply = importlib.import_module("replaced").apply
+    log = open_log(store, Vocabulary({"append": Append}, apply, GamState()))
+    path.write_text("def apply(state, edit): return edit")
+    append(log, EVERY + 1)
+    kept = store.find_snapshot("mem_1")
+    assert kept is not None
+    assert SnapshotCodec(apply, GamState()).read(kept) is None
+    del sys.modules["replaced"]
+
+
 def test_the_code_of_a_state_is_all_that_its_module_uses_of_mgl() -> None:
     importlib.import_module("mgl.memories.mnemis.edits")
     found = find_modules(["mgl.memories.mnemis.edits"])
