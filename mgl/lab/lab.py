@@ -301,8 +301,13 @@ class Lab:
     def _note_other_name(self, source: Source) -> None:
         if not self._store.has_document(source.id):
             return
-        if (known := self._store.document_name(source.id)) != source.name:
-            self._observer.note(f"{source.name} has the text of {known}: both names find it")
+        if (known := self._store.document_name(source.id)) == source.name:
+            return
+        if isinstance(source, Conversation):
+            note = f"{source.name} has the turns of {known}, and is found by that name"
+        else:
+            note = f"{source.name} has the text of {known}: both names find it"
+        self._observer.note(note)
 
     async def forward(self, work: Callable[[LLM], Coroutine[Any, Any, ResultT]]) -> ResultT:
         """Run ``work``'s model calls without logging them; cancelling stops them."""
@@ -397,8 +402,8 @@ class Lab:
             self._store.rename_conversation(document_id, Conversation.named(name).name)
 
     def find_chat(self, name: str) -> str:
-        """The name of the conversation in which a client's chat of this id goes on; a new chat has
-        its id for a name."""
+        """Find the name of the conversation in which a client's chat with this id goes on; a new
+        chat is called by its id."""
         return self._store.find_chat(name)
 
     def named_conversation(self, name: str) -> Conversation:

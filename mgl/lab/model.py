@@ -50,8 +50,8 @@ class ModelChoice:
     place, ``models`` a folder of further profiles, and ``allow_hub``
     permits downloads from the model hub. ``embedder`` and ``reranker`` name the models that
     memories retrieve with (``mgl.retrieval.opening``). ``context_tokens`` caps the context, so that
-    a resumed run has the context it started with. ``concurrency`` are calls to a server at once,
-    where that is more than usual.
+    a resumed run has the context it started with. ``concurrency`` raises the number of
+    calls to a server at once.
     """
 
     profile: str | None = None

@@ -278,6 +278,7 @@ class Log(Generic[EditT, StateT]):
         self._firsts: list[int] = []
         self._is_open = False
         self._incarnation: int | None = None
+        self._version = vocabulary.snapshots.version  # now: an upgrade may replace the files later
         self._last_snapshot = 0
         self._since = 0
         self._changes: tuple[int, int] | None = None
@@ -341,9 +342,8 @@ class Log(Generic[EditT, StateT]):
         if not is_due(step, self._last_snapshot):
             return None
         self._last_snapshot = step
-        snapshots = self._vocabulary.snapshots
-        body = snapshots.dump(state)
-        return None if body is None else Snapshot(step, since, snapshots.version, body)
+        body = self._vocabulary.snapshots.dump(state)
+        return None if body is None else Snapshot(step, since, self._version, body)
 
     def _read_turns(self) -> None:
         if self._is_open:  # it may have been renamed

@@ -140,7 +140,7 @@ class MemorySummary:
 
 
 def leave_out_parts(questions: Iterable[str], answered: Iterable[str]) -> list[str]:
-    """The questions, without an empty one, that are no part of one that was answered.
+    """Leave out empty questions, and those that are part of an answered one.
 
     >>> leave_out_parts(["Who is Bo?", "Where is Bo?"], ["Where is Ann, and where is Bo?"])
     ['Who is Bo?']

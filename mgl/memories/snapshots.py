@@ -1,10 +1,10 @@
-"""Snapshots of a state, so that who opens a memory need not fold the whole of its log.
+"""Snapshots of a state, so that opening a memory does not replay its whole log.
 
     codec = SnapshotCodec(apply, EMPTY)
     codec.read(Snapshot(step, since, codec.version, codec.dump(state)))    # the same state again
 
-A state describes itself: it is a dataclass, which pydantic writes as JSON and reads again. What
-another version of the code wrote is not read: a snapshot is a copy, and the log decides.
+A state is a dataclass, which pydantic writes as JSON and reads again. Snapshots that another
+version of the code wrote are ignored: the log is what counts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 def is_due(step: int, last: int) -> bool:
-    """Whether a state of so many steps is to be kept, where the last that was kept had ``last``."""
+    """Whether a snapshot is due after ``step`` steps, if the last one was taken after ``last``."""
     return step - last >= max(LEAST, step // SHARE)
 
 
@@ -49,12 +49,16 @@ class SnapshotCodec(Generic[StateT]):
 
     def dump(self, state: StateT) -> bytes | None:
         """Write a state as JSON; None where it is not what its type says, or cannot be written."""
-        from pydantic import PydanticSchemaGenerationError
+        from pydantic import PydanticUndefinedAnnotation, PydanticUserError
         from pydantic_core import PydanticSerializationError
 
         try:
             body: bytes = self._adapter.dump_json(state, warnings="error")
-        except (PydanticSchemaGenerationError, PydanticSerializationError) as error:
+        except (
+            PydanticUserError,
+            PydanticUndefinedAnnotation,
+            PydanticSerializationError,
+        ) as error:
             name = type(state).__qualname__
             _log.warning("no snapshot is kept of %s: %s", name, f"{error}".partition("\n")[0])
             return None
@@ -81,8 +85,8 @@ class SnapshotCodec(Generic[StateT]):
 
 
 def hash_code(modules: Iterable[str]) -> str:
-    """Hash the source of some modules, of all that they use of their package and of mgl, and
-    Python's version: hexadecimal."""
+    """Hash Python's version and the source of some modules and of those that they use (see
+    ``find_modules``), in hexadecimal."""
     digest = hashlib.blake2b(sys.version.encode(), digest_size=16)
     for name in sorted(find_modules(modules)):
         if file := getattr(sys.modules[name], "__file__", None):
@@ -91,14 +95,15 @@ def hash_code(modules: Iterable[str]) -> str:
 
 
 def find_modules(names: Iterable[str]) -> set[str]:
-    """Find some modules, and those of their packages and of mgl whose functions and classes they
-    have."""
+    """Find the modules, of mgl and of the named modules' packages, that these take functions and
+    classes from, directly or not; the named ones are among them."""
     left, found = list(names), set[str]()
     packages = {"mgl", *(name.partition(".")[0] for name in left)}
     while left:
         name = left.pop()
         if name in sys.modules and name not in found and name.partition(".")[0] in packages:
             found.add(name)
-            owners = (getattr(each, "__module__", "") for each in vars(sys.modules[name]).values())
+            held = [*vars(sys.modules[name]).values()]  # an import elsewhere may add to it
+            owners = (getattr(each, "__module__", "") for each in held)
             left += [owner for owner in owners if isinstance(owner, str)]
     return found

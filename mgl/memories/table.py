@@ -116,9 +116,12 @@ class Table(Mapping[KeyT, ValueT]):
         cls, annotation: Any, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
         """Read and write a table as the list of its items, so that keys need not be texts."""
+        from pydantic import PydanticSchemaGenerationError
         from pydantic_core import core_schema
 
-        key, value = get_args(annotation)
+        if not (types := get_args(annotation)):
+            raise PydanticSchemaGenerationError("a table does not say what it holds")
+        key, value = types
         items = handler.generate_schema(list[tuple[key, value]])  # type: ignore[valid-type]
         return core_schema.no_info_after_validator_function(
             lambda pairs: cls(dict(pairs)),

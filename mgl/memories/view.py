@@ -35,7 +35,8 @@ class ShownTalk:
     replies: frozenset[int] = frozenset()
 
     def find_corrected(self, number: int) -> int | None:
-        """The turn in whose place one stands: the first of those that were corrected in a row."""
+        """Find the turn in whose place a turn is shown: the first of a chain of corrections; None
+        for one that corrects no other."""
         place = number
         while place in self.corrections:
             place = self.corrections[place].corrects

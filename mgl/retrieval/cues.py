@@ -69,8 +69,8 @@ def mark_turn(turn: Turn) -> Marks:
 def is_statement(turn: Turn) -> bool:
     """Whether a turn says something and does not end in a question.
 
-    A turn that tells something and then asks is none: its weight when turns are ranked was measured
-    so. What is cited goes by ``mgl.text.sentences.only_asks``, for which such a turn tells.
+    A turn that tells something and then asks does not count: the weights of turns were measured
+    that way. Citing goes by ``mgl.text.sentences.only_asks``, where such a turn counts.
     """
     said = _CAPTION.sub("", turn.text).strip()
     return bool(said) and not said.endswith("?")

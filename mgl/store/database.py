@@ -43,10 +43,11 @@ class Store(TurnTable, CallTable, Caches):
     def put_document(self, document: Document) -> None:
         """Keep a document; the same text read again only renews its sections.
 
-        Under another name it keeps its own, and is found by both, until another document has
-        that name.
+        Under another name it keeps its own, and is found by both, until another document gets that
+        name.
         """
         with self._write() as connection:
+            has_name = _has_name(connection, document)
             connection.execute(
                 f"""INSERT INTO documents ({records.DOCUMENT_COLUMNS})
                 VALUES ({records.placeholders(records.DOCUMENT_COLUMNS)})
@@ -54,6 +55,8 @@ class Store(TurnTable, CallTable, Caches):
                     media_type = excluded.media_type, notes = excluded.notes""",
                 records.document_row(document),
             )
+            if has_name:
+                return
             _free_name(connection, document.name)
             name = records.pack(document.name)
             connection.execute(
@@ -310,8 +313,10 @@ class Store(TurnTable, CallTable, Caches):
             return connection.execute(select, (identity,)).fetchone() is not None
 
     def documents_called(self, name: str) -> list[str]:
-        """The ids of the documents and conversations that have exactly this name, the oldest first;
-        a document's other names are its, too."""
+        """List the ids of the documents and conversations with exactly this name, the oldest first.
+
+        A document is found by its other names, too.
+        """
         with self._read() as connection:
             found = connection.execute(
                 """SELECT id FROM documents WHERE name = ?1 OR (media_type != ?2
@@ -620,6 +625,14 @@ def _check(memory_id: str, chunk: int, edit: EditRecord, texts: Mapping[str, str
         f"an edit ({edit.op}) of chunk {chunk} of memory {memory_id} {problem}",
         hint="this is a fault of the memory's code: nothing of the chunk was written",
     )
+
+
+def _has_name(connection: sqlite3.Connection, document: Document) -> bool:
+    """Whether a stored document has this name, as its present one or besides."""
+    select = """SELECT 1 FROM documents WHERE id = ?1 AND name = ?2
+        UNION SELECT 1 FROM names WHERE document_id = ?1 AND name = ?2"""
+    values = document.id, records.pack(document.name)
+    return connection.execute(select, values).fetchone() is not None
 
 
 def _free_name(connection: sqlite3.Connection, name: str) -> None:

@@ -60,10 +60,10 @@ class EditRecord:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The state that a memory's log makes up to a step, which is not in it.
+    """The state of a memory before a step of its log.
 
-    ``body`` is the state as the ``version`` of the code writes it. ``since`` is the last deletion
-    from the source that the state knows.
+    ``body`` is the state as this ``version`` of the code writes it, ``since`` the number of the
+    last deletion from the source that the state reflects.
     """
 
     step: int

@@ -222,8 +222,8 @@ MIGRATIONS: Final = {
 }
 """Statements by name, in order, separated by semicolons. ``follows`` is the number of the turn
 before, in the history of a client; ``names`` are those that a document had before. ``named`` is 1
-for conversations that are known by their names, without those of earlier versions that were not
-renamed; ``corrections`` has the numbers of turns that say what others should have said, and
+for conversations that are known by their names, and NULL for those of earlier versions until they
+are renamed. ``corrections`` has the numbers of turns that say what others should have said,
 ``snapshots`` the state of a memory before a step."""
 
 

@@ -81,7 +81,7 @@ class TurnTable(Owners):
                 insert_turn(connection, identity, number, turn)
 
     def conversation(self, identity: str, *, with_turns: bool = True) -> Conversation:
-        """The conversation with this id, or but its name and notes; StoreError if there is none."""
+        """Load a conversation, or only its name and notes; StoreError if there is none."""
         with self._read() as connection:
             found = connection.execute(
                 "SELECT name, notes FROM documents WHERE id = ? AND media_type = ?",
@@ -104,8 +104,8 @@ class TurnTable(Owners):
             return next(each for each in begun if not names.is_taken(connection, each.id))
 
     def find_chat(self, name: str) -> str:
-        """The name of the conversation that a client's chat of this name goes on in: one that was
-        called so before it was renamed, or else one that is called so."""
+        """Find the name of the conversation in which a client's chat with this id goes on: the one
+        that was called so before it was renamed, or else the one that is called so now."""
         with self._read() as connection:
             return names.find_renamed(connection, name) or name
 

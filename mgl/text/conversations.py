@@ -37,7 +37,6 @@ _SHAPE_HINT = (
     'write one turn a line: {"speaker": "Ann", "text": "Hi.", "time": "2023-05-08T13:56"}, '
     "or Ann: Hi.; for a document: mgl ask FILE QUESTION"
 )
-_DOCUMENT_HINT = "a document takes questions: mgl ask FILE QUESTION"
 _SPEAKERS = ("speaker", "role", "from", "sender", "author", "name", "user")
 _TEXTS = ("text", "content", "message")
 _TIMES = ("time", "timestamp", "created_at", "create_time", "date", "ts")

@@ -218,6 +218,24 @@ def test_a_chat_log_is_remembered_as_a_conversation_whichever_memory_is_named(
 
 
 @pytest.mark.usefixtures("embeds_words")
+def test_a_chat_log_under_another_name_is_said_to_be_found_by_its_own_alone(
+    server: Server, tmp_path: Path
+) -> None:
+    log, copy = tmp_path / "log.jsonl", tmp_path / "copy.jsonl"
+    for path in (log, copy):
+        path.write_text('{"speaker": "Ann", "text": "I ride."}\n')
+    hearing = Hearing()
+    with Lab.open(ModelChoice(SERVED, base_url=server.url), observer=hearing) as lab:
+        first, second = (lab.ask(path, "Who rides?").memory_id for path in (log, copy))
+        assert first == second
+        (note,) = [note for note in hearing.notes if "copy" in note]
+        name, other = lab.transcript(first).name, lab.conversation(copy).name
+        assert note == f"{other} has the turns of {name}, and is found by that name"
+        assert [each.id for each in lab.find_called(name)] == [first]
+        assert lab.find_called(other) == []
+
+
+@pytest.mark.usefixtures("embeds_words")
 def test_a_question_about_a_conversation_is_asked_today(server: Server, tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     log.write_text('{"speaker": "Ann", "text": "I rode yesterday."}\n')

@@ -5,10 +5,11 @@ from __future__ import annotations
 import importlib
 import sys
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from sqlite3 import connect
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -187,7 +188,24 @@ class Odd:
     names: frozenset[str] = frozenset()
 
 
-@pytest.mark.parametrize("empty", [Opaque(), Odd(Opaque()), Odd(names={"set"})])  # type: ignore[arg-type]
+@dataclass(frozen=True)
+class Undefined:
+    """States whose type names another that is not there when the program runs."""
+
+    held: Nowhere | None = None  # type: ignore[name-defined]  # noqa: F821
+
+
+@dataclass(frozen=True)
+class Untyped:
+    """States with a table that does not say of what."""
+
+    held: Table = field(default_factory=Table)  # type: ignore[type-arg]
+
+
+@pytest.mark.parametrize(
+    "empty",
+    [Opaque(), Odd(Opaque()), Odd(names={"set"}), Undefined(), Untyped()],  # type: ignore[arg-type]
+)
 def test_a_state_that_cannot_be_written_has_no_snapshot_and_goes_on(
     store: Store, caplog: pytest.LogCaptureFixture, empty: Any
 ) -> None:
@@ -215,6 +233,22 @@ def test_the_version_is_another_when_code_that_a_state_is_made_by_is_another(
         del sys.modules[name]
 
 
+def test_a_snapshot_is_of_the_code_that_ran_when_files_are_replaced_meanwhile(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "replaced.py"
+    path.write_text("def apply(state, edit): return state")
+    monkeypatch.syspath_prepend(tmp_path)
+    apply = importlib.import_module("replaced").apply
+    log = open_log(store, Vocabulary({"append": Append}, apply, GamState()))
+    path.write_text("def apply(state, edit): return edit")
+    append(log, EVERY + 1)
+    kept = store.find_snapshot("mem_1")
+    assert kept is not None
+    assert SnapshotCodec(apply, GamState()).read(kept) is None
+    del sys.modules["replaced"]
+
+
 def test_the_code_of_a_state_is_all_that_its_module_uses_of_mgl() -> None:
     importlib.import_module("mgl.memories.mnemis.edits")
     found = find_modules(["mgl.memories.mnemis.edits"])
@@ -226,6 +260,22 @@ def test_the_code_of_a_state_is_all_that_its_module_uses_of_mgl() -> None:
         "mgl.types",
     }
     assert all(name.startswith("mgl.") for name in found)
+
+
+def test_a_module_may_get_further_names_while_it_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = ModuleType("mgl.growing")
+
+    class Lazy:
+        @property
+        def __module__(self) -> str:  # type: ignore[override]
+            module.__dict__[f"late{len(module.__dict__)}"] = None
+            return "mgl.types"
+
+    module.__dict__["lazy"] = Lazy()
+    monkeypatch.setitem(sys.modules, "mgl.growing", module)
+    assert find_modules(["mgl.growing"]) >= {"mgl.growing", "mgl.types"}
 
 
 @dataclass(frozen=True)

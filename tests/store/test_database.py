@@ -217,3 +217,18 @@ def test_outcomes_are_counted_with_their_reasons(store: Store, memory: MemoryRec
     )
     assert store.count_outcomes("none").total() == 0
     assert store.count_done(memory.id) == len(store.chunks_done(memory.id)) == 2
+
+
+def test_a_document_that_is_opened_takes_no_name_from_another(store: Store) -> None:
+    one, other = Document.from_text("a.txt", "One."), Document.from_text("b.txt", "Two.")
+    for document in (one, other, replace(other, name="a.txt")):
+        store.put_document(document)
+    both = sorted((one.id, other.id))
+    assert sorted(store.documents_called("a.txt")) == both
+    for document in (one, replace(other, name="a.txt"), other):
+        store.put_document(document)
+        assert sorted(store.documents_called("a.txt")) == both
+    new = Document.from_text("a.txt", "Three.")
+    store.put_document(new)
+    assert sorted(store.documents_called("a.txt")) == sorted((one.id, new.id))
+    assert store.documents_called("b.txt") == [other.id]

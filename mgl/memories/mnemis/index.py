@@ -121,7 +121,8 @@ class Index:
         assert isinstance(index, HybridIndex)
         hits = index.search(query, count, vector=vector)
         if kind == "episodes":
-            return [str(self._numbers[hit.id]) for hit in hits]
+            known = len(self._numbers)  # another process may have indexed more
+            return [str(self._numbers[hit.id]) for hit in hits if hit.id < known]
         return [f"{kind[0]}{hit.id}" for hit in hits]
 
     async def rank_in_context(self, question: Question, reranker: Reranker | None) -> Iterator[str]:

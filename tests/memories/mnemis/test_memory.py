@@ -12,10 +12,19 @@ import pytest
 from mgl.baselines.turns import Turns, TurnsConfig
 from mgl.errors import UsageError
 from mgl.memories.mnemis import MnemisConfig, SmallMnemisConfig
-from mgl.memories.mnemis.edits import AddEntity, AddEpisode, Describe, Repeat, replay
+from mgl.memories.mnemis.edits import (
+    AddEntity,
+    AddEpisode,
+    AddFact,
+    Describe,
+    Edit,
+    Repeat,
+    replay,
+)
 from mgl.memories.mnemis.index import Index
 from mgl.memories.mnemis.state import Episode, Mention
 from mgl.retrieval.fakes import WordEmbedder
+from mgl.store import Store
 from mgl.types import Conversation, Document, Question
 from tests.memories.mnemis.engine import (
     QUESTION,
@@ -208,6 +217,22 @@ async def test_an_index_that_grows_finds_what_one_that_is_built_at_once_does() -
         for kind in ("episodes", "entities"):
             found = growing.search(kind, query, vector, 9)
             assert found == whole.search(kind, query, vector, 9)
+
+
+def test_what_another_process_has_indexed_meanwhile_is_not_found_yet(store: Store) -> None:
+    at = Mention(0, TALK.span(0))
+    known: list[Edit] = [
+        AddEpisode(Episode(0, TALK.span(0), (0,))),
+        AddEntity("e1", "Ann", at),
+        AddEntity("e2", "Rome", at),
+        AddFact("f1", "e1", "e2", "Ann saw Rome.", at),
+    ]
+    later = (AddEpisode(Episode(n, TALK.span(n), (n,))) for n in range(1, len(TALK.turns)))
+    own, others = (Index(WordEmbedder(), store, "mem_1") for _ in range(2))
+    own.update(replay(known), TALK)
+    others.update(replay([*known, *later]), TALK)
+    [vector] = own.embedder.embed([TALK.turns[-1].line], task="query")
+    assert own.search("episodes", TALK.turns[-1].line, vector, 9) == ["0"]
 
 
 def test_an_entity_is_embedded_by_its_summary_and_found_by_words_of_its_names_too() -> None:
