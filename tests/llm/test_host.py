@@ -217,7 +217,9 @@ async def test_it_ends_when_nothing_was_asked_for_a_while(
         await long
         await clock.is_looked_at()
         assert not place.ended.done()
-        clock.now = 2.0
+        clock.now = 1.04
+        await asyncio.to_thread(list_hosts, mgl_home)  # whoever looks asks nothing
+        clock.now = 1.06
         await asyncio.wait_for(place.ended, PATIENCE_S)  # though somebody is connected
         assert [path.name for path in place.model.place.parent.iterdir()] == []
         assert place.engine.closed
@@ -375,3 +377,19 @@ def test_a_host_that_does_not_obey_is_killed_and_nothing_else(
                 assert process.poll() is None
         finally:
             process.kill()
+
+
+def test_an_environment_has_one_host_by_any_name_of_its_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = tmp_path / "weights.gguf"
+    weights.touch()
+
+    def find() -> Path:
+        return Model.find(tmp_path, weights, model_id="m", context_tokens=9, cache=None).place
+
+    place = find()
+    monkeypatch.setattr(sys, "executable", f"{sys.executable}3.11")
+    assert find() == place
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert find() != place

@@ -79,7 +79,8 @@ class Model:
         ]
         parts += [
             importlib.metadata.version("openvino-genai"),
-            sys.executable,
+            sys.prefix,  # the same environment by any name of its Python
+            sys.version,
             socket.gethostname(),
         ]
         key = hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:12]
@@ -202,8 +203,10 @@ class Host:
         self._talks.add(task)
         try:
             while (line := await reader.readline()) and not self._is_over:  # or another serves it
-                self._last = time.monotonic()
-                self._take(client, json.loads(line))
+                message = json.loads(line)
+                if message["do"] != "status":  # whoever looks asks nothing
+                    self._last = time.monotonic()
+                self._take(client, message)
         except (ConnectionError, ValueError):
             pass  # it broke off in the middle of a line
         finally:
