@@ -191,16 +191,10 @@ class Memories:
         NotServed if there is none.
         """
 
-        def do() -> MemoryRecord:
-            try:
-                return self.lab.find(source, kind)
-            except StoreError as error:
-                for record in self.lab.find_called(source):
-                    if kind in (None, record.kind):
-                        return record
-                raise _no_memory(source) from error
-
-        return await asyncio.to_thread(do)
+        try:
+            return await asyncio.to_thread(self.lab.find, source, kind)
+        except StoreError as error:
+            raise _no_memory(source) from error
 
     async def find_conversation(self, name: str, kind: str | None = None) -> MemoryRecord:
         """Find the memory of the conversation of this exact name; NotServed if there is none.
@@ -209,10 +203,10 @@ class Memories:
         """
         if is_memory_id(name):
             raise _no_memory(name)
-        try:
-            return await asyncio.to_thread(self.lab.find, name, kind)
-        except StoreError as error:
-            raise _no_memory(name) from error
+        record = await self.find(name, kind)
+        if not await asyncio.to_thread(self.is_talk, record):
+            raise _no_memory(name)
+        return record
 
     async def ask(self, source: str, question: Question) -> dict[str, Any]:
         """Answer from a stored memory, as it stands.

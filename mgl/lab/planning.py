@@ -59,17 +59,22 @@ class Planner:
         self._observer = observer
 
     def find(self, source: str, memory: str | None = None) -> MemoryRecord:
-        """Find one memory by its id, or by the exact name of its conversation.
+        """Find one memory by its id, by the exact name of its conversation, or by that of its
+        document: the newest of these.
 
         StoreError if there is none; UsageError if several kinds of memory have the conversation
         and ``memory`` names none.
         """
-        if not (known := self.find_named(source)):
-            raise StoreError(
-                f"there is no memory {source!r}",
-                hint="`mgl list` shows the memories and conversations that there are",
-            )
-        return self.pick(source, known, memory)
+        if known := self.find_named(source):
+            return self.pick(source, known, memory)
+        called = self._store.documents_called(source)
+        for record in self._store.memories() if called else ():
+            if record.document_id in called and memory in (None, record.kind):
+                return record
+        raise StoreError(
+            f"there is no memory {source!r}",
+            hint="`mgl list` shows the memories and conversations that there are",
+        )
 
     def read_conversation(
         self, path: Path, name: str | None = None, content: bytes | None = None

@@ -86,6 +86,23 @@ def test_a_text_under_two_names_is_found_by_both(mgl: Mgl, book: Path, server: S
     assert "copy.txt" not in mgl("list").stdout
 
 
+def test_a_document_is_found_by_the_name_that_the_list_shows(
+    mgl: Mgl, book: Path, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ("--model", "qwen2.5-7b-instruct", "--base-url", server.url)
+    assert mgl("build", book, *options).exit_code == 0
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    for command in (("show",), ("log",), ("export",)):
+        done = mgl(*command, "book.txt")
+        assert done.exit_code == 0, done.stderr
+    done = mgl("ask", "book.txt", "Who met P1?", *options)
+    assert done.exit_code == 0, done.stderr
+    refused = mgl("forget", "book.txt", "--turn", "1", "--yes")
+    assert "not a conversation that grows" in refused.stderr
+
+
 def test_questions_that_a_document_was_read_for_are_shown_before_they_are_asked(
     mgl: Mgl, book: Path, server: Server
 ) -> None:
