@@ -140,8 +140,8 @@ class Lab:
         """Answer a question about a file, or about a memory in the store.
 
         ``source`` is a path, a memory's id or record, or the name of a conversation or document. A
-        file is read first, unless a finished memory of the same text, model and configuration answers this
-        question.
+        file is read first, unless a finished memory of the same text, model and configuration
+        answers this question.
         ``memory`` is the kind of memory, ``conversation`` picks one of several in a file, and
         ``options`` are fields of the memory's configuration; None stands for the default. If
         another process deletes turns meanwhile, the answer is returned but not stored.
