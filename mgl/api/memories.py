@@ -252,8 +252,11 @@ class Memories:
         """List every memory, the newest first, with its age and what it has cost."""
 
         def do() -> list[dict[str, Any]]:
-            costs = self.lab.costs()
-            return [{**each.to_json(), **asdict(costs[each.id])} for each in self.lab.memories()]
+            found = self.lab.memories()
+            costs = self.lab.costs()  # without those that were deleted meanwhile
+            return [
+                {**each.to_json(), **asdict(costs[each.id])} for each in found if each.id in costs
+            ]
 
         return await asyncio.to_thread(do)
 

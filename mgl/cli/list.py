@@ -31,7 +31,9 @@ def list(
     for all; give the source to list each.
     """
     with open_lab() as lab:
-        found, costs = lab.memories(), lab.costs()
+        found = lab.memories()
+        costs = lab.costs()
+        found = [each for each in found if each.id in costs]  # none that was deleted meanwhile
         if source is not None:
             called = {record.id for record in lab.find_called(source)}
             found = [summary for summary in found if summary.id in called]

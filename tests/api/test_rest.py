@@ -505,3 +505,25 @@ async def test_a_finished_job_is_not_cancelled(serve: Serve) -> None:
         job = given.json()["id"]
         await finish(http, job)
         assert (await http.post(f"/api/jobs/{job}/cancel")).json()["state"] == "done"
+
+
+async def test_the_list_holds_while_memories_begin_and_go(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serve() as served, client(served) as http:
+        for name in ("diary", "trip"):
+            await append(http, "I moved to Lisbon.", name=name)
+        lab = (await served.open_tenant("")).memories.lab
+        read = lab.costs
+
+        def costs() -> Any:
+            before = read()
+            lab.delete("trip")
+            talk = lab.talk("later")
+            talk.run(talk.memory.build)
+            return {id: each for id, each in before.items() if id in read()}
+
+        monkeypatch.setattr(lab, "costs", costs)
+        listed = await http.get("/api/memories")
+        assert listed.status_code == 200
+        assert [each["document"] for each in listed.json()["memories"]] == ["diary"]

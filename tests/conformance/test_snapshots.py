@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from mgl.errors import MglError
 from mgl.memories.talk import Change
 from mgl.store import Store
-from mgl.types import Conversation, Source
+from mgl.types import Conversation, Source, Turn
 from tests.conformance.kinds import (
     TALK,
     Case,
@@ -83,6 +83,8 @@ async def test_a_snapshot_and_the_steps_after_it_make_the_state_of_the_whole_log
             check(case, store, talk)
         for turn in TALK.turns:
             await memories[0].append(turn)
+        for number in range(every + 2):  # those of the talk may all have been there
+            await memories[0].append(Turn(f"last{number}", "Ann", f"I saw {number} lanterns."))
         await memories[0].flush()
         check(case, store, talk)
         assert check_snapshots(store)
