@@ -206,7 +206,7 @@ class TurnsDeleted(_Answer):
     """What was deleted, or would be: turns, the ``replies`` among them, the questions of stored
     ``answers``, nodes and adapters. ``stale`` nodes are described again.
 
-    ``echoes`` are turns that stay, though they repeat most of a turn that goes.
+    ``echoes`` are turns that stay and repeat most of a deleted turn.
     """
 
     turns: list[str]

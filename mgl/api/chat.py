@@ -137,7 +137,7 @@ class _Seen:
         self.text = ""
 
     def begin(self, memory: str, turn: str) -> None:
-        """Tell which turn of which memory is replied to."""
+        """Tell the memory, and its turn that gets the reply."""
         if self._begin is not None:
             self._begin(memory, turn)
 

@@ -465,9 +465,8 @@ class Lab:
         return self._planner.find(source, memory)
 
     def find_called(self, name: str) -> list[MemoryRecord]:
-        """The memories of the document or conversation of this exact name, the newest first."""
-        called = self._store.documents_called(name)
-        return [each for each in self._store.memories() if each.document_id in called]
+        """The memories of the documents and conversations of this exact name, the newest first."""
+        return self._planner.find_called(name)
 
     def find_passages(self, words: str, limit: int) -> list[tuple[MemoryRecord, Citation]]:
         """Find passages of any source that hold some words, each with the newest memory of its

@@ -67,9 +67,8 @@ class Planner:
         """
         if known := self.find_named(source):
             return self.pick(source, known, memory)
-        called = self._store.documents_called(source)
-        for record in self._store.memories() if called else ():
-            if record.document_id in called and memory in (None, record.kind):
+        for record in self.find_called(source):
+            if memory in (None, record.kind):
                 return record
         raise StoreError(
             f"there is no memory {source!r}",
@@ -241,6 +240,13 @@ class Planner:
             found = self._store.find_memory(source)
             return [] if found is None else [found]
         return self._store.memories_of(self._store.named_conversation(source).id)
+
+    def find_called(self, name: str) -> list[MemoryRecord]:
+        """Find the memories of the documents and conversations of this exact name, the newest
+        first."""
+        called = self._store.documents_called(name)
+        found = self._store.memories() if called else ()
+        return [each for each in found if each.document_id in called]
 
     def pick(self, source: str, known: Sequence[MemoryRecord], kind: str | None) -> MemoryRecord:
         """Pick the newest memory, of some kind if one is named."""

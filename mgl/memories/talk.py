@@ -79,7 +79,7 @@ ConfigT = TypeVar("ConfigT", bound=TalkConfig)
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """What a memory finds for a question: the texts to show, and how it came to them.
+    """What a memory finds for a question: the texts to show, and how it found them.
 
     ``ranked`` are the numbers of the turns behind them, the best first. ``made_of`` are further
     turns that the texts are made of, where one is a summary of more than it stands for.
@@ -116,10 +116,10 @@ class Change:
 class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, StateT]):
     """A memory that takes in a conversation turn by turn and is asked in between.
 
-    A turn that is appended is in the log before ``append`` returns, and so is what it makes due. A
-    subclass says what its log holds (``vocabulary``), how that loses its words (``Redactor``, made
-    of what is deleted and the state before), what is due (``_settle``) and what it finds for a
-    question (``recall``). The ``stale`` nodes of its state wait for another description.
+    ``append`` writes a turn to the log, and does what is then due, before it returns. A subclass
+    says what its log holds (``vocabulary``), how that loses its words (``Redactor``, made of what
+    is deleted and the state before), what is due (``_settle``) and what it finds for a question
+    (``recall``). The ``stale`` nodes of its state wait for another description.
     """
 
     reads = "conversation"
@@ -172,8 +172,8 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
     async def recall(self, question: Question, *, recent: Sequence[int] = ()) -> Recall:
         """Find what answers a question.
 
-        ``recent`` are the numbers of turns that are shown as they are, up to the one that is
-        replied to: what is found stands on turns before them.
+        ``recent`` are the numbers of the last turns, which are shown whole, up to the turn that
+        gets a reply. Only turns before them are searched.
         """
 
     @abstractmethod
@@ -197,9 +197,9 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
             await self._settle(ended=True)
 
     async def append(self, turn: Turn) -> None:
-        """Take in the next turn; a turn that is there already, by id and text, changes nothing.
+        """Take in the next turn; one with the id and text of a known turn changes nothing.
 
-        Returns once the turn is in the log and what it makes due is done. InputError for a turn
+        Writes the turn to the log, and does what is then due. InputError for a turn
         without text, with a time that no calendar has, or with the id of another.
         """
         check_turns([turn])
@@ -208,7 +208,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         await self.settle()
 
     async def take_in(self, turns: Sequence[Turn]) -> None:
-        """Take in turns, all or none, and leave what they make due to ``settle``.
+        """Take in turns, all or none, and leave what is then due to ``settle``.
 
         What ``settle_later`` is at stops, so that nobody waits for it. InputError as of ``append``.
         """
@@ -310,12 +310,12 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         return replace(answer, trace=found.trace, paths=found.paths)
 
     async def settle(self) -> None:
-        """Do what the turns so far make due."""
+        """Do what is due after the turns so far."""
         async with self._writer():
             await self._settle(ended=False)
 
     async def settle_later(self) -> None:
-        """Begin to do in the background what the turns so far make due, until ``pause``."""
+        """Begin to do in the background what is due, until ``pause``."""
         await self.pause()
         if self._settling is None or self._settling.done():  # another may have begun meanwhile
             self._settling = asyncio.create_task(self.settle())
@@ -335,7 +335,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
             raise error
 
     async def _append_turns(self, turns: Sequence[Turn]) -> None:
-        """Write turns into the log, all or none, and nothing that they make due."""
+        """Write turns into the log, all or none; what is then due is left."""
         async with self._writer() as log:
             while fresh := log.find_new(turns):
                 self._follow()

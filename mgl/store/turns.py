@@ -104,8 +104,10 @@ class TurnTable(Owners):
             return next(each for each in begun if not names.is_taken(connection, each.id))
 
     def find_chat(self, name: str) -> str:
-        """Find the name of the conversation in which a client's chat with this id goes on: the one
-        that was called so before it was renamed, or else the one that is called so now."""
+        """Find the name of the conversation in which a client's chat with this id goes on.
+
+        A conversation that had this name before it was renamed comes first.
+        """
         with self._read() as connection:
             return names.find_renamed(connection, name) or name
 
