@@ -25,8 +25,7 @@ from mgl.errors import InputError, UsageError
 if TYPE_CHECKING:
     from mgl.lab import Lab
     from mgl.memories.results import MemorySummary
-    from mgl.memories.view import GraphView
-    from mgl.types import Conversation
+    from mgl.memories.view import GraphView, ShownTalk
 
 LATEST = 20
 """Turns that are printed, at most."""
@@ -68,10 +67,10 @@ def _show_memory(lab: Lab, summary: MemorySummary, step: int | None, as_json: bo
         answers = [answer_json(answer) for answer in view.answers]
         print_json({**summary.to_json(), "stats": asdict(stats), **graph, "answers": answers})
         return
-    turns = None if summary.turns is None else lab.transcript(summary.id)
+    told = None if summary.turns is None else lab.read_transcript(summary.id)
     name = one_line(summary.document)
     pairs = {"memory": f"{summary.id} ({record.kind})"}
-    if turns is not None:
+    if told is not None:
         pairs["conversation"] = f"{name}, {format_progress(summary)}"
     else:
         pairs["document"] = f"{name}, {record.tokens:,} tokens"
@@ -84,18 +83,17 @@ def _show_memory(lab: Lab, summary: MemorySummary, step: int | None, as_json: bo
     if step is None:
         print_stats(stats, summary.unit, summary.turns)
     print_nodes(view)
-    if turns is not None and step is None:
-        _print_turns(turns)
+    if told is not None and step is None:
+        _print_turns(told)
     for answer in view.answers:
         typer.echo(f"\nquestion: {one_line(answer.question)}")
-        print_answer(answer, None if turns is None else turns.turns)
+        print_answer(answer, None if told is None else told.conversation.turns)
 
 
-def _print_turns(conversation: Conversation) -> None:
+def _print_turns(told: ShownTalk) -> None:
     """Print the latest turns of a conversation, without deleted ones."""
-    from mgl.store.deletion import is_deleted
-
-    turns = [turn for turn in conversation.turns if not is_deleted(turn)]
+    numbered = enumerate(told.conversation.turns)
+    turns = [turn for number, turn in numbered if number not in told.forgotten]
     earlier = max(0, len(turns) - LATEST)
     typer.echo(f"\nturns{f', the latest {LATEST} of {len(turns):,}' if earlier else ''}:")
     for turn in turns[earlier:]:

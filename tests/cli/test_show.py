@@ -11,7 +11,7 @@ import pytest
 
 from mgl.lab import Lab
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
-from mgl.types import Document
+from mgl.types import Document, Turn
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
 
@@ -215,3 +215,15 @@ def test_a_hyperedge_says_what_it_joins_and_what_is_gone_is_not_shown(
     last = mgl("show", memory).stdout
     assert "  p1 (memory point) [0:11] They met once.\n    joins: Ann, bo\n" in last
     assert "p0" not in last
+
+
+def test_a_turn_of_dots_is_no_deleted_one(mgl: Mgl) -> None:
+    with Lab.open() as lab:
+        for number, text in enumerate(("···", "I have a secret.", "Hi.")):
+            lab.talk("diary").append(Turn(f"{number}", "Ann", text))
+    assert mgl("forget", "diary", "--turn", "1", "--yes").exit_code == 0
+    (_, turns) = mgl("show", "diary").stdout.split("\nturns:\n")
+    assert [line.split(",")[0].split("]")[0] for line in turns.strip().splitlines()] == [
+        "[turn 0",
+        "  [turn 2",
+    ]
