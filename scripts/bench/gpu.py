@@ -23,6 +23,7 @@ import random
 import secrets
 import shlex
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -45,7 +46,7 @@ from mgl import registry
 from mgl.errors import EngineRejected, MglError, ResourceError
 from mgl.evaluation.runs.manifest import MANIFEST
 from mgl.lab import Lab
-from mgl.llm.base import Completion, Request
+from mgl.llm.base import Completion, Message, Request
 from mgl.llm.capabilities import ServerEndpoint
 from mgl.llm.engines.formats import EBNF, JSON, LARK, Format
 from mgl.llm.engines.server import Http, identify
@@ -199,23 +200,26 @@ async def read_context(server: ServerRecord) -> int:
 
 
 class Recorder(SchemaEngine):
-    """Keeps the requests of a build, as many as are wanted, and then refuses."""
+    """Keeps the different prompts of a build, as many as are wanted, and then refuses."""
 
-    def __init__(self, most: int) -> None:
-        super().__init__(context_tokens=32_768)
+    def __init__(self, most: int, context: int) -> None:
+        super().__init__(context_tokens=context)
         self.most = most
-        self.requests: list[Request] = []
+        self.kept: dict[tuple[Message, ...], Request] = {}
 
     async def generate(self, request: Request) -> Completion:
-        if len(self.requests) >= self.most:
+        if len(self.kept) >= self.most:
             raise EngineRejected("enough requests were recorded", hint="")
-        self.requests.append(request)
+        self.kept.setdefault(tuple(request.messages), request)
         return await super().generate(request)
 
 
-def record_prompts(method: str, most: int = PROMPTS) -> list[Request]:
-    """The first requests of a method's build of the demo's story, or of the example's chat."""
-    recorder = Recorder(most)
+def record_prompts(method: str, context: int, most: int = PROMPTS) -> list[Request]:
+    """The first prompts of a method's build of the demo's story, or of the example's chat.
+
+    ``context`` is the server's, in tokens; a quarter is left for how its tokenizer counts.
+    """
+    recorder = Recorder(most, context * 3 // 4)
     source = STORY if method in ("mindgraph", "hgmem") else CHAT
     models: dict[str, Any] = {"embedder": WordEmbedder(), "reranker": WordReranker()}
     with (
@@ -224,14 +228,29 @@ def record_prompts(method: str, most: int = PROMPTS) -> list[Request]:
         suppress(EngineRejected),
     ):
         lab.build(source, [QUESTION] if source == STORY else [], memory=method)
-    return recorder.requests
+    return list(recorder.kept.values())
+
+
+def count_shared(text: str, other: str) -> int:
+    """How many characters two texts begin with alike."""
+    pairs = enumerate(zip(text, other, strict=False))
+    return next((at for at, (one, two) in pairs if one != two), min(len(text), len(other)))
 
 
 def write_bodies(
     requests: Sequence[Request], model: str, format_: Format | None, count: int
 ) -> list[dict[str, Any]]:
-    """Bodies of so many requests, each another prompt; unconstrained ones reply at full length."""
+    """Bodies of so many requests; unconstrained ones reply at full length.
+
+    Each is another prompt: repetitions are numbered where the prompts begin to differ, so that the
+    cache holds of them what it holds of a build's.
+    """
     salt, bodies = secrets.token_hex(8), []
+    texts = [request.messages[-1].content for request in requests]
+    shared = [
+        max((count_shared(text, other) for other in texts if other != text), default=0)
+        for text in texts
+    ]
     for number in range(count):
         request = requests[number % len(requests)]
         constrained = request.json_schema is not None or bool(request.choices)
@@ -241,17 +260,19 @@ def write_bodies(
             body |= {"min_tokens": REPLY, "ignore_eos": True}
         if number >= len(requests):
             *before, last = body["messages"]
-            body["messages"] = [*before, {**last, "content": f"{last['content']}\n({number})"}]
+            text, start = last["content"], shared[number % len(requests)]
+            numbered = f"{text[:start]}({number}) {text[start:]}"
+            body["messages"] = [*before, {**last, "content": numbered}]
         bodies.append(body)
     return bodies
 
 
 def measure_loads(
-    url: str, key: str | None, model: str, compiler: str, levels: Sequence[int]
+    url: str, key: str | None, model: str, compiler: str, levels: Sequence[int], context: int
 ) -> Figures:
     """Tokens a second of each method's prompts, free and constrained, at each level."""
     for method in METHODS:
-        requests = record_prompts(method)
+        requests = record_prompts(method, context)
         for way in ("free", compiler):
             for at_once in levels:
                 bodies = write_bodies(requests, model, FORMATS.get(way), max(8, 2 * at_once))
@@ -267,9 +288,10 @@ def measure_loads(
                     yield f"{name} refused", f"{len(sent) - len(good)} of {len(sent)}: {why}"
 
 
-def measure_beside_vllm(box: Box, server: ServerRecord, at_once: int) -> Figures:
+def measure_beside_vllm(box: Box, server: ServerRecord, at_once: int, context: int) -> Figures:
     """The same free prompts by mgl's load and by vLLM's own bench, in the same minute."""
-    bodies = write_bodies(record_prompts("mindgraph"), server.served_name, None, 2 * at_once)
+    requests = record_prompts("mindgraph", context)
+    bodies = write_bodies(requests, server.served_name, None, 2 * at_once)
     for body in bodies:  # vLLM's bench sends one message
         text = "\n\n".join(each["content"] for each in body["messages"])
         body["messages"] = [{"role": "user", "content": text}]
@@ -309,9 +331,10 @@ def run_profile(box: Box, model: ModelProfile, compiler: str) -> Figures:
         found = asyncio.run(probe(server.base_url, server.api_key))
         yield from ((f"probe {one.name}", one.verdict) for one in found.findings)
         where = server.base_url, server.api_key, server.served_name
-        yield from measure_loads(*where, compiler, box.levels)
+        context = asyncio.run(read_context(server))
+        yield from measure_loads(*where, compiler, box.levels, context)
         if compiler == "guidance":
-            yield from measure_beside_vllm(box, server, min(64, max(box.levels)))
+            yield from measure_beside_vllm(box, server, min(64, max(box.levels)), context)
 
 
 # mgl's own loop
@@ -605,6 +628,7 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
 
 def main(words: Sequence[str] | None = None) -> int:
     options = parse(words)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # `timeout` ends it with its server
     try:
         steps, record = list_steps(open_box(options)), Record(options.record)
     except MglError as error:

@@ -41,7 +41,7 @@ def make_encoder(folder: Path, layers: int, *, is_reranker: bool) -> Path:
     import torch
     import transformers
 
-    transformers.set_seed(0)
+    torch.manual_seed(0)
     _make_tokenizer(folder)
     config = transformers.XLMRobertaConfig(**CONFIG, num_hidden_layers=layers, num_labels=1)
     if is_reranker:

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -199,12 +200,12 @@ def short_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("short_story")
 @pytest.mark.parametrize("method", gpu.METHODS)
 def test_the_prompts_are_those_that_builds_send(method: str) -> None:
-    requests = gpu.record_prompts(method, most=3)
+    requests = gpu.record_prompts(method, 32_768, most=3)
     assert len(requests) == 3
     assert any(one.json_schema is not None or one.choices for one in requests)
     for format_ in (LARK, EBNF, JSON, None):
         bodies = gpu.write_bodies(requests, "m", format_, 7)
-        assert len({json.dumps(body["messages"]) for body in bodies}) >= 5
+        assert len({json.dumps(body["messages"]) for body in bodies}) == 7
         assert len({body["cache_salt"] for body in bodies}) == 1
         for body in bodies:
             is_held = "structured_outputs" in body
@@ -217,10 +218,10 @@ def test_loads_are_figures_for_each_method_way_and_level(monkeypatch: pytest.Mon
     monkeypatch.setattr(gpu, "METHODS", ("mindgraph",))
     formats: dict[str, Format] = {"guidance": LARK}
     monkeypatch.setattr(gpu, "FORMATS", formats)
-    requests = gpu.record_prompts("mindgraph", most=4)
-    monkeypatch.setattr(gpu, "record_prompts", lambda _: requests)
+    requests = gpu.record_prompts("mindgraph", 32_768, most=4)
+    monkeypatch.setattr(gpu, "record_prompts", lambda *_: requests)
     with counting() as (server, held):
-        figures = dict(gpu.measure_loads(f"{server.url}/v1", None, "m", "guidance", levels=(2,)))
+        figures = dict(gpu.measure_loads(f"{server.url}/v1", None, "m", "guidance", (2,), 32_768))
     assert {name.rsplit(" ", 1)[0] for name in figures} == {
         f"mindgraph {way} x2" for way in ("free", "guidance")
     }
@@ -337,8 +338,8 @@ def test_a_bench_of_vllms_that_cannot_run_costs_no_other_figure(
         "#!/bin/sh\necho \"ModuleNotFoundError: No module named 'pandas'\" >&2\nexit 1\n"
     )
     python.chmod(0o755)
-    box = gpu.replace(pretended[0], python=python)
-    figures = dict(gpu.measure_beside_vllm(box, make_record_of(box), 2))
+    box = replace(pretended[0], python=python)
+    figures = dict(gpu.measure_beside_vllm(box, make_record_of(box), 2, 8192))
     assert float(figures["mgl_write_tok_s"]) > 0
     told = "not measured: ModuleNotFoundError: No module named 'pandas'"
     assert figures["vllm_bench_write_tok_s"] == told
@@ -348,3 +349,28 @@ def test_a_bench_of_vllms_that_cannot_run_costs_no_other_figure(
 def make_record_of(box: gpu.Box) -> ServerRecord:
     with box.serve(make_profile(TINY), "guidance") as server:
         return server
+
+
+@pytest.mark.usefixtures("short_story")
+def test_repeated_prompts_share_with_others_what_a_builds_prompts_share() -> None:
+    """A number at their end left the whole of a prompt in the cache."""
+    requests = gpu.record_prompts("mindgraph", 32_768, most=3)
+    texts = [request.messages[-1].content for request in requests]
+    assert len({*texts}) == 3
+    bodies = gpu.write_bodies(requests, "m", None, 6)
+    for text, body in zip(texts, bodies[3:], strict=True):
+        again = body["messages"][-1]["content"]
+        others = [one for one in texts if one != text]
+        in_a_build = max(gpu.count_shared(text, one) for one in others)
+        assert 0 <= gpu.count_shared(again, text) - in_a_build <= 1
+        assert in_a_build < len(text) / 2
+
+
+@pytest.mark.usefixtures("short_story")
+def test_prompts_are_recorded_for_the_context_of_the_server() -> None:
+    long, short = (
+        max(len(one.messages[-1].content) for one in gpu.record_prompts("mindgraph", context, 4))
+        for context in (32_768, 4096)
+    )
+    assert short < long
+    assert short / 3 < 4096
