@@ -16,6 +16,7 @@ LAYERS = (
     {"types", "errors", "prompt", "observer"},
     {"registry"},
     {"text", "models"},
+    {"processes"},
     {"llm"},
     {"store"},
     {"retrieval", "serving"},

@@ -21,7 +21,7 @@ from mgl.errors import MglError, ResourceError, UsageError, install_hint
 from mgl.peers.connections import make_protocol
 from mgl.peers.faults import log_fault, new_identity, write_fault
 from mgl.peers.wire import AccessDenied, OverLimit, encode_event, write_error
-from mgl.serving.records import prove_start
+from mgl.processes import prove_start
 
 if TYPE_CHECKING:
     import uvicorn

@@ -12,6 +12,7 @@ from typing import Annotated
 import pytest
 from pydantic import BaseModel, create_model
 
+from mgl import processes
 from mgl.errors import ContextOverflow, EngineRejected
 from mgl.lab import Lab
 from mgl.llm.base import Message, Request, Sampling
@@ -199,7 +200,7 @@ async def test_a_build_goes_on_when_its_server_is_back(
         while len(store.chunks_done(memory.id)) < 2:
             assert not build.done()
             await asyncio.sleep(0.05)
-        for process in await asyncio.to_thread(records.find_processes, record.token):
+        for process in await asyncio.to_thread(processes.find_processes, record.token):
             if "EngineCore" in " ".join([*process.cmdline(), process.name()]):
                 process.send_signal(signal.SIGKILL)
                 killed += 1
