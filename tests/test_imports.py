@@ -18,6 +18,7 @@ LAYERS = (
     {"text", "models"},
     {"processes"},
     {"llm"},
+    {"openai"},
     {"store"},
     {"retrieval", "serving"},
     {"memories"},

@@ -30,7 +30,7 @@ from mgl.memories.base import check_name, is_memory_id
 from mgl.memories.deletion import Forgotten
 from mgl.memories.results import answer_json, citation_json, usage_json
 from mgl.memories.turns import read_answer
-from mgl.peers.wire import NotServed
+from mgl.openai.errors import NotServed
 from mgl.retrieval.lexical import LexicalIndex
 from mgl.store import MemoryRecord
 from mgl.types import Question, Source, Turn

@@ -26,9 +26,11 @@ from mgl.errors import MglError
 from mgl.llm.base import Reply
 from mgl.llm.progress import Listener
 from mgl.memories.base import is_memory_id
-from mgl.peers.completing import Said, read_deltas
-from mgl.peers.listening import follow
-from mgl.peers.wire import Budget, ChatRequest, NotServed, Refused, read_shape, write_error
+from mgl.openai.completing import Said, read_deltas
+from mgl.openai.errors import NotServed, Refused, write_error
+from mgl.openai.listening import follow
+from mgl.openai.requests import read_shape
+from mgl.openai.shapes import Budget, ChatRequest
 from mgl.types import Turn
 
 __all__ = ["RESPONSES"]

@@ -34,7 +34,8 @@ from mgl.api.runs import Runs
 from mgl.errors import UsageError
 from mgl.lab import Lab
 from mgl.lab.deleting import JOBS
-from mgl.peers.listening import (
+from mgl.openai.errors import AccessDenied, NotServed
+from mgl.openai.listening import (
     HOST,
     MOST_BYTES,
     OWN_NAMES,
@@ -44,7 +45,6 @@ from mgl.peers.listening import (
     stream_events,
     write_health,
 )
-from mgl.peers.wire import AccessDenied, NotServed
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

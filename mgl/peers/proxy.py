@@ -7,7 +7,7 @@ Whatever program calls it, its calls are recorded, counted and resumed like our 
 without a model. A call goes to the model as it came and once: repairing replies is the program's
 business (``LLM.forward``).
 
-Requests that sample and name no seed are counted from its start (``mgl.peers.completing``).
+Requests that sample and name no seed are counted from its start (``mgl.openai.completing``).
 
 It serves ``/v1/models``, ``/v1/chat/completions`` (streaming, JSON, tools) and ``/v1/embeddings``.
 A web page cannot use it: requests under another host's name or origin are refused.
@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Final, Self
 from mgl.errors import MglError
 from mgl.llm.base import LLM, Reply
 from mgl.llm.progress import Listener as Hearing
-from mgl.peers.completing import REPLY_TOKENS, Completer, Said, stream_reply
-from mgl.peers.listening import (
+from mgl.openai.completing import REPLY_TOKENS, Completer, Said, stream_reply
+from mgl.openai.errors import AccessDenied, NotServed, write_error
+from mgl.openai.listening import (
     Listener,
     check_key,
     identity_of,
@@ -33,18 +34,9 @@ from mgl.peers.listening import (
     stream_events,
     write_health,
 )
-from mgl.peers.wire import (
-    AccessDenied,
-    ChatRequest,
-    EmbeddingRequest,
-    NotServed,
-    read_body,
-    write_completion,
-    write_embeddings,
-    write_error,
-    write_model,
-    write_models,
-)
+from mgl.openai.replies import write_completion, write_embeddings, write_model, write_models
+from mgl.openai.requests import read_body, read_texts
+from mgl.openai.shapes import ChatRequest, EmbeddingRequest
 from mgl.retrieval.base import Embedder
 
 if TYPE_CHECKING:
@@ -203,7 +195,7 @@ class Proxy(Listener):
         if embedder is None or name is None:
             raise NotServed("there is no embedder here", hint="start with --embedder NAME")
         self._require(read.model, name, embedder.model_id)
-        vectors = await asyncio.to_thread(embedder.embed, read.texts(embedder.dims))
+        vectors = await asyncio.to_thread(embedder.embed, read_texts(read, embedder.dims))
         return JSONResponse(write_embeddings(vectors, name, read.encoding_format))
 
     def _names(self) -> list[str]:

@@ -29,12 +29,12 @@ from typing import Final
 import httpx
 from overhead import PROFILE, PROMPT, Figures, Note, serve
 
+from mgl.lab.engines import open_engine
 from mgl.llm.base import Message
 from mgl.llm.capabilities import ServerEndpoint
 from mgl.llm.client import Client, Policy
-from mgl.llm.engines import open_engine
-from mgl.llm.engines.server import Connections
 from mgl.models.profiles import load_profile
+from mgl.openai.servers import Connections
 from mgl.store import Store
 
 LEVELS: Final = (16, 64, 256)

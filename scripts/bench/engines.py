@@ -21,11 +21,11 @@ import json
 import time
 from pathlib import Path
 
+from mgl.lab.engines import open_engine
 from mgl.llm.base import Message, Request, Sampling
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.capabilities import ServerEndpoint
 from mgl.llm.client import Client, Policy
-from mgl.llm.engines import open_engine
 from mgl.memories.mindgraph.edits import Block, operations_schema
 from mgl.memories.mindgraph.prompts import BUILD_BY_SENTENCE
 from mgl.memories.mindgraph.state import EMPTY, serialise

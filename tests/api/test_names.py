@@ -21,7 +21,7 @@ from mgl.integrations.client import RestClient
 from mgl.integrations.mem0 import Memory
 from mgl.lab import Lab
 from mgl.memories.base import is_memory_id
-from mgl.peers.wire import NotServed
+from mgl.openai.errors import NotServed
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.types import Document, Question, Turn
 from tests.api.conftest import Serve, Served, TalkEngine, open_server

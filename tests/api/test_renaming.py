@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from mgl.api.memories import Memories
 from mgl.errors import Conflict, MglError, StoreConflict
 from mgl.lab import Lab
-from mgl.peers.wire import NotServed
+from mgl.openai.errors import NotServed
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
 from mgl.types import Conversation, Document, Turn

@@ -24,7 +24,7 @@ from mgl.serving import records
 from mgl.serving.records import ServerRecord
 from tests.cli.conftest import Mgl
 from tests.cli.test_interrupted import hear_ctrl_c
-from tests.llm.server import MODEL, VLLM, chat, serving
+from tests.openai.answering import MODEL, VLLM, chat, serving
 from tests.patience import PATIENCE_S, wait_until
 from tests.serving.conftest import FAKE, free_port
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mgl.errors import ResourceError, UsageError
-from mgl.llm.engines import model_id, open_engine
+from mgl.lab.engines import model_id, open_engine
 from mgl.models.profiles import load_profile
 from tests.patience import PATIENCE_S
 

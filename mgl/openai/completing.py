@@ -17,16 +17,12 @@ from mgl.errors import MglError
 from mgl.llm.base import LLM, Reply
 from mgl.llm.calls import call_key
 from mgl.llm.progress import Listener, listen
-from mgl.peers.listening import follow
-from mgl.peers.tools import as_schema, read_calls
-from mgl.peers.wire import (
-    ChatRequest,
-    cut_at_stop,
-    read_request,
-    write_error,
-    write_event,
-    write_events,
-)
+from mgl.openai.errors import write_error
+from mgl.openai.listening import follow
+from mgl.openai.replies import cut_at_stop, write_event, write_events
+from mgl.openai.requests import read_request
+from mgl.openai.shapes import ChatRequest, ReplyMessage
+from mgl.openai.tools import as_schema, read_calls
 
 REPLY_TOKENS: Final = 2048
 """The budget of a reply where a request names none."""
@@ -109,9 +105,9 @@ async def stream_reply(
         delta = await anext(deltas, None)
         if delta is None:
             task.result()
-        yield write_event({"role": "assistant", "content": ""}, model, None)
+        yield write_event(ReplyMessage(role="assistant", content=""), model, None)
         while delta is not None:
-            yield write_event({"content": delta}, model, None)
+            yield write_event(ReplyMessage(content=delta), model, None)
             sent += delta
             delta = await anext(deltas, None)
         try:

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from urllib.parse import urlsplit
 
 from mgl.errors import MglError, ResourceError, UsageError, install_hint
-from mgl.peers.connections import make_protocol
-from mgl.peers.faults import log_fault, new_identity, write_fault
-from mgl.peers.wire import AccessDenied, OverLimit, encode_event, write_error
+from mgl.openai.connections import make_protocol
+from mgl.openai.errors import AccessDenied, OverLimit, write_error
+from mgl.openai.events import encode_event
+from mgl.openai.faults import log_fault, new_identity, write_fault
 from mgl.processes import prove_start
 
 if TYPE_CHECKING:
