@@ -21,11 +21,11 @@ import secrets
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from mgl.errors import EngineUnavailable
 from mgl.models.permissions import make_private_folder, open_private
@@ -42,16 +42,6 @@ _LINE_END: Final = re.compile(rb"[\r\n]+")  # progress bars end a line with a ca
 _MOST_BYTES: Final = 50_000_000
 
 FoundT = TypeVar("FoundT")
-
-
-@contextmanager
-def open_log(path: Path) -> Iterator[IO[bytes]]:
-    """Open a log to append to, readable only by its owner; a large one becomes ``<name>.old``."""
-    make_private_folder(path.parent)
-    if path.exists() and path.stat().st_size > _MOST_BYTES:
-        path.replace(path.with_suffix(".old"))
-    with open_private(path, "ab") as file:
-        yield file
 
 
 class LogTail:
@@ -129,10 +119,14 @@ def start(
     """Start a process in a session of its own: Ctrl-C in the terminal does not reach it.
 
     ``env`` is its environment without the token, by default this process's. It reads ``stdin`` and
-    appends what it prints to ``log``. One that ``talks`` has pipes instead, and logs its errors
-    alone. Raises OSError if it cannot be started.
+    appends what it prints to ``log``, which only its owner can read; a large log becomes
+    ``<name>.old`` before. One that ``talks`` has pipes instead, and logs its errors alone. Raises
+    OSError if it cannot be started.
     """
-    with open_log(log) as output:
+    make_private_folder(log.parent)
+    if log.exists() and log.stat().st_size > _MOST_BYTES:
+        log.replace(log.with_suffix(".old"))
+    with open_private(log, "ab") as output:
         tail = LogTail(log)
         process = subprocess.Popen(
             command,

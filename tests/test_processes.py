@@ -12,7 +12,6 @@ from mgl.processes import (
     find_processes,
     holds_port,
     new_token,
-    open_log,
     start,
 )
 from tests.patience import PATIENCE_S, wait_until
@@ -98,8 +97,7 @@ def test_waiting_ends_with_the_process_or_the_time(tmp_path: Path) -> None:
     ],
 )
 def test_its_log_says_why_it_ended(tmp_path: Path, program: str, said: str) -> None:
-    with open_log(tmp_path / "log.txt") as log:
-        log.write(b"of the process before\n")
+    (tmp_path / "log.txt").write_text("of the process before\n")
     started = start_python(tmp_path, program)
     started.process.wait(PATIENCE_S)
     assert started.log.read_last_line() == said

@@ -402,7 +402,3 @@ class ResponseDeleted(_Answer):
     id: str
     object: Literal["response"]
     deleted: bool
-
-
-class Health(_Answer):
-    status: Literal["ok"]

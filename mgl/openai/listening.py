@@ -138,6 +138,10 @@ class Listener(ABC):
             self._held.close()
             self._held = None
 
+    def note_failure(self, error: MglError) -> dict[str, str]:  # noqa: ARG002
+        """Note the error that a request ended in; returns further headers of its answer."""
+        return {}
+
     @property
     def is_full(self) -> bool:
         """Whether there are more connections than there may be, and all of them are at work."""
@@ -339,6 +343,7 @@ class _Outermost:
         except ClientDisconnect:
             return  # in the middle of its body
         except MglError as error:
+            headers = headers or self._listener.note_failure(error)
             status, body = write_error(error)
             body["error"]["request_id"] = identity
         except Exception as error:

@@ -24,7 +24,7 @@ from mgl.errors import EngineRejected
 from mgl.llm.base import Completion, FinishReason, Reply, Request
 from mgl.openai.errors import error_from
 from mgl.openai.formats import CHOSEN, Format
-from mgl.openai.requests import read_calls, write_calls
+from mgl.openai.requests import read_tool_calls, write_tool_calls
 from mgl.openai.shapes import (
     ChatAnswer,
     ChatChoice,
@@ -38,7 +38,7 @@ from mgl.openai.shapes import (
     ModelShape,
     ReplyMessage,
     TokenLogprob,
-    Usage,
+    UsageShape,
 )
 
 
@@ -65,9 +65,8 @@ def join_events(events: Sequence[ChatEvent]) -> dict[str, Any]:
         text += event.text
         for choice in event.choices:
             reason = choice.finish_reason or reason
-    message = ReplyMessage(content=text)
-    choice = ChatChoice(message=message, finish_reason=reason)
-    return ChatAnswer(choices=[choice], usage=usage).write()
+    whole = ChatChoice(message=ReplyMessage(content=text), finish_reason=reason)
+    return ChatAnswer(choices=[whole], usage=usage).write()
 
 
 def read_completion(answer: Any, request: Request, format_: Format | None = None) -> Completion:
@@ -77,7 +76,7 @@ def read_completion(answer: Any, request: Request, format_: Format | None = None
         choice = read.choices[0]
     except (ValidationError, IndexError) as error:
         raise _no_completion() from error
-    calls = read_calls(choice.message.tool_calls)
+    calls = read_tool_calls(choice.message.tool_calls)
     reason: FinishReason = "tool_calls" if calls else "stop"
     if choice.finish_reason == "length":
         reason = "length"
@@ -88,7 +87,7 @@ def read_completion(answer: Any, request: Request, format_: Format | None = None
     return Completion(
         text=text,
         finish_reason=reason,
-        usage=(read.usage or Usage()).read(),
+        usage=(read.usage or UsageShape()).read(),
         tool_calls=calls,
         logprobs=_choice_logprob(text, tokens or [], request.choices),
         way=format_.name if format_ is not None and format_.obeyed else None,
@@ -162,44 +161,39 @@ def write_completion(
     message = ReplyMessage(role="assistant", content=reply.text, refusal=None, **(besides or {}))
     if reply.tool_calls:
         message.content = reply.text or None
-        message.tool_calls = write_calls(reply.tool_calls)
+        message.tool_calls = write_tool_calls(reply.tool_calls)
     choice = ChatChoice(index=0, message=message, logprobs=None, finish_reason=reply.finish_reason)
     frame = _frame(reply, model, "chat.completion")
-    return ChatCompletion(**frame, choices=[choice], usage=Usage.of(reply.usage)).write()
-
-
-def write_events(
-    reply: Reply[None],
-    model: str,
-    *,
-    sent: str,
-    with_usage: bool,
-    besides: Mapping[str, Any] | None = None,
-) -> Iterator[dict[str, Any]]:
-    """Write the events that end a stream whose text ``sent`` has gone out.
-
-    ``besides`` are further fields of the message: the event that finishes it has them.
-    """
-    rest = reply.text.removeprefix(sent)
-    if rest:
-        yield write_event(ReplyMessage(content=rest), model, reply)
-    if reply.tool_calls:
-        calls = write_calls(reply.tool_calls)
-        for place, call in enumerate(calls):
-            call.index = place
-        yield write_event(ReplyMessage(tool_calls=calls), model, reply)
-    yield write_event(ReplyMessage(**(besides or {})), model, reply, finish=reply.finish_reason)
-    if with_usage:
-        frame = _frame(reply, model, "chat.completion.chunk")
-        yield ChatChunk(**frame, choices=[], usage=Usage.of(reply.usage)).write()
+    return ChatCompletion(**frame, choices=[choice], usage=UsageShape.of(reply.usage)).write()
 
 
 def write_event(
-    delta: ReplyMessage, model: str, reply: Reply[None] | None, finish: str | None = None
+    delta: ReplyMessage,
+    model: str,
+    reply: Reply[None] | None = None,
+    finish: str | None = None,
 ) -> dict[str, Any]:
     """Write one event of a stream; ``reply`` is None until it is whole."""
     choice = EventChoice(index=0, delta=delta, logprobs=None, finish_reason=finish)
     return ChatChunk(**_frame(reply, model, "chat.completion.chunk"), choices=[choice]).write()
+
+
+def write_end(
+    reply: Reply[None], besides: Mapping[str, Any], model: str, *, with_usage: bool
+) -> Iterator[dict[str, Any]]:
+    """Write the events that end a stream whose text has gone out.
+
+    ``besides`` are further fields of the message: the event that finishes it has them.
+    """
+    if reply.tool_calls:
+        calls = write_tool_calls(reply.tool_calls)
+        for place, call in enumerate(calls):
+            call.index = place
+        yield write_event(ReplyMessage(tool_calls=calls), model, reply)
+    yield write_event(ReplyMessage(**besides), model, reply, finish=reply.finish_reason)
+    if with_usage:
+        frame = _frame(reply, model, "chat.completion.chunk")
+        yield ChatChunk(**frame, choices=[], usage=UsageShape.of(reply.usage)).write()
 
 
 def _frame(reply: Reply[None] | None, model: str, kind: str) -> dict[str, Any]:

@@ -78,13 +78,13 @@ def write_messages(request: Request) -> list[dict[str, Any]]:
 def _write_message(message: Message) -> dict[str, Any]:
     written = ChatMessage(role=message.role, content=message.content)
     if message.tool_calls:
-        written.tool_calls = write_calls(message.tool_calls)
+        written.tool_calls = write_tool_calls(message.tool_calls)
     if message.tool_call_id is not None:
         written.tool_call_id = message.tool_call_id
     return written.write()
 
 
-def write_calls(calls: Sequence[ToolCall]) -> list[ToolCallShape]:
+def write_tool_calls(calls: Sequence[ToolCall]) -> list[ToolCallShape]:
     """Write calls of tools as the API has them."""
     return [
         ToolCallShape(
@@ -96,7 +96,7 @@ def write_calls(calls: Sequence[ToolCall]) -> list[ToolCallShape]:
     ]
 
 
-def read_calls(calls: Sequence[ToolCallShape] | None) -> tuple[ToolCall, ...]:
+def read_tool_calls(calls: Sequence[ToolCallShape] | None) -> tuple[ToolCall, ...]:
     """Read calls of tools; one without an id is named by its place."""
     return tuple(
         ToolCall(call.id or f"call_{index}", call.function.name, call.function.arguments)
@@ -227,7 +227,7 @@ def _read_message(message: ChatMessage) -> Message:
     return Message(
         "system" if message.role == "developer" else message.role,
         content,
-        read_calls(message.tool_calls),
+        read_tool_calls(message.tool_calls),
         message.tool_call_id,
     )
 

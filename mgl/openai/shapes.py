@@ -112,15 +112,6 @@ class ToolShape(_Strict):
     function: FunctionShape
 
 
-class _Named(_Strict):
-    name: str
-
-
-class _NamedTool(_Strict):
-    type: Literal["function"]
-    function: _Named
-
-
 class _JsonSchema(_Strict):
     name: str = "reply"
     schema_: dict[str, Any] = Field(alias="schema")
@@ -155,7 +146,7 @@ class ChatRequest(Shape):
     messages: list[ChatMessage] = Field(min_length=1)
     response_format: Annotated[_AnyFormat | SchemaFormat, Field(discriminator="type")] | None = None
     tools: list[ToolShape] | None = None
-    tool_choice: Literal["none", "auto", "required"] | _NamedTool | None = None
+    tool_choice: Literal["none", "auto", "required"] | ToolShape | None = None
     parallel_tool_calls: bool | None = None
     temperature: float | None = Field(None, ge=0, le=2)
     top_p: float | None = Field(None, gt=0, le=1)
@@ -208,7 +199,7 @@ class ChatRequest(Shape):
     def must_call(self) -> str | None:
         """The tool that has to be called, "" for any; None where none has to be."""
         choice = self.tool_choice
-        if isinstance(choice, _NamedTool):
+        if isinstance(choice, ToolShape):
             return choice.function.name
         return "" if choice == "required" else None
 
@@ -288,7 +279,7 @@ class _TokenDetails(Shape):
     cached_tokens: int | None = None
 
 
-class Usage(Shape):
+class UsageShape(Shape):
     """The tokens of a call."""
 
     prompt_tokens: int = 0
@@ -297,7 +288,7 @@ class Usage(Shape):
     prompt_tokens_details: _TokenDetails | None = None
 
     @classmethod
-    def of(cls, usage: TokenUsage) -> Usage:
+    def of(cls, usage: TokenUsage) -> UsageShape:
         return cls(
             prompt_tokens=usage.input_tokens,
             completion_tokens=usage.output_tokens,
@@ -315,7 +306,7 @@ class ChatAnswer(Shape):
     """What is read of a chat completion."""
 
     choices: Sequence[ChatChoice]
-    usage: Usage | None = None
+    usage: UsageShape | None = None
 
 
 class ChatCompletion(ChatAnswer, _Frame):
@@ -333,7 +324,7 @@ class ChatEvent(Shape):
     """What is read of an event of a streamed chat completion; ``error`` ends the stream."""
 
     choices: list[EventChoice] = []
-    usage: Usage | None = None
+    usage: UsageShape | None = None
     error: Any = None
 
     @property

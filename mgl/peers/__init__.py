@@ -1,1 +1,1 @@
-"""Peers: other packages, each in an environment of its own, and the proxy that records their calls."""
+"""Peers: other packages, in environments of their own, and the proxy that records their calls."""

@@ -24,11 +24,10 @@ from mgl.errors import MglError
 from mgl.llm.base import LLM, Reply
 from mgl.llm.progress import Listener as Hearing
 from mgl.openai.completing import REPLY_TOKENS, Completer, Said, stream_reply
-from mgl.openai.errors import AccessDenied, NotServed, write_error
+from mgl.openai.errors import AccessDenied, NotServed
 from mgl.openai.listening import (
     Listener,
     check_key,
-    identity_of,
     read_key,
     read_limited,
     stream_events,
@@ -117,25 +116,20 @@ class Proxy(Listener):
         return Starlette(routes=served)
 
     def _handle(self, handler: Handler) -> Handler:
-        """Check who asks, answer in the context of ``async with``, and write errors as the API."""
+        """Check who asks, and answer in the context of ``async with``."""
 
         async def handle(request: Request) -> Response:
-            from starlette.responses import JSONResponse
-
             async def answer() -> Response:
                 return await handler(request)
 
-            try:
-                self._admit(request)
-                task = asyncio.create_task(answer(), context=self._context.copy())
-                return await task
-            except MglError as error:
-                self.failures.append(error)
-                status, body = write_error(error)
-                body["error"]["request_id"] = identity_of(request)
-                return JSONResponse(body, status, _NEVER_RETRY)
+            self._admit(request)
+            return await asyncio.create_task(answer(), context=self._context.copy())
 
         return handle
+
+    def note_failure(self, error: MglError) -> dict[str, str]:
+        self.failures.append(error)
+        return _NEVER_RETRY
 
     def _admit(self, request: Request) -> None:
         """AccessDenied for a request from elsewhere, or without the key."""

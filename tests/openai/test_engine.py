@@ -37,6 +37,7 @@ from mgl.llm.schemas import json_schema, plain
 from mgl.observer import SilentObserver
 from mgl.openai import servers
 from mgl.openai.engine import OpenAIEngine
+from tests.llm.shapes import Answer
 from tests.openai.answering import (
     LLAMA,
     MODEL,
@@ -52,7 +53,6 @@ from tests.openai.answering import (
     models,
 )
 from tests.openai.answering import serving as serve
-from tests.llm.shapes import Answer
 from tests.patience import PATIENCE_S
 
 ASK = [Message("user", "Who is it?")]
