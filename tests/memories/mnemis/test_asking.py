@@ -65,17 +65,6 @@ async def test_a_turn_is_found_before_it_is_settled(memory_of: Open) -> None:
     assert not any("Porto" in text for _, text in found.shown)
 
 
-async def test_a_failed_episode_is_read_again_without_a_build(memory_of: Open) -> None:
-    engine = Model(in_pairs, everything, entities=["no", named])
-    memory = memory_of(
-        Conversation.named("told"), engine, extraction="model", reflect=False, routes="system1"
-    )
-    await memory.take_in(TURNS[:1])
-    await memory.settle()
-    assert memory.state.find_unread(9) == {}
-    assert {"Ann", "Rome"} <= {entity.name for entity in memory.state.entities.values()}
-
-
 @pytest.mark.parametrize(("extraction", "shown"), [("terms", ""), ("model", " - now")])
 async def test_facts_are_shown_with_their_dates(
     memory_of: Open, extraction: str, shown: str
