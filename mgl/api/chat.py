@@ -34,7 +34,7 @@ from mgl.llm.concurrency import StopSignal
 from mgl.llm.progress import Listener
 from mgl.memories.base import is_memory_id
 from mgl.memories.results import citation_json
-from mgl.memories.turns import Wish
+from mgl.memories.turns import Voice, Wish
 from mgl.peers.completing import Completer
 from mgl.peers.completing import Said as Replied
 from mgl.peers.wire import ChatRequest, NotServed, Refused, read_request
@@ -212,10 +212,10 @@ def _reply(
     say = None if passed is None else passed.say
     try:
         answer, usage = talk.respond(
-            turn, ASSISTANT, persona=persona, hear=seen.listener, say=say, wish=wish, stop=stop
+            turn, Voice(ASSISTANT, persona), hear=seen.listener, say=say, wish=wish, stop=stop
         )
     except CancelledError:
-        talk.respond(turn, ASSISTANT, say=seen.repeat)
+        talk.respond(turn, Voice(ASSISTANT), say=seen.repeat)
         raise
     talk.settle_later()
     ids = {"memory_id": talk.id, "turn": turn.id, "reply": talk.find_reply(turn.id)}
