@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mgl.cli.options import AsJson, BenchmarkName
+from mgl.cli.options import AsJson, BenchmarkName, option
 from mgl.cli.output import one_line, print_json, print_pairs, print_table
 from mgl.errors import UsageError
 
@@ -24,20 +24,14 @@ SHOWN = 10
 def check(
     benchmark: BenchmarkName,
     data: Annotated[
-        Path | None,
-        typer.Option("--data", metavar="PATH", help="Its files, instead of those in MGL_DATA."),
+        Path | None, option("--data PATH", "Its files, instead of those in MGL_DATA.")
     ] = None,
     corrections: Annotated[
         Path | None,
-        typer.Option(
-            "--corrections",
-            metavar="FILE",
-            help="Labels known to be wrong: JSON lines of id, golds, why.",
-        ),
+        option("--corrections FILE", "Labels known to be wrong: JSON lines of id, golds, why."),
     ] = None,
     run: Annotated[
-        Path | None,
-        typer.Option("--run", metavar="DIR", help="Show a run's scores with and without them."),
+        Path | None, option("--run DIR", "Show a run's scores with and without them.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

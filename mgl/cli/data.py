@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mgl.cli.options import AsJson, DataFolder
+from mgl.cli.options import AsJson, DataFolder, argument
 from mgl.cli.output import one_line, print_json, print_pairs, print_table, say
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def list_benchmarks(
 
 @app.command("show")
 def show(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A benchmark.")],
+    name: Annotated[str, argument("NAME", "A benchmark.")],
     folder: DataFolder = None,
     as_json: AsJson = False,
 ) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mgl.cli.doctor import print_check
-from mgl.cli.options import AsJson, BaseUrl, Detach, Model
+from mgl.cli.options import AsJson, BaseUrl, Detach, Model, argument, option
 from mgl.cli.output import clean, one_line, print_json, print_table, say
 from mgl.errors import EngineUnavailable, ResourceError, UsageError
 
@@ -33,8 +33,7 @@ app = typer.Typer(
 )
 
 Port = Annotated[
-    int | None,
-    typer.Option("--port", metavar="N", min=1, max=65535, help="Port of the server on 127.0.0.1."),
+    int | None, option("--port N", "Port of the server on 127.0.0.1.", min=1, max=65535)
 ]
 
 
@@ -59,15 +58,12 @@ def list_profiles(context: typer.Context, as_json: AsJson = False) -> None:
 def setup(
     card: Annotated[
         list[str] | None,
-        typer.Option(
-            "--card",
-            metavar="NAME,GB[,DRIVER]",
-            help="With --dry-run: plan for this GPU, not for the machine's own (repeatable).",
+        option(
+            "--card NAME,GB[,DRIVER]",
+            "With --dry-run: plan for this GPU, not for the machine's own (repeatable).",
         ),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print every step and take none.")
-    ] = False,
+    dry_run: Annotated[bool, option("--dry-run", "Print every step and take none.")] = False,
 ) -> None:
     """Set up this GPU box, from nothing to a running server.
 
@@ -85,34 +81,20 @@ def setup(
 
 @app.command("start")
 def start(
-    profile: Annotated[
-        str, typer.Argument(metavar="PROFILE", help="A serving profile (`mgl serve`).")
-    ],
-    model: Annotated[
-        str | None, typer.Option("--model", metavar="NAME", help="Serve this model profile.")
-    ] = None,
+    profile: Annotated[str, argument("PROFILE", "A serving profile (`mgl serve`).")],
+    model: Annotated[str | None, option("--model NAME", "Serve this model profile.")] = None,
     port: Port = None,
-    python: Annotated[
-        Path | None, typer.Option("--python", metavar="PATH", help="The Python that has vLLM.")
-    ] = None,
-    weights: Annotated[
-        Path | None, typer.Option("--weights", metavar="PATH", help="Path of the weights.")
-    ] = None,
+    python: Annotated[Path | None, option("--python PATH", "The Python that has vLLM.")] = None,
+    weights: Annotated[Path | None, option("--weights PATH", "Path of the weights.")] = None,
     adapter: Annotated[
         list[str] | None,
-        typer.Option(
-            "--adapter",
-            metavar="NAME[=PATH]",
-            help="Load a LoRA of `mgl train`, or of a folder (repeatable).",
-        ),
+        option("--adapter NAME[=PATH]", "Load a LoRA of `mgl train`, or of a folder (repeatable)."),
     ] = None,
     detach: Detach = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the server's command and start nothing.")
+        bool, option("--dry-run", "Print the server's command and start nothing.")
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="With --dry-run: print the plan as JSON.")
-    ] = False,
+    as_json: Annotated[bool, option("--json", "With --dry-run: print the plan as JSON.")] = False,
 ) -> None:
     """Start a server.
 
