@@ -25,7 +25,7 @@ from mgl.llm.base import Message, Request, Sampling
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.capabilities import ServerEndpoint
 from mgl.llm.client import Client, Policy
-from mgl.llm.engines import open_engine
+from mgl.llm.engines import LocalModel, open_engine
 from mgl.memories.mindgraph.edits import Block, operations_schema
 from mgl.memories.mindgraph.prompts import BUILD_BY_SENTENCE
 from mgl.memories.mindgraph.state import EMPTY, serialise
@@ -67,7 +67,7 @@ async def measure(arguments: argparse.Namespace) -> None:
     engine = await open_engine(
         profile,
         arguments.engine,
-        weights=arguments.weights,
+        local=LocalModel(arguments.weights) if arguments.weights else None,
         endpoint=ServerEndpoint(url, capabilities=await probe(url, None)) if url else None,
     )
     client = Client(engine, MemoryCallLog(), Policy(timeout_s=3600))
