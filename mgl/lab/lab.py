@@ -156,7 +156,7 @@ class Lab:
             plan = self._planner.plan_file(source, memory, conversation, options)
         asked = as_question(question, is_talk=isinstance(plan.source, Conversation))
         if plan.kind.per_question and plan.record and asked.text not in plan.record.questions:
-            plan = Plan(plan.name, plan.kind, plan.config, plan.source, is_stored=True)
+            plan = replace(plan, record=None, is_stored=True, owner=None)
         client, log = self._place.open_client()
         tools = self._place.tools(client, plan.kind)
         opened = plan.open(tools, self._planner.choose_questions(plan, tools, asked))
@@ -200,9 +200,7 @@ class Lab:
                 f"{plan.name} cannot retry failed parts",
                 hint="--memory graph, hgmem or mindgraph can",
             )
-        client, log = self._place.open_client()
-        opened = plan.open(self._place.tools(client, plan.kind), asked)
-        log.attach(opened.id)
+        opened, client = self._open(plan, asked)
         start = time.monotonic()
         with owned_by(self._own(plan, opened)), new_attempt():
             build = opened.build
@@ -221,8 +219,7 @@ class Lab:
         UsageError where nothing is known: the kind cannot tell, and built nothing here yet.
         """
         plan = self._planner.plan_file(path, memory, None, options)
-        client, _ = self._place.open_client()
-        opened = plan.open(self._place.tools(client, plan.kind))
+        opened, _ = self._open(plan)
         with owned_by(self._own(plan, opened)):
             cost = self._estimate(plan, opened)
         if cost is None:
@@ -256,9 +253,8 @@ class Lab:
     ) -> str | None:
         """Say what a build would take, if it is not begun yet and large; else None."""
         plan = self._planner.plan_file(source, memory, None, options)
-        client, _ = self._place.open_client()
         asked = [as_question(question, is_talk=False) for question in dict.fromkeys(questions)]
-        opened = plan.open(self._place.tools(client, plan.kind), asked)
+        opened, _ = self._open(plan, asked)
         if self._store.steps(opened.id):
             return None
         if large := describe_large(None, _count_characters(source)):
@@ -625,16 +621,20 @@ class Lab:
     def _count(self, opened: Memory) -> Stats:
         return Stats.of(opened.measure(), self._store.count_outcomes(opened.id))
 
+    def _open(self, plan: Plan, asked: Sequence[Question] = ()) -> tuple[Memory, Client]:
+        """Open a memory with a client whose calls are the memory's."""
+        client, log = self._place.open_client()
+        opened = plan.open(self._place.tools(client, plan.kind), asked)
+        log.attach(opened.id)
+        return opened, client
+
     def _open_talk(self, plan: Plan) -> Talk:
         if not plan.is_talk:
             raise WrongKind(
                 f"{plan.name} cannot be told a conversation turn by turn",
                 hint="use --memory gam or mnemis; `mgl ask` and `mgl build` read whole files",
             )
-        client, log = self._place.open_client()
-        opened = plan.open(self._place.tools(client, plan.kind))
-        log.attach(opened.id)
-        return self._make_talk(plan, opened, client)
+        return self._make_talk(plan, *self._open(plan))
 
     def _make_talk(self, plan: Plan, opened: Memory, client: Client | NoModel) -> Talk:
         assert isinstance(opened, TalkMemory)
