@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -78,7 +78,7 @@ def check(
         print_table(head, [tuple(map(_show, row.values())) for row in scores])
 
 
-def _list(title: str, lines: Any) -> None:
+def _list(title: str, lines: Sequence[str]) -> None:
     if lines:
         typer.echo(f"\n{title}: {len(lines):,}")
         for line in lines[:SHOWN]:
@@ -127,7 +127,7 @@ def _score_both(folder: Path, wrong: Mapping[str, DataCorrection]) -> list[dict[
     ]
 
 
-def _show(value: Any) -> str:
+def _show(value: object) -> str:
     return (
         f"{100 * value:.1f}" if isinstance(value, float) else str("-" if value is None else value)
     )

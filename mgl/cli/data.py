@@ -160,7 +160,7 @@ def _count_contents(dataset: Dataset) -> dict[str, Any]:
     }
 
 
-def _format(value: Any) -> str:
+def _format(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(value) or "-"
     return f"{value:,}" if isinstance(value, int) else str(value or "-")

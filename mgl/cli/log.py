@@ -92,7 +92,7 @@ def _name_turns(value: Any, ids: Sequence[str]) -> Any:
     return named
 
 
-def _format(value: Any) -> str:
+def _format(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.2f}"
     return "-" if value is None else one_line(str(value), 80)
