@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -106,7 +105,7 @@ def start(
     from mgl.serving.backends import choose_backend
     from mgl.serving.checks import check_plan
     from mgl.serving.machine import choose_python, find_environment
-    from mgl.serving.plan import make_plan, weights_folder
+    from mgl.serving.plan import Launch, make_plan, weights_folder
     from mgl.serving.profile import choose_model, load_serving_profile
 
     if detach and dry_run:
@@ -123,17 +122,8 @@ def start(
     device = serving.machine.device
     explicit = None if weights is None else weights.expanduser().absolute()
     folder = weights_folder(chosen, home, explicit)
-    make = partial(
-        make_plan,
-        serving,
-        chosen,
-        weights=folder,
-        python=choose_python(device, home, python),
-        port=port,
-        adapters=adapters,
-        home=home,
-    )
-    plan = make()
+    launch = Launch(folder, choose_python(device, home, python), port, adapters, home)
+    plan = make_plan(serving, chosen, launch)
     if as_json:
         named = {name: str(path) for name, path in adapters.items()}
         print_json({**asdict(plan), "adapters": named, "base_url": plan.base_url})
@@ -152,7 +142,8 @@ def start(
         raise ResourceError(f"the server was not started: {names}", hint=one_line(failed[0].hint))
     is_measured = serving.settings_for(chosen.name).structured_outputs == "measured"
     if is_measured and chosen.task == "generate" and folder is not None:
-        plan = make(compiler=choose_backend(environment, folder, home, note=say))
+        compiler = choose_backend(environment, folder, home, note=say)
+        plan = make_plan(serving, chosen, replace(launch, compiler=compiler))
     for line in plan.elsewhere:
         say(f"on the other machines: {line}")
     _run(plan, home, detach=detach)
