@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 from mgl import DISTRIBUTION
 from mgl.cli.guard import guard_command
-from mgl.cli.options import MemoryCommand, TalkCommand
+from mgl.cli.options import MemoryCommand, TalkCommand, option
 from mgl.cli.output import INTERRUPTED, say
 from mgl.errors import MglError
 
@@ -111,12 +111,9 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def options(
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of errors.")] = False,
+    debug: Annotated[bool, option("--debug", "Show the traceback of errors.")] = False,
     version: Annotated[
-        bool,
-        typer.Option(
-            "--version", help="Print the version.", callback=_print_version, is_eager=True
-        ),
+        bool, option("--version", "Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Take the options that go before the command."""
