@@ -22,9 +22,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from mgl.errors import StoreError, UsageError, WrongKind
-from mgl.lab.deleting import Deleted, Doomed, delete, find_doomed
-from mgl.lab.estimates import describe_estimate, describe_large, estimate_from_past
-from mgl.lab.finding import find_passages
 from mgl.lab.model import ModelChoice, NoModel
 from mgl.lab.planning import REMEMBERS, Plan, Planner
 from mgl.lab.talk import UNKEPT, AnswerKeeper, Talk, as_question
@@ -48,6 +45,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from mgl.lab.deleting import Deleted
     from mgl.llm.base import LLM, Engine
     from mgl.llm.calls import CallRecord
     from mgl.llm.client import Client
@@ -230,6 +228,8 @@ class Lab:
         return cost
 
     def _estimate(self, plan: Plan, opened: Memory) -> Estimate | None:
+        from mgl.lab.estimates import estimate_from_past
+
         if isinstance(opened, Estimating) and (estimate := self._place.run(opened.estimate)):
             return estimate
         model_id = self._place.engine.model_id
@@ -252,6 +252,8 @@ class Lab:
         **options: Any,
     ) -> str | None:
         """Say what a build would take, if it is not begun yet and large; else None."""
+        from mgl.lab.estimates import describe_large
+
         plan = self._planner.plan_file(source, memory, None, options)
         asked = [as_question(question, is_talk=False) for question in dict.fromkeys(questions)]
         opened, _ = self._open(plan, asked)
@@ -269,6 +271,8 @@ class Lab:
 
         Turns that are there already, by their ids, cost nothing.
         """
+        from mgl.lab.estimates import describe_large, estimate_from_past
+
         known = [each for each in self._planner.find_named(name) if memory in (None, each.kind)]
         kind = known[0].kind if known else memory or REMEMBERS
         said = {
@@ -288,6 +292,8 @@ class Lab:
         stop: StopSignal | None = None,
     ) -> None:
         """Build alone, and say before what it takes."""
+        from mgl.lab.estimates import describe_estimate, describe_large
+
         is_new = self._store.steps(opened.id) == 0
         if is_new or isinstance(opened, Estimating):
             cost = self._estimate(plan, opened)
@@ -395,6 +401,8 @@ class Lab:
         on in it. UsageError for a name that cannot be one, Conflict for one that another
         conversation has, StoreError if there is no such source.
         """
+        from mgl.lab.deleting import find_doomed
+
         check_name(name)
         document_id = find_doomed(self._store, source).document_id
         if self._store.count_turns(document_id) is None:
@@ -431,6 +439,8 @@ class Lab:
         Whoever still builds or asks it, in any process, gets StoreDeleted and writes nothing.
         StoreError if there is no such source; UsageError where several have the name.
         """
+        from mgl.lab.deleting import delete, find_doomed
+
         doomed = find_doomed(self._store, source, memory)
         deleted = delete(self._store, doomed, dry_run=dry_run)
         if not deleted.is_wiped:
@@ -439,6 +449,8 @@ class Lab:
 
     def delete_unused(self, document_id: str) -> bool:
         """Delete a stored document by its own id, unless a memory is of it; say whether it went."""
+        from mgl.lab.deleting import Doomed, delete
+
         if not self._store.has_document(document_id):
             return False
         return delete(self._store, Doomed(document_id, frozenset())).takes_source
@@ -476,6 +488,8 @@ class Lab:
         Those that hold the words as they are given come first; within both groups, those of newer
         memories.
         """
+        from mgl.lab.finding import find_passages
+
         sources: dict[str, MemoryRecord] = {}
         for each in self._store.memories():
             sources.setdefault(each.document_id, each)
