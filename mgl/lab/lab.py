@@ -597,6 +597,14 @@ class Lab:
         """Load the model calls issued for a memory, in order."""
         return self._store.calls(self.find(source).id)
 
+    def answer_calls(self, source: str, question: str) -> list[CallRecord]:
+        """Load the model calls behind a stored answer, replayed ones too."""
+        return self._store.answer_calls(self.find(source).id, question)
+
+    def reply_calls(self, source: str, number: int) -> list[CallRecord]:
+        """Load the model calls behind a reply of a conversation, by the reply's number."""
+        return self._store.reply_calls(self.find(source).document_id, number)
+
     def replies(self, source: str) -> Mapping[int, ReplySources]:
         """Load what each reply of a conversation was made of and shown, by the reply's number."""
         return self._store.find_replies(self.find(source).document_id)

@@ -23,7 +23,7 @@ from itertools import chain, count, pairwise
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
 from mgl.errors import InputError
-from mgl.llm.calls import Lineage, collect_lineages, new_attempt
+from mgl.llm.calls import Lineage, collect_calls, new_attempt
 from mgl.llm.progress import Listener
 from mgl.memories.results import AskResult, Stats
 from mgl.memories.talk import TalkMemory, check_turns, to_plain
@@ -77,7 +77,8 @@ def as_question(question: str | Question, *, is_talk: bool) -> Question:
 
 
 class AnswerKeeper:
-    """Keeps an answer with the turns that it is made of, unless one was deleted meanwhile.
+    """Keeps an answer with the calls behind it and the turns that it is made of, unless one was
+    deleted meanwhile.
 
     Those are the turns that the last call showed, which is the one that answers; all of them where
     that is not known. Make it before the question is asked.
@@ -86,21 +87,22 @@ class AnswerKeeper:
     def __init__(self, store: Store, source_id: str) -> None:
         self._store = store
         self._since = store.count_deletions(source_id)
-        self._calls: list[Lineage | None] = []
+        self._calls: list[tuple[str, Lineage | None]] = []
 
     def watch(self) -> AbstractContextManager[None]:
         """Note what the calls within show, also those of tasks that are started within."""
-        return collect_lineages(self._calls)
+        return collect_calls(self._calls)
 
     def put(self, memory_id: str, answer: Answer) -> bool:
         """Keep the answer; False if it may repeat what was deleted since."""
-        last = self._calls[-1] if self._calls else Lineage("", frozenset())
+        last = self._calls[-1][1] if self._calls else Lineage("", frozenset())
         return self._store.put_answer(
             memory_id,
             answer.question,
             to_plain(answer),
             turns=None if last is None else last.turns,
             since=self._since,
+            calls=[key for key, _ in self._calls],
         )
 
 

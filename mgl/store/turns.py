@@ -20,7 +20,7 @@ from sys import intern
 from mgl.errors import Conflict, StoreConflict, StoreError
 from mgl.store import names, records
 from mgl.store.file import read_secret
-from mgl.store.lineage import decode_turns, encode_turns
+from mgl.store.lineage import decode_turns, encode_turns, link_calls
 from mgl.store.owners import Owners
 from mgl.types import CONVERSATION, Conversation, Document, Turn
 
@@ -30,10 +30,11 @@ _COLUMNS = "id, speaker, text, time, session"
 @dataclass(frozen=True, slots=True)
 class ReplySources:
     """The turns that a reply was made of (what it replies to, and what it cites), and all that its
-    prompt showed, by their numbers."""
+    prompt showed, by their numbers; the keys of the ``calls`` behind a reply that is to be kept."""
 
     made_of: frozenset[int]
     shown: frozenset[int]
+    calls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +298,8 @@ def insert_turn(
             "may be one of them",
             hint="another mgl may be writing to this conversation: try again",
         )
+    if sources is not None:
+        link_calls(connection, "reply_calls", (document_id, number), sources.calls)
 
 
 def _row(turn: Turn) -> records.Row:
