@@ -202,7 +202,7 @@ def defer(
     context_tokens: int,
 ) -> DeferredEngine:
     """Make the engine of a choice; its weights are found or downloaded when it starts."""
-    from mgl.lab.engines import model_id, open_engine
+    from mgl.lab.engines import LocalModel, model_id, open_engine
     from mgl.llm.capabilities import ServerEndpoint
     from mgl.llm.progress import TokenProgress
     from mgl.models.fetch import fetch_weights
@@ -251,12 +251,9 @@ def defer(
             return open_engine(
                 profile,
                 engine,
-                weights=path,
-                cache=cache,
-                home=home,
+                local=None if path is None else LocalModel(path, cache, home, lora),
                 endpoint=endpoint,
                 adapter=identity,
-                lora=lora,
                 progress=TokenProgress(observer),
             )
 
