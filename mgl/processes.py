@@ -1,7 +1,7 @@
 """Processes of mgl: start one in a session of its own, find it again, and end all that it started.
 
     started = start([sys.executable, "-m", "mgl", "up"], log, new_token())
-    health = started.wait_for(ask_health, limit_s=120)     # None if the process has ended
+    health = started.wait_for(lambda: ask_health(root, started.token), limit_s=120)
     end_processes(started.token, patience_s=10)            # from any other process, too
 
 A process carries a token in its environment (``MGL_SERVER``), which its children inherit, unless
@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mgl.errors import EngineUnavailable
 from mgl.models.permissions import make_private_folder, open_private
@@ -144,13 +144,27 @@ def start(
     return Started(process, token, tail)
 
 
+def ask_health(root: str, token: str) -> Mapping[str, Any] | None:
+    """Ask the server at a URL for its ``/health``; None if none answers that has the token."""
+    import httpx
+
+    challenge = new_token()
+    try:
+        asked = httpx.get(f"{root}/health", params={"challenge": challenge}, trust_env=False)
+        answer: Mapping[str, Any] = asked.json()
+        proof = str(answer["proof"])
+    except (httpx.HTTPError, ValueError, KeyError, TypeError):
+        return None
+    return answer if hmac.compare_digest(proof, _compute_proof(token, challenge)) else None
+
+
 def prove_start(challenge: str) -> str | None:
     """Prove that this process was started with its token; None if it was started without one."""
     token = os.environ.get(_TOKEN)
-    return compute_proof(token, challenge) if token else None
+    return _compute_proof(token, challenge) if token else None
 
 
-def compute_proof(token: str, challenge: str) -> str:
+def _compute_proof(token: str, challenge: str) -> str:
     """What only a process that has the token can answer to a challenge; it tells nothing of it."""
     return hmac.new(token.encode(), challenge.encode(), "sha256").hexdigest()
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -37,7 +36,7 @@ def start_detached(
     program has the port. Whatever happens, a server that is not returned is not left running.
     """
     from mgl.models.files import write_whole
-    from mgl.processes import find_processes, new_token, start
+    from mgl.processes import ask_health, find_processes, new_token, start
 
     path, token = _record(kind, port), new_token()
     if (known := _read(path)) is not None and find_processes(known["token"]):
@@ -49,7 +48,7 @@ def start_detached(
     command = [sys.executable, "-m", "mgl", *_find_arguments(sys.argv[1:])]
     started = start(command, log, token, env={**os.environ, **(key or {})})
     try:
-        health = started.wait_for(lambda: _ask_health(root, token), START_S)
+        health = started.wait_for(lambda: ask_health(root, token), START_S)
         if health is None:
             raise _explain(started.log.read_end(), started.process.poll(), log)
         write_whole(path, json.dumps({"token": token, "root": root}).encode())
@@ -64,14 +63,14 @@ def stop_detached(kind: Kind, port: int) -> str:
 
     ResourceError if its record cannot be read, EngineUnavailable if it answers all the same.
     """
-    from mgl.processes import end_processes, find_processes
+    from mgl.processes import ask_health, end_processes, find_processes
 
     noun, path = _NOUNS[kind], _record(kind, port)
     if (known := _read(path)) is None:
         return f"no {noun} was detached on port {port}"
     is_found = bool(find_processes(known["token"]))
     end_processes(known["token"], patience_s=STOP_S)
-    if _ask_health(known["root"], known["token"]) is not None:
+    if ask_health(known["root"], known["token"]) is not None:
         raise EngineUnavailable(
             f"the {noun} on port {port} still answers, and its processes cannot be seen from here",
             hint="stop it as the user, and in the container, that started it",
@@ -110,23 +109,6 @@ def _read(path: Path) -> dict[str, str] | None:
             f"{path} cannot be read ({type(error).__name__})",
             hint="end the server that it is of, if there is one, and delete it",
         ) from error
-
-
-def _ask_health(root: str, token: str) -> Mapping[str, Any] | None:
-    """What the server that was started with a token says of itself; None where none answers, or
-    another."""
-    import httpx
-
-    from mgl.processes import compute_proof
-
-    challenge = secrets.token_hex(16)
-    try:
-        asked = httpx.get(f"{root}/health", params={"challenge": challenge}, trust_env=False)
-        answer: Mapping[str, Any] = asked.json()
-        proof = str(answer["proof"])
-    except (httpx.HTTPError, ValueError, KeyError, TypeError):
-        return None
-    return answer if secrets.compare_digest(proof, compute_proof(token, challenge)) else None
 
 
 def _explain(said: str, code: int | None, log: Path) -> MglError:

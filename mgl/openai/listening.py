@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import uvicorn
     from starlette.applications import Starlette
     from starlette.requests import Request
-    from starlette.responses import StreamingResponse
+    from starlette.responses import Response, StreamingResponse
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 HOST: Final = "127.0.0.1"
@@ -192,10 +192,13 @@ def root_of(host: str, port: int) -> str:
     return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
 
 
-def write_health(challenge: str | None, **more: str) -> dict[str, str]:
-    """What ``/health`` says, and to whoever challenges it, the proof of its start."""
+async def answer_health(request: Request, **more: str) -> Response:
+    """Answer ``/health``, and to whoever challenges it with the proof of its start."""
+    from starlette.responses import JSONResponse
+
+    challenge = request.query_params.get("challenge")
     proof = prove_start(challenge) if challenge else None
-    return {"status": "ok", **more, **({"proof": proof} if proof else {})}
+    return JSONResponse({"status": "ok", **more, **({"proof": proof} if proof else {})})
 
 
 def find_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Final, Self
 
 from mgl.errors import MglError
@@ -27,11 +28,11 @@ from mgl.openai.completing import REPLY_TOKENS, Completer, Said, stream_reply
 from mgl.openai.errors import AccessDenied, NotServed
 from mgl.openai.listening import (
     Listener,
+    answer_health,
     check_key,
     read_key,
     read_limited,
     stream_events,
-    write_health,
 )
 from mgl.openai.replies import write_completion, write_embeddings, write_model, write_models
 from mgl.openai.requests import read_body, read_texts
@@ -102,7 +103,11 @@ class Proxy(Listener):
         from starlette.routing import Route
 
         served = [
-            Route("/health", self._handle(self._health), methods=["GET"]),
+            Route(
+                "/health",
+                self._handle(partial(answer_health, model=self.model)),
+                methods=["GET"],
+            ),
             Route("/v1/models", self._handle(self._models), methods=["GET"]),
             Route("/v1/models/{name:path}", self._handle(self._one_model), methods=["GET"]),
             Route("/v1/chat/completions", self._handle(self._chat), methods=["POST"]),
@@ -138,12 +143,6 @@ class Proxy(Listener):
             return
         if not check_key(read_key(request.headers), self.key):
             raise AccessDenied("the key is not right", hint="send the one this was started with")
-
-    async def _health(self, request: Request) -> Response:
-        from starlette.responses import JSONResponse
-
-        challenge = request.query_params.get("challenge")
-        return JSONResponse(write_health(challenge, model=self.model))
 
     async def _models(self, request: Request) -> Response:
         from starlette.responses import JSONResponse

@@ -49,7 +49,7 @@ def test_openvino_is_imported_without_its_telemetry() -> None:
 
 LAZY = """
 import sys
-import mgl.llm.engines, mgl.llm.client, mgl.llm.fakes
+import mgl.lab.engines, mgl.llm.client, mgl.llm.fakes
 heavy = {"httpx", "openvino", "openvino_genai", "transformers", "torch", "outlines"}
 assert not heavy & set(sys.modules), heavy & set(sys.modules)
 """

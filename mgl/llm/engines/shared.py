@@ -19,10 +19,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pydantic import TypeAdapter
+
 import mgl
 from mgl import errors
 from mgl.errors import EngineUnavailable, EngineUnusable, ResourceError
-from mgl.llm.base import Completion, Request, TokenUsage
+from mgl.llm.base import Completion, Request
 from mgl.llm.engines.host import LONGEST, Model
 from mgl.llm.progress import Progress, find_listener
 from mgl.models.files import hold_lock
@@ -55,6 +57,7 @@ class SharedEngine:
         self._loaded: Path | None = None
         self._tokenizer: Tokenizer | None = None
         self._loading = asyncio.Lock()
+        self._completions = TypeAdapter(Completion)
 
     @classmethod
     async def open(cls, model: Model, progress: Progress | None = None) -> SharedEngine:
@@ -84,9 +87,7 @@ class SharedEngine:
         finally:
             if self._progress is not None:
                 self._progress.end(request_id)
-        found["usage"] = TokenUsage(**found["usage"])
-        found["tool_calls"], found["logprobs"] = (), tuple(found["logprobs"])
-        return Completion(**found)
+        return self._completions.validate_python(found)
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return await asyncio.to_thread((await self._open_tokenizer()).count, texts)
