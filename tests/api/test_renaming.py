@@ -237,7 +237,7 @@ async def test_a_name_that_another_process_gave_away_opens_nothing_of_it(serve: 
         await chat(http, "My horse is called Star.", user="a")
         lab = (await served.open_tenant("")).memories.lab
         with Store.open(lab._store.path) as store:
-            store.rename_conversation(Conversation.named("a").id, "b")
+            store.rename_conversation(Conversation.from_name("a").id, "b")
         assert (await http.get("/api/conversations/a/export")).status_code == 404
         assert (await http.get("/api/memories/a")).status_code == 404
         await chat(http, "It rains.", user="a")
@@ -274,7 +274,7 @@ def test_a_document_takes_no_chats_name(tmp_path: Path) -> None:
 def test_a_store_of_before_is_renamed_too(tmp_path: Path) -> None:
     """Its conversations carry no mark that they are known by their names."""
     with Store.open(tmp_path / "mgl.sqlite") as store:
-        old = replace(Conversation.named("a"), is_named=False)
+        old = replace(Conversation.from_name("a"), is_named=False)
         store.put_conversation(old)
         assert store.named_conversation("a").id == old.id
         store.rename_conversation(old.id, "b")

@@ -106,7 +106,7 @@ def test_names_are_exact_and_one_that_several_have_is_refused(mgl_home: Path) ->
         assert all(identity in refused.value.hint for identity in ids)
         with pytest.raises(UsageError, match="2 documents or conversations"):
             lab.delete("kept.txt")
-        lab.delete(Conversation.named("kept.txt"))
+        lab.delete(Conversation.from_name("kept.txt"))
         assert lab.delete("kept.txt").memories == ()  # it was only kept
         lab.delete(ids[0])
         assert lab.delete("zorblat.txt").memories[0].memory_id == ids[1]

@@ -124,7 +124,7 @@ def named_otherwise(embedder: WordEmbedder, dims: int) -> None:
 
 @pytest.mark.parametrize("hierarchy", ["rebuild", "incremental"])
 async def test_the_hierarchy_follows_what_is_added(memory_of: Open, hierarchy: str) -> None:
-    memory = memory_of(Conversation.named("grows"), hierarchy=hierarchy)
+    memory = memory_of(Conversation.from_name("grows"), hierarchy=hierarchy)
     for count in (2, 4):
         for turn in TURNS[:count]:
             await memory.append(turn)
@@ -142,7 +142,7 @@ async def test_the_view_has_categories_over_entities(memory_of: Open) -> None:
     held = {edge.target for edge in view.edges if edge.relation == "holds"}
     assert set(memory.state.entities) <= held
     assert all(view.document.quote(node.span) for node in view.nodes)
-    grown = memory_of(Conversation.named("grown"))
+    grown = memory_of(Conversation.from_name("grown"))
     for turn in TURNS:
         await grown.append(turn)
     assert grown.view().document.text == view.document.text
