@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import os
+import stat
 import threading
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -177,6 +180,19 @@ def test_threads_share_one_store(store: Store, memory: MemoryRecord) -> None:
         thread.join()
     assert len(store.chunks_done(memory.id)) == 60
     assert len(store.edits(memory.id)) == 120
+
+
+@pytest.mark.skipif(os.name != "posix", reason="this system has no such permissions")
+def test_a_store_that_others_could_read_is_its_owners_alone(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path.touch()
+    path.chmod(0o644)
+    with Store.open(path):
+        files = [path, *path.parent.glob(f"{path.name}-*")]
+        assert {stat.S_IMODE(each.stat().st_mode) for each in files} == {0o600}
+    assert len(files) == 3
+    assert caplog.messages == [f"other users could use {path}; now only you can"]
 
 
 def test_outcomes_are_counted_with_their_reasons(store: Store, memory: MemoryRecord) -> None:
