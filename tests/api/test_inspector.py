@@ -755,6 +755,8 @@ def _forget(tab: Tab, root: str, key: str) -> None:
     tab.unlock(root, key)
     tab.show(f"{root}/inspect/memory?id=diary")
     tab.run(f"{first}.click()")
+    for view in ("timeline", "graph"):
+        tab.run(f"document.querySelector('#views [value={view}]').click()")
     tools = "document.querySelector('.by-hand').textContent"
     assert tab.run(tools) == "Merge…Forget this turn…"
     tab.run("document.querySelector('.by-hand button').click()")
@@ -766,3 +768,11 @@ def _forget(tab: Tab, root: str, key: str) -> None:
     said = tab.wait("document.querySelector('.by-hand p')?.textContent")
     assert said == "1 turn and what was made of it are deleted for good."
     renewed(tab, "document.querySelector('.by-hand button').click()")
+    assert HORSE not in tab.run("document.documentElement.textContent")
+    tab.run("document.querySelector('#views [value=log]').click()")
+    for op in ("merge", "forget"):
+        row = "[...document.querySelectorAll('#log-rows > li')].findLast("
+        row += f"(each) => each.querySelector('b')?.textContent == {op!r})"
+        tab.wait(f"!!{row}")
+        tab.run(f"{row}.querySelector('summary').click()")
+        assert "cannot be undone" in tab.wait(f"{row}.querySelector('.acts')?.textContent")
