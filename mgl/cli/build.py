@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from mgl.cli.options import AsJson, ConversationName, Kind, ModelChoice, Yes, open_lab, takes_model
-from mgl.cli.output import print_json, print_stats, print_usage
+from mgl.cli.output import print_json, print_stats, print_usage, say
 from mgl.errors import UsageError
 
 
@@ -71,3 +71,5 @@ def build(
     print_stats(result.stats, summary.unit, summary.turns)
     print_usage(result.usage)
     typer.echo(f"memory: {result.memory_id} (mgl show {result.memory_id})")
+    if summary.record.kind != "graph":  # which answers nothing by itself
+        say(f"next: mgl ask {result.memory_id} QUESTION")

@@ -50,6 +50,9 @@ def forget(
             help="Delete everything said before this date or time.",
         ),
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List what would be deleted and delete nothing.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     memory: OfKind = None,
 ) -> None:
@@ -66,6 +69,8 @@ def forget(
         )
         names = _name_nodes(talk)
         _print_plan(talk, found, names)
+        if dry_run:
+            return
         if not found.turns or not (yes or confirm_deletion()):
             say("nothing was deleted")
             return
