@@ -748,6 +748,28 @@ def _delete(tab: Tab, root: str, key: str) -> None:
     assert tab.run("document.title") == "Memories · mgl"
 
 
+@pytest.mark.browser
+async def test_a_page_that_grows_large_is_drawn_as_a_large_one(serve: Serve, tab: Tab) -> None:
+    """Though it was not large when it was loaded."""
+    async with serve() as served:
+        await tell(served)
+        await asyncio.to_thread(_grow, tab, served.root, served.key)
+
+
+def _grow(tab: Tab, root: str, key: str) -> None:
+    tab.unlock(root, key)
+    tab.show(f"{root}/inspect/memory?id=diary")
+    small, large = tab.run(
+        """Promise.all([import("./camera.js"), import("./state.js")]).then(([seen, held]) => {
+            seen.camera.zoom = 0.02;
+            const sizes = [seen.size()];
+            held.drawable.push(...Array(2001).fill(held.drawable[0]));
+            return [...sizes, seen.size()];
+        })"""
+    )
+    assert large < small
+
+
 def _forget(tab: Tab, root: str, key: str) -> None:
     first = (
         f"[...document.querySelectorAll('#text mark')].find((e) => {HORSE!r}.includes(e.innerText))"
