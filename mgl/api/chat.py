@@ -17,10 +17,12 @@ response format is passed through to the model as it came, with what was said be
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -28,6 +30,7 @@ from mgl import registry
 from mgl.api.history import BEGINS, Role, Said, find_news, list_spoken
 from mgl.api.memories import Memories, grows
 from mgl.api.tasks import TASK, is_task
+from mgl.errors import Conflict
 from mgl.lab.talk import Talk
 from mgl.llm.base import LLM, Message, Reply, TokenUsage
 from mgl.llm.calls import showing_deleted
@@ -60,6 +63,8 @@ RETRIED: Final = "X-Stainless-Retry-Count"
 
 MOST_TOKENS: Final = 1 << 30
 
+MOVED_ON: Final = "the chat went on with another message before this reply was written"
+
 Begin = Callable[[str, str], None]
 """Is told the ids of a memory and of its turn that is replied to."""
 
@@ -74,6 +79,7 @@ class Chat:
         self._memories = memories
         self._profile = profile
         self.models = [*(f"{PREFIX}{kind}" for kind in _list_kinds()), profile]
+        self._writing: list[_Writing] = []
 
     async def reply(
         self,
@@ -107,12 +113,25 @@ class Chat:
 
         budget = chat.max_completion_tokens or chat.max_tokens
         wish, stop = Wish(budget, chat.temperature, chat.top_p, chat.seed), StopSignal()
+        writing = _Writing(name, _find_spoken(_read_messages(chat)), seen, stop)
+        for each in self._writing:
+            if each.is_left_by(writing):
+                each.stop.ask()
 
         def do(talk: Talk) -> tuple[Answer, StageUsage, dict[str, Any]]:
             return _reply(talk, chat, seen, passed, wish, stop, sending)
 
         is_new = not _find_id(chat)
-        answer, used, ids = await self._memories.work(name, kind, do, is_new=is_new, stop=stop)
+        self._writing.append(writing)
+        try:
+            answer, used, ids = await self._memories.work(name, kind, do, is_new=is_new, stop=stop)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise Conflict(MOVED_ON, hint="ask again for a reply to it") from error
+        finally:
+            self._writing.remove(writing)
         cited = [citation_json(each) for each in answer.citations]
         besides |= {"citations": cited, **ids}
         if is_new:
@@ -165,6 +184,25 @@ class _Seen:
         """Say it again (``mgl.memories.turns.Say``)."""
         del llm, remembered
         return self.text.strip().rstrip("\N{REPLACEMENT CHARACTER}")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Writing:
+    """A reply that is being written, and what its request says was ``spoken``."""
+
+    name: str
+    spoken: Sequence[tuple[int, Role, str]]
+    seen: _Seen
+    stop: StopSignal
+
+    def is_left_by(self, later: _Writing) -> bool:
+        """Whether a later request of the same chat goes on from a part of this reply: a client may
+        stop reading without a word to the server."""
+        asked, written = [*self.spoken[-1][1:]], self.seen.text.lstrip()
+        return self.name == later.name and any(
+            one == asked and role == ASSISTANT and written.startswith(part)
+            for (_, *one), (_, role, part) in pairwise(later.spoken[:-1])
+        )
 
 
 class _Passed:

@@ -31,7 +31,7 @@ from mgl.memories.capabilities import supports
 from mgl.memories.deletion import Forgotten
 from mgl.memories.results import answer_json, citation_json, usage_json
 from mgl.memories.talk import TalkMemory
-from mgl.memories.turns import read_answer
+from mgl.memories.turns import find_replied, read_answer
 from mgl.openai.errors import NotServed
 from mgl.retrieval.lexical import LexicalIndex
 from mgl.store import MemoryRecord
@@ -372,11 +372,12 @@ class Memories:
 
         def do() -> list[Turn]:
             held = found.talk.memory
-            gone = held.forgotten
+            turns, gone = held.conversation.turns, held.forgotten
+            speakers = found.talk.roll.follow(turns).speakers
             return [
                 each
-                for number, each in enumerate(held.conversation.turns)
-                if each.id.rstrip("+") == turn and number not in gone
+                for number, each in enumerate(turns)
+                if turn in (each.id, find_replied(each, speakers)) and number not in gone
             ]
 
         return await asyncio.to_thread(do)

@@ -39,7 +39,6 @@ from mgl.errors import UsageError
 
 if TYPE_CHECKING:
     from mgl.evaluation.runs.lifecycle import Replay
-    from mgl.evaluation.runs.plan import RunPlan
     from mgl.evaluation.runs.runner import Execution
     from mgl.lab.workplace import Workplaces
 
@@ -231,6 +230,7 @@ def run(
 
     If interrupted, `mgl eval resume DIR` continues.
     """
+    from mgl.evaluation.papers.estimates import estimate_run
     from mgl.evaluation.runs.lifecycle import start_run
     from mgl.evaluation.runs.manifest import Arguments
     from mgl.evaluation.runs.plan import plan_run
@@ -264,7 +264,9 @@ def run(
             say(f"note: {name} will judge its own answers (--judge names another)")
         methods = count(len(plan.manifest.methods), "method")
         say(f"{count(len(plan.items), 'item')}, {methods}, in {folder}")
-        _say_estimate(plan, places)
+        cost = estimate_run(plan, places.pace)
+        told = format_cost(cost) if cost else "unknown; no such run was made yet"
+        say(f"estimate: {told}")
         places.run = folder
         with _resumable(folder):
             done = start_run(plan, folder, execution)
@@ -396,35 +398,6 @@ def _replay(folder: Path, data: Path | None, places: Workplaces, concurrency: in
     open_recorded = places.open_recorded(manifest.models)
     plan = reopen_plan(manifest, open_recorded, data)
     return replay_run(plan, folder, Execution(open_recorded, places.observer, concurrency))
-
-
-def _say_estimate(plan: RunPlan, places: Workplaces) -> None:
-    """Say what a run will cost before it starts, as far as that is known."""
-    from mgl.evaluation.papers.estimates import (
-        BenchmarkSize,
-        Estimator,
-        add_costs,
-        load_rates,
-        read_past_runs,
-    )
-
-    manifest, rates = plan.manifest, load_rates()
-    known = rates.benchmarks.get(manifest.arguments.benchmark)
-    sources = len({item.source for item in plan.items})
-    length = (manifest.dataset.made_with or {}).get("length")
-    tokens = length or (known.tokens if known else 0)
-    size = BenchmarkSize(items=len(plan.items), sources=sources, tokens=tokens)
-    done, _ = read_past_runs(Path("runs"), manifest.arguments.benchmark)
-    estimator = Estimator(done, rates, places.pace)
-    costs = estimator.estimate(
-        manifest.arguments.benchmark,
-        manifest.methods,
-        size,
-        judges=len(manifest.panel),
-        repeats=manifest.arguments.repeats,
-    )
-    cost = add_costs(costs.values())
-    say(f"estimate: {format_cost(cost)}" if cost else "estimate: unknown; no such run was made yet")
 
 
 @contextmanager

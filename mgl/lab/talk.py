@@ -27,7 +27,7 @@ from mgl.llm.calls import Lineage, collect_calls, new_attempt
 from mgl.llm.progress import Listener
 from mgl.memories.results import AskResult, Stats
 from mgl.memories.talk import TalkMemory, check_turns, to_plain
-from mgl.memories.turns import Say, Voice, Wish, find_assistants
+from mgl.memories.turns import Say, Voice, Wish, find_assistants, find_replied
 from mgl.store.owners import Owner, owned_by
 from mgl.text.times import as_aware, check_time
 from mgl.types import Answer, Citation, Conversation, Question, StageUsage, Turn, Usage
@@ -107,21 +107,25 @@ class AnswerKeeper:
 
 
 class Roll:
-    """The ids and the assistants of a conversation, which it is told turn by turn.
+    """The speakers of a conversation by their turns' ids, the ``ids`` of those turns that are no
+    replies, and the assistants among the speakers; it is told turn by turn.
 
-    Neither changes: a deletion leaves a turn its id and its speaker. Safe from several threads.
+    None of them changes: a deletion leaves a turn its id and its speaker. Several threads may use
+    it.
     """
 
     def __init__(self) -> None:
         self.ids: set[str] = set()
+        self.speakers: dict[str, str] = {}
         self.assistants: set[str] = set()
         self._known = 0
 
     def follow(self, turns: Sequence[Turn]) -> Self:
-        """Take in the turns added since; a reply (``ID+``) counts under the id of its turn."""
+        """Take in the turns added since."""
         new = turns[self._known :]
-        self.ids.update(turn.id.rstrip("+") for turn in new)
-        self.assistants.update(find_assistants(new))
+        self.speakers.update((turn.id, turn.speaker) for turn in new)
+        self.ids.update(turn.id for turn in new if find_replied(turn, self.speakers) is None)
+        self.assistants.update(find_assistants(new, self.speakers))
         self._known = len(turns)
         return self
 
@@ -191,6 +195,13 @@ class Talk:
         """
         source_id, _ = self._store.source_of(self._owner)
         return [] if source_id is None else self._store.turns(source_id)
+
+    def read_kept(self) -> list[Turn]:
+        """Load the turns in the store as ``read_turns`` does, without deleted ones."""
+        source_id, _ = self._store.source_of(self._owner)
+        fates = {} if source_id is None else self._store.find_fates(source_id)
+        numbered = enumerate(self.read_turns())
+        return [turn for number, turn in numbered if fates.get(number) != "forgotten"]
 
     append = _in_loop(TalkMemory.append)
     take_in = _in_loop(TalkMemory.take_in)
@@ -383,12 +394,9 @@ class Talk:
         reply (``ID+``) follows the turn that it replies to."""
         turns = self.memory.conversation.turns
         numbers = {turn.id: number for number, turn in enumerate(turns)}
-        replies = (
-            (number, numbers.get(turn.id.rstrip("+")))
-            for number, turn in enumerate(turns)
-            if turn.id.endswith("+")
-        )
-        known = {number: before for number, before in replies if before is not None}
+        speakers = self.roll.follow(turns).speakers
+        replied = ((number, find_replied(turn, speakers)) for number, turn in enumerate(turns))
+        known = {number: numbers[heard] for number, heard in replied if heard is not None}
         return known | self._store.find_follows(self.memory.conversation.id)
 
     def set_follows(self, turns: Sequence[str], places: Sequence[int], before: int | None) -> None:
@@ -404,9 +412,10 @@ class Talk:
     def find_reply(self, turn: str) -> str | None:
         """The id of the last reply to a turn; None without one."""
         turns, forgotten = self.memory.conversation.turns, self.memory.forgotten
+        speakers = self.roll.follow(turns).speakers
         later = range(len(turns) - 1, self.memory.find_number(turn), -1)
-        ids = (turns[number].id for number in later if number not in forgotten)
-        return next((each for each in ids if each.rstrip("+") == turn), None)
+        kept = (turns[number] for number in later if number not in forgotten)
+        return next((each.id for each in kept if find_replied(each, speakers) == turn), None)
 
     def take_back(self, numbers: Collection[int]) -> None:
         """Delete turns that a client replaced by others; said again, they are new."""
