@@ -178,13 +178,21 @@ class Talk:
         return [turn for number, turn in numbered if fates.get(number) != "forgotten"]
 
     append = _in_loop(TalkMemory.append)
+    """Add the next turn; one that is already there changes nothing."""
     take_in = _in_loop(TalkMemory.take_in)
+    """Add turns in order, and leave the work that they trigger to ``settle``."""
     settle = _in_loop(TalkMemory.settle)
+    """Do the work that the turns so far trigger."""
     pause = _in_loop(TalkMemory.pause)
+    """Stop what ``settle_later`` began; what is finished stays."""
     flush = _in_loop(TalkMemory.flush)
+    """Consolidate what is still buffered: the stream has ended."""
     end_session = _in_loop(TalkMemory.end_session)
+    """Close the current session before a turn of the next one has come."""
     edit = _in_loop(TalkMemory.edit)
+    """Change a topic or an entity as a ``mgl.memories.talk.Change`` says."""
     take_back = _in_loop(TalkMemory.take_back)
+    """Delete turns that were replaced by others; said again, they are new."""
 
     def extend(self, turns: Sequence[Turn]) -> int:
         """Add turns in order, skipping those already there; return how many there are now, but for
