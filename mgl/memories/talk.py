@@ -70,7 +70,7 @@ class TalkConfig(PresetConfig):
     temperature: float = Field(0.0, ge=0.0, description="sampling temperature; no value printed")
     seed: int = 0
 
-    def sampling(self, max_tokens: int) -> Sampling:
+    def make_sampling(self, max_tokens: int) -> Sampling:
         """How a reply of at most ``max_tokens`` is sampled."""
         return Sampling(self.temperature, max_tokens=max_tokens, seed=self.seed)
 
@@ -190,7 +190,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
 
     @property
     def _answer_sampling(self) -> Sampling:
-        return self._config.sampling(self._config.answer_tokens)
+        return self._config.make_sampling(self._config.answer_tokens)
 
     async def build(self) -> None:
         """Take in the turns that are not in the log yet, and do what is due."""

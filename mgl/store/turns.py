@@ -58,7 +58,7 @@ class TurnTable(Owners):
         document = Document(identity, name, "", (), CONVERSATION, conversation.notes)
         with self._write() as connection:
             if conversation.is_named and names.find_id(connection, name) not in (None, identity):
-                raise names.taken(name)
+                raise names.name_conflict(name)
             connection.execute(
                 f"""INSERT INTO documents ({records.DOCUMENT_COLUMNS})
                 VALUES ({records.placeholders(records.DOCUMENT_COLUMNS)})
@@ -100,8 +100,8 @@ class TurnTable(Owners):
         with self._read() as connection:
             known = names.find_id(connection, name)
             if known is not None:
-                return replace(Conversation.named(name), id=known)
-            begun = (Conversation.named(name, renamed) for renamed in count())
+                return replace(Conversation.from_name(name), id=known)
+            begun = (Conversation.from_name(name, renamed) for renamed in count())
             return next(each for each in begun if not names.is_taken(connection, each.id))
 
     def find_chat(self, name: str) -> str:

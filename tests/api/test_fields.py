@@ -9,10 +9,10 @@ import openai
 import pytest
 
 from mgl.api.responses import _encode
-from tests.api.conftest import MEMORY, Serve
+from tests.api.conftest import MEMORY, Serve, connect
 from tests.api.test_chat import DIARY, client, messages, say, stored
 from tests.api.test_rest import finish
-from tests.api.test_tasks import connect, find_texts
+from tests.api.test_tasks import find_texts
 from tests.cli.server import story
 
 BESIDES: dict[str, Any] = {
