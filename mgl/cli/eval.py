@@ -199,12 +199,6 @@ def run(
         int,
         typer.Option("--judge-repeats", metavar="N", min=0, help="Repeat each verdict N times."),
     ] = 0,
-    judge_pairs: Annotated[
-        int,
-        typer.Option(
-            "--judge-pairs", metavar="N", min=0, help="Compare N pairs of answers in both orders."
-        ),
-    ] = 0,
     judge_labels: Annotated[
         Path | None,
         typer.Option(
@@ -266,7 +260,6 @@ def run(
             headline=headline,
             judges=split_list(judge),
             judge_repeats=judge_repeats,
-            judge_pairs=judge_pairs,
             judge_labels=judge_labels and judge_labels.absolute(),
             bertscore=bertscore,
             allow_leak=allow_leak,
