@@ -19,14 +19,6 @@ def run(folder: Path, **options: Any) -> Path:
     return write_run(folder, [method("a")], [item("q0"), item("q1")], said, **options)
 
 
-def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError):
-        read_run(tmp_path / "nowhere")
-    (tmp_path / "manifest.json").write_text('{"name": "app"}')
-    with pytest.raises(InputError):
-        read_run(tmp_path)
-
-
 def test_what_is_missing_or_foreign_is_left_out_and_said(tmp_path: Path) -> None:
     folder = run(tmp_path / "run", said={"a": SAID["a"][:1]}, ended=None)
     log = RunFolder(folder).log
