@@ -14,10 +14,9 @@ alone, so that a replay gives the same of all else.
 from __future__ import annotations
 
 import json
-import operator
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, astuple, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -54,7 +53,11 @@ class Spent:
     output_tokens: int = 0
 
     def __add__(self, other: Spent) -> Spent:
-        return Spent(*map(operator.add, astuple(self), astuple(other)))
+        return Spent(
+            self.calls + other.calls,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+        )
 
 
 def sum_stages(usages: Iterable[Mapping[str, Spent]]) -> dict[str, Spent]:
