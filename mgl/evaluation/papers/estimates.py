@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,9 @@ from mgl.memories.graph.config import GraphConfig
 from mgl.memories.options import load_kind
 from mgl.models import shipped
 from mgl.store.calls import Pace
+
+if TYPE_CHECKING:
+    from mgl.evaluation.runs.plan import RunPlan
 
 Amount = tuple[float, float, float]
 """Calls, tokens in and tokens out."""
@@ -273,6 +276,28 @@ class Estimator:
         return EstimatedCost(
             calls, read, written, seconds, (*basis, "time is that of one 80 GB GPU")
         )
+
+
+def estimate_run(plan: RunPlan, pace: Callable[[str, str], Pace | None]) -> EstimatedCost | None:
+    """Estimate what a planned run will cost, from the runs in ./runs; None if nothing tells."""
+    manifest, rates = plan.manifest, load_rates()
+    asked = manifest.arguments
+    known = rates.benchmarks.get(asked.benchmark)
+    length = (manifest.dataset.made_with or {}).get("length")
+    size = BenchmarkSize(
+        items=len(plan.items),
+        sources=len({item.source for item in plan.items}),
+        tokens=length or (known.tokens if known else 0),
+    )
+    done, _ = read_past_runs(Path("runs"), asked.benchmark)
+    costs = Estimator(done, rates, pace).estimate(
+        asked.benchmark,
+        manifest.methods,
+        size,
+        judges=len(manifest.panel),
+        repeats=asked.repeats,
+    )
+    return add_costs(costs.values())
 
 
 def _identify_build(method: Method) -> tuple[Any, ...]:

@@ -32,7 +32,7 @@ from mgl.evaluation.records import (
     title_build,
 )
 from mgl.evaluation.runs.manifest import Method
-from mgl.llm.calls import collect_keys, new_attempt
+from mgl.llm.calls import Lineage, collect_calls, new_attempt
 from mgl.llm.client import Client
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.base import Memory, MemoryKind, Tools
@@ -199,7 +199,7 @@ class _Attempt:
     def __init__(self, llm: Client) -> None:
         self.llm = llm
         self.reason = ""
-        self.keys: dict[str, None] = {}
+        self.calls: list[tuple[str, Lineage | None]] = []
         self._idle = 0.0
         self._began = time.monotonic()
 
@@ -239,7 +239,7 @@ class _Attempt:
             "replayed": total.replayed,
             "failed": total.failed,
             "cached_tokens": total.cached_tokens,
-            "keys": list(self.keys),
+            "keys": list(dict.fromkeys(key for key, _ in self.calls)),
         }
 
 
@@ -257,7 +257,7 @@ def _attempt(
     _ITEM_CLIENT.set(attempt.llm)
     anew = new_attempt() if is_retried else nullcontext()
     try:
-        with place.own(document_id), collect_keys(attempt.keys), anew:
+        with place.own(document_id), collect_calls(attempt.calls), anew:
             yield attempt
     except (EngineUnavailable, EngineUnusable):
         raise
