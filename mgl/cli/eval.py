@@ -166,9 +166,6 @@ def choose_scores(
     judge_repeats: Annotated[
         int, option("--judge-repeats N", "Repeat each verdict N times.", min=0)
     ] = 0,
-    judge_pairs: Annotated[
-        int, option("--judge-pairs N", "Compare N pairs of answers in both orders.", min=0)
-    ] = 0,
     judge_labels: Annotated[
         Path | None,
         option(
@@ -185,7 +182,6 @@ def choose_scores(
         "headline": headline,
         "judges": split_list(judge),
         "judge_repeats": judge_repeats,
-        "judge_pairs": judge_pairs,
         "judge_labels": judge_labels and judge_labels.absolute(),
         "bertscore": bertscore,
     }

@@ -302,12 +302,8 @@ def _check_sources(benchmark: Benchmark, methods: Sequence[Method]) -> None:
 def _find_judges(arguments: Arguments, benchmark: Benchmark) -> tuple[JudgedBy, ...]:
     """Find the judges that were asked for, the first first, each with its model's profile."""
     found = tuple(_read_judge(one, benchmark) for one in arguments.judges)
-    if not found and (arguments.judge_repeats or arguments.judge_pairs or arguments.judge_labels):
+    if not found and (arguments.judge_repeats or arguments.judge_labels):
         raise UsageError("there is no judge to check", hint="give --judge PROFILE, too")
-    if arguments.judge_pairs and len(arguments.memories) * len(arguments.models) < 2:
-        raise UsageError(
-            "one method has no pairs of answers", hint="compare two, or leave out --judge-pairs"
-        )
     if len(set(found)) < len(found):
         raise UsageError(
             f"a judge is named twice: {', '.join(arguments.judges)}",
