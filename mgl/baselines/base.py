@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.errors import UsageError
 from mgl.llm.base import Sampling
-from mgl.llm.calls import note_shown
+from mgl.llm.calls import note_made_of, note_shown
 from mgl.llm.concurrency import for_each
 from mgl.memories.base import SourceMemory, Tools, check_question, check_text
 from mgl.memories.calls import ANSWER_TOKENS, WrittenNote, answer_from_passages, cite_evidence
@@ -92,6 +92,7 @@ class Baseline(SourceMemory[Any]):
     ) -> None:
         del questions
         self._is_built = False
+        self._quoted: dict[str, Sequence[int]] = {}
         super().__init__(tools, source, (), config, identity=identity)
         self._take(source)
 
@@ -142,7 +143,7 @@ class Baseline(SourceMemory[Any]):
         if store.find_memory(self.id) is None:
             (tokens,) = await self._tools.llm.count_tokens([self._document.text])
             store.put_memory(self._record(chunks=await self._count_steps(), tokens=tokens))
-        with self._note_shown([None]):
+        with self._note_shown([None]), note_made_of(self._quoted):
             await self._read()
         self._is_built = True
 
@@ -151,7 +152,7 @@ class Baseline(SourceMemory[Any]):
         check_question(question)
         if self._has_changed():
             self._is_built = False
-        with self._note_shown([None]):
+        with self._note_shown([None]), note_made_of(self._quoted):
             return await self._respond(question)
 
     @abstractmethod
@@ -281,9 +282,11 @@ class Baseline(SourceMemory[Any]):
 
     def _quote(self, span: Span) -> str:
         """What a model reads of a span of the source."""
-        if isinstance(self._source, Conversation):
-            return format_span(self._source, span)
-        return self._source.quote(span)
+        if not isinstance(self._source, Conversation):
+            return self._source.quote(span)
+        text = format_span(self._source, span)
+        self._quoted[text] = self._source.turns_at(span)
+        return text
 
     async def _question_tokens(self, question: Question) -> int:
         (tokens,) = await self._tools.llm.count_tokens([question.text])
