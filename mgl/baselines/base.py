@@ -19,7 +19,13 @@ from mgl.llm.base import Sampling
 from mgl.llm.calls import note_made_of, note_shown
 from mgl.llm.concurrency import for_each
 from mgl.memories.base import SourceMemory, Tools, check_question, check_text
-from mgl.memories.calls import ANSWER_TOKENS, WrittenNote, answer_from_passages, cite_evidence
+from mgl.memories.calls import (
+    ANSWER_TOKENS,
+    WrittenNote,
+    answer_from_passages,
+    cite_evidence,
+    cite_parts,
+)
 from mgl.memories.turns import answer_from_lines, find_form, say_unknown
 from mgl.memories.view import GraphView
 from mgl.store import EditRecord
@@ -363,11 +369,11 @@ class Baseline(SourceMemory[Any]):
             return tuple(dict.fromkeys(span.place for span in spans))
         return self._source.ids_at(left for span in spans for left in self._left_of(span))
 
-    def _cite(self, excerpt: Excerpt) -> list[Citation]:
+    def _cite(self, excerpt: Excerpt) -> Sequence[Citation]:
         spans = [] if excerpt.span is None else self._left_of(excerpt.span)
         if excerpt.turns:
             spans = [self.conversation.line_span(turn) for turn in excerpt.turns]
-        return [self._document.cite(excerpt.id, span) for span in spans]
+        return cite_parts(self._document, ((excerpt.id, span) for span in spans))
 
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
         """The source and the answers: a baseline has no graph."""
