@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,9 +26,11 @@ from mgl.memories.calls import (
     cite_evidence,
     cite_parts,
 )
+from mgl.memories.propose import Proposal
 from mgl.memories.turns import answer_from_lines, find_form, say_unknown
 from mgl.memories.view import GraphView
 from mgl.store import EditRecord
+from mgl.store.records import EditOutcome
 from mgl.text import chunk_document, window_document
 from mgl.text.groups import format_span, format_turn, turn_groups
 from mgl.types import Answer, Chunk, Citation, Conversation, Question, Source, Span, Turn
@@ -63,17 +65,39 @@ class Excerpt:
     turns: tuple[int, ...] = ()
 
 
-def note_row(step: int, name: str, note: WrittenNote, span: Span) -> EditRecord:
-    """Return the row of the log that keeps a note on a span: rejected if the note has a problem."""
+def reply_row(
+    step: int,
+    name: str,
+    said: Proposal[Any] | WrittenNote | None,
+    payload: Mapping[str, Any],
+    span: Span | None = None,
+    *,
+    turns: Sequence[int] | None = None,
+    failed: EditOutcome = "rejected",
+) -> EditRecord:
+    """Return the row of the log that keeps what a call said, None without one; ``failed`` is its
+    outcome where no reply could be used, ``repaired`` where something stands in for it."""
+    problem, call_key = (said.problem or None, said.call_key) if said else (None, None)
     return EditRecord(
         step,
         name,
-        {"text": note.text},
-        "rejected" if note.problem else "applied",
-        note.problem,
+        payload,
+        failed if problem else "applied",
+        problem,
         span,
-        call_key=note.call_key,
+        call_key=call_key,
+        turns=None if turns is None else tuple(turns),
     )
+
+
+def number_items(items: Iterable[str]) -> str:
+    """Write items as a prompt lists them, a line each: ``1. Ann moved.``"""
+    return "\n".join(f"{place}. {item}" for place, item in enumerate(items, 1))
+
+
+def note_row(step: int, name: str, note: WrittenNote, span: Span) -> EditRecord:
+    """Return the row of the log that keeps a note on a span."""
+    return reply_row(step, name, note, {"text": note.text}, span)
 
 
 class Baseline(SourceMemory[Any]):
@@ -174,8 +198,30 @@ class Baseline(SourceMemory[Any]):
         if not self._tools.store.chunks_done(self.id):
             self._append(0, [])
 
+    def _rows(self) -> list[EditRecord]:
+        """The log in the order of its steps, which may have been written in another."""
+        return sorted(self._tools.store.edits(self.id), key=lambda row: row.chunk)
+
+    def _list_failed(self) -> set[str]:
+        """The names of the rows that hold no usable reply."""
+        return {row.op for row in self._rows() if row.outcome == "rejected"}
+
+    async def _go_on(
+        self, name: str, count: int, make: Callable[[int], Awaitable[list[EditRecord]]]
+    ) -> None:
+        """Append the steps that the log lacks of ``count``, one after the other."""
+        for step in range(self._tools.store.steps(self.id), count):
+            self._append(step, await make(step))
+            self._tools.observer.progress(name, step + 1, count)
+
     async def _fill(
-        self, name: str, first: int, count: int, make: Callable[[int], Awaitable[list[EditRecord]]]
+        self,
+        name: str,
+        first: int,
+        count: int,
+        make: Callable[[int], Awaitable[list[EditRecord]]],
+        *,
+        at_once: int = AT_ONCE,
     ) -> None:
         """Append those of ``count`` steps from ``first`` on that the log lacks, several at once;
         ``make`` gives the rows of the n-th."""
@@ -189,7 +235,7 @@ class Baseline(SourceMemory[Any]):
             finished += 1
             self._tools.observer.progress(name, finished, count)
 
-        await for_each(missing, fill, at_once=AT_ONCE)
+        await for_each(missing, fill, at_once=at_once)
 
     def _append(self, step: int, rows: Sequence[EditRecord]) -> None:
         """Append a step; StoreConflict where something was deleted since the source was read."""

@@ -191,7 +191,7 @@ class Light(Baseline):
     def _load(self) -> defaultdict[str, dict[int, str]]:
         """Read the texts of the log by their names, then by step; empty ones are left out."""
         texts: defaultdict[str, dict[int, str]] = defaultdict(dict)
-        for row in sorted(self._tools.store.edits(self.id), key=lambda row: row.chunk):
+        for row in self._rows():
             if row.payload["text"]:
                 texts[row.op][row.chunk] = row.payload["text"]
         return texts
@@ -202,9 +202,8 @@ class Light(Baseline):
         await self.build()
         exchanges, config, llm = self._exchanges(), self._config, self._tools.llm
         written = self._load()
-        texts = {str(place): text for place, text in written["index"].items()}
-        found = await nearest(self._tools.required_embedder, question.text, texts, config.k)
-        best = [int(name) for name, _ in found]
+        embedder, texts = self._tools.required_embedder, written["index"]
+        best = [place for place, _ in await nearest(embedder, question.text, texts, config.k)]
         latest = reversed(range(max(0, len(exchanges) - config.recent), len(exchanges)))
         wanted = list(dict.fromkeys([*best, *latest]))
         quotes = [format_span(self.conversation, exchanges[place]) for place in wanted]

@@ -155,18 +155,12 @@ class Caches(Owners):
         with self._read() as connection:
             around = self._find_lineage(connection)
             source = None if around is None else around.document_id
+            wanted = [
+                (records.text_digest(each), encode_turns(find_made_of(each))) for each in texts
+            ]
             rows = [
-                connection.execute(
-                    select,
-                    (
-                        number,
-                        model_id,
-                        records.text_digest(text),
-                        source,
-                        encode_turns(find_made_of(text)),
-                    ),
-                ).fetchone()
-                for text in texts
+                connection.execute(select, (number, model_id, digest, source, turns)).fetchone()
+                for digest, turns in wanted
             ]
         new = [text for text, row in zip(texts, rows, strict=True) if row and not all(row[1:])]
         if new:
@@ -216,16 +210,12 @@ def drop_texts(connection: sqlite3.Connection, digests: Collection[bytes]) -> No
 def forget_turns(connection: sqlite3.Connection, memory_id: str, turns: Collection[int]) -> None:
     """Remove deleted turns from the indexes of a memory.
 
-    Indexes named ``<memory>/turns`` have turns' numbers for ids, and one of turns with the turn
-    before (``+``) loses the next, too. All others are emptied, for what they hold is not known
-    here: a memory extends an index by what it lacks, and the vectors of what is left are cached.
+    Indexes named ``<memory>/turns`` have turns' numbers for ids. All others are emptied: a memory
+    extends an index by what it lacks, and the vectors of what is left are cached.
     """
-    prefix = f"{memory_id}/"
-    for name, _ in _find_indexes(connection, prefix):
-        what, _, rest = name.removeprefix(prefix).partition("@")[0].partition("+")
-        if what == "turns":
-            ids = {*turns, *(number + 1 for number in turns if rest)}
-            _remove_rows(connection, name, sorted(ids))
+    for name, _ in _find_indexes(connection, f"{memory_id}/"):
+        if name.partition("@")[0] == f"{memory_id}/turns":
+            _remove_rows(connection, name, sorted(turns))
             continue
         number, _ = _change(connection, name)
         for table in ("index_stems", "index_vectors"):

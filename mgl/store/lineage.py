@@ -63,15 +63,12 @@ def meets(column: str | None, turns: Set[int]) -> bool:
 def record_text(
     connection: sqlite3.Connection, document_id: str, digest: bytes, turns: str, *, is_exact: bool
 ) -> None:
-    """Note the turns that a text is made of: a column, which is not NULL.
-
-    One that is not exact counts for a text of which nothing is known.
-    """
-    unknown = "" if is_exact else "WHERE NOT EXISTS (SELECT 1 FROM text_lineage WHERE {})"
-    known = unknown.format("document_id = ?1 AND digest = ?2")
+    """Note the turns that a text is made of, as a column has them; those that are not exact, only
+    where none are known."""
     connection.execute(
-        f"INSERT OR IGNORE INTO text_lineage SELECT ?1, ?2, ?3 {known}",
-        (document_id, digest, turns),
+        """INSERT OR IGNORE INTO text_lineage SELECT ?1, ?2, ?3 WHERE ?4 OR NOT EXISTS (
+            SELECT 1 FROM text_lineage WHERE document_id = ?1 AND digest = ?2)""",
+        (document_id, digest, turns, is_exact),
     )
 
 

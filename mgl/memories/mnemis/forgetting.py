@@ -52,14 +52,10 @@ class MnemisRedactor:
 
     def redact(self, edit: Edit) -> Edit | None:
         """The edit without words: a category keeps its children, most others nothing."""
-        match edit:
-            case PutCategory():
-                return replace(edit, name="")
-            case (
-                AddEpisode() | AddEntity() | AddFact() | Repeat() | Close() | Restore() | Describe()
-            ):
-                return None
-        return edit
+        if isinstance(edit, PutCategory):
+            return replace(edit, name="")
+        made = AddEpisode | AddEntity | AddFact | Repeat | Close | Restore | Describe
+        return None if isinstance(edit, made) else edit
 
     def restore(self, left: Sequence[Edit], after: MnemisState) -> list[Edit]:
         """The nodes that are put back, what is dropped, and what is stale."""
