@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -34,7 +35,7 @@ from mgl.llm.concurrency import StopSignal
 from mgl.llm.progress import Listener
 from mgl.memories.base import is_memory_id
 from mgl.memories.results import citation_json
-from mgl.memories.turns import Wish
+from mgl.memories.turns import Voice, Wish
 from mgl.peers.completing import Completer
 from mgl.peers.completing import Said as Replied
 from mgl.peers.wire import ChatRequest, NotServed, Refused, read_request
@@ -98,7 +99,7 @@ class Chat:
         chat, kind = chat.with_named_attachments(), chat.model.removeprefix(PREFIX)
         if is_task(_read_messages(chat), chat.metadata, headers.get(TASK)):
             return await self._forward(chat, hear), besides
-        is_retry = headers.get(RETRIED, "0") != "0"
+        sending = _Sending(headers.get(RETRIED, "0") != "0", is_whole)
         seen = _Seen(hear, begin)
         passed = _Passed(chat, seen.listener) if _is_passed(chat) else None
 
@@ -106,8 +107,7 @@ class Chat:
         wish, stop = Wish(budget, chat.temperature, chat.top_p, chat.seed), StopSignal()
 
         def do(talk: Talk) -> tuple[Answer, StageUsage, dict[str, Any]]:
-            whose = {"is_retry": is_retry, "is_whole": is_whole}
-            return _reply(talk, chat, seen, passed, wish, stop, **whose)
+            return _reply(talk, chat, seen, passed, wish, stop, sending)
 
         is_new = not _find_id(chat)
         answer, used, ids = await self._memories.work(name, kind, do, is_new=is_new, stop=stop)
@@ -126,6 +126,14 @@ class Chat:
             return await Completer(llm).complete(chat, stage="chat", hear=hear)
 
         return await self._memories.lab.forward(work)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sending:
+    """How a client sends a request: once more, or with all of its chat."""
+
+    is_retry: bool
+    is_whole: bool
 
 
 class _Seen:
@@ -190,9 +198,7 @@ def _reply(
     passed: _Passed | None,
     wish: Wish,
     stop: StopSignal,
-    *,
-    is_retry: bool,
-    is_whole: bool,
+    sending: _Sending,
 ) -> tuple[Answer, StageUsage, dict[str, Any]]:
     """Take in what is new of a request, reply to its last message, and take that in.
 
@@ -204,18 +210,17 @@ def _reply(
     persona = "\n".join(each.content for each in messages if each.role == "system").strip()
     was_sent = messages[-1].role == "tool"  # the model saw it, and called for more
     spoken = _find_spoken(messages)
-    how = {"was_sent": was_sent, "is_retry": is_retry, "is_whole": is_whole}
-    turn, deleted = _take_in(talk, spoken, **how)
+    turn, deleted = _take_in(talk, spoken, sending, was_sent=was_sent)
     seen.begin(talk.id, turn.id)
     if passed is not None:
         passed.leave_out(deleted)
     say = None if passed is None else passed.say
     try:
         answer, usage = talk.respond(
-            turn, ASSISTANT, persona=persona, hear=seen.listener, say=say, wish=wish, stop=stop
+            turn, Voice(ASSISTANT, persona), hear=seen.listener, say=say, wish=wish, stop=stop
         )
     except CancelledError:
-        talk.respond(turn, ASSISTANT, say=seen.repeat)
+        talk.respond(turn, Voice(ASSISTANT), say=seen.repeat)
         raise
     talk.settle_later()
     ids = {"memory_id": talk.id, "turn": turn.id, "reply": talk.find_reply(turn.id)}
@@ -229,10 +234,9 @@ def _read_messages(chat: ChatRequest) -> Sequence[Message]:
 def _take_in(
     talk: Talk,
     sent: list[tuple[int, Role, str]],
+    sending: _Sending,
     *,
     was_sent: bool,
-    is_retry: bool,
-    is_whole: bool,
 ) -> tuple[Turn, frozenset[int]]:
     """Take in what of the client's history is new.
 
@@ -243,8 +247,9 @@ def _take_in(
     deleted = {n: known.get(each, each) for n, each in digests.items()}
     numbers, stored = _list_stored(talk, deleted)
     said = [Said(role, text) for _, role, text in sent]
-    news = find_news(stored, said, is_retry=was_sent or is_retry, is_whole=is_whole)
-    if not is_retry:
+    is_retry, is_whole = was_sent or sending.is_retry, sending.is_whole
+    news = find_news(stored, said, is_retry=is_retry, is_whole=is_whole)
+    if not sending.is_retry:
         talk.take_back({numbers[place] for place in news.replaced})
     fresh = [Turn("", role, text) for _, role, text in (sent[each] for each in news.fresh)]
     added = talk.add(fresh)

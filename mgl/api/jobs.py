@@ -20,7 +20,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ValidationError
 
-from mgl.api.relay import hearing
+from mgl.api.relay import relay_to
 from mgl.errors import MglError
 from mgl.lab import Lab
 from mgl.lab.deleting import drop_unfinished_writes, hold_jobs
@@ -185,7 +185,7 @@ class Jobs:
             self._change(job, {"state": "running"})
             stop = self._stops[job.id] = StopSignal()
             try:
-                with hearing(hear):
+                with relay_to(hear):
                     built = await asyncio.to_thread(self._build, job, stop)
             except MglError as error:
                 self._change(job, {"state": "failed", "error": str(error)})

@@ -27,8 +27,10 @@ from mgl.lab.talk import Talk
 from mgl.llm.concurrency import StopSignal
 from mgl.llm.progress import listen
 from mgl.memories.base import check_name, is_memory_id
+from mgl.memories.capabilities import supports
 from mgl.memories.deletion import Forgotten
 from mgl.memories.results import answer_json, citation_json, usage_json
+from mgl.memories.talk import TalkMemory
 from mgl.memories.turns import read_answer
 from mgl.peers.wire import NotServed
 from mgl.retrieval.lexical import LexicalIndex
@@ -408,4 +410,4 @@ def _tell_answer(reply: str) -> None:
 
 def grows(kind: str) -> bool:
     """Whether memories of a kind are told a conversation turn by turn."""
-    return hasattr(registry.load("memory", kind), "append")
+    return supports(registry.load("memory", kind), TalkMemory)

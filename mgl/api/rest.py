@@ -45,7 +45,7 @@ from mgl.api.answers import (
 from mgl.api.chat import Chat
 from mgl.api.jobs import Job, Jobs
 from mgl.api.memories import LONGEST_NAME, Memories
-from mgl.api.relay import hearing
+from mgl.api.relay import relay_to
 from mgl.api.runs import Runs
 from mgl.errors import MglError
 from mgl.peers.listening import follow
@@ -601,7 +601,7 @@ async def follow_work(work: Awaitable[Any]) -> AsyncGenerator[Mapping[str, Any]]
     """What a piece of work reports while it is done, then its result, or its error."""
 
     async def do(tell: Callable[[Mapping[str, Any]], None]) -> Any:
-        with hearing(lambda event: tell({"progress": event})):
+        with relay_to(lambda event: tell({"progress": event})):
             return await work
 
     async with follow(do) as (events, task):

@@ -8,7 +8,17 @@ from typing import Annotated, Any
 
 import typer
 
-from mgl.cli.options import AsJson, ConversationName, Kind, ModelChoice, Yes, open_lab, takes_model
+from mgl.cli.options import (
+    AsJson,
+    ConversationName,
+    Kind,
+    ModelChoice,
+    Yes,
+    argument,
+    open_lab,
+    option,
+    takes_model,
+)
 from mgl.cli.output import print_json, print_stats, print_usage
 from mgl.errors import UsageError
 
@@ -16,25 +26,19 @@ from mgl.errors import UsageError
 @takes_model
 def build(
     path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE", help="A txt, md, html, epub, pdf or docx file, or a chat log."
-        ),
+        Path, argument("FILE", "A txt, md, html, epub, pdf or docx file, or a chat log.")
     ],
     question: Annotated[
-        list[str] | None,
-        typer.Option("--question", "-q", help="A question to read it for (repeatable)."),
+        list[str] | None, option("--question -q", "A question to read it for (repeatable).")
     ] = None,
     memory: Kind = None,
     conversation: ConversationName = None,
     *,
     options: dict[str, Any],
     choice: ModelChoice,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Estimate the cost and build nothing.")
-    ] = False,
+    dry_run: Annotated[bool, option("--dry-run", "Estimate the cost and build nothing.")] = False,
     retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Read the parts that failed again.")
+        bool, option("--retry-failed", "Read the parts that failed again.")
     ] = False,
     yes: Yes = False,
     as_json: AsJson = False,

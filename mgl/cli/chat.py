@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mgl.cli.options import Kind, ModelChoice, takes_model
+from mgl.cli.options import Kind, ModelChoice, argument, option, takes_model
 from mgl.cli.output import clean, count, print_answer, print_nodes, say
 from mgl.errors import MglError
 from mgl.types import Answer, Turn
@@ -25,13 +25,9 @@ COMMANDS = "/topics  show the memory    /end  end the session    /quit  leave"
 
 @takes_model
 def chat(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="The conversation; a new name starts one.")
-    ],
-    speaker: Annotated[str, typer.Option("--as", metavar="NAME", help="Your name.")] = "user",
-    persona: Annotated[
-        str, typer.Option("--persona", metavar="TEXT", help="Describe how the model is to behave.")
-    ] = "",
+    name: Annotated[str, argument("NAME", "The conversation; a new name starts one.")],
+    speaker: Annotated[str, option("--as NAME", "Your name.")] = "user",
+    persona: Annotated[str, option("--persona TEXT", "Describe how the model is to behave.")] = "",
     memory: Kind = None,
     *,
     options: dict[str, Any],

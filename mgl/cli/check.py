@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mgl.cli.options import AsJson, BenchmarkName
+from mgl.cli.options import AsJson, BenchmarkName, option
 from mgl.cli.output import one_line, print_json, print_pairs, print_table
 from mgl.errors import UsageError
 
@@ -24,20 +24,14 @@ SHOWN = 10
 def check(
     benchmark: BenchmarkName,
     data: Annotated[
-        Path | None,
-        typer.Option("--data", metavar="PATH", help="Its files, instead of those in MGL_DATA."),
+        Path | None, option("--data PATH", "Its files, instead of those in MGL_DATA.")
     ] = None,
     corrections: Annotated[
         Path | None,
-        typer.Option(
-            "--corrections",
-            metavar="FILE",
-            help="Labels known to be wrong: JSON lines of id, golds, why.",
-        ),
+        option("--corrections FILE", "Labels known to be wrong: JSON lines of id, golds, why."),
     ] = None,
     run: Annotated[
-        Path | None,
-        typer.Option("--run", metavar="DIR", help="Show a run's scores with and without them."),
+        Path | None, option("--run DIR", "Show a run's scores with and without them.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -84,7 +78,7 @@ def check(
         print_table(head, [tuple(map(_show, row.values())) for row in scores])
 
 
-def _list(title: str, lines: Any) -> None:
+def _list(title: str, lines: Sequence[str]) -> None:
     if lines:
         typer.echo(f"\n{title}: {len(lines):,}")
         for line in lines[:SHOWN]:
@@ -133,7 +127,7 @@ def _score_both(folder: Path, wrong: Mapping[str, DataCorrection]) -> list[dict[
     ]
 
 
-def _show(value: Any) -> str:
+def _show(value: object) -> str:
     return (
         f"{100 * value:.1f}" if isinstance(value, float) else str("-" if value is None else value)
     )

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -16,11 +16,13 @@ from mgl.cli.check import check
 from mgl.cli.options import (
     AsJson,
     BenchmarkName,
+    GroupedCommand,
     ModelChoice,
     ModelFolder,
     Run,
     Seed,
     collect_model,
+    option,
     split_list,
     with_options,
 )
@@ -51,19 +53,11 @@ app.command("check")(check)
 app.command("show")(show)
 
 Sources = Annotated[
-    list[str] | None,
-    typer.Option("--source", metavar="NAME", help="Only items of this source (repeatable)."),
+    list[str] | None, option("--source NAME", "Only items of this source (repeatable).")
 ]
-Data = Annotated[
-    Path | None,
-    typer.Option("--data", metavar="PATH", help="The benchmark's files, if not in MGL_DATA."),
-]
-Limit = Annotated[
-    int | None, typer.Option("--limit", metavar="N", min=1, help="Run at most this many items.")
-]
-Concurrency = Annotated[
-    int, typer.Option("--concurrency", metavar="N", min=1, help="Maximum concurrent items.")
-]
+Data = Annotated[Path | None, option("--data PATH", "The benchmark's files, if not in MGL_DATA.")]
+Limit = Annotated[int | None, option("--limit N", "Run at most this many items.", min=1)]
+Concurrency = Annotated[int, option("--concurrency N", "Maximum concurrent items.", min=1)]
 ITEMS_AT_ONCE = 8
 
 
@@ -111,27 +105,21 @@ class Work:
 def choose_work(
     base_urls: Annotated[
         str | None,
-        typer.Option(
-            "--base-url",
-            metavar="URL,…",
+        option(
+            "--base-url URL,…",
+            "Use this OpenAI-compatible server, or several with --executor ray.",
             envvar="MGL_BASE_URL",
             show_envvar=False,
-            help="Use this OpenAI-compatible server, or several with --executor ray.",
         ),
     ] = None,
     concurrency: Annotated[
-        int | None,
-        typer.Option(
-            "--concurrency", metavar="N", min=1, help="Maximum concurrent items. [default: 8]"
-        ),
+        int | None, option("--concurrency N", "Maximum concurrent items. [default: 8]", min=1)
     ] = None,
     executor: Annotated[
-        Literal["local", "ray"],
-        typer.Option("--executor", help="Run in this process or on a Ray cluster."),
+        Literal["local", "ray"], option("--executor", "Run in this process or on a Ray cluster.")
     ] = "local",
     ray_address: Annotated[
-        str | None,
-        typer.Option("--ray-address", metavar="ADDRESS", help="Ray cluster to connect to."),
+        str | None, option("--ray-address ADDRESS", "Ray cluster to connect to.")
     ] = None,
 ) -> Work:
     """Collect how a run is worked on; UsageError for options that contradict each other."""
@@ -146,96 +134,98 @@ def choose_work(
     return Work(concurrency, executor, ray_address, urls)
 
 
-@app.command("run")
-@with_options(choice=collect_model, work=choose_work, omit=("model", "base_url"))
+def choose_items(
+    source: Sources = None,
+    category: Annotated[
+        list[str] | None, option("--category NAME", "Only items of this category (repeatable).")
+    ] = None,
+    limit: Limit = None,
+    seed: Seed = 0,
+    repeats: Annotated[int, option("--repeats N", "Ask each question N times.", min=1)] = 1,
+    questions: Annotated[
+        Literal["each", "all"],
+        option("--questions", "Build question-aware memories per question, or for all."),
+    ] = "each",
+) -> dict[str, Any]:
+    """Collect which items are asked and how, as fields of a run's ``Arguments``."""
+    which = {"sources": tuple(source or ()), "categories": tuple(category or ())}
+    return {**which, "limit": limit, "seed": seed, "repeats": repeats, "questions": questions}
+
+
+def choose_scores(
+    headline: Annotated[
+        str | None, option("--headline SCORE", "Score that methods are compared by.")
+    ] = None,
+    judge: Annotated[
+        list[str] | None,
+        option(
+            "--judge [JUDGE=]PROFILE,…",
+            "Models that judge answers; the first one's verdict is the score.",
+        ),
+    ] = None,
+    judge_repeats: Annotated[
+        int, option("--judge-repeats N", "Repeat each verdict N times.", min=0)
+    ] = 0,
+    judge_pairs: Annotated[
+        int, option("--judge-pairs N", "Compare N pairs of answers in both orders.", min=0)
+    ] = 0,
+    judge_labels: Annotated[
+        Path | None,
+        option(
+            "--judge-labels FILE",
+            "Compare judges with people: JSON lines of question, gold, answer, correct.",
+        ),
+    ] = None,
+    bertscore: Annotated[
+        str | None, option("--bertscore MODEL[:LAYER]", "Also score by BERTScore.")
+    ] = None,
+) -> dict[str, Any]:
+    """Collect how answers are scored, as fields of a run's ``Arguments``."""
+    return {
+        "headline": headline,
+        "judges": split_list(judge),
+        "judge_repeats": judge_repeats,
+        "judge_pairs": judge_pairs,
+        "judge_labels": judge_labels and judge_labels.absolute(),
+        "bertscore": bertscore,
+    }
+
+
+@app.command("run", cls=GroupedCommand)
+@with_options(
+    items=choose_items,
+    scores=choose_scores,
+    work=choose_work,
+    choice=collect_model,
+    omit=("model", "base_url"),
+    titles={"items": "Items", "scores": "Scores", "work": "Execution", "choice": "Models"},
+)
 def run(
     benchmark: BenchmarkName,
     memory: Annotated[
-        list[str] | None,
-        typer.Option("--memory", metavar="NAME,…", help="Memories to compare, or LABEL=NAME."),
+        list[str] | None, option("--memory NAME,…", "Memories to compare, or LABEL=NAME.")
     ] = None,
     model: Annotated[
-        list[str] | None,
-        typer.Option("--model", metavar="PROFILE,…", help="Model profiles (`mgl models`)."),
+        list[str] | None, option("--model PROFILE,…", "Model profiles (`mgl models`).")
     ] = None,
     data: Data = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="[LABEL.]NAME=VALUE",
-            help="Set an option of the memories (repeatable).",
-        ),
-    ] = None,
-    limit: Limit = None,
-    seed: Seed = 0,
-    source: Sources = None,
-    category: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--category", metavar="NAME", help="Only items of this category (repeatable)."
-        ),
-    ] = None,
-    repeats: Annotated[
-        int, typer.Option("--repeats", metavar="N", min=1, help="Ask each question N times.")
-    ] = 1,
-    headline: Annotated[
-        str | None,
-        typer.Option("--headline", metavar="SCORE", help="Score that methods are compared by."),
-    ] = None,
-    questions: Annotated[
-        Literal["each", "all"],
-        typer.Option("--questions", help="Build question-aware memories per question, or for all."),
-    ] = "each",
-    judge: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--judge",
-            metavar="[JUDGE=]PROFILE,…",
-            help="Models that judge answers; the first one's verdict is the score.",
-        ),
-    ] = None,
-    judge_repeats: Annotated[
-        int,
-        typer.Option("--judge-repeats", metavar="N", min=0, help="Repeat each verdict N times."),
-    ] = 0,
-    judge_pairs: Annotated[
-        int,
-        typer.Option(
-            "--judge-pairs", metavar="N", min=0, help="Compare N pairs of answers in both orders."
-        ),
-    ] = 0,
-    judge_labels: Annotated[
-        Path | None,
-        typer.Option(
-            "--judge-labels",
-            metavar="FILE",
-            help="Compare judges with people: JSON lines of question, gold, answer, correct.",
-        ),
-    ] = None,
-    bertscore: Annotated[
-        str | None,
-        typer.Option("--bertscore", metavar="MODEL[:LAYER]", help="Also score by BERTScore."),
+        option("--set [LABEL.]NAME=VALUE", "Set an option of the memories (repeatable)."),
     ] = None,
     retrieve_only: Annotated[
-        bool,
-        typer.Option(
-            "--retrieve-only", help="Measure only which evidence is returned, without a model."
-        ),
+        bool, option("--retrieve-only", "Measure only which evidence is returned, without a model.")
     ] = False,
     allow_leak: Annotated[
-        bool,
-        typer.Option(
-            "--allow-leak", help="Measure adapters on what they were trained on, and say so."
-        ),
+        bool, option("--allow-leak", "Measure adapters on what they were trained on, and say so.")
     ] = False,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="New folder to write the run to.")
-    ] = None,
+    out: Annotated[Path | None, option("--out DIR", "New folder to write the run to.")] = None,
+    as_json: AsJson = False,
     *,
+    items: dict[str, Any],
+    scores: dict[str, Any],
     work: Work,
     choice: ModelChoice,
-    as_json: AsJson = False,
 ) -> None:
     """Run a benchmark on one or more memories and models.
 
@@ -257,19 +247,9 @@ def run(
             memories=split_list(memory),
             models=named or (places.default(),),
             settings=tuple(settings or ()),
-            limit=limit,
-            seed=seed,
-            sources=tuple(source or ()),
-            categories=tuple(category or ()),
-            questions=questions,
-            repeats=repeats,
-            headline=headline,
-            judges=split_list(judge),
-            judge_repeats=judge_repeats,
-            judge_pairs=judge_pairs,
-            judge_labels=judge_labels and judge_labels.absolute(),
-            bertscore=bertscore,
             allow_leak=allow_leak,
+            **items,
+            **scores,
         )
         if retrieve_only:
             from mgl.evaluation.runs.retrieving import measure_recall
@@ -384,10 +364,7 @@ def pack(
 @app.command("export")
 def export(
     folder: Run,
-    inspect: Annotated[
-        Path,
-        typer.Option("--inspect", metavar="DIR", help="Folder to write Inspect's logs to."),
-    ],
+    inspect: Annotated[Path, option("--inspect DIR", "Folder to write Inspect's logs to.")],
 ) -> None:
     """Write a run as logs for Inspect's viewer, one per method."""
     from mgl.evaluation.inspect_log import write_inspect_logs

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from mgl.cli.options import AsJson, Memory, OfKind, complete_id, open_lab
+from mgl.cli.options import AsJson, Memory, OfKind, complete_id, open_lab, option
 from mgl.cli.output import format_turn, format_value, one_line, print_json, print_table
 from mgl.types import Conversation
 
@@ -26,7 +26,7 @@ FIELDS = (
 
 def log(
     source: Memory,
-    calls: Annotated[bool, typer.Option("--calls", help="Show the model calls instead.")] = False,
+    calls: Annotated[bool, option("--calls", "Show the model calls instead.")] = False,
     memory: OfKind = None,
     as_json: AsJson = False,
 ) -> None:
@@ -92,7 +92,7 @@ def _name_turns(value: Any, ids: Sequence[str]) -> Any:
     return named
 
 
-def _format(value: Any) -> str:
+def _format(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.2f}"
     return "-" if value is None else one_line(str(value), 80)

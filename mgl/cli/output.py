@@ -81,7 +81,7 @@ def write_file(path: Path, text: str) -> None:
         ) from error
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     text = json.dumps(value, indent=2, ensure_ascii=False)
     try:
         text.encode(sys.stdout.encoding or "utf-8")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mgl.cli.options import AsJson, Memory, OfKind, complete_id, open_lab
+from mgl.cli.options import AsJson, Memory, OfKind, argument, complete_id, open_lab, option
 from mgl.cli.output import (
     format_progress,
     format_turn,
@@ -34,12 +34,8 @@ LEFT_OUT = ("turns", "marks")  # numbers of turns
 
 def show(
     source: Memory,
-    item: Annotated[
-        str | None, typer.Argument(metavar="ITEM", help="Id of a turn, a topic or a node.")
-    ] = None,
-    step: Annotated[
-        int | None, typer.Option("--step", metavar="N", help="Show it as it was after N steps.")
-    ] = None,
+    item: Annotated[str | None, argument("ITEM", "Id of a turn, a topic or a node.")] = None,
+    step: Annotated[int | None, option("--step N", "Show it as it was after N steps.")] = None,
     memory: OfKind = None,
     as_json: AsJson = False,
 ) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mgl.cli.options import AsJson
+from mgl.cli.options import AsJson, argument, option
 from mgl.cli.output import print_json, say
 from mgl.errors import UsageError
 
@@ -21,19 +21,15 @@ if TYPE_CHECKING:
 def use(
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="MODEL|URL",
-            help="A profile or an adapter (`mgl models`), or an OpenAI-compatible server.",
+        argument(
+            "MODEL|URL", "A profile or an adapter (`mgl models`), or an OpenAI-compatible server."
         ),
     ] = None,
     model: Annotated[
-        str | None,
-        typer.Option(
-            "--model", metavar="NAME", help="Model of the server. [default: its largest that fits]"
-        ),
+        str | None, option("--model NAME", "Model of the server. [default: its largest that fits]")
     ] = None,
     unset: Annotated[
-        bool, typer.Option("--unset", help="Go back to the model that ships as default.")
+        bool, option("--unset", "Go back to the model that ships as default.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -22,6 +22,7 @@ from unicodedata import normalize
 
 from mgl.errors import MglError, StoreError, WrongKind
 from mgl.memories.base import is_memory_id
+from mgl.memories.capabilities import Dependent
 from mgl.memories.options import load_kind
 from mgl.models.adapters import LoraAdapter, list_trained_on, remove_adapter
 from mgl.models.files import hold_lock
@@ -238,7 +239,6 @@ def _with_dependents(
             kind = load_kind(record.kind, record.config.get("preset"))
         except MglError:
             continue  # of a kind that is not installed here
-        find_base = getattr(kind, "find_base", None)
-        if find_base is not None and find_base(store, record) in ids:
+        if isinstance(kind, Dependent) and kind.find_base(store, record) in ids:
             ids.add(record.id)
     return frozenset(ids)

@@ -203,7 +203,7 @@ def defer(
 ) -> DeferredEngine:
     """Make the engine of a choice; its weights are found or downloaded when it starts."""
     from mgl.llm.capabilities import ServerEndpoint
-    from mgl.llm.engines import model_id, open_engine
+    from mgl.llm.engines import LocalModel, model_id, open_engine
     from mgl.llm.progress import TokenProgress
     from mgl.models.fetch import fetch_weights
     from mgl.models.gguf import make_loadable
@@ -251,12 +251,9 @@ def defer(
             return open_engine(
                 profile,
                 engine,
-                weights=path,
-                cache=cache,
-                home=home,
+                local=None if path is None else LocalModel(path, cache, home, lora),
                 endpoint=endpoint,
                 adapter=identity,
-                lora=lora,
                 progress=TokenProgress(observer),
             )
 

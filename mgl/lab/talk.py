@@ -18,15 +18,16 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import wraps
 from itertools import chain, count, pairwise
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
 from mgl.errors import InputError
-from mgl.llm.calls import Lineage, collect_lineages, new_attempt
+from mgl.llm.calls import Lineage, collect_calls, new_attempt
 from mgl.llm.progress import Listener
 from mgl.memories.results import AskResult, Stats
-from mgl.memories.talk import Change, check_turns, to_plain
-from mgl.memories.turns import Say, Wish, find_assistants
+from mgl.memories.talk import TalkMemory, check_turns, to_plain
+from mgl.memories.turns import Say, Voice, Wish, find_assistants
 from mgl.store.owners import Owner, owned_by
 from mgl.text.times import as_aware, check_time
 from mgl.types import Answer, Citation, Conversation, Question, StageUsage, Turn, Usage
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from mgl.llm.client import Client
     from mgl.llm.concurrency import Portal, StopSignal
     from mgl.memories.deletion import Forgotten
-    from mgl.memories.talk import TalkMemory
     from mgl.observer import Observer
     from mgl.store import Store
 
@@ -45,6 +45,7 @@ _BY_LINE: Final = re.compile(r"(?:\d+:)?L\d+(?:#\d+)?")
 UNKEPT: Final = "the answer was not stored: turns were deleted while the model was answering"
 
 ResultT = TypeVar("ResultT")
+GivenT = ParamSpec("GivenT")
 
 
 def _choose_id(taken: Set[str], new: Set[str] = frozenset()) -> str:
@@ -76,7 +77,8 @@ def as_question(question: str | Question, *, is_talk: bool) -> Question:
 
 
 class AnswerKeeper:
-    """Keeps an answer with the turns that it is made of, unless one was deleted meanwhile.
+    """Keeps an answer with the calls behind it and the turns that it is made of, unless one was
+    deleted meanwhile.
 
     Those are the turns that the last call showed, which is the one that answers; all of them where
     that is not known. Make it before the question is asked.
@@ -85,21 +87,22 @@ class AnswerKeeper:
     def __init__(self, store: Store, source_id: str) -> None:
         self._store = store
         self._since = store.count_deletions(source_id)
-        self._calls: list[Lineage | None] = []
+        self._calls: list[tuple[str, Lineage | None]] = []
 
     def watch(self) -> AbstractContextManager[None]:
         """Note what the calls within show, also those of tasks that are started within."""
-        return collect_lineages(self._calls)
+        return collect_calls(self._calls)
 
     def put(self, memory_id: str, answer: Answer) -> bool:
         """Keep the answer; False if it may repeat what was deleted since."""
-        last = self._calls[-1] if self._calls else Lineage("", frozenset())
+        last = self._calls[-1][1] if self._calls else Lineage("", frozenset())
         return self._store.put_answer(
             memory_id,
             answer.question,
             to_plain(answer),
             turns=None if last is None else last.turns,
             since=self._since,
+            calls=[key for key, _ in self._calls],
         )
 
 
@@ -121,6 +124,19 @@ class Roll:
         self.assistants.update(find_assistants(new))
         self._known = len(turns)
         return self
+
+
+def _in_loop(
+    method: Callable[Concatenate[TalkMemory[Any, Any, Any], GivenT], Coroutine[Any, Any, ResultT]],
+) -> Callable[Concatenate[Talk, GivenT], ResultT]:
+    """Make the method of a talk that runs this one of its memory in the engines' loop."""
+
+    @wraps(method)
+    def run(self: Talk, /, *given: GivenT.args, **named: GivenT.kwargs) -> ResultT:
+        own: Callable[..., Coroutine[Any, Any, ResultT]] = getattr(self.memory, method.__name__)
+        return self.run(lambda: own(*given, **named))
+
+    return run
 
 
 class Talk:
@@ -157,7 +173,7 @@ class Talk:
     def is_called(self, name: str) -> bool:
         """Whether this name leads to the conversation, which may have been renamed since it was
         opened, or not have begun yet."""
-        called = Conversation.named(name).name
+        called = Conversation.from_name(name).name
         source_id, held = self._store.source_of(self._owner)
         if held is not None:
             return held in (name, called)
@@ -176,9 +192,13 @@ class Talk:
         source_id, _ = self._store.source_of(self._owner)
         return [] if source_id is None else self._store.turns(source_id)
 
-    def append(self, turn: Turn) -> None:
-        """Add the next turn; one that is already there changes nothing."""
-        self.run(lambda: self.memory.append(turn))
+    append = _in_loop(TalkMemory.append)
+    take_in = _in_loop(TalkMemory.take_in)
+    settle = _in_loop(TalkMemory.settle)
+    pause = _in_loop(TalkMemory.pause)
+    flush = _in_loop(TalkMemory.flush)
+    end_session = _in_loop(TalkMemory.end_session)
+    edit = _in_loop(TalkMemory.edit)
 
     def extend(self, turns: Sequence[Turn]) -> int:
         """Add turns in order, skipping those already there; return how many there are now, but for
@@ -228,14 +248,13 @@ class Talk:
         it is written. ``say`` replies in place of the memory (``TalkMemory.reply``). The work that
         the turns trigger is left to ``settle`` or ``settle_later``.
         """
-        return self._count(*self.respond(turn, name, persona=persona, hear=hear, say=say))
+        return self._count(*self.respond(turn, Voice(name, persona), hear=hear, say=say))
 
     def respond(
         self,
         turn: Turn,
-        name: str = "assistant",
+        voice: Voice,
         *,
-        persona: str = "",
         hear: Listener | None = None,
         say: Say | None = None,
         wish: Wish | None = None,
@@ -248,14 +267,11 @@ class Talk:
         """
 
         def reply() -> Coroutine[Any, Any, tuple[Answer, Usage]]:
+            name, persona = voice.name, voice.persona
             said = self.memory.reply(turn, name, persona=persona, hear=hear, say=say, wish=wish)
             return self._meter(said)
 
         return self.run(reply if stop is None else lambda: stop.guard(reply))
-
-    def take_in(self, turns: Sequence[Turn]) -> None:
-        """Add turns in order; ``settle`` or ``settle_later`` does the work that they trigger."""
-        self.run(lambda: self.memory.take_in(turns))
 
     def add(self, turns: Sequence[Turn]) -> list[Turn]:
         """Add turns as ``take_in`` does, and return them as they are stored.
@@ -404,26 +420,10 @@ class Talk:
     def _list_ids(self) -> Set[str]:
         return self.roll.follow(self.memory.conversation.turns).ids
 
-    def settle(self) -> None:
-        """Do the work that the turns so far trigger."""
-        self.run(self.memory.settle)
-
     def settle_later(self) -> None:
         """Begin to do that in the background; a reply, or ``pause``, stops it."""
         with owned_by(self._owner):
             self._portal.submit(self.memory.settle_later)
-
-    def pause(self) -> None:
-        """Stop what ``settle_later`` began; what is finished stays."""
-        self.run(self.memory.pause)
-
-    def flush(self) -> None:
-        """Consolidate what is still buffered: the stream has ended."""
-        self.run(self.memory.flush)
-
-    def end_session(self) -> None:
-        """Close the current session before a turn of the next one has come."""
-        self.run(self.memory.end_session)
 
     def forget(
         self,
@@ -478,36 +478,6 @@ class Talk:
         find = self.memory.find_number
         self._store.put_correction(self.memory.conversation.id, find(new.id), find(turn))
         return new, self.forget([turn])
-
-    def edit(
-        self,
-        topic: str,
-        *,
-        summary: str | None = None,
-        keywords: Sequence[str] | None = None,
-        frozen: bool | None = None,
-        unlink: Sequence[str] = (),
-        merge: str | None = None,
-    ) -> None:
-        """Change a topic's summary or keywords, freeze it, cut its links to other topics, or let it
-        take in another, ``merge``, as ``merge`` does.
-
-        InputError for a topic that does not exist or is frozen; UsageError if the memory has none.
-        """
-        change = Change(summary, keywords, frozen, unlink, merge)
-        self.run(lambda: self.memory.edit(topic, change))
-
-    def freeze(self, topic: str, frozen: bool = True) -> None:
-        """Keep a topic from being rewritten, linked anew or forgotten, or release it."""
-        self.edit(topic, frozen=frozen)
-
-    def merge(self, topic: str, other: str, *, summary: str | None = None) -> None:
-        """Let a topic of GAM or an entity of Mnemis take in another, which is then gone.
-
-        What belongs to that moves. Without a ``summary`` it has both, one after the other; where
-        one of the two waits for a description, so does it. InputError where a topic is frozen.
-        """
-        self.edit(topic, merge=other, summary=summary)
 
     def export(self) -> dict[str, Any]:
         """All that the memory holds, as plain JSON values."""

@@ -79,8 +79,9 @@ _LINEAGE: ContextVar[Lineage | None] = ContextVar("lineage", default=None)
 _MADE_OF: ContextVar[Mapping[str, Collection[int]]] = ContextVar(
     "made_of", default=MappingProxyType({})
 )
-_COLLECTED: ContextVar[list[Lineage | None] | None] = ContextVar("collected", default=None)
-_KEYS: ContextVar[dict[str, None] | None] = ContextVar("keys", default=None)
+_COLLECTED: ContextVar[tuple[list[tuple[str, Lineage | None]], ...]] = ContextVar(
+    "collected", default=()
+)
 _UNUSABLE: ContextVar[set[str] | None] = ContextVar("unusable", default=None)
 
 
@@ -147,33 +148,21 @@ def showing_deleted() -> Iterator[None]:
 
 
 @contextmanager
-def collect_lineages(calls: list[Lineage | None]) -> Iterator[None]:
-    """Add the lineage of each call that is made within, replayed ones too, in order."""
-    token = _COLLECTED.set(calls)
+def collect_calls(calls: list[tuple[str, Lineage | None]]) -> Iterator[None]:
+    """Add the key and the lineage of each call that is made within, replayed and failed ones too,
+    in order. Whoever collects around it gets them, too."""
+    token = _COLLECTED.set((*_COLLECTED.get(), calls))
     try:
         yield
     finally:
         _COLLECTED.reset(token)
 
 
-@contextmanager
-def collect_keys(keys: dict[str, None]) -> Iterator[None]:
-    """Add the key of each call that is made within, replayed and failed ones too, in order."""
-    token = _KEYS.set(keys)
-    try:
-        yield
-    finally:
-        _KEYS.reset(token)
-
-
 def note_call(key: str) -> Lineage | None:
-    """Note a call that is made now for ``collect_keys`` and ``collect_lineages``; return its
-    lineage."""
-    lineage, keys, collected = _LINEAGE.get(), _KEYS.get(), _COLLECTED.get()
-    if keys is not None:
-        keys[key] = None
-    if collected is not None:
-        collected.append(lineage)
+    """Note a call that is made now for ``collect_calls``; return its lineage."""
+    lineage = _LINEAGE.get()
+    for calls in _COLLECTED.get():
+        calls.append((key, lineage))
     return lineage
 
 

@@ -65,26 +65,29 @@ LEAST: Final = 1e-6
 Scores = NDArray[np.float64]
 
 
+def add_scores(words: Scores, alike: Scores) -> Scores:
+    """Add the scores of turns by their words and by their meaning, on one scale."""
+    return standardize(words) + standardize(alike) if len(words) else np.zeros(0)
+
+
 async def weigh_in_context(
     query: str,
     turns: Sequence[Turn],
     numbers: Sequence[int],
     *,
-    words: Scores,
-    alike: Scores,
+    scores: Scores,
     weights: Scores,
     reranker: Reranker | None = None,
     gone: Collection[int] = (),
 ) -> Scores:
     """P(meant) of each of some turns, by their numbers; they sum to 1.
 
-    ``words`` and ``alike`` are the scores of these turns. ``weights`` are what the caller will
-    multiply the result with: they help to choose the turns that a reranker judges. ``gone`` are
-    turns that must not be read.
+    ``scores`` are those of ``add_scores``. ``weights`` are what the caller will multiply the result
+    with: they help to choose the turns that a reranker judges. ``gone`` are turns that must not be
+    read.
     """
     if not numbers:
         return np.zeros(0)
-    scores = standardize(words) + standardize(alike)
     if isinstance(reranker, ContextReranker):
         chosen = np.argsort(-(scores + TEMPERATURE * np.log(weights)), kind="stable")[:JUDGED]
         best = np.sort(chosen)
@@ -203,7 +206,8 @@ async def rank_turns(
     words, alike = await asyncio.to_thread(index.scores, query, range(len(turns)))
     implied = read_question(question, speakers)
     weights = np.array([SPEAKER_WEIGHT if t.speaker in implied.speakers else 1.0 for t in turns])
-    found = standardize(words) + standardize(alike) + TEMPERATURE * np.log(weights)
+    scores = add_scores(words, alike)
+    found = scores + TEMPERATURE * np.log(weights)
     for place in np.argsort(-found, kind="stable")[:JUDGED]:
         turn = turns[place]
         if implied.time_sensitive and matches_time(mark_turn(turn), turn, implied):
@@ -211,11 +215,5 @@ async def rank_turns(
         if ASSISTANT not in speakers and is_statement(turn):
             weights[place] *= STATED_WEIGHT
     return weights * await weigh_in_context(
-        query,
-        turns,
-        range(len(turns)),
-        words=words,
-        alike=alike,
-        weights=weights,
-        reranker=reranker,
+        query, turns, range(len(turns)), scores=scores, weights=weights, reranker=reranker
     )

@@ -189,22 +189,38 @@ class CallTable(Owners):
 
     def find_call(self, key: str) -> CallRecord | None:
         """The first call under this key that has a completion."""
-        found = self._calls_where("key = ? AND finish_reason IS NOT NULL", key, "number LIMIT 1")
+        is_done = "key = ? AND finish_reason IS NOT NULL"
+        found = self._calls_where(is_done, key, order="number LIMIT 1")
         return found[0] if found else None
 
     def find_failure(self, key: str) -> CallRecord | None:
         """The last call under this key where no completion came back."""
-        found = self._calls_where("key = ? AND finish_reason IS NULL", key, "number DESC LIMIT 1")
+        has_failed = "key = ? AND finish_reason IS NULL"
+        found = self._calls_where(has_failed, key, order="number DESC LIMIT 1")
         return found[0] if found else None
 
     def calls(self, memory_id: str) -> list[CallRecord]:
         """The calls issued for a memory, in order (a replayed call is not issued again)."""
         return self._calls_where("memory_id = ?", memory_id)
 
-    def _calls_where(self, condition: str, value: str, order: str = "number") -> list[CallRecord]:
+    def answer_calls(self, memory_id: str, question: str) -> list[CallRecord]:
+        """The calls behind a stored answer, replayed ones too, in the order in which they were
+        first made."""
+        behind = """number IN (SELECT call FROM answer_calls
+            JOIN answers ON answers.number = answer WHERE memory_id = ? AND question = ?)"""
+        return self._calls_where(behind, memory_id, records.dump(question))
+
+    def reply_calls(self, document_id: str, turn: int) -> list[CallRecord]:
+        """The calls behind a reply, by its number, as of ``answer_calls``."""
+        behind = "number IN (SELECT call FROM reply_calls WHERE document_id = ? AND turn = ?)"
+        return self._calls_where(behind, document_id, turn)
+
+    def _calls_where(
+        self, condition: str, *values: str | int, order: str = "number"
+    ) -> list[CallRecord]:
         query = f"SELECT {COLUMNS} FROM llm_calls WHERE {condition} ORDER BY {order}"
         with self._read() as connection:
-            return [call_from_row(row) for row in connection.execute(query, (value,))]
+            return [call_from_row(row) for row in connection.execute(query, values)]
 
     def building_seconds(self, memory_id: str) -> float:
         """The wall time in which a memory's calls were made, but for answers; as of ``pace``."""
@@ -239,7 +255,7 @@ class CallTable(Owners):
 def empty_call(connection: sqlite3.Connection, number: int) -> tuple[str, str]:
     """Remove a call's words and replace its key; return the old key and the new one.
 
-    Stage, tokens and seconds stay: they were spent.
+    Stage, tokens and seconds stay: they were spent. No answer or reply leads to it any more.
     """
     row = connection.execute(
         f"SELECT {COLUMNS} FROM llm_calls WHERE number = ?", (number,)
@@ -250,6 +266,8 @@ def empty_call(connection: sqlite3.Connection, number: int) -> tuple[str, str]:
         f"UPDATE llm_calls SET ({COLUMNS}) = ({records.placeholders(COLUMNS)}) WHERE number = ?",
         (*call_row(emptied, row[1]), number),
     )
+    for table in ("answer_calls", "reply_calls"):
+        connection.execute(f"DELETE FROM {table} WHERE call = ?", (number,))
     return call.key, emptied.key
 
 

@@ -499,11 +499,13 @@ class Store(TurnTable, CallTable, Caches):
         *,
         turns: Collection[int] | None = None,
         since: int | None = None,
+        calls: Sequence[str] = (),
     ) -> bool:
         """Keep what a memory answered; an earlier answer to the same question is replaced.
 
-        ``turns`` are those that it is made of, None for all. Nothing is kept, and False returned,
-        where one of them was deleted after the deletion ``since``.
+        ``turns`` are those that it is made of, None for all. ``calls`` are the keys of those behind
+        it; an answer that took none has those of the one before. Nothing is kept, and False
+        returned, where a turn was deleted after the deletion ``since``.
         """
         with self._write() as connection:
             _require_memory(connection, memory_id)
@@ -513,12 +515,16 @@ class Store(TurnTable, CallTable, Caches):
             made_of = lineage.encode_turns(turns)
             if lineage.deleted_since(connection, source, since, made_of):
                 return False
-            connection.execute(
+            (number,) = connection.execute(
                 """INSERT INTO answers (memory_id, question, payload, turns) VALUES (?, ?, ?, ?)
                 ON CONFLICT (memory_id, question)
-                DO UPDATE SET payload = excluded.payload, turns = excluded.turns""",
+                DO UPDATE SET payload = excluded.payload, turns = excluded.turns
+                RETURNING number""",
                 (memory_id, records.dump(question), records.dump(payload), made_of),
-            )
+            ).fetchone()
+            if calls:
+                connection.execute("DELETE FROM answer_calls WHERE answer = ?", (number,))
+                lineage.link_calls(connection, "answer_calls", (number,), calls)
         return True
 
     def answers(self, memory_id: str) -> list[Mapping[str, Any]]:

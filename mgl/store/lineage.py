@@ -1,4 +1,4 @@
-"""Which turns a row was made of, and which deletions it may not know of.
+"""Which turns and calls a row was made of, and which deletions it may not know of.
 
 Turns are kept as JSON ranges of their numbers, ends inclusive, so that "all so far" is as short in
 a long conversation as in a short one:
@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Set
-from typing import Final
+from collections.abc import Iterable, Sequence, Set
+from typing import Final, Literal
 
 ALL: Final = "[[0,9223372036854775807]]"
 """All turns, those to come too, where a column may not be NULL."""
@@ -89,6 +89,23 @@ def release_texts(connection: sqlite3.Connection, document_id: str, turns: Set[i
         for (digest,) in set(dropped)
         if connection.execute(select, (document_id, digest)).fetchone() is None
     ]
+
+
+def link_calls(
+    connection: sqlite3.Connection,
+    table: Literal["answer_calls", "reply_calls"],
+    row: Sequence[str | int],
+    keys: Iterable[str],
+) -> None:
+    """Note the calls behind an answer or a reply, ``row`` being its columns in the table.
+
+    A key stands for its first call with a completion, or else for the first that failed.
+    """
+    connection.executemany(
+        f"""INSERT OR IGNORE INTO {table} SELECT {", ".join("?" for _ in row)}, number
+        FROM llm_calls WHERE key = ? ORDER BY finish_reason IS NULL, number LIMIT 1""",
+        [(*row, key) for key in keys],
+    )
 
 
 def record_deletion(connection: sqlite3.Connection, document_id: str, turns: Iterable[int]) -> None:

@@ -58,7 +58,7 @@ from mgl.serving.machine import (
     compute_memory,
     inspect_machine,
 )
-from mgl.serving.plan import LaunchPlan, make_plan, weights_folder
+from mgl.serving.plan import Launch, LaunchPlan, make_plan, weights_folder
 from mgl.serving.probe import probe
 from mgl.serving.profile import ServingProfile, load_serving_profiles
 from mgl.serving.records import ServerRecord
@@ -99,12 +99,14 @@ class Box:
         made = make_plan(
             profile,
             model,
-            weights=self.home / "gpu-models" / model.name
-            if is_made
-            else weights_folder(model, self.home),
-            python=self.python,
-            home=self.home,
-            compiler=compiler,
+            Launch(
+                self.home / "gpu-models" / model.name
+                if is_made
+                else weights_folder(model, self.home),
+                self.python,
+                home=self.home,
+                compiler=compiler,
+            ),
         )
         extra = ("--load-format", "dummy") if is_made else ()
         return replace(made, command=(*made.command, *extra))

@@ -1,4 +1,4 @@
-"""Deleting by REST, by MCP and by the integrations, with jobs and open conversations."""
+"""Deleting by REST and by MCP, with jobs and open conversations."""
 
 from __future__ import annotations
 
@@ -7,18 +7,15 @@ import json
 import subprocess
 import sys
 import threading
-import warnings
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from mgl.integrations.client import RestClient
-from mgl.integrations.mem0 import Memory
 from mgl.lab import Lab
 from mgl.llm.base import Completion, Request
-from tests.api.conftest import MEMORY, Serve, Served, TalkEngine
+from tests.api.conftest import MEMORY, Serve, TalkEngine
 from tests.api.test_rest import append, client, finish
 from tests.cli.server import story
 from tests.leftovers import find_left
@@ -283,34 +280,6 @@ async def test_each_tenant_deletes_its_own(serve: Serve, mgl_home: Path) -> None
         assert await list_names(http) == ["vintorp"]
     assert find_left(mgl_home / "tenants", WORDS) == {}
     assert find_left(mgl_home, WORDS)
-
-
-async def test_integrations_delete_whole_conversations(serve: Serve, mgl_home: Path) -> None:
-    def use(served: Served) -> None:
-        given: dict[str, Any] = {"base_url": served.base_url, "api_key": served.key}
-        memory = Memory(**given)
-        memory.add("I keep a zorblat called Quaxby", user_id="vintorp")
-        memory.add("I keep nothing", user_id="other")
-        assert memory.delete_all(user_id="vintorp")["message"]
-        memory.delete_all(user_id="vintorp")  # nothing is there, and nothing is wrong
-        assert memory.get_all(filters={"user_id": "vintorp"}) == {"results": []}
-        assert len(memory.get_all(filters={"user_id": "other"})["results"]) == 1
-        assert find_left(mgl_home, WORDS) == {}
-        pytest.importorskip("langchain_core", reason="needs the extra langchain")
-        from mgl.integrations.langchain import MglChatHistory
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            history = MglChatHistory("vintorp", **given)
-        history.add_user_message("I keep a zorblat called Quaxby")
-        history.clear()
-        assert history.messages == []
-        assert find_left(mgl_home, WORDS) == {}
-        history.add_user_message("Again")
-        assert [turn["id"] for turn in RestClient(**given).turns("vintorp")] == ["1"]
-
-    async with serve() as served:
-        await asyncio.to_thread(use, served)
 
 
 async def test_an_agent_deletes_by_mcp(serve: Serve, mgl_home: Path) -> None:

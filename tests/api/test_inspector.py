@@ -10,7 +10,6 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from tab import Tab
 
 from mgl.api.inspector import INSPECTOR
 from mgl.api.keys import OWNER
@@ -18,6 +17,7 @@ from tests.api.conftest import Serve, Served
 from tests.api.test_rest import HORSE, client, finish
 from tests.cli.server import story
 from tests.web.browser import led
+from tests.web.tab import Tab
 from tests.web.test_axe import FIND
 
 NAME = "<img src=x onerror=\"document.title='taken'\">"

@@ -99,18 +99,18 @@ async def test_llamaindex_retrieves_turns_and_nodes(serve: Serve) -> None:
     pytest.importorskip("llama_index.core", reason="needs the extra llamaindex")
     from llama_index.core.schema import MetadataMode
 
-    from mgl.integrations.llamaindex import MglRetriever
+    from mgl.integrations.llamaindex import MglNodeRetriever
 
     async with serve(preset="paper") as served:
         await fill(served)
-        diary = MglRetriever("diary", limit=2, **connect(served))
+        diary = MglNodeRetriever("diary", limit=2, **connect(served))
         found = await diary.aretrieve("What is the horse called?")
         assert len(found) == 2
         shown = found[0].node.get_content(MetadataMode.LLM)
         assert shown.startswith("Ann, 2")
         assert shown.endswith(f": {HORSE}")
         assert found[0].node.metadata["quote"] == HORSE
-        book = MglRetriever("book.txt", **connect(served))
+        book = MglNodeRetriever("book.txt", **connect(served))
         (first, *_) = await asyncio.to_thread(book.retrieve, "P3 met")
         assert (first.node.node_id, first.node.metadata["quote"]) == ("p3", "P3 met P4.")
 

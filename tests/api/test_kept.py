@@ -103,14 +103,6 @@ def read_files(home: Path) -> Iterator[bytes]:
 # A message after a deletion
 
 
-async def test_a_message_after_a_deletion_is_kept(serve: Serve) -> None:
-    async with serve() as served, connect(served) as client:
-        (turn,) = await client.append({"text": ZEBRA})
-        await client.forget(turn)
-        reply = await client.chat(user("I bought a boat."))
-        assert await client.texts() == ["I bought a boat.", reply["content"]]
-
-
 async def test_an_id_of_a_deleted_turn_is_no_other_turns(serve: Serve) -> None:
     """The same turn again is known, and stays deleted; another with its id is refused."""
     async with serve() as served, connect(served) as client:

@@ -363,17 +363,6 @@ async def test_a_document_gets_another_name_and_is_found_by_both(serve: Serve) -
             assert refused.status_code == 400, refused.text
 
 
-async def test_a_document_is_searched_shown_and_asked(serve: Serve) -> None:
-    async with serve() as served, client(served) as http:
-        given = await http.post("/api/documents", params={"name": "b.txt"}, content=b"P1 met P2.")
-        source = f"/api/memories/{(await finish(http, given.json()['id']))['memory_id']}"
-        for path in ("", "/nodes", "/export", "/page", "/log", "/calls", "/search?q=P1"):
-            answer = await http.get(f"{source}{path}")
-            assert answer.status_code == 200, answer.text
-        answer = await http.post(f"{source}/ask", json={"question": "Who met P2?"})
-        assert answer.status_code == 200, answer.text
-
-
 async def test_turns_that_are_sent_again_are_known_by_their_ids(serve: Serve) -> None:
     """A client that gives ids, and no times, may repeat what was not answered."""
     path = "/api/conversations/diary/turns"

@@ -8,7 +8,6 @@ from typing import Any
 
 import httpx
 import pytest
-from tab import Tab
 
 from mgl.api.runs import Runs
 from mgl.models.adapters import find_adapter, write_adapter
@@ -20,6 +19,7 @@ from tests.api.conftest import Serve
 from tests.api.test_rest import client
 from tests.evaluation.report.folders import Said, item, method, write_run
 from tests.evaluation.report.test_report import EVIL, run
+from tests.web.tab import Tab
 from tests.web.test_axe import FIND
 
 

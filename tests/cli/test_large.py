@@ -85,14 +85,6 @@ def test_without_a_terminal_it_wants_yes(
     assert done.exit_code == 0, done.output
 
 
-def test_a_yes_may_be_piped_in(
-    commands: dict[str, tuple[object, ...]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(estimates, "MOST_CHARACTERS", 100)
-    begun = CliRunner().invoke(app, [str(word) for word in commands["build"]], input="y\n")
-    assert begun.exit_code == 0, begun.output
-
-
 @pytest.mark.parametrize("name", ["build", "add"])
 def test_on_a_terminal_it_is_asked_about(
     mgl: Mgl, commands: dict[str, tuple[object, ...]], server: Server, name: str

@@ -72,7 +72,7 @@ async def change(memory: Any, what: str, draw: Random) -> None:
 async def test_a_snapshot_and_the_steps_after_it_make_the_state_of_the_whole_log(
     case: Case, every: int, seed: int, changes: list[tuple[str, int, int]]
 ) -> None:
-    talk = Conversation.named("talk")
+    talk = Conversation.from_name("talk")
     with pytest.MonkeyPatch.context() as patch, open_store() as store:
         keep_snapshots(patch, every)
         memories = [case.open(store, RepeatingEngine(seed), talk) for _ in range(2)]

@@ -21,6 +21,7 @@ from mgl.lab.workplace import DATABASE
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.deletion import delete
 from mgl.memories.gam import Gam
+from mgl.memories.talk import Change
 from mgl.memories.turns import UNMENTIONED
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
@@ -237,16 +238,16 @@ def test_reading_and_correcting_need_no_model(server: Server) -> None:
         talk = lab.look_at("diary")
         assert (talk.id, gam(talk).state) == (first.id, state)
         assert talk.usage().total.calls == 0
-        talk.edit("t1", summary="A job", frozen=True)
+        talk.edit("t1", Change(summary="A job", frozen=True))
         assert talk.export()["topics"]["t1"]["frozen"]
-        talk.freeze("t1", frozen=False)
+        talk.edit("t1", Change(frozen=False))
         assert not gam(talk).state.topics["t1"].frozen
         assert talk.forget(["D1:3"], dry_run=True).turns == ("D1:3",)
         with pytest.raises(UsageError):
             talk.flush()
         assert talk.stats().nodes == 1
         with pytest.raises(InputError, match="take in itself"):
-            talk.merge("t1", "t1", summary="Both")
+            talk.edit("t1", Change(summary="Both", merge="t1"))
     assert len(server.seen) == asked
 
 

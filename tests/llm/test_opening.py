@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mgl.errors import ResourceError, UsageError
-from mgl.llm.engines import model_id, open_engine
+from mgl.llm.engines import LocalModel, model_id, open_engine
 from mgl.models.profiles import load_profile
 from tests.patience import PATIENCE_S
 
@@ -30,7 +30,7 @@ async def test_a_file_that_is_no_model_is_a_resource_error(tmp_path: Path) -> No
     broken = tmp_path / "model.gguf"
     broken.write_bytes(b"GGUF, but not really")
     with pytest.raises(ResourceError):
-        await open_engine(load_profile("smollm2-135m"), weights=broken, engine="openvino")
+        await open_engine(load_profile("smollm2-135m"), "openvino", local=LocalModel(broken))
 
 
 SILENT = """

@@ -37,7 +37,7 @@ from tests.memories.mnemis.test_forgetting import check as check_mnemis
 
 DAY = datetime(2023, 5, 8, 9)
 PLACES = ("Rome", "Detroit", "Lisbon", "Osaka", "Quito")
-TALK = Conversation.named("talk")
+TALK = Conversation.from_name("talk")
 DEFAULT = {"hierarchy": "incremental"}
 OPTIONS = st.fixed_dictionaries(
     {

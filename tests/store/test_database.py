@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-import os
-import stat
 import threading
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -180,31 +177,6 @@ def test_threads_share_one_store(store: Store, memory: MemoryRecord) -> None:
         thread.join()
     assert len(store.chunks_done(memory.id)) == 60
     assert len(store.edits(memory.id)) == 120
-
-
-@pytest.mark.skipif(os.name != "posix", reason="this system has no such permissions")
-def test_a_store_and_what_lies_beside_it_is_its_owners_alone(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = tmp_path / "new" / "mgl.sqlite"
-
-    def modes() -> dict[str, int]:
-        return {each.name: stat.S_IMODE(each.stat().st_mode) for each in path.parent.iterdir()}
-
-    before = os.umask(0)
-    try:
-        with Store.open(path) as store:
-            store.put_document(Document.from_text("a.txt", "said"))
-            found = modes()
-    finally:
-        os.umask(before)
-    assert found == dict.fromkeys(("mgl.sqlite", "mgl.sqlite-wal", "mgl.sqlite-shm"), 0o600)
-    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    assert caplog.messages == []
-    path.chmod(0o644)
-    with Store.open(path):
-        assert set(modes().values()) == {0o600}
-    assert caplog.messages == [f"other users could use {path}; now only you can"]
 
 
 def test_outcomes_are_counted_with_their_reasons(store: Store, memory: MemoryRecord) -> None:

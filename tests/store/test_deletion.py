@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -301,25 +300,3 @@ def test_it_says_where_a_reader_keeps_the_log_from_being_emptied(filled: Store) 
             connection.execute("COMMIT")
     filled.close()
     assert left(filled.path, [SECRET]) == []
-
-
-def test_no_page_of_a_large_file_keeps_a_copy(store: Store) -> None:
-    draw = random.Random(0)
-    texts = [
-        " ".join(f"w{number}x{draw.randrange(10**6)}" for _ in range(draw.randint(1, 300)))
-        for number in range(200)
-    ]
-    talk = Conversation.from_turns("t", [Turn(str(n), "Ann", t) for n, t in enumerate(texts)])
-    store.put_conversation(talk)
-    store.put_memory(memory("one", talk))
-    for number, text in enumerate(texts):
-        shown = Lineage(talk.id, frozenset({number}))
-        for _ in range(draw.randint(0, 2)):
-            record = call(f"{draw.random()} Ann: {text}", text)
-            store.add_call(replace(record, lineage=shown), "one")
-        payload = asdict(Answer(f"Q{number}", text, "low", ()))
-        store.put_answer("one", f"Q{number}", payload, turns={number})
-    for number in draw.sample(range(200), 20):
-        store.delete(talk.id, Redaction(frozenset({number})), keep)
-        for file in store.path.parent.glob(f"{store.path.name}*"):
-            assert f"w{number}x".encode() not in file.read_bytes()

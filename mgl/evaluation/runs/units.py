@@ -33,7 +33,7 @@ from mgl.evaluation.records import (
     title_build,
 )
 from mgl.evaluation.runs.manifest import Method
-from mgl.llm.calls import collect_keys, new_attempt
+from mgl.llm.calls import Lineage, collect_calls, new_attempt
 from mgl.llm.client import Client
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.base import Memory, MemoryKind, Tools
@@ -216,13 +216,13 @@ class _Attempt:
         self._began = time.monotonic()
         self._owning = place.own(document_id)
         self._is_retried = is_retried
-        self._keys: dict[str, None] = {}
+        self._calls: list[tuple[str, Lineage | None]] = []
         self._within = ExitStack()
 
     def __enter__(self) -> _Attempt:
         _ITEM_CLIENT.set(self.llm)
         self._within.enter_context(self._owning)
-        self._within.enter_context(collect_keys(self._keys))
+        self._within.enter_context(collect_calls(self._calls))
         if self._is_retried:
             self._within.enter_context(new_attempt())
         return self
@@ -276,7 +276,7 @@ class _Attempt:
             "replayed": total.replayed,
             "failed": total.failed,
             "cached_tokens": total.cached_tokens,
-            "keys": list(self._keys),
+            "keys": list(dict.fromkeys(key for key, _ in self._calls)),
         }
 
 

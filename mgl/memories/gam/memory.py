@@ -1,6 +1,6 @@
 """GAM as a memory: one conversation that it takes in turn by turn and is asked about in between.
 
-    memory = Gam(tools, Conversation.named("diary"))
+    memory = Gam(tools, Conversation.from_name("diary"))
     await memory.append(Turn("1", "Ann", "I have got the job!"))
     answer = await memory.answer(Question("Did Ann get the job?"))
 

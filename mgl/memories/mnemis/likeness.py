@@ -82,7 +82,7 @@ async def form_by_likeness(
             tools.llm,
             prompt,
             _Named,
-            sampling=config.sampling(NAME_TOKENS),
+            sampling=config.make_sampling(NAME_TOKENS),
             stage="name_category",
             failures=draft.state.failed_builds,
         )

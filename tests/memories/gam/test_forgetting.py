@@ -91,7 +91,7 @@ async def test_a_turn_goes_from_all_that_was_made_of_it(memory_of: Open, store: 
 async def test_a_turn_goes_as_it_was_searched_for_before_others_joined(
     memory_of: Open, store: Store
 ) -> None:
-    memory = memory_of(Conversation.named("t"), preset="small")
+    memory = memory_of(Conversation.from_name("t"), preset="small")
     embedder = cache_vectors(memory, store)
     for number, speaker in enumerate(["Ann", "Bo", "Cy"]):
         await memory.append(Turn(f"{number}", speaker, f"Cy and Ann like {GONE}", DAY, "1"))
@@ -227,7 +227,7 @@ async def test_what_is_private_is_masked_before_the_buffer_is_read(
         return json.dumps({"memories": named, "answer": "I do not know"})
 
     asked = ScriptedEngine([reply] * 2)
-    memory = memory_of(Conversation.named("t"), asked, private="mask", indicators="rules")
+    memory = memory_of(Conversation.from_name("t"), asked, private="mask", indicators="rules")
     await memory.append(Turn("1", "Ann", f"My address is {mail}, write to me."))
     await memory.answer(Question("What is Ann's address?"))
     await memory.reply(Turn("2", "Ann", mail), "assistant")
