@@ -58,6 +58,6 @@ class Turns(Baseline):
         with _INDEXING:
             if self._indexed is None or self._indexed[0] is not talk:
                 index = TurnIndex(self._tools.required_embedder)
-                index.extend(talk.turns, range(len(talk.turns)))
+                index.add_turns(talk.turns, range(len(talk.turns)))
                 self._indexed = talk, index
             return self._indexed[1]

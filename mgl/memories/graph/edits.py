@@ -100,22 +100,6 @@ class NumberedChunk:
 
 
 @dataclass(frozen=True, slots=True)
-class CutChunk:
-    """A chunk of the document, as a range of its characters."""
-
-    start: int
-    end: int
-    tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class ReadAgain:
-    """The number of the chunk that a later step reads once more."""
-
-    chunk: int
-
-
-@dataclass(frozen=True, slots=True)
 class NameEntity:
     """What a passage tells of an entity; "" where it only names it."""
 
@@ -153,7 +137,6 @@ VOCABULARY: Final = Vocabulary[NameEntity | RelateEntities, Keys](
     {"entity": NameEntity, "relation": RelateEntities},
     apply,
     frozenset(),
-    events={"chunk": CutChunk, "again": ReadAgain},
 )
 
 
@@ -162,11 +145,11 @@ class Rows:
 
     def __init__(self, passage: NumberedChunk) -> None:
         self.passage, self.chunk = passage, passage.chunk
-        span = self.chunk.span
-        cut = CutChunk(span.start, span.end, self.chunk.tokens)
-        self._draft = Draft(VOCABULARY, self.chunk.index, VOCABULARY.empty)
+        index, span = self.chunk.index, self.chunk.span
+        place = {"start": span.start, "end": span.end, "tokens": self.chunk.tokens}
+        self._draft = Draft(VOCABULARY, index, VOCABULARY.empty)
         self.rows = self._draft.rows
-        self.rows.append(VOCABULARY.record(self.chunk.index, cut, span=span))
+        self.rows.append(EditRecord(index, "chunk", place, "applied", span=span))
 
     def take(self, reply: Extraction, call_key: str | None) -> None:
         """Add what a reply says, item by item."""
@@ -182,7 +165,7 @@ class Rows:
     def as_step(self, step: int) -> list[EditRecord]:
         """The rows of a chunk that was read once more, as a step of their own; the first says
         which chunk it is."""
-        mark = VOCABULARY.record(step, ReadAgain(self.chunk.index))
+        mark = EditRecord(step, "again", {"chunk": self.chunk.index}, "applied")
         return [mark, *(replace(row, chunk=step) for row in self.rows[1:])]
 
     def entity(self, said: Mapping[str, Any], call_key: str | None = None) -> None:
@@ -207,7 +190,8 @@ class Rows:
         if joins_two and all(mentions(name, self.passage.chunk.text) for name in new.values()):
             for name in new.values():
                 end = NameEntity(name, UNKNOWN, "")
-                self._draft.put(end, repaired="named_in_relation", span=span)
+                how = "named_in_relation"
+                self._draft.put(end, repaired=how, span=span, call_key=call_key)
         is_cleaned = (source, target) != (said["source"], said["target"])
         self._draft.put(
             RelateEntities(source, target, text),

@@ -154,7 +154,7 @@ class Index:
             spoken = (source.turns[state.episodes[number].turns[0]] for number in numbers)
             turns = [*self._turns, *spoken]
             with note_made_of({turns[at].line: each.turns for at, each in own.items()}):
-                self.episodes.extend(turns, missing)
+                self.episodes.add_turns(turns, missing)
             self._turns = turns
         else:
             texts = {at: render_episode(source, each) for at, each in own.items()}
