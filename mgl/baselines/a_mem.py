@@ -230,7 +230,6 @@ class AMem(Baseline):
         return await propose(self._tools.llm, prompt, schema, sampling=sampling, stage="evolve")
 
     async def _respond(self, question: Question) -> Answer:
-        await self.build()
         config, tools = self._config, self._tools
         memory = _Notes.of(self._rows(), self._contents())
         prompt = KEYWORDS.render(question=question.text)

@@ -158,7 +158,6 @@ class AriGraph(Baseline):
 
     async def _respond(self, question: Question) -> Answer:
         """Marked ``observations_unread`` where a session gave no triplets that could be read."""
-        await self.build()
         embedder, spans, triplets = (
             self._tools.required_embedder,
             self._observations(),

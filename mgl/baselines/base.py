@@ -178,10 +178,9 @@ class Baseline(SourceMemory[Any]):
         self._is_built = True
 
     async def answer(self, question: Question) -> Answer:
-        """Answer from what was read, or from the source itself."""
+        """Answer from what was read, which is read now where it was not, or from the source."""
         check_question(question)
-        if self._has_changed():
-            self._is_built = False
+        await self.build()
         with self._note_shown([None]), note_made_of(self._quoted):
             return await self._respond(question)
 
@@ -243,12 +242,11 @@ class Baseline(SourceMemory[Any]):
 
     def _note_shown(self, spans: Sequence[Span | None]) -> AbstractContextManager[None]:
         """State that the calls within show these parts of the source; None for an unknown one."""
-        source = self._source
-        if not isinstance(source, Conversation):
+        if not isinstance(self._source, Conversation):
             return nullcontext()
         known = [span for span in spans if span is not None]
-        turns = {number for span in known for number in source.turns_at(span)}
-        return note_shown(source.id, turns if len(known) == len(spans) else None, since=self._since)
+        turns = self._turns_at(known) if len(known) == len(spans) else None
+        return note_shown(self._source.id, turns, since=self._since)
 
     async def source_tokens(self) -> int:
         await self.build()

@@ -267,7 +267,6 @@ class ComoRag(HippoRag):
     async def _respond(self, question: Question) -> Answer:
         """Marked ``summaries_missing`` where calls that were to give summaries of either kind gave
         no reply that could be used."""
-        await self.build()
         spans = self._spans()
         if not spans:
             return await self._answer(question, [])

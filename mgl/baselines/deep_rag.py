@@ -94,7 +94,6 @@ class DeepRag(NaiveRag):
     _config: DeepRagConfig
 
     async def _respond(self, question: Question) -> Answer:
-        await self.build()
         spans = self._spans()
         texts = [self._quote(span) for span in spans]
         chain: list[str] = []

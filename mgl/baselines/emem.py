@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from pydantic import Field, create_model
 
 from mgl.baselines.base import AT_ONCE, Baseline, BaselineConfig, Excerpt, number_items, reply_row
-from mgl.baselines.hipporag import find_synonyms, walk_from
+from mgl.baselines.hipporag import find_synonyms, keep_items, walk_from
 from mgl.llm.base import Sampling
 from mgl.llm.concurrency import for_each
 from mgl.llm.constraints import index_set, max_chars, several
@@ -133,10 +133,6 @@ class _Event(StrictReply):
 
 class _Entities(StrictReply):
     entities: Annotated[list[Term], Field(max_length=6)]
-
-
-class _Kept(StrictReply):
-    kept: list[int]
 
 
 class EMemConfig(BaselineConfig):
@@ -257,7 +253,6 @@ class EMem(Baseline):
 
     async def _respond(self, question: Question) -> Answer:
         """Marked ``sessions_unread`` where a session is remembered by its turns alone."""
-        await self.build()
         embedder, statements = self._tools.required_embedder, self._statements()
         alike = await likeness(
             embedder, question.text, [statement.text for statement in statements]
@@ -277,13 +272,8 @@ class EMem(Baseline):
             trace.append(f"arguments: {', '.join(weights) or 'none'}")
         talk, read = self.conversation, ranked[:READ]
         excerpts = [
-            Excerpt(
-                self._format(statements[place]),
-                f"statement-{place}",
-                self._span_of(statements[place].turns),
-                statements[place].turns,
-            )
-            for place in read
+            Excerpt(self._format(each), f"statement-{at}", self._span_of(each.turns), each.turns)
+            for at, each in ((at, statements[at]) for at in read)
         ]
         spans = [talk.line_span(turn) for place in read for turn in statements[place].turns]
         marks = ("sessions_unread",) if "session" in self._list_failed() else ()
@@ -307,9 +297,7 @@ class EMem(Baseline):
         llm, embedder = self._tools.llm, self._tools.required_embedder
         prompt, sampling = MENTION.render(question=question.text), Sampling(max_tokens=REPLY_TOKENS)
         said = await propose(llm, prompt, _Entities, sampling=sampling, stage="mention")
-        names = list(
-            dict.fromkeys(name for statement in statements for name in statement.arguments)
-        )
+        names = [*dict.fromkeys(name for each in statements for name in each.arguments)]
         similar: dict[str, float] = defaultdict(float)
         for entity in said.reply.entities if said.reply else ():
             cosines = await likeness(embedder, entity, names)
@@ -322,13 +310,11 @@ class EMem(Baseline):
 
     async def _keep(self, question: Question, items: Sequence[str]) -> list[int]:
         """Choose the items that could matter, by their places; all where none is chosen."""
-        if not items:
-            return []
-        schema = create_model("kept", __base__=_Kept, kept=(index_set(len(items), first=1), ...))
-        prompt = KEEP.render(question=question.text, items=number_items(items))
-        sampling = Sampling(max_tokens=REPLY_TOKENS)
-        said = await propose(self._tools.llm, prompt, schema, sampling=sampling, stage="keep")
-        kept = [number - 1 for number in said.reply.kept] if said.reply else []
+        llm, prompt = (
+            self._tools.llm,
+            KEEP.render(question=question.text, items=number_items(items)),
+        )
+        kept = await keep_items(llm, prompt, "kept", len(items), tokens=REPLY_TOKENS)
         return kept or list(range(len(items)))
 
 

@@ -23,7 +23,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, create_model
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, reply_row
 from mgl.llm.base import Sampling
 from mgl.llm.constraints import max_chars, number
 from mgl.llm.prompting import fit_texts
@@ -163,17 +163,9 @@ class GeneralAgenticMemory(Baseline):
             note = await summarize(
                 llm, prompt, ABSTRACT_TOKENS, stage="abstracts", fallback=text[:FALLBACK_CHARS]
             )
-            problem = note.problem or (CUT if [*before, page] != shown else None)
-            row = EditRecord(
-                step,
-                "abstract",
-                {"text": note.text},
-                "repaired" if problem else "applied",
-                problem,
-                pages[step],
-                call_key=note.call_key,
-            )
-            return [row]
+            cut = CUT if [*before, page] != shown else None
+            note, payload = replace(note, problem=note.problem or cut), {"text": note.text}
+            return [reply_row(step, "abstract", note, payload, pages[step], failed="repaired")]
 
         await self._go_on("pages", len(pages), write)
 

@@ -36,7 +36,7 @@ from mgl.memories.turns import ask_lines
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import nearest
 from mgl.store import EditRecord
-from mgl.text.groups import format_span, format_turn
+from mgl.text.groups import format_turn
 from mgl.types import Answer, Question, Span
 
 BLOCK_CHARS: Final = 2000
@@ -160,7 +160,7 @@ class MemGPT(Baseline):
     async def _update(self, step: int, span: Span) -> list[EditRecord]:
         """Let the model edit core memory after a session: a row an edit, each judged by itself."""
         llm, core = self._tools.llm, self._load_core()
-        texts = [self._show_core(core), format_span(self.conversation, span)]
+        texts = [self._show_core(core), self._quote(span)]
         about, session = await fit_texts(llm, texts, reserve=2 * EDIT_TOKENS)
         prompt = UPDATE.render(core=about, session=session)
         sampling = Sampling(max_tokens=EDIT_TOKENS)
@@ -202,7 +202,6 @@ class MemGPT(Baseline):
     async def _respond(self, question: Question) -> Answer:
         """Marked ``sessions_missing`` where core memory could not be edited after a session, and
         ``search_failed`` where the search ended with a reply that could not be used."""
-        await self.build()
         core = self._load_core()
         found, trace, search_failed = await self._find(question, core)
         marks = ["sessions_missing"] if "update" in self._list_failed() else []

@@ -25,7 +25,6 @@ from mgl.memories.calls import WrittenNote, summarize
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import nearest
 from mgl.store import EditRecord
-from mgl.text.groups import format_span
 from mgl.text.times import find_gap
 from mgl.types import Answer, Question, Span
 
@@ -123,7 +122,7 @@ class MemoryBank(Baseline):
             span = self._span_of(days[step])
             with self._note_shown([span]):
                 notes = {
-                    name: await self._summarize(prompt, [format_span(self.conversation, span)])
+                    name: await self._summarize(prompt, [self._quote(span)])
                     for name, prompt in DAILY.items()
                 }
             return [note_row(step, name, note, span) for name, note in notes.items()]
@@ -157,11 +156,11 @@ class MemoryBank(Baseline):
 
     def _pieces(self) -> list[MemoryPiece]:
         """Pairs and summaries of days, as they are searched."""
-        talk, pieces = self.conversation, []
+        pieces = []
         for day, numbers in enumerate(self._sessions()):
             for start in range(0, len(numbers), 2):
                 span = self._span_of(numbers[start : start + 2])
-                pieces.append(MemoryPiece(day, format_span(talk, span), span))
+                pieces.append(MemoryPiece(day, self._quote(span), span))
         for row in self._tools.store.edits(self.id):
             if row.op == "events" and row.outcome == "applied":
                 pieces.append(MemoryPiece(row.chunk, row.payload["text"], None))
@@ -169,7 +168,6 @@ class MemoryBank(Baseline):
 
     async def _respond(self, question: Question) -> Answer:
         """Marked ``days_missing`` where a day could not be summarized."""
-        await self.build()
         pieces = self._pieces()
         kept = [place for place in range(len(pieces)) if self._remembers(pieces, place)]
         texts = {place: pieces[place].text for place in kept}

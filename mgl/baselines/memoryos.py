@@ -340,7 +340,6 @@ class MemoryOS(Baseline):
         }
 
     async def _respond(self, question: Question) -> Answer:
-        await self.build()
         embedder, pages = self._tools.required_embedder, self._pages()
         state = _State.of(self._rows())
         words = await self._keywords(question)

@@ -396,7 +396,6 @@ class Nemori(Baseline):
     async def _respond(self, question: Question) -> Answer:
         """Marked ``batches_ungrouped`` and ``episodes_unlearnt`` where calls that were to group
         messages, or to learn statements from an episode, gave no reply that could be used."""
-        await self.build()
         embedder, state, k = self._tools.required_embedder, self._load(), self._config.k
         texts = {place: each.text for place, each in enumerate(state.episodes)}
         found = [place for place, _ in await nearest(embedder, question.text, texts, k)]

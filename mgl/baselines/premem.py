@@ -272,7 +272,6 @@ class PreMem(Baseline):
     async def _respond(self, question: Question) -> Answer:
         """Marked ``sessions_missing`` and ``inferences_missing`` where calls that were to give
         fragments or inferences gave no reply that could be used."""
-        await self.build()
         state = self._load()
         texts = {place: piece.text for place, piece in enumerate(state.pieces)}
         found = await nearest(self._tools.required_embedder, question.text, texts, len(texts))

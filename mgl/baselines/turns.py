@@ -37,7 +37,6 @@ class Turns(Baseline):
     _indexed: tuple[Conversation, TurnIndex] | None = None
 
     async def _respond(self, question: Question) -> Answer:
-        await self.build()
         scores = await self._score(question)
         ranked = (int(place) for place in np.argsort(-scores, kind="stable"))
         best = [place for place in ranked if place not in self._gone][: self._config.k]
