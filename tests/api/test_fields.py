@@ -159,12 +159,13 @@ async def test_a_response_names_the_conversation_that_it_goes_on_in(serve: Serve
 
 
 @pytest.mark.parametrize(
-    "named",
-    [{"extra_headers": {"X-OpenWebUI-Chat-Id": "diary"}}, {"metadata": {"thread_id": "diary"}}],
+    ("headers", "metadata"),
+    [({"X-OpenWebUI-Chat-Id": "garden"}, {}), ({}, {"thread_id": "garden"})],
 )
 async def test_a_response_belongs_to_the_chat_that_its_client_names(
-    serve: Serve, named: dict[str, Any]
+    serve: Serve, headers: dict[str, str], metadata: dict[str, str]
 ) -> None:
+    named: Any = {"extra_headers": {"X-MGL-Conversation": "", **headers}, "metadata": metadata}
     async with serve() as served, client(served) as api, connect(served) as http:
         first = await api.responses.create(model=MEMORY, input="It rains", **named)
         said: Any = [
@@ -173,7 +174,7 @@ async def test_a_response_belongs_to_the_chat_that_its_client_names(
             {"role": "user", "content": "It snows"},
         ]
         second = await api.responses.create(model=MEMORY, input=said, **named)
-        assert await find_texts(http, "diary") == [
+        assert await find_texts(http, "garden") == [
             "It rains",
             first.output_text,
             "It snows",

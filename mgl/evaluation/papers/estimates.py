@@ -29,6 +29,7 @@ from mgl.evaluation.records import Spent, sum_stages
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import MANIFEST, Manifest, Method
 from mgl.llm.capabilities import Speed
+from mgl.memories.base import PresetConfig
 from mgl.memories.graph.config import GraphConfig
 from mgl.memories.options import load_kind
 from mgl.models import shipped
@@ -303,7 +304,9 @@ def estimate_run(plan: RunPlan, pace: Callable[[str, str], Pace | None]) -> Esti
 def _identify_build(method: Method) -> tuple[Any, ...]:
     """Identify what a method builds: its memory, its model and the settings that decide it."""
     config = load_kind(method.memory, method.config.get("preset")).Config
-    deciding = set(config.model_fields) - getattr(config, "READING", frozenset())
+    deciding = set(config.model_fields)
+    if issubclass(config, PresetConfig):
+        deciding -= config.READING
     if issubclass(config, GraphConfig):  # HGMem's offline graph (§3.1)
         deciding = set(GraphConfig.model_fields)
     settings = sorted((name, method.config.get(name)) for name in deciding)

@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Final
 
 from mgl import registry
-from mgl.benchmarks.base import Dataset, Item
+from mgl.benchmarks.base import Dataset, GeneratedBenchmark, Item
 from mgl.benchmarks.drawing import sample, select
 from mgl.benchmarks.files import find_data
 from mgl.benchmarks.lengths import estimate_tokens
@@ -21,7 +21,7 @@ from mgl.evaluation.papers.suites import Reads, Run
 from mgl.evaluation.records import RunLog
 from mgl.evaluation.runs.folder import RECORDS
 from mgl.evaluation.runs.manifest import Arguments, Method
-from mgl.evaluation.runs.plan import is_generated, list_methods
+from mgl.evaluation.runs.plan import list_methods
 from mgl.evaluation.runs.units import OpenModel
 from mgl.llm.capabilities import Speed
 from mgl.llm.engines.recorded import ModelFacts
@@ -122,7 +122,7 @@ class Outlooks:
                 f"the benchmark {run.benchmark}", hint="install the package that has it"
             )
         benchmark = registry.load("benchmark", run.benchmark)
-        if is_generated(benchmark):
+        if isinstance(benchmark, GeneratedBenchmark):
             return None, None
         place = find_data(benchmark.about, self.folder)
         if place is None:

@@ -36,8 +36,10 @@ from mgl.llm.calls import Lineage, collect_calls, new_attempt
 from mgl.llm.client import Client
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.base import Memory, MemoryKind, Tools
+from mgl.memories.capabilities import supports
 from mgl.memories.options import load_kind
 from mgl.memories.results import Stats, citation_json
+from mgl.memories.talk import TalkMemory
 from mgl.observer import SILENT, Observer
 from mgl.retrieval.matching import TokenMatcher
 from mgl.store import EditRecord, Store
@@ -389,14 +391,13 @@ def source_as_read(source: Source, kind: MemoryKind) -> Source:
 
 def can_grow(kind: MemoryKind) -> bool:
     """Whether a memory of this kind takes in what a conversation goes on with."""
-    return hasattr(kind, "take_in")
+    return supports(kind, TalkMemory)
 
 
 async def flush(memory: Memory) -> None:
     """Consolidate the turns that a memory still buffers, as at the end of a conversation."""
-    flush = getattr(memory, "flush", None)
-    if flush is not None:
-        await flush()
+    if isinstance(memory, TalkMemory):
+        await memory.flush()
 
 
 def list_retrieved(reply: Answer, source: Source, read: Source) -> tuple[str, ...]:
