@@ -158,6 +158,30 @@ async def test_a_response_names_the_conversation_that_it_goes_on_in(serve: Serve
         assert (await find_texts(http, "diary"))[::2] == ["It rains", "It snows", "It hails"]
 
 
+@pytest.mark.parametrize(
+    ("headers", "metadata"),
+    [({"X-OpenWebUI-Chat-Id": "garden"}, {}), ({}, {"thread_id": "garden"})],
+)
+async def test_a_response_belongs_to_the_chat_that_its_client_names(
+    serve: Serve, headers: dict[str, str], metadata: dict[str, str]
+) -> None:
+    named: Any = {"extra_headers": {"X-MGL-Conversation": "", **headers}, "metadata": metadata}
+    async with serve() as served, client(served) as api, connect(served) as http:
+        first = await api.responses.create(model=MEMORY, input="It rains", **named)
+        said: Any = [
+            {"role": "user", "content": "It rains"},
+            {"role": "assistant", "content": first.output_text},
+            {"role": "user", "content": "It snows"},
+        ]
+        second = await api.responses.create(model=MEMORY, input=said, **named)
+        assert await find_texts(http, "garden") == [
+            "It rains",
+            first.output_text,
+            "It snows",
+            second.output_text,
+        ]
+
+
 async def test_no_response_is_found_in_a_document(serve: Serve) -> None:
     async with serve(preset="paper") as served, client(served) as api, connect(served) as http:
         given = await http.post("/api/documents", params={"name": "b.txt"}, content=story(8))

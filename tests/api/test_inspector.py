@@ -748,6 +748,28 @@ def _delete(tab: Tab, root: str, key: str) -> None:
     assert tab.run("document.title") == "Memories · mgl"
 
 
+@pytest.mark.browser
+async def test_a_page_that_grows_large_is_drawn_as_a_large_one(serve: Serve, tab: Tab) -> None:
+    """Though it was not large when it was loaded."""
+    async with serve() as served:
+        await tell(served)
+        await asyncio.to_thread(_grow, tab, served.root, served.key)
+
+
+def _grow(tab: Tab, root: str, key: str) -> None:
+    tab.unlock(root, key)
+    tab.show(f"{root}/inspect/memory?id=diary")
+    small, large = tab.run(
+        """Promise.all([import("./camera.js"), import("./state.js")]).then(([seen, held]) => {
+            seen.camera.zoom = 0.02;
+            const sizes = [seen.size()];
+            held.drawable.push(...Array(2001).fill(held.drawable[0]));
+            return [...sizes, seen.size()];
+        })"""
+    )
+    assert large < small
+
+
 def _forget(tab: Tab, root: str, key: str) -> None:
     first = (
         f"[...document.querySelectorAll('#text mark')].find((e) => {HORSE!r}.includes(e.innerText))"
@@ -755,6 +777,8 @@ def _forget(tab: Tab, root: str, key: str) -> None:
     tab.unlock(root, key)
     tab.show(f"{root}/inspect/memory?id=diary")
     tab.run(f"{first}.click()")
+    for view in ("timeline", "graph"):
+        tab.run(f"document.querySelector('#views [value={view}]').click()")
     tools = "document.querySelector('.by-hand').textContent"
     assert tab.run(tools) == "Merge…Forget this turn…"
     tab.run("document.querySelector('.by-hand button').click()")
@@ -766,3 +790,11 @@ def _forget(tab: Tab, root: str, key: str) -> None:
     said = tab.wait("document.querySelector('.by-hand p')?.textContent")
     assert said == "1 turn and what was made of it are deleted for good."
     renewed(tab, "document.querySelector('.by-hand button').click()")
+    assert HORSE not in tab.run("document.documentElement.textContent")
+    tab.run("document.querySelector('#views [value=log]').click()")
+    for op in ("merge", "forget"):
+        row = "[...document.querySelectorAll('#log-rows > li')].findLast("
+        row += f"(each) => each.querySelector('b')?.textContent == {op!r})"
+        tab.wait(f"!!{row}")
+        tab.run(f"{row}.querySelector('summary').click()")
+        assert "cannot be undone" in tab.wait(f"{row}.querySelector('.acts')?.textContent")

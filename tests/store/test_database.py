@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from unicodedata import normalize
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -220,3 +221,10 @@ def test_a_document_that_is_opened_takes_no_name_from_another(store: Store) -> N
     store.put_document(new)
     assert sorted(store.documents_called("a.txt")) == sorted((one.id, new.id))
     assert store.documents_called("b.txt") == [other.id]
+    composed, apart = (
+        Document.from_text(normalize(form, "ü.txt"), form) for form in ("NFC", "NFD")
+    )
+    store.put_document(composed)
+    assert store.documents_called(apart.name) == [composed.id]
+    store.put_document(apart)  # whose name was written so, and goes first
+    assert store.documents_called(apart.name) == [apart.id]
