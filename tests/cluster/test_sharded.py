@@ -26,7 +26,7 @@ from mgl.lab.workplace import DATABASE, Workplaces
 from mgl.models import shipped
 from mgl.observer import SilentObserver
 from mgl.store import Store
-from mgl.store.calls import RUN
+from mgl.store.owners import RUN
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server, serving
 from tests.cluster.conftest import SERVED, arguments
