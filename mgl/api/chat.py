@@ -261,7 +261,7 @@ def _reply(
         talk.respond(turn, Voice(ASSISTANT), say=seen.repeat)
         raise
     talk.settle_later()
-    ids = {"memory_id": talk.id, "turn": turn.id, "reply": talk.find_reply(turn.id)}
+    ids = {"memory_id": talk.id, "turn": turn.id, "reply": talk.history.find_reply(turn.id)}
     return answer, usage.total, {"conversation": talk.name, **ids}
 
 
@@ -280,21 +280,21 @@ def _take_in(
 
     Returns the turn to reply to, and the places of the messages that were deleted before.
     """
-    digests = talk.find_digests()
-    known = {talk.digest(text): text for _, _, text in sent} if digests else {}
+    digests = talk.history.find_digests()
+    known = {talk.history.digest(text): text for _, _, text in sent} if digests else {}
     deleted = {n: known.get(each, each) for n, each in digests.items()}
     numbers, stored = _list_stored(talk, deleted)
     said = [Said(role, text) for _, role, text in sent]
     is_retry, is_whole = was_sent or sending.is_retry, sending.is_whole
     news = find_news(stored, said, is_retry=is_retry, is_whole=is_whole)
-    if not sending.is_retry:
+    if news.replaced and not sending.is_retry:
         talk.take_back({numbers[place] for place in news.replaced})
     fresh = [Turn("", role, text) for _, role, text in (sent[each] for each in news.fresh)]
     added = talk.add(fresh)
     before = BEGINS if news.after == BEGINS else None
     if news.after is not None and news.after != BEGINS:
         before = numbers[news.after]
-    talk.set_follows([turn.id for turn in added], news.fresh, before)
+    talk.history.set_follows([turn.id for turn in added], news.fresh, before)
     turn = added[-1] if news.asked is None else talk.memory.conversation.turns[numbers[news.asked]]
     gone = {each.key for each in stored if each.is_deleted}
     gone -= {each.key for each in stored if not each.is_deleted}
@@ -307,7 +307,7 @@ def _list_stored(talk: Talk, deleted: Mapping[int, str | bytes]) -> tuple[list[i
     known of them, and without those that were replaced."""
     turns, forgotten = talk.memory.conversation.turns, talk.memory.forgotten
     assistants = talk.roll.follow(turns).assistants
-    follows = talk.find_follows()
+    follows = talk.history.find_follows()
     numbers = [n for n in range(len(turns)) if n not in forgotten or n in deleted]
     places = {number: place for place, number in enumerate(numbers)}
     stored = [

@@ -125,7 +125,7 @@ class Memories:
             weigh = self.lab.weigh_turns
             refuse(await asyncio.to_thread(weigh, name, read.turns, memory=kind))
         found = await self._find_talk(name, kind, is_new=True)
-        turns = await asyncio.to_thread(found.talk.align, read.turns)
+        turns = await asyncio.to_thread(found.talk.history.align, read.turns)
         for start in range(0, len(turns), TURNS_AT_ONCE):
             part = turns[start : start + TURNS_AT_ONCE]
             await asyncio.to_thread(found.talk.take_in, part)  # so that others have their turn

@@ -28,5 +28,4 @@ class Transcript(Baseline):
                 f"{there:,}",
                 hint="use a model with a longer context, or a memory that reads parts (gam, turns)",
             )
-        await self.build()
         return await self._answer(question, turns)

@@ -58,6 +58,7 @@ Data = Annotated[Path | None, option("--data PATH", "The benchmark's files, if n
 Limit = Annotated[int | None, option("--limit N", "Run at most this many items.", min=1)]
 Concurrency = Annotated[int, option("--concurrency N", "Maximum concurrent items.", min=1)]
 ITEMS_AT_ONCE = 8
+WORK_TITLES = {"work": "Execution", "choice": "Models"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +166,6 @@ def choose_scores(
     judge_repeats: Annotated[
         int, option("--judge-repeats N", "Repeat each verdict N times.", min=0)
     ] = 0,
-    judge_pairs: Annotated[
-        int, option("--judge-pairs N", "Compare N pairs of answers in both orders.", min=0)
-    ] = 0,
     judge_labels: Annotated[
         Path | None,
         option(
@@ -184,7 +182,6 @@ def choose_scores(
         "headline": headline,
         "judges": split_list(judge),
         "judge_repeats": judge_repeats,
-        "judge_pairs": judge_pairs,
         "judge_labels": judge_labels and judge_labels.absolute(),
         "bertscore": bertscore,
     }
@@ -197,7 +194,7 @@ def choose_scores(
     work=choose_work,
     choice=collect_model,
     omit=("model", "base_url"),
-    titles={"items": "Items", "scores": "Scores", "work": "Execution", "choice": "Models"},
+    titles={"items": "Items", "scores": "Scores", **WORK_TITLES},
 )
 def run(
     benchmark: BenchmarkName,
@@ -273,9 +270,15 @@ def run(
     print_summary(done, folder, as_json)
 
 
-@app.command("retry", help="Continue a run, and repeat its failed items and verdicts.")
-@app.command("resume", help="Continue an interrupted run.")
-@with_options(choice=collect_model, work=choose_work, omit=("model", "base_url"))
+@app.command(
+    "retry",
+    help="Continue a run, and repeat its failed items and verdicts.",
+    cls=GroupedCommand,
+)
+@app.command("resume", help="Continue an interrupted run.", cls=GroupedCommand)
+@with_options(
+    choice=collect_model, work=choose_work, omit=("model", "base_url"), titles=WORK_TITLES
+)
 def resume(
     context: typer.Context,
     folder: Run,
@@ -434,10 +437,10 @@ def open_workplaces(
 def find_benchmark(name: str, given: Path | None) -> Path | None:
     """Find a benchmark's files; None if the dataset is generated for the run."""
     from mgl import registry
+    from mgl.benchmarks.base import GeneratedBenchmark
     from mgl.benchmarks.files import require_data
-    from mgl.evaluation.runs.plan import is_generated
 
     benchmark = registry.load("benchmark", name)
-    if given is None and is_generated(benchmark):
+    if given is None and isinstance(benchmark, GeneratedBenchmark):
         return None
     return require_data(benchmark.about, given).absolute()

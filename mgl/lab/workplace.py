@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from mgl.errors import MglError, UsageError
 from mgl.lab.model import ModelChoice
-from mgl.lab.models import ChosenModel, OwnModel, RecordedModel
+from mgl.lab.providers import ChosenModel, OwnModel, RecordedModel
 from mgl.llm.client import Client
 from mgl.llm.concurrency import Portal
 from mgl.llm.engines.recorded import ModelFacts
@@ -28,8 +28,7 @@ from mgl.models.files import hold_lock
 from mgl.observer import SILENT, Observer, report_fetch
 from mgl.retrieval.opening import DEFAULT_EMBEDDER, DEFAULT_RERANKER, SIMILARITY, YES_NO
 from mgl.store import Store
-from mgl.store.calls import RUN
-from mgl.store.owners import owned_by
+from mgl.store.owners import RUN, owned_by
 
 if TYPE_CHECKING:
     from mgl.evaluation.runs.manifest import Arguments

@@ -12,6 +12,8 @@ deleted with them. The caller states it around the calls, and it holds for tasks
 
     with note_shown(talk.id, {3, 4}):
         await llm.complete(...)
+
+What is embedded or counted within has the same lineage, or one of its own (``note_made_of``).
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 from mgl.llm.base import Completion, Request
@@ -73,6 +76,9 @@ class CallRecord:
 
 
 _LINEAGE: ContextVar[Lineage | None] = ContextVar("lineage", default=None)
+_MADE_OF: ContextVar[Mapping[str, Collection[int]]] = ContextVar(
+    "made_of", default=MappingProxyType({})
+)
 _COLLECTED: ContextVar[tuple[list[tuple[str, Lineage | None]], ...]] = ContextVar(
     "collected", default=()
 )
@@ -104,6 +110,27 @@ def note_shown_only(turns: Collection[int]) -> Iterator[None]:
         return
     with note_shown(around.document_id, turns, since=around.since):
         yield
+
+
+@contextmanager
+def note_made_of(turns: Mapping[str, Collection[int]]) -> Iterator[None]:
+    """State which turns of the conversation each of some texts is made of, which are embedded or
+    counted within. Any other counts as made of all that the calls within show."""
+    token = _MADE_OF.set(turns)
+    try:
+        yield
+    finally:
+        _MADE_OF.reset(token)
+
+
+def find_lineage() -> Lineage | None:
+    """Find what was stated of the calls that are made now."""
+    return _LINEAGE.get()
+
+
+def find_made_of(text: str) -> Collection[int] | None:
+    """Find the turns that a text is made of; None where nobody stated any."""
+    return _MADE_OF.get().get(text)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -381,7 +381,7 @@ async def answer_from_lines(
     messages = [Message("user", prompt)]
     reply = await llm.complete(messages, schema, sampling=sampling, stage="answer")
     places = sorted(set(reply.parsed.memories))
-    citations = tuple(dict.fromkeys(each for place in places for each in lines[place - 1][1]))
+    citations = cite_lines(lines, (place - 1 for place in places))
     answer = Answer("", reply.parsed.answer, "medium" if citations else "low", citations)
     if is_declined(answer.text, say_unknown(question)):
         answer = replace(answer, confidence="low", citations=())
@@ -417,7 +417,11 @@ def _cite_repeated(answer: Answer, question: Question, lines: Sequence[Line]) ->
 
 def _find_cited(answer: str, question: str, lines: Sequence[Line]) -> tuple[Citation, ...]:
     """Find the citations of the lines that an answer repeats."""
-    places = find_repeated(answer, question, [text for text, _ in lines])
+    return cite_lines(lines, find_repeated(answer, question, [text for text, _ in lines]))
+
+
+def cite_lines(lines: Sequence[Line], places: Iterable[int]) -> tuple[Citation, ...]:
+    """Cite the lines at some places, from 0, each citation once."""
     return tuple(dict.fromkeys(each for place in places for each in lines[place][1]))
 
 

@@ -21,17 +21,13 @@ from mgl.llm.base import Completion, Message, Request, Sampling, TokenUsage, Too
 from mgl.llm.calls import CallRecord, Lineage, content_hash, request_json
 from mgl.store import records
 from mgl.store.lineage import count_deletions, deleted_since, encode_turns, meets
-from mgl.store.owners import Owners, find_source
+from mgl.store.owners import RUN, Owners, find_source
 
 COLUMNS: Final = (
     "key, memory_id, stage, model_id, prompt_hash, schema_hash, temperature, top_p, max_tokens, "
     "seed, input_tokens, output_tokens, cached_tokens, seconds, finish_reason, outcome, error, "
     "request, reply, tool_calls, logprobs, way, loosened"
 )
-
-
-RUN: Final = "run "
-"""The prefix of an owner of calls that is an evaluation run; its folder follows."""
 
 
 _ADDED = """min(
@@ -256,8 +252,8 @@ class CallTable(Owners):
         return Pace(calls, read or 0, written or 0, max(0.0, seconds)) if calls else None
 
 
-def empty_call(connection: sqlite3.Connection, number: int) -> tuple[CallRecord, str]:
-    """Remove a call's words and replace its key; return the call as it was, and the new key.
+def empty_call(connection: sqlite3.Connection, number: int) -> tuple[str, str]:
+    """Remove a call's words and replace its key; return the old key and the new one.
 
     Stage, tokens and seconds stay: they were spent. No answer or reply leads to it any more.
     """
@@ -272,7 +268,7 @@ def empty_call(connection: sqlite3.Connection, number: int) -> tuple[CallRecord,
     )
     for table in ("answer_calls", "reply_calls"):
         connection.execute(f"DELETE FROM {table} WHERE call = ?", (number,))
-    return call, emptied.key
+    return call.key, emptied.key
 
 
 def _without_words(call: CallRecord) -> CallRecord:

@@ -9,14 +9,21 @@ a long conversation as in a short one:
     (0, 1, 2, 7)
 
 None, for turns that nobody stated, stands for all.
+
+Texts that were embedded or counted are known by their digests alone, each with the sets of turns
+that it can be made of: a line that was said twice has two. It goes when a deletion has met them
+all.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
-from typing import Literal
+from collections.abc import Iterable, Sequence, Set
+from typing import Final, Literal
+
+ALL: Final = "[[0,9223372036854775807]]"
+"""All turns, those to come too, where a column may not be NULL."""
 
 
 def encode_turns(turns: Iterable[int] | None) -> str | None:
@@ -41,12 +48,47 @@ def decode_turns(column: str | None) -> tuple[int, ...] | None:
     return tuple(n for first, last in json.loads(column) for n in range(first, last + 1))
 
 
-def meets(column: str | None, turns: Collection[int]) -> bool:
+def meets(column: str | None, turns: Set[int]) -> bool:
     """Whether a column has one of some turns."""
     if column is None:
         return bool(turns)
-    ranges = json.loads(column)
-    return any(first <= number <= last for first, last in ranges for number in turns)
+    return any(
+        not turns.isdisjoint(range(first, last + 1))
+        if last - first < len(turns)
+        else any(first <= number <= last for number in turns)
+        for first, last in json.loads(column)
+    )
+
+
+def record_text(
+    connection: sqlite3.Connection, document_id: str, digest: bytes, turns: str, *, is_exact: bool
+) -> None:
+    """Note the turns that a text is made of, as a column has them; those that are not exact, only
+    where none are known."""
+    connection.execute(
+        """INSERT OR IGNORE INTO text_lineage SELECT ?1, ?2, ?3 WHERE ?4 OR NOT EXISTS (
+            SELECT 1 FROM text_lineage WHERE document_id = ?1 AND digest = ?2)""",
+        (document_id, digest, turns, is_exact),
+    )
+
+
+def release_texts(connection: sqlite3.Connection, document_id: str, turns: Set[int]) -> list[bytes]:
+    """Drop the sets that a deletion meets; return the digests of the texts that have none left."""
+    found = connection.execute(
+        "SELECT DISTINCT turns FROM text_lineage WHERE document_id = ?", (document_id,)
+    ).fetchall()
+    met = json.dumps([column for (column,) in found if meets(column, turns)])
+    dropped = connection.execute(
+        """DELETE FROM text_lineage WHERE document_id = ?
+        AND turns IN (SELECT value FROM json_each(?)) RETURNING digest""",
+        (document_id, met),
+    ).fetchall()
+    select = "SELECT 1 FROM text_lineage WHERE document_id = ? AND digest = ?"
+    return [
+        digest
+        for (digest,) in set(dropped)
+        if connection.execute(select, (document_id, digest)).fetchone() is None
+    ]
 
 
 def link_calls(
@@ -101,4 +143,4 @@ def deleted_since(
     found = connection.execute(
         "SELECT turns FROM deletions WHERE document_id = ? AND number > ?", (document_id, since)
     )
-    return any(meets(turns, decode_turns(each) or ()) for (each,) in found)
+    return any(meets(turns, frozenset(decode_turns(each) or ())) for (each,) in found)

@@ -28,12 +28,32 @@ from tests.conformance.kinds import (
     list_cases,
     open_store,
     own_word,
+    typeset_word,
 )
 
 talks = list_cases(reads="conversation")
 growing = pytest.mark.parametrize("case", [case for case in talks if case.values[0].grows])
 few = settings(max_examples=settings().max_examples // 10)
 some = st.frozensets(st.integers(0, len(TALK.turns) - 1), min_size=1, max_size=5)
+
+
+def find_embedded(store: Store, memory: Any) -> set[int]:
+    """The numbers of the turns whose own word is in a text of which the store has a vector."""
+    embedder = memory._tools.embedder._embedder
+    texts = list(dict.fromkeys(embedder.embedded))
+    kept = [
+        text.lower()
+        for model_id in (embedder.model_id, f"{embedder.model_id} as query")
+        for text, vector in zip(texts, store.vectors(model_id, texts), strict=True)
+        if vector is not None
+    ]
+    numbers = range(len(TALK.turns))
+    return {
+        n
+        for n in numbers
+        for word in {own_word(n), typeset_word(n)}
+        if any(word in text for text in kept)
+    }
 
 
 async def ask(store: Store, memory: Any, question: Any = QUESTION) -> None:
@@ -67,6 +87,7 @@ async def test_no_byte_of_a_deleted_turn_is_left_and_the_rest_is_exact(
                 assert delete(store, TALK.id, Redaction(new))
             left = set(range(len(TALK.turns))) - deleted
             assert find_words(store) == left
+            assert find_embedded(store, memory) <= left
             for number, turn in enumerate(store.turns(TALK.id)):
                 said = TALK.turns[number]
                 text = MASK * len(said.text) if number in deleted else said.text

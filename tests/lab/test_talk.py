@@ -152,9 +152,9 @@ def test_a_turn_with_a_plus_in_its_id_gets_a_reply_of_its_own(lab: Lab) -> None:
     )
     said = talk.reply(Turn("C+", "Ann", "I write more", MORNING)).answer.text
     assert [(turn.id, turn.text) for turn in talk.read_turns()[2:]] == [("C++", said)]
-    assert [talk.find_reply(turn) for turn in ("C", "C+")] == [None, "C++"]
+    assert [talk.history.find_reply(turn) for turn in ("C", "C+")] == [None, "C++"]
     assert talk.roll.assistants == {"assistant"}
-    assert talk.find_follows() == {2: 1}
+    assert talk.history.find_follows() == {2: 1}
 
 
 @pytest.mark.parametrize("asked", [False, True])

@@ -22,9 +22,8 @@ from mgl.errors import StoreDeleted, StoreError
 from mgl.llm.base import Completion, Message, Request, Sampling, TokenUsage
 from mgl.llm.calls import CallRecord, Lineage, call_key
 from mgl.store import EditRecord, MemoryRecord, Store
-from mgl.store.calls import RUN
 from mgl.store.deletion import Gone, Redaction, Rewritten
-from mgl.store.owners import owned_by
+from mgl.store.owners import RUN, owned_by
 from mgl.types import Conversation, Document, Source, Turn
 from tests.leftovers import find_left
 
