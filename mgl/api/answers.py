@@ -162,6 +162,9 @@ class Answered(_Answer):
 
 
 class TurnKept(_Answer):
+    """A turn, with the ``number`` by which the rest of an export names it."""
+
+    number: int
     id: str
     speaker: str
     text: str

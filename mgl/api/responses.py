@@ -20,7 +20,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.api.answers import Response, ResponseDeleted
-from mgl.api.chat import CONVERSATION, PREFIX
+from mgl.api.chat import CHAT_HEADERS, CHAT_KEYS, CONVERSATION, PREFIX
 from mgl.api.rest import Call, Endpoint
 from mgl.errors import MglError
 from mgl.llm.base import Reply
@@ -67,7 +67,7 @@ class ResponseRequest(BaseModel):
 
 async def _respond(call: Call) -> Any:
     asked: ResponseRequest = call.body
-    chat = _as_chat(asked, await _list_before(call, asked))
+    chat = _as_chat(asked, await _list_before(call, asked), call.headers)
     metadata = chat.metadata or {}
     if asked.conversation and "conversation" in metadata:
         named = await call.memories.find_chat(metadata["conversation"])
@@ -94,7 +94,9 @@ async def _list_before(call: Call, asked: ResponseRequest) -> list[dict[str, Any
     ]
 
 
-def _as_chat(asked: ResponseRequest, before: list[dict[str, Any]]) -> ChatRequest:
+def _as_chat(
+    asked: ResponseRequest, before: list[dict[str, Any]], headers: Mapping[str, str]
+) -> ChatRequest:
     """The same request to the Chat Completions API, after the messages ``before``."""
     if asked.tools:
         raise Refused("tools are not served here", hint="use /v1/chat/completions", param="tools")
@@ -111,7 +113,7 @@ def _as_chat(asked: ResponseRequest, before: list[dict[str, Any]]) -> ChatReques
         given["response_format"] = {"type": "json_schema", "json_schema": described}
     elif wanted.get("type") == "json_object":
         given["response_format"] = wanted
-    if named := _find_conversation(asked):
+    if named := _find_conversation(asked, headers):
         given["metadata"] = {**(asked.metadata or {}), **named}
     chat = {**given, "messages": messages, "max_tokens": asked.max_output_tokens}
     read: ChatRequest = read_shape(ChatRequest, json.dumps(chat).encode(), "the body")
@@ -133,8 +135,9 @@ def _as_part(part: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": _PARTS.get(kind, kind), "text": said}
 
 
-def _find_conversation(asked: ResponseRequest) -> dict[str, str]:
-    """What names the conversation in the metadata of a chat, unless the request does so itself."""
+def _find_conversation(asked: ResponseRequest, headers: Mapping[str, str]) -> dict[str, str]:
+    """What names the conversation in the metadata of a chat, unless the request or its headers do
+    so themselves."""
     named = asked.conversation
     if isinstance(named, dict):
         named = named.get("id")
@@ -142,7 +145,11 @@ def _find_conversation(asked: ResponseRequest) -> dict[str, str]:
         return {"conversation": f"{named}"}
     if asked.previous_response_id:
         return {"memory": _decode(asked.previous_response_id)[0]}
-    is_named = asked.user or (asked.metadata or {}).keys() & {"conversation", "memory", "chat_id"}
+    is_named = (
+        asked.user
+        or (asked.metadata or {}).keys() & {"conversation", "memory", *CHAT_KEYS}
+        or any(headers.get(each) for each in CHAT_HEADERS)
+    )
     if is_named or asked.store is False or not asked.model.startswith(PREFIX):
         return {}
     return {"conversation": f"chat-{secrets.token_hex(6)}"}
@@ -329,7 +336,7 @@ RESPONSES: Final = (
         _respond,
         "Reply to a chat in the form of the Responses API.",
         body=ResponseRequest,
-        headers=(CONVERSATION,),
+        headers=(CONVERSATION, *CHAT_HEADERS),
         events="own",
         answer=Response,
     ),

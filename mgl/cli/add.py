@@ -55,7 +55,7 @@ def add(
         if not yes and (plan := lab.weigh_turns(name, turns, memory=memory)) is not None:
             approve_large(plan)
         talk = lab.talk(name, memory=memory, **options)
-        count = talk.extend(talk.align(turns))
+        count = talk.extend(talk.history.align(turns))
         if flush:
             talk.flush()
         typer.echo(f"{name}: {count} turns")

@@ -38,10 +38,9 @@ def show(
     Prompts are in the log of calls of MGL_HOME, or in the folder of a packed run.
     """
     from mgl.evaluation.audit import Auditor
-    from mgl.evaluation.runs.folder import RunFolder
-    from mgl.evaluation.runs.manifest import Manifest
+    from mgl.evaluation.runs.folder import open_run
 
-    manifest, log = Manifest.read(folder), RunFolder(folder).log
+    manifest, log = open_run(folder)
     records = _find_answers(manifest, log, item, method)
     with open_calls(folder) as store:
         auditor = Auditor(manifest, log, store)

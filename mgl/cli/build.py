@@ -19,7 +19,7 @@ from mgl.cli.options import (
     option,
     takes_model,
 )
-from mgl.cli.output import print_json, print_stats, print_usage
+from mgl.cli.output import print_json, print_stats, print_usage, say
 from mgl.errors import UsageError
 
 
@@ -75,3 +75,5 @@ def build(
     print_stats(result.stats, summary.unit, summary.turns)
     print_usage(result.usage)
     typer.echo(f"memory: {result.memory_id} (mgl show {result.memory_id})")
+    if summary.record.kind != "graph":  # which answers nothing by itself
+        say(f"next: mgl ask {result.memory_id} QUESTION")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,8 +15,6 @@ from mgl.errors import UsageError
 
 if TYPE_CHECKING:
     from mgl.benchmarks.base import Dataset
-    from mgl.benchmarks.checking import DataCorrection
-    from mgl.evaluation.records import Record
 
 SHOWN = 10
 
@@ -49,7 +47,11 @@ def check(
     dataset: Dataset = kind.read(require_data(kind.about, data))
     found = check_dataset(dataset)
     wrong = read_corrections(corrections, dataset.items) if corrections else {}
-    scores = _score_both(run, wrong) if run else []
+    scores = []
+    if run is not None:
+        from mgl.evaluation.corrections import score_both
+
+        scores = score_both(run, wrong)
     if as_json:
         rows = [one.model_dump() for one in wrong.values()]
         print_json({**asdict(found), "corrections": rows, "scores": scores})
@@ -85,46 +87,6 @@ def _list(title: str, lines: Sequence[str]) -> None:
             typer.echo(f"  {one_line(line)}")
         if len(lines) > SHOWN:
             typer.echo(f"  and {len(lines) - SHOWN:,} more (--json has all)")
-
-
-def _score_both(folder: Path, wrong: Mapping[str, DataCorrection]) -> list[dict[str, Any]]:
-    """The mean of each score of a run by the published labels and by the corrected ones, what
-    failed as in its summary; a judge's verdicts are of the labels that it was shown."""
-    from dataclasses import replace
-
-    from mgl.benchmarks.checking import correct_item
-    from mgl.evaluation.records import item_from_json, item_to_json
-    from mgl.evaluation.runs.folder import RunFolder, summarize
-    from mgl.evaluation.runs.manifest import Manifest
-    from mgl.evaluation.scorers.bertscore import bertscores_among
-    from mgl.evaluation.scorers.registry import score_answer
-
-    manifest = Manifest.read(folder)
-    by_model = bertscores_among(manifest.scorers)
-    names = [name for name in manifest.scorers if name not in by_model]
-    sides: tuple[list[Record], list[Record]] = ([], [])
-    for record in RunFolder(folder).log.answers.values():
-        item = item_from_json(record.item)
-        for side, own in zip(sides, (item, correct_item(item, wrong)), strict=True):
-            if own is not None:
-                scores = {} if record.failed else score_answer(names, own, record)
-                side.append(replace(record, item=item_to_json(own), scores=scores))
-    labels = [method.label for method in manifest.methods]
-    before, after = (summarize(side, labels, names) for side in sides)
-    return [
-        {
-            "method": one.method,
-            "score": name,
-            "published": old and old.mean,
-            "published_n": old.n - old.missing if old else 0,
-            "corrected": new and new.mean,
-            "corrected_n": new.n - new.missing if new else 0,
-        }
-        for one, other in zip(before, after, strict=True)
-        for name in names
-        if (old := one.scores[name]) or other.scores[name]
-        for new in (other.scores[name],)
-    ]
 
 
 def _show(value: object) -> str:

@@ -39,7 +39,6 @@ from mgl.errors import UsageError
 
 if TYPE_CHECKING:
     from mgl.evaluation.runs.lifecycle import Replay
-    from mgl.evaluation.runs.plan import RunPlan
     from mgl.evaluation.runs.runner import Execution
     from mgl.lab.workplace import Workplaces
 
@@ -59,6 +58,7 @@ Data = Annotated[Path | None, option("--data PATH", "The benchmark's files, if n
 Limit = Annotated[int | None, option("--limit N", "Run at most this many items.", min=1)]
 Concurrency = Annotated[int, option("--concurrency N", "Maximum concurrent items.", min=1)]
 ITEMS_AT_ONCE = 8
+WORK_TITLES = {"work": "Execution", "choice": "Models"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +166,6 @@ def choose_scores(
     judge_repeats: Annotated[
         int, option("--judge-repeats N", "Repeat each verdict N times.", min=0)
     ] = 0,
-    judge_pairs: Annotated[
-        int, option("--judge-pairs N", "Compare N pairs of answers in both orders.", min=0)
-    ] = 0,
     judge_labels: Annotated[
         Path | None,
         option(
@@ -185,7 +182,6 @@ def choose_scores(
         "headline": headline,
         "judges": split_list(judge),
         "judge_repeats": judge_repeats,
-        "judge_pairs": judge_pairs,
         "judge_labels": judge_labels and judge_labels.absolute(),
         "bertscore": bertscore,
     }
@@ -198,7 +194,7 @@ def choose_scores(
     work=choose_work,
     choice=collect_model,
     omit=("model", "base_url"),
-    titles={"items": "Items", "scores": "Scores", "work": "Execution", "choice": "Models"},
+    titles={"items": "Items", "scores": "Scores", **WORK_TITLES},
 )
 def run(
     benchmark: BenchmarkName,
@@ -231,6 +227,7 @@ def run(
 
     If interrupted, `mgl eval resume DIR` continues.
     """
+    from mgl.evaluation.papers.estimates import estimate_run
     from mgl.evaluation.runs.lifecycle import start_run
     from mgl.evaluation.runs.manifest import Arguments
     from mgl.evaluation.runs.plan import plan_run
@@ -264,16 +261,24 @@ def run(
             say(f"note: {name} will judge its own answers (--judge names another)")
         methods = count(len(plan.manifest.methods), "method")
         say(f"{count(len(plan.items), 'item')}, {methods}, in {folder}")
-        _say_estimate(plan, places)
+        cost = estimate_run(plan, places.pace)
+        told = format_cost(cost) if cost else "unknown; no such run was made yet"
+        say(f"estimate: {told}")
         places.run = folder
         with _resumable(folder):
             done = start_run(plan, folder, execution)
     print_summary(done, folder, as_json)
 
 
-@app.command("retry", help="Continue a run, and repeat its failed items and verdicts.")
-@app.command("resume", help="Continue an interrupted run.")
-@with_options(choice=collect_model, work=choose_work, omit=("model", "base_url"))
+@app.command(
+    "retry",
+    help="Continue a run, and repeat its failed items and verdicts.",
+    cls=GroupedCommand,
+)
+@app.command("resume", help="Continue an interrupted run.", cls=GroupedCommand)
+@with_options(
+    choice=collect_model, work=choose_work, omit=("model", "base_url"), titles=WORK_TITLES
+)
 def resume(
     context: typer.Context,
     folder: Run,
@@ -398,35 +403,6 @@ def _replay(folder: Path, data: Path | None, places: Workplaces, concurrency: in
     return replay_run(plan, folder, Execution(open_recorded, places.observer, concurrency))
 
 
-def _say_estimate(plan: RunPlan, places: Workplaces) -> None:
-    """Say what a run will cost before it starts, as far as that is known."""
-    from mgl.evaluation.papers.estimates import (
-        BenchmarkSize,
-        Estimator,
-        add_costs,
-        load_rates,
-        read_past_runs,
-    )
-
-    manifest, rates = plan.manifest, load_rates()
-    known = rates.benchmarks.get(manifest.arguments.benchmark)
-    sources = len({item.source for item in plan.items})
-    length = (manifest.dataset.made_with or {}).get("length")
-    tokens = length or (known.tokens if known else 0)
-    size = BenchmarkSize(items=len(plan.items), sources=sources, tokens=tokens)
-    done, _ = read_past_runs(Path("runs"), manifest.arguments.benchmark)
-    estimator = Estimator(done, rates, places.pace)
-    costs = estimator.estimate(
-        manifest.arguments.benchmark,
-        manifest.methods,
-        size,
-        judges=len(manifest.panel),
-        repeats=manifest.arguments.repeats,
-    )
-    cost = add_costs(costs.values())
-    say(f"estimate: {format_cost(cost)}" if cost else "estimate: unknown; no such run was made yet")
-
-
 @contextmanager
 def _resumable(folder: Path) -> Iterator[None]:
     """Answer Ctrl-C with the command that continues the run."""
@@ -461,10 +437,10 @@ def open_workplaces(
 def find_benchmark(name: str, given: Path | None) -> Path | None:
     """Find a benchmark's files; None if the dataset is generated for the run."""
     from mgl import registry
+    from mgl.benchmarks.base import GeneratedBenchmark
     from mgl.benchmarks.files import require_data
-    from mgl.evaluation.runs.plan import is_generated
 
     benchmark = registry.load("benchmark", name)
-    if given is None and is_generated(benchmark):
+    if given is None and isinstance(benchmark, GeneratedBenchmark):
         return None
     return require_data(benchmark.about, given).absolute()

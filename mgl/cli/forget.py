@@ -42,6 +42,9 @@ def forget(
             formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"],
         ),
     ] = None,
+    dry_run: Annotated[
+        bool, option("--dry-run", "List what would be deleted and delete nothing.")
+    ] = False,
     yes: Annotated[bool, option("--yes -y", "Do not ask for confirmation.")] = False,
     memory: OfKind = None,
 ) -> None:
@@ -58,6 +61,8 @@ def forget(
         )
         names = _name_nodes(talk)
         _print_plan(talk, found, names)
+        if dry_run:
+            return
         if not found.turns or not (yes or confirm_deletion()):
             say("nothing was deleted")
             return

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mgl.cli.eval import Limit, Work, choose_work, open_workplaces
+from mgl.cli.eval import WORK_TITLES, Limit, Work, choose_work, open_workplaces
 from mgl.cli.options import (
     AsJson,
     DataFolder,
@@ -40,7 +40,9 @@ RUNS = Path("runs")
 WIDTH = 60
 
 
-@with_options(choice=collect_model, work=choose_work, omit=("model", "base_url", "keep"))
+@with_options(
+    choice=collect_model, work=choose_work, omit=("model", "base_url"), titles=WORK_TITLES
+)
 def reproduce(
     entry: Annotated[
         str | None,

@@ -247,12 +247,6 @@ class _Sharded:
         verdict: VerdictRecord = await self._send("judge", record, seat)
         return verdict
 
-    async def compare(
-        self, first: Record, second: Record, is_retried: bool = False
-    ) -> VerdictRecord:
-        verdict: VerdictRecord = await self._send("compare", first, second, is_retried)
-        return verdict
-
     async def _send(self, method: str, *arguments: Any, observer: Observer | None = None) -> Any:
         """Let a worker do a unit, and pass on its notes."""
         number = min(range(len(self._workers)), key=self._in_flight.__getitem__)

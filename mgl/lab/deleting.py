@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
-from unicodedata import normalize
 
 from mgl.errors import MglError, StoreError, WrongKind
 from mgl.memories.base import is_memory_id
@@ -97,7 +96,7 @@ def find_doomed(store: Store, source: str | Source, kind: str | None = None) -> 
         record = store.find_memory(source)
         found = [] if record is None else [record.document_id]
     else:
-        found = store.documents_called(source) or store.documents_called(normalize("NFC", source))
+        found = store.documents_called(source)
     if not found:
         raise StoreError(
             f"there is no document, conversation or memory {name!r}",

@@ -11,23 +11,21 @@ It belongs to its lab, and can be used until the lab is closed.
 from __future__ import annotations
 
 import asyncio
-import re
 import time
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import wraps
-from itertools import chain, count, pairwise
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 from mgl.errors import InputError
+from mgl.lab.history import ClientHistory, Roll
 from mgl.llm.calls import Lineage, collect_calls, new_attempt
 from mgl.llm.progress import Listener
 from mgl.memories.results import AskResult, Stats
 from mgl.memories.talk import TalkMemory, check_turns, to_plain
-from mgl.memories.turns import Say, Voice, Wish, find_assistants
+from mgl.memories.turns import Say, Voice, Wish
 from mgl.store.owners import Owner, owned_by
 from mgl.text.times import as_aware, check_time
 from mgl.types import Answer, Citation, Conversation, Question, StageUsage, Turn, Usage
@@ -41,7 +39,6 @@ if TYPE_CHECKING:
     from mgl.store import Store
 
 NEW_SESSION: Final = timedelta(hours=1)
-_BY_LINE: Final = re.compile(r"(?:\d+:)?L\d+(?:#\d+)?")
 UNKEPT: Final = "the answer was not stored: turns were deleted while the model was answering"
 
 ResultT = TypeVar("ResultT")
@@ -106,26 +103,6 @@ class AnswerKeeper:
         )
 
 
-class Roll:
-    """The ids and the assistants of a conversation, which it is told turn by turn.
-
-    Neither changes: a deletion leaves a turn its id and its speaker. Safe from several threads.
-    """
-
-    def __init__(self) -> None:
-        self.ids: set[str] = set()
-        self.assistants: set[str] = set()
-        self._known = 0
-
-    def follow(self, turns: Sequence[Turn]) -> Self:
-        """Take in the turns added since; a reply (``ID+``) counts under the id of its turn."""
-        new = turns[self._known :]
-        self.ids.update(turn.id.rstrip("+") for turn in new)
-        self.assistants.update(find_assistants(new))
-        self._known = len(turns)
-        return self
-
-
 def _in_loop(
     method: Callable[Concatenate[TalkMemory[Any, Any, Any], GivenT], Coroutine[Any, Any, ResultT]],
 ) -> Callable[Concatenate[Talk, GivenT], ResultT]:
@@ -153,6 +130,7 @@ class Talk:
     ) -> None:
         self.memory = memory
         self.roll = Roll()
+        self.history = ClientHistory(memory, store, self.roll)
         self._observer = observer
         self._client = client
         self._store = store
@@ -192,13 +170,29 @@ class Talk:
         source_id, _ = self._store.source_of(self._owner)
         return [] if source_id is None else self._store.turns(source_id)
 
+    def read_kept(self) -> list[Turn]:
+        """Load the turns in the store as ``read_turns`` does, without deleted ones."""
+        source_id, _ = self._store.source_of(self._owner)
+        fates = {} if source_id is None else self._store.find_fates(source_id)
+        numbered = enumerate(self.read_turns())
+        return [turn for number, turn in numbered if fates.get(number) != "forgotten"]
+
     append = _in_loop(TalkMemory.append)
+    """Add the next turn; one that is already there changes nothing."""
     take_in = _in_loop(TalkMemory.take_in)
+    """Add turns in order, and leave the work that they trigger to ``settle``."""
     settle = _in_loop(TalkMemory.settle)
+    """Do the work that the turns so far trigger."""
     pause = _in_loop(TalkMemory.pause)
+    """Stop what ``settle_later`` began; what is finished stays."""
     flush = _in_loop(TalkMemory.flush)
+    """Consolidate what is still buffered: the stream has ended."""
     end_session = _in_loop(TalkMemory.end_session)
+    """Close the current session before a turn of the next one has come."""
     edit = _in_loop(TalkMemory.edit)
+    """Change a topic or an entity as a ``mgl.memories.talk.Change`` says."""
+    take_back = _in_loop(TalkMemory.take_back)
+    """Delete turns that were replaced by others; said again, they are new."""
 
     def extend(self, turns: Sequence[Turn]) -> int:
         """Add turns in order, skipping those already there; return how many there are now, but for
@@ -341,77 +335,6 @@ class Talk:
         """Find turns as ``search`` does."""
         asked = as_question(question, is_talk=True)
         return await self._await(lambda: self.memory.search(asked, limit))
-
-    def digest(self, text: str) -> bytes:
-        """The keyed hash of a text, by which a deleted turn is known again."""
-        return self._store.digest_text(text)
-
-    def find_digests(self) -> dict[int, bytes]:
-        """The hashes of the turns that were deleted, or masked in part, by their number."""
-        return self._store.find_digests(self.memory.conversation.id)
-
-    def align(self, turns: Sequence[Turn]) -> list[Turn]:
-        """Give turns that are called by their line in a file (``L7``) the ids that they have here.
-
-        Lines that came before them since have moved their numbers. A new turn whose id is taken
-        gets another.
-        """
-        stored, digests = self.memory.conversation.turns, self.find_digests()
-        forgotten = self.memory.forgotten
-        here: defaultdict[Any, list[str]] = defaultdict(list)
-        for number, turn in enumerate(stored):
-            if number in digests or number not in forgotten:
-                said = digests.get(number, turn.text)
-                here[turn.speaker, said, turn.time].append(turn.id)
-        taken, aligned = {turn.id for turn in stored}, []
-        for turn in turns:
-            identity = turn.id
-            if _BY_LINE.fullmatch(identity):
-                forms = (turn.text, self.digest(turn.text))
-                found = (here[turn.speaker, form, turn.time] for form in forms)
-                if ids := next(filter(None, found), None):
-                    identity = ids.pop(ids.index(identity) if identity in ids else 0)
-                else:
-                    names = (f"{turn.id}#{number}" for number in count(2))
-                    identity = next(name for name in chain([turn.id], names) if name not in taken)
-                    taken.add(identity)
-            aligned.append(replace(turn, id=identity))
-        return aligned
-
-    def find_follows(self) -> dict[int, int]:
-        """The turn before each turn in the history of a client, both by number, where known; a
-        reply (``ID+``) follows the turn that it replies to."""
-        turns = self.memory.conversation.turns
-        numbers = {turn.id: number for number, turn in enumerate(turns)}
-        replies = (
-            (number, numbers.get(turn.id.rstrip("+")))
-            for number, turn in enumerate(turns)
-            if turn.id.endswith("+")
-        )
-        known = {number: before for number, before in replies if before is not None}
-        return known | self._store.find_follows(self.memory.conversation.id)
-
-    def set_follows(self, turns: Sequence[str], places: Sequence[int], before: int | None) -> None:
-        """Keep which turn each of some turns follows, by their ids and their ``places`` in a
-        client's history; the first of them follows the turn with the number ``before``."""
-        find = self.memory.find_number
-        follows = {} if before is None or not turns else {find(turns[0]): before}
-        pairs = zip(pairwise(turns), pairwise(places), strict=True)
-        follows |= {find(two): find(one) for (one, two), (at, next_) in pairs if next_ == at + 1}
-        if follows:
-            self._store.set_follows(self.memory.conversation.id, follows)
-
-    def find_reply(self, turn: str) -> str | None:
-        """The id of the last reply to a turn; None without one."""
-        turns, forgotten = self.memory.conversation.turns, self.memory.forgotten
-        later = range(len(turns) - 1, self.memory.find_number(turn), -1)
-        ids = (turns[number].id for number in later if number not in forgotten)
-        return next((each for each in ids if each.rstrip("+") == turn), None)
-
-    def take_back(self, numbers: Collection[int]) -> None:
-        """Delete turns that a client replaced by others; said again, they are new."""
-        if numbers:
-            self.run(lambda: self.memory.take_back(numbers))
 
     def choose_id(self) -> str:
         """Choose an id for the next turn that neither a turn nor a reply (``ID+``) has."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from mgl.errors import MglError, UsageError
 from mgl.lab.model import ModelChoice
-from mgl.lab.models import ChosenModel, OwnModel, RecordedModel
+from mgl.lab.providers import ChosenModel, OwnModel, RecordedModel
 from mgl.llm.client import Client
 from mgl.llm.concurrency import Portal
 from mgl.llm.engines.recorded import ModelFacts

@@ -277,7 +277,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         heard, forgotten = talk.turns[last], self._log.forgotten
         for number in range(last + 1, len(talk.turns)):
             if talk.turns[number].id == own:
-                if number not in forgotten:
+                if number not in forgotten and talk.turns[number].speaker != heard.speaker:
                     said = talk.turns[number].text
                     return Answer(heard.text, said, "low", (), ("replied to before",))
                 own = f"{own}+"
@@ -450,7 +450,10 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         number."""
 
     def export(self) -> dict[str, Any]:
-        """All that the memory holds, as plain JSON values; of what was deleted, that it was."""
+        """All that the memory holds, as plain JSON values; of what was deleted, that it was.
+
+        Turns have the numbers by which the rest names them, from 0 and with deleted ones counted.
+        """
         talk = self.conversation
         return {
             **to_plain(self._log.state),
@@ -458,7 +461,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
             "kind": self.kind,
             "conversation": {"id": talk.id, "name": talk.name},
             "turns": [
-                to_plain(turn)
+                {"number": number, **to_plain(turn)}
                 for number, turn in enumerate(talk.turns)
                 if number not in self._log.forgotten
             ],

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -221,11 +221,24 @@ def ask_lines(question: Question) -> dict[str, str]:
     return {"question": asked, "form": find_form(question).said}
 
 
-def find_assistants(turns: Sequence[Turn]) -> frozenset[str]:
+def find_replied(turn: Turn, speakers: Mapping[str, str]) -> str | None:
+    """Return the id of the turn that a reply (``ID+``, another ``ID++``) replies to: one of the
+    ``speakers``, by their turns' ids, that somebody else said; None for what is no reply.
+
+    Of two turns ``C`` and ``C+`` that people said, ``C++`` is taken for a reply to the second."""
+    identity = turn.id
+    while identity.endswith("+"):
+        identity = identity[:-1]
+        if speakers.get(identity, turn.speaker) != turn.speaker:
+            return identity
+    return None
+
+
+def find_assistants(turns: Sequence[Turn], speakers: Mapping[str, str]) -> set[str]:
     """Return the speakers that reply as a chat's assistant does, by the ids of their turns or by
-    name."""
-    replied = {turn.speaker for turn in turns if turn.id.endswith("+")}
-    return frozenset(replied | {turn.speaker for turn in turns if turn.speaker == ASSISTANT})
+    name; ``speakers`` as of ``find_replied``."""
+    replied = {turn.speaker for turn in turns if find_replied(turn, speakers) is not None}
+    return replied | {turn.speaker for turn in turns if turn.speaker == ASSISTANT}
 
 
 def format_statement(turn: Turn, who: str) -> str:
@@ -250,7 +263,7 @@ async def reply_to_turn(
     before: Sequence[int] = (),
 ) -> Answer:
     """What is replied to a turn, by ``say``. The memories and the turns just ``before`` that it
-    repeats are cited, what the voice itself said where nobody else said it.
+    repeats are cited, but what the voice itself said: that is no source of what it says again.
 
     The text is empty where it replies otherwise, by calls of tools for one. Raises what ``say``
     raises.
@@ -263,8 +276,7 @@ async def reply_to_turn(
     question = Question(heard.text)
     lines += cite_shown(conversation, show_turns(conversation.turns, before))
     told = [line for line in lines if any(each.speaker != voice.name for each in line[1])]
-    cited = _cite_repeated(answer, question, told)
-    return cited if cited.citations else _cite_repeated(answer, question, lines)
+    return _cite_repeated(answer, question, told)
 
 
 async def say_in_talk(

@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from unicodedata import normalize
 
 from mgl.errors import StoreConflict, StoreDeleted, StoreError
 from mgl.store import deletion, lineage, records, removal
@@ -315,16 +316,17 @@ class Store(TurnTable, CallTable, Caches):
     def documents_called(self, name: str) -> list[str]:
         """List the ids of the documents and conversations with exactly this name, the oldest first.
 
-        A document is found by its other names, too.
+        A document is found by its other names, too. Where none has the name as it is written, it
+        is looked for in composed characters (NFC), as conversations are named.
         """
+        select = """SELECT id FROM documents WHERE name = ?1 OR (media_type != ?2
+            AND id IN (SELECT document_id FROM names WHERE name = ?1)) ORDER BY created_at, id"""
         with self._read() as connection:
-            found = connection.execute(
-                """SELECT id FROM documents WHERE name = ?1 OR (media_type != ?2
-                AND id IN (SELECT document_id FROM names WHERE name = ?1))
-                ORDER BY created_at, id""",
-                (records.pack(name), CONVERSATION),
-            )
-            return [identity for (identity,) in found]
+            for form in (name, normalize("NFC", name)):
+                rows = connection.execute(select, (records.pack(form), CONVERSATION)).fetchall()
+                if rows:
+                    break
+            return [identity for (identity,) in rows]
 
     # The edit log
 

@@ -144,11 +144,6 @@ def mask_text(text: str, ranges: Ranges) -> str:
     return text
 
 
-def is_deleted(turn: Turn) -> bool:
-    """Whether a turn is what a deletion left of one."""
-    return not turn.text.strip(MASK)
-
-
 def redact_turn(turn: Turn, number: int, what: Redaction) -> Turn:
     """The turn with this number as a deletion leaves it."""
     whole = number in what.forgotten

@@ -83,13 +83,15 @@ async def test_langchain_keeps_a_chat_history(serve: Serve) -> None:
                 AIMessage([{"type": "text", "text": "What a name!"}]),
             ]
         )
+        history.add_messages([HumanMessage(HORSE), AIMessage("What a name!")])  # kept already
         history.add_user_message("It is.")
         said = [(message.type, message.content) for message in other.messages]
         assert said == [("human", HORSE), ("ai", "What a name!"), ("human", "It is.")]
         other.clear()
         assert history.messages == []
-        history.add_user_message("Again.")
-        assert [message.content for message in other.messages] == ["Again."]
+        for _ in range(2):  # somebody may say the same again
+            history.add_user_message("Again.")
+        assert [message.content for message in other.messages] == ["Again.", "Again."]
 
     async with serve() as served:
         await asyncio.to_thread(use, served)

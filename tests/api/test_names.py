@@ -18,7 +18,7 @@ from mgl.integrations.mem0 import Memory
 from mgl.lab import Lab
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.types import Document, Turn
-from tests.api.conftest import Serve, Served, TalkEngine, open_server
+from tests.api.conftest import Serve, Served, TalkEngine, connect, open_server
 
 SECRET = "The otter number 0 sleeps"
 
@@ -254,8 +254,3 @@ async def test_a_text_that_came_under_two_names_is_found_by_both(serve: Serve) -
         assert (await http.get("/api/memories/second.txt")).status_code == 404
         assert (await http.delete("/api/memories/first.txt")).status_code == 200
         assert (await http.get("/api/memories/first.txt")).status_code == 404
-
-
-def connect(served: Served) -> httpx.AsyncClient:
-    headers = {"Authorization": f"Bearer {served.key}"}
-    return httpx.AsyncClient(base_url=served.root, headers=headers, timeout=60)

@@ -25,7 +25,7 @@ from mgl.peers.wire import NotServed
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
 from mgl.types import Conversation, Document, Question, Turn
-from tests.api.conftest import Serve, Served, TalkEngine
+from tests.api.conftest import Serve, TalkEngine, connect
 
 Names = (
     st.one_of(
@@ -149,11 +149,6 @@ async def do(memories: Memories, verb: str, source: str, said: list[str]) -> str
         said.pop(0)
         return str(await memories.forget(source, [held["turns"][0]["id"]]))
     return str(held)
-
-
-def connect(served: Served) -> httpx.AsyncClient:
-    headers = {"Authorization": f"Bearer {served.key}"}
-    return httpx.AsyncClient(base_url=served.root, headers=headers, timeout=60)
 
 
 async def chat(http: httpx.AsyncClient, *said: str, **name: Any) -> Mapping[str, Any]:

@@ -40,12 +40,17 @@ def test_a_pasted_line_break_does_not_end_the_line(typed: PipeInput) -> None:
     assert read_line() == "one\ntwo"
 
 
-@pytest.mark.parametrize("key", [CTRL_C, CTRL_D])
-def test_blank_lines_are_passed_over_until_the_input_ends(typed: PipeInput, key: str) -> None:
+def test_blank_lines_are_passed_over_until_the_input_ends(typed: PipeInput) -> None:
     read_line = _open_prompt("Ann", [])
-    typed.send_text(f"{ENTER}  {ENTER}Hello{ENTER}{key}")
+    typed.send_text(f"{ENTER}  {ENTER}Hello{ENTER}{CTRL_D}")
     assert read_line() == "Hello"
-    typed.send_text(key)
+    assert read_line() is None
+
+
+def test_ctrl_c_clears_the_line_and_does_not_end_the_chat(typed: PipeInput) -> None:
+    read_line = _open_prompt("Ann", [])
+    typed.send_text(f"My pin is{CTRL_C}{CTRL_C}Hello{ENTER}{CTRL_D}")
+    assert read_line() == "Hello"
     assert read_line() is None
 
 

@@ -68,7 +68,7 @@ def processes() -> set[int]:
     return found
 
 
-def test_detached_with_a_key_for_each_tenant(
+def test_detached_with_a_key_for_each_tenant_and_once_a_port(
     mgl: Mgl, server: Server, port: int, mgl_home: Path
 ) -> None:
     stop = ("up", "--stop", "--port", port)
@@ -81,7 +81,14 @@ def test_detached_with_a_key_for_each_tenant(
     for key in keys:
         names = [each["id"] for each in ask(port, key).json()["data"]]
         assert names == ["mgl/gam", "mgl/mnemis", MODEL]
+    second = fail("up", *choice, "--detach")
+    assert (second.returncode, second.stdout) == (2, "")
+    assert f"port {port} is taken" in second.stderr
+    assert "--stop" in second.stderr
+    assert ask(port, keys[0]).status_code == 200
     assert f"stopped the server on port {port}" in mgl(*stop).stdout
+    with pytest.raises(httpx.ConnectError):
+        ask(port, keys[0])
     assert "no server was detached" in mgl(*stop).stdout
     assert (mgl_home / "tenants" / "ann" / "mgl.sqlite").exists()
     log = mgl_home / "up" / f"{port}.log"
@@ -130,21 +137,6 @@ def test_detached_without_the_extra_says_what_to_install(port: int, tmp_path: Pa
     assert hint == f"hint: {install_hint('server')}"
 
 
-def test_a_second_one_on_a_port_is_refused_and_the_first_can_be_stopped(
-    mgl: Mgl, server: Server, port: int
-) -> None:
-    choice = ("--port", port, "--model", MODEL, "--base-url", server.url, "--detach")
-    key = run(*choice).splitlines()[0].split()[-1]
-    second = fail("up", *choice)
-    assert (second.returncode, second.stdout) == (2, "")
-    assert f"port {port} is taken" in second.stderr
-    assert "--stop" in second.stderr
-    assert ask(port, key).status_code == 200
-    assert f"stopped the server on port {port}" in mgl("up", "--stop", "--port", port).stdout
-    with pytest.raises(httpx.ConnectError):
-        ask(port, key)
-
-
 class Stranger(BaseHTTPRequestHandler):
     """Says of itself what any server says."""
 
@@ -159,20 +151,19 @@ class Stranger(BaseHTTPRequestHandler):
         pass
 
 
-@pytest.mark.parametrize(("command", "kind"), [("up", "up"), ("proxy", "proxies")])
 def test_a_strangers_server_is_not_taken_for_the_one_just_started(
-    mgl: Mgl, server: Server, mgl_home: Path, command: str, kind: str
+    mgl: Mgl, server: Server, mgl_home: Path
 ) -> None:
     with HTTPServer(("127.0.0.1", 0), Stranger) as stranger:
         thread = Thread(target=stranger.serve_forever, daemon=True)
         thread.start()
         port = stranger.server_address[1]
         choice = ("--port", port, "--model", MODEL, "--base-url", server.url, "--detach")
-        done = fail(command, *choice)
+        done = fail("up", *choice)
         assert (done.returncode, done.stdout) == (2, "")
         assert f"port {port} cannot be used" in done.stderr
-        assert not (mgl_home / kind / f"{port}.json").exists()
-        assert "was detached on port" in mgl(command, "--stop", "--port", port).stdout
+        assert not (mgl_home / "up" / f"{port}.json").exists()
+        assert "was detached on port" in mgl("up", "--stop", "--port", port).stdout
         assert httpx.get(f"http://127.0.0.1:{port}/health", trust_env=False).status_code == 200
         stranger.shutdown()
         thread.join()
@@ -202,10 +193,15 @@ def test_ctrl_c_before_it_is_ready_leaves_nothing_running(port: int) -> None:
         assert not processes()
 
 
-def test_one_that_died_is_not_said_to_be_stopped(
-    mgl: Mgl, server: Server, port: int, mgl_home: Path
+def test_one_that_cannot_be_stopped_or_has_died_is_not_said_to_be_stopped(
+    mgl: Mgl, server: Server, port: int, mgl_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run("--port", port, "--model", MODEL, "--base-url", server.url, "--detach")
+    with monkeypatch.context() as patch:  # as another user's, whose processes one cannot see
+        patch.setattr("mgl.serving.records.find_processes", lambda _token: [])
+        done = mgl("up", "--stop", "--port", port)
+    assert done.exit_code == EngineUnavailable.exit_code
+    assert "still answers" in done.stderr
     for number in processes():
         os.kill(number, signal.SIGKILL)
     wait_until(lambda: not processes())
@@ -213,19 +209,6 @@ def test_one_that_died_is_not_said_to_be_stopped(
     assert "had ended already" in said
     assert "stopped" not in said
     assert not (mgl_home / "up" / f"{port}.json").exists()
-
-
-def test_one_that_cannot_be_stopped_is_not_said_to_be(
-    mgl: Mgl, server: Server, port: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As another user's, whose processes this one cannot see."""
-    run("--port", port, "--model", MODEL, "--base-url", server.url, "--detach")
-    with monkeypatch.context() as patch:
-        patch.setattr("mgl.serving.records.find_processes", lambda _token: [])
-        done = mgl("up", "--stop", "--port", port)
-    assert done.exit_code == EngineUnavailable.exit_code
-    assert "still answers" in done.stderr
-    assert "stopped" in mgl("up", "--stop", "--port", port).stdout
 
 
 def test_a_record_that_is_none_is_named(mgl: Mgl, port: int, mgl_home: Path) -> None:

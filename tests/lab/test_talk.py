@@ -145,6 +145,18 @@ def test_a_talk_continues_after_reopening(server: Server) -> None:
         assert again.memory.conversation.turns == tuple(turns(FIRST, SECOND))
 
 
+def test_a_turn_with_a_plus_in_its_id_gets_a_reply_of_its_own(lab: Lab) -> None:
+    talk = lab.talk("diary")
+    talk.extend(
+        [Turn("C", "Ann", "I write C", MORNING), Turn("C+", "Ann", "I write more", MORNING)]
+    )
+    said = talk.reply(Turn("C+", "Ann", "I write more", MORNING)).answer.text
+    assert [(turn.id, turn.text) for turn in talk.read_turns()[2:]] == [("C++", said)]
+    assert [talk.history.find_reply(turn) for turn in ("C", "C+")] == [None, "C++"]
+    assert talk.roll.assistants == {"assistant"}
+    assert talk.history.find_follows() == {2: 1}
+
+
 @pytest.mark.parametrize("asked", [False, True])
 def test_another_model_continues_a_memory(server: Server, other: ModelChoice, asked: bool) -> None:
     """With the first model's options, also if nothing was said before it was asked."""

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import os
+import stat
 import threading
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
+from unicodedata import normalize
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -179,6 +183,19 @@ def test_threads_share_one_store(store: Store, memory: MemoryRecord) -> None:
     assert len(store.edits(memory.id)) == 120
 
 
+@pytest.mark.skipif(os.name != "posix", reason="this system has no such permissions")
+def test_a_store_that_others_could_read_is_its_owners_alone(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path.touch()
+    path.chmod(0o644)
+    with Store.open(path):
+        files = [path, *path.parent.glob(f"{path.name}-*")]
+        assert {stat.S_IMODE(each.stat().st_mode) for each in files} == {0o600}
+    assert len(files) == 3
+    assert caplog.messages == [f"other users could use {path}; now only you can"]
+
+
 def test_outcomes_are_counted_with_their_reasons(store: Store, memory: MemoryRecord) -> None:
     said = [("applied", None), ("repaired", "id"), ("rejected", "Zoë"), ("rejected", None)]
     rows = [EditRecord(0, "toy", {}, outcome, reason) for outcome, reason in [*said, *said[:1]]]
@@ -204,3 +221,10 @@ def test_a_document_that_is_opened_takes_no_name_from_another(store: Store) -> N
     store.put_document(new)
     assert sorted(store.documents_called("a.txt")) == sorted((one.id, new.id))
     assert store.documents_called("b.txt") == [other.id]
+    composed, apart = (
+        Document.from_text(normalize(form, "ü.txt"), form) for form in ("NFC", "NFD")
+    )
+    store.put_document(composed)
+    assert store.documents_called(apart.name) == [composed.id]
+    store.put_document(apart)  # whose name was written so, and goes first
+    assert store.documents_called(apart.name) == [apart.id]

@@ -197,7 +197,8 @@ class SmallConsolidator(Consolidator):
         self._spread = spread
 
     async def _describe(self, part: Sequence[int], time: int = 0) -> Described:
-        assistants = find_assistants([self._turns[number] for number in part])
+        speakers = {turn.id: turn.speaker for turn in self._turns}
+        assistants = find_assistants([self._turns[number] for number in part], speakers)
         told = [number for number in part if self._turns[number].speaker not in assistants] or part
         if self._config.summaries == "extract":
             return self._extract(told)

@@ -71,30 +71,6 @@ def test_tokens_and_seconds_stand_beside_the_papers(tmp_path: Path) -> None:
     assert (base, "stage_seconds") not in put(8), "items that waited for one another took longer"
 
 
-def test_hgmems_table_of_costs_has_every_printed_method(tmp_path: Path) -> None:
-    (suite,) = (one for one in SUITES if one.name == "hgmem")
-    run = suite.entry("table5").runs[0]
-    methods = [method(one.label, one.memory, **one.settings) for one in run.methods]
-    usage = {"answer": Spent(1, 50, 5)}
-    said = {one.label: [Said({"f1_squad": 1.0}, more={"usage": usage})] for one in methods}
-    folder = write_run(
-        tmp_path / "run",
-        methods,
-        [item("q0")],
-        said,
-        benchmark="narrativeqa",
-        scorers=("f1_squad",),
-    )
-    beside = put_beside(read_frame(folder), PAPERS["hgmem"].cells("table5"), SuiteRows([suite]))
-    printed = {one.label: one.printed[0].value for one in beside if one.metric.unit == "tokens"}
-    assert printed == {
-        "hgmem": 4436.43,
-        "without-merging": 4154.02,
-        "deep-rag": 3904.18,
-        "como-rag": 5083.26,
-    }
-
-
 def test_hgmems_two_kinds_of_queries_stand_apart(tmp_path: Path) -> None:
     (suite,) = (one for one in SUITES if one.name == "hgmem")
     run = suite.entry("table3").runs[1]

@@ -335,10 +335,21 @@ def test_the_page_says_what_its_signs_and_counts_mean(tmp_path: Path) -> None:
     assert "✓ stands for 50 or more of 100" in page
 
 
-def test_a_page_without_jinja2_is_refused_with_what_to_install(
-    chapter: Chapter, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("module", "told"),
+    [
+        ("pandas", "a report needs pandas"),
+        ("statsmodels.stats.proportion", "needs scipy and statsmodels"),
+        ("matplotlib", "plots need matplotlib"),
+        ("markupsafe", "the page needs jinja2"),
+    ],
+)
+def test_without_the_extra_it_is_said_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, told: str
 ) -> None:
-    for name in ("jinja2", "markupsafe"):
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(UsageError, match="jinja2"):
-        render_page([chapter], "items")
+    said = {label: [Said({"exact_match": 1.0})] for label in ("a", "b")}
+    folder = write_run(tmp_path / "run", [method("a"), method("b")], [item("q")], said)
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(UsageError, match=told) as caught:
+        render_page(made(folder, with_plots=True), "items")
+    assert "pip install" in caught.value.hint
