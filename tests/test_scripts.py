@@ -92,7 +92,9 @@ MGL = """\
 echo "$@" >> mgl-asked
 case "$1" in
     ask) echo "memory: m-1 (mgl show m-1)" ;;
-    serve) [ "$2" != status ] || [ ! -e state ] || echo "8000  $(cat state)"; [ ! -e broken ] || { echo "error: no NVIDIA driver" >&2; exit 5; } ;;
+    serve)
+        [ ! -e broken ] || { echo "error: no NVIDIA driver" >&2; exit 5; }
+        [ "$2" != status ] || [ ! -e state ] || echo "8000  $(cat state)" ;;
 esac
 """
 

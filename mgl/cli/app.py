@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import UserDict
 from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_group
 
 from mgl import DISTRIBUTION
 from mgl.cli.guard import guard_command
-from mgl.cli.options import MemoryCommand, TalkCommand
+from mgl.cli.options import GroupedCommand, MemoryCommand, TalkCommand, option
 from mgl.cli.output import INTERRUPTED, say
 from mgl.errors import MglError
 
@@ -59,12 +61,36 @@ COMMANDS = {
 """Each is a module of this package, with a function or a ``Typer`` called ``app``."""
 
 
-HELP = {"ask": MemoryCommand, "build": MemoryCommand, "add": TalkCommand, "chat": TalkCommand}
-"""The commands that make memories, whose help lists the kinds and their options."""
+HELP = {
+    "ask": MemoryCommand,
+    "build": MemoryCommand,
+    "add": TalkCommand,
+    "chat": TalkCommand,
+    "reproduce": GroupedCommand,
+}
+"""Commands whose help lists the kinds of memory and their options, or groups of options."""
+
+
+class _Built(UserDict[str, Any]):
+    """The commands by name, each imported and built when it is looked up: a process runs one."""
+
+    def __getitem__(self, name: str) -> Any:
+        if self.data[name] is None:
+            module, alone = import_module(f"mgl.cli.{name}"), typer.Typer(rich_markup_mode=None)
+            if hasattr(module, "app"):
+                alone.add_typer(module.app, name=name)
+            else:
+                alone.command(name, cls=HELP.get(name))(getattr(module, name))
+            self.data[name] = get_group(alone).commands[name]
+        return self.data[name]
 
 
 class _Commands(TyperGroup):
     """Lists commands by group, and turns their errors into one line and an exit code."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = _Built({name: None for names in COMMANDS.values() for name in names})
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         for title, names in COMMANDS.items():
@@ -111,25 +137,13 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def options(
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of errors.")] = False,
+    debug: Annotated[bool, option("--debug", "Show the traceback of errors.")] = False,
     version: Annotated[
-        bool,
-        typer.Option(
-            "--version", help="Print the version.", callback=_print_version, is_eager=True
-        ),
+        bool, option("--version", "Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Take the options that go before the command."""
     del debug, version
-
-
-for _name in (each for names in COMMANDS.values() for each in names):
-    _module = import_module(f"mgl.cli.{_name}")
-    if hasattr(_module, "app"):
-        app.add_typer(_module.app, name=_name)
-    else:
-        _command = getattr(_module, _name)
-        app.command(_name, cls=HELP.get(_name))(_command)
 
 
 def main() -> None:

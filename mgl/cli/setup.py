@@ -29,7 +29,7 @@ def set_up_box(cards: Sequence[str], *, dry_run: bool, start: Callable[[str, str
     from mgl.serving import box, installing
     from mgl.serving.checks import check_gpus
     from mgl.serving.machine import choose_python
-    from mgl.serving.plan import make_plan
+    from mgl.serving.plan import Launch, make_plan
     from mgl.serving.profile import load_serving_profiles
     from mgl.serving.records import list_running
 
@@ -61,7 +61,8 @@ def set_up_box(cards: Sequence[str], *, dry_run: bool, start: Callable[[str, str
     typer.echo(
         f"weights: {weights}" if weights else f"weights: {size} from {model.weights.hub.repo}"
     )
-    plan = make_plan(profile, model, weights=weights, python=choose_python("cuda", home), home=home)
+    launch = Launch(weights, choose_python("cuda", home), home=home)
+    plan = make_plan(profile, model, launch)
     typer.echo(f"server: mgl serve start {profile.name} --model {model.name} --detach")
     if dry_run:
         typer.echo(plan.shell())

@@ -22,9 +22,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from mgl.errors import StoreError, UsageError, WrongKind
-from mgl.lab.deleting import Deleted, Doomed, delete, find_doomed
-from mgl.lab.estimates import describe_estimate, describe_large, estimate_from_past
-from mgl.lab.finding import find_passages
 from mgl.lab.model import ModelChoice, NoModel
 from mgl.lab.planning import REMEMBERS, Plan, Planner
 from mgl.lab.talk import UNKEPT, AnswerKeeper, Talk, as_question
@@ -32,9 +29,10 @@ from mgl.lab.workplace import DATABASE, OwnModels, Workplace
 from mgl.llm.calls import MemoryCallLog, content_hash, new_attempt
 from mgl.llm.concurrency import StopSignal, make_awaitable
 from mgl.memories.base import Memory, check_name, is_memory_id
+from mgl.memories.capabilities import Estimating, Retrying, supports
 from mgl.memories.log import READING
 from mgl.memories.results import AskResult, BuildResult, MemorySummary, Stats
-from mgl.memories.talk import UNWIPED
+from mgl.memories.talk import UNWIPED, TalkMemory
 from mgl.memories.view import ShownTalk
 from mgl.models import shipped
 from mgl.observer import SILENT, Observer
@@ -47,6 +45,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from mgl.lab.deleting import Deleted
     from mgl.llm.base import LLM, Engine
     from mgl.llm.calls import CallRecord
     from mgl.llm.client import Client
@@ -155,10 +154,10 @@ class Lab:
             plan = self._planner.plan_file(source, memory, conversation, options)
         asked = as_question(question, is_talk=isinstance(plan.source, Conversation))
         if plan.kind.per_question and plan.record and asked.text not in plan.record.questions:
-            plan = Plan(plan.name, plan.kind, plan.config, plan.source, is_stored=True)
+            plan = replace(plan, record=None, is_stored=True, owner=None)
         client, log = self._place.open_client()
         tools = self._place.tools(client, plan.kind)
-        opened: Memory = plan.open(tools, self._planner.choose_questions(plan, tools, asked))
+        opened = plan.open(tools, self._planner.choose_questions(plan, tools, asked))
         log.attach(opened.id)
         start = time.monotonic()
         with owned_by(self._own(plan, opened)), new_attempt():
@@ -194,17 +193,18 @@ class Lab:
         asked = [as_question(question, is_talk=False) for question in dict.fromkeys(questions)]
         plan = self._planner.plan_file(source, memory, conversation, options)
         plan = replace(plan, is_stored=is_stored)
-        if retry_failed and not hasattr(plan.kind, "retry_failed"):
+        if retry_failed and not supports(plan.kind, Retrying):
             raise UsageError(
                 f"{plan.name} cannot retry failed parts",
                 hint="--memory graph, hgmem or mindgraph can",
             )
-        client, log = self._place.open_client()
-        opened = plan.open(self._place.tools(client, plan.kind), asked)
-        log.attach(opened.id)
+        opened, client = self._open(plan, asked)
         start = time.monotonic()
         with owned_by(self._own(plan, opened)), new_attempt():
-            self._build(plan, opened, opened.retry_failed if retry_failed else opened.build, stop)
+            build = opened.build
+            if retry_failed and isinstance(opened, Retrying):
+                build = opened.retry_failed
+            self._build(plan, opened, build, stop)
         usage = Usage(client.usage(), time.monotonic() - start)
         return BuildResult(opened.id, self._count(opened), usage)
 
@@ -217,8 +217,7 @@ class Lab:
         UsageError where nothing is known: the kind cannot tell, and built nothing here yet.
         """
         plan = self._planner.plan_file(path, memory, None, options)
-        client, _ = self._place.open_client()
-        opened = plan.open(self._place.tools(client, plan.kind))
+        opened, _ = self._open(plan)
         with owned_by(self._own(plan, opened)):
             cost = self._estimate(plan, opened)
         if cost is None:
@@ -228,11 +227,11 @@ class Lab:
             )
         return cost
 
-    def _estimate(self, plan: Plan, opened: Any) -> Estimate | None:
-        if hasattr(plan.kind, "estimate"):
-            estimate: Estimate | None = self._place.run(opened.estimate)
-            if estimate is not None:
-                return estimate
+    def _estimate(self, plan: Plan, opened: Memory) -> Estimate | None:
+        from mgl.lab.estimates import estimate_from_past
+
+        if isinstance(opened, Estimating) and (estimate := self._place.run(opened.estimate)):
+            return estimate
         model_id = self._place.engine.model_id
         length = _count_characters(plan.source)
         return estimate_from_past(self._store, opened.id, plan.name, model_id, length)
@@ -253,10 +252,11 @@ class Lab:
         **options: Any,
     ) -> str | None:
         """Say what a build would take, if it is not begun yet and large; else None."""
+        from mgl.lab.estimates import describe_large
+
         plan = self._planner.plan_file(source, memory, None, options)
-        client, _ = self._place.open_client()
         asked = [as_question(question, is_talk=False) for question in dict.fromkeys(questions)]
-        opened = plan.open(self._place.tools(client, plan.kind), asked)
+        opened, _ = self._open(plan, asked)
         if self._store.steps(opened.id):
             return None
         if large := describe_large(None, _count_characters(source)):
@@ -271,6 +271,8 @@ class Lab:
 
         Turns that are there already, by their ids, cost nothing.
         """
+        from mgl.lab.estimates import describe_large, estimate_from_past
+
         known = [each for each in self._planner.find_named(name) if memory in (None, each.kind)]
         kind = known[0].kind if known else memory or REMEMBERS
         said = {
@@ -283,11 +285,17 @@ class Lab:
         return describe_large(estimate_from_past(self._store, "", kind, model_id, length), length)
 
     def _build(
-        self, plan: Plan, opened: Any, build: Callable[[], Any], stop: StopSignal | None = None
+        self,
+        plan: Plan,
+        opened: Memory,
+        build: Callable[[], Coroutine[Any, Any, None]],
+        stop: StopSignal | None = None,
     ) -> None:
         """Build alone, and say before what it takes."""
+        from mgl.lab.estimates import describe_estimate, describe_large
+
         is_new = self._store.steps(opened.id) == 0
-        if is_new or hasattr(plan.kind, "estimate"):
+        if is_new or isinstance(opened, Estimating):
             cost = self._estimate(plan, opened)
             if cost is not None and cost.calls:
                 self._observer.note(describe_estimate(cost))
@@ -359,14 +367,13 @@ class Lab:
         """
         record = self.find(source, memory)
         plan = self._planner.plan_record(record, {})
-        if not isinstance(plan.source, Conversation) or not hasattr(plan.kind, "append"):
+        if not plan.is_talk:
             raise WrongKind(
                 f"{source} is not a conversation that grows ({plan.name})",
                 hint="this works on conversations remembered by gam or mnemis",
             )
         model = NoModel(record.model_id)
-        opened = plan.open(self._place.tools(model))
-        return self._make_talk(plan, opened, model)
+        return self._make_talk(plan, plan.open(self._place.tools(model)), model)
 
     def conversation(
         self, path: Path, name: str | None = None, content: bytes | None = None
@@ -394,12 +401,14 @@ class Lab:
         on in it. UsageError for a name that cannot be one, Conflict for one that another
         conversation has, StoreError if there is no such source.
         """
+        from mgl.lab.deleting import find_doomed
+
         check_name(name)
         document_id = find_doomed(self._store, source).document_id
         if self._store.count_turns(document_id) is None:
             self._store.rename_document(document_id, name)
         else:
-            self._store.rename_conversation(document_id, Conversation.named(name).name)
+            self._store.rename_conversation(document_id, Conversation.from_name(name).name)
 
     def find_chat(self, name: str) -> str:
         """Find the name of the conversation in which a client's chat with this id goes on; a new
@@ -430,6 +439,8 @@ class Lab:
         Whoever still builds or asks it, in any process, gets StoreDeleted and writes nothing.
         StoreError if there is no such source; UsageError where several have the name.
         """
+        from mgl.lab.deleting import delete, find_doomed
+
         doomed = find_doomed(self._store, source, memory)
         deleted = delete(self._store, doomed, dry_run=dry_run)
         if not deleted.is_wiped:
@@ -438,6 +449,8 @@ class Lab:
 
     def delete_unused(self, document_id: str) -> bool:
         """Delete a stored document by its own id, unless a memory is of it; say whether it went."""
+        from mgl.lab.deleting import Doomed, delete
+
         if not self._store.has_document(document_id):
             return False
         return delete(self._store, Doomed(document_id, frozenset())).takes_source
@@ -475,6 +488,8 @@ class Lab:
         Those that hold the words as they are given come first; within both groups, those of newer
         memories.
         """
+        from mgl.lab.finding import find_passages
+
         sources: dict[str, MemoryRecord] = {}
         for each in self._store.memories():
             sources.setdefault(each.document_id, each)
@@ -567,9 +582,7 @@ class Lab:
 
     def export(self, source: str) -> dict[str, Any]:
         """Collect everything that a conversation's memory holds, as plain JSON values."""
-        memory: Any = self.look_at(source).memory
-        exported: dict[str, Any] = memory.export()
-        return exported
+        return self.look_at(source).export()
 
     def edits(self, source: str) -> list[EditRecord]:
         """Load a memory's log of edits, in order."""
@@ -583,6 +596,14 @@ class Lab:
     def calls(self, source: str) -> list[CallRecord]:
         """Load the model calls issued for a memory, in order."""
         return self._store.calls(self.find(source).id)
+
+    def answer_calls(self, source: str, question: str) -> list[CallRecord]:
+        """Load the model calls behind a stored answer, replayed ones too."""
+        return self._store.answer_calls(self.find(source).id, question)
+
+    def reply_calls(self, source: str, number: int) -> list[CallRecord]:
+        """Load the model calls behind a reply of a conversation, by the reply's number."""
+        return self._store.reply_calls(self.find(source).document_id, number)
 
     def replies(self, source: str) -> Mapping[int, ReplySources]:
         """Load what each reply of a conversation was made of and shown, by the reply's number."""
@@ -622,18 +643,23 @@ class Lab:
     def _count(self, opened: Memory) -> Stats:
         return Stats.of(opened.measure(), self._store.count_outcomes(opened.id))
 
+    def _open(self, plan: Plan, asked: Sequence[Question] = ()) -> tuple[Memory, Client]:
+        """Open a memory with a client whose calls are the memory's."""
+        client, log = self._place.open_client()
+        opened = plan.open(self._place.tools(client, plan.kind), asked)
+        log.attach(opened.id)
+        return opened, client
+
     def _open_talk(self, plan: Plan) -> Talk:
-        if not hasattr(plan.kind, "append") or not isinstance(plan.source, Conversation):
+        if not plan.is_talk:
             raise WrongKind(
                 f"{plan.name} cannot be told a conversation turn by turn",
                 hint="use --memory gam or mnemis; `mgl ask` and `mgl build` read whole files",
             )
-        client, log = self._place.open_client()
-        opened = plan.open(self._place.tools(client, plan.kind))
-        log.attach(opened.id)
-        return self._make_talk(plan, opened, client)
+        return self._make_talk(plan, *self._open(plan))
 
-    def _make_talk(self, plan: Plan, opened: Any, client: Client | NoModel) -> Talk:
+    def _make_talk(self, plan: Plan, opened: Memory, client: Client | NoModel) -> Talk:
+        assert isinstance(opened, TalkMemory)
         owner = self._own(plan, opened)
         if plan.record is not None:
             with owned_by(owner):
@@ -645,7 +671,7 @@ class Lab:
         """Open a memory over its log, without a model."""
         plan = self._planner.plan_record(record, {})
         tools = self._place.tools(NoModel(record.model_id))
-        opened: Memory = plan.open(tools, [Question(text) for text in record.questions])
+        opened = plan.open(tools, [Question(text) for text in record.questions])
         with owned_by(self._own(plan, opened)):
             yield opened
 

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Final, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
@@ -28,10 +28,12 @@ from mgl.memories.view import GraphView, MemorySize, ViewEdge, ViewNode
 from mgl.observer import Observer
 from mgl.prompt import Prompt, hashes
 from mgl.retrieval.base import Embedder, Reranker
-from mgl.retrieval.shifts import ShiftDetector
 from mgl.store import MemoryRecord, Store
 from mgl.text.times import check_time
 from mgl.types import Answer, Conversation, Document, Question, Source
+
+if TYPE_CHECKING:
+    from mgl.retrieval.shifts import ShiftDetector
 
 ID_PREFIX: Final = "mem_"
 MEMORY_ID: Final = rf"{ID_PREFIX}[0-9a-f]{{12}}"

@@ -9,9 +9,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mgl.errors import EngineUnavailable, MglError, ResourceError, UsageError, install_hint
-from mgl.models.profiles import FloatName
+
+if TYPE_CHECKING:
+    from mgl.models.profiles import FloatName
 
 
 def require_package(module: str) -> None:

@@ -12,16 +12,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mgl.errors import EngineRejected, UsageError
-from mgl.models.profiles import FloatName
 from mgl.retrieval.base import Embedder, EmbeddingTask
 from mgl.retrieval.computing import choose_device, choose_dtype, load_model, run_model, to_utf8
 from mgl.retrieval.multi import PARTS, Encoded, Ranking, ranks_by_more
+
+if TYPE_CHECKING:
+    from mgl.models.profiles import FloatName
 
 
 def unit_vectors(raw: ArrayLike, *, count: int, dims: int, model_id: str) -> NDArray[np.float32]:

@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgl.errors import MglError, ResourceError
-from mgl.llm.engines.openvino import import_genai
 from mgl.retrieval.base import EmbeddingTask
 from mgl.retrieval.computing import run_model, to_utf8
 from mgl.retrieval.embedders import unit_vectors
@@ -223,6 +222,8 @@ def _load_tokenizer(folder: Path, max_tokens: int) -> Any:
 
 
 def _compile(folder: Path, head: Head) -> Any:
+    from mgl.llm.engines.openvino import import_genai
+
     import_genai()  # openvino without its telemetry
     openvino = importlib.import_module("openvino")
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))

@@ -15,18 +15,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mgl.errors import ResourceError
-from mgl.models.profiles import FloatName
 from mgl.retrieval.base import EmbeddingTask
 from mgl.retrieval.computing import choose_device, load_model, run_model, to_utf8
 from mgl.retrieval.embedders import unit_vectors
 from mgl.retrieval.multi import HEADS, Encoded, Ranking
 from mgl.retrieval.rerankers import Judge
+
+if TYPE_CHECKING:
+    from mgl.models.profiles import FloatName
 
 MOST_TOKENS: Final = 8192
 _AT_ONCE: Final = 32

@@ -13,7 +13,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,11 +21,13 @@ from numpy.typing import ArrayLike, NDArray
 from mgl.errors import EngineRejected, ResourceError
 from mgl.llm.base import LLM
 from mgl.llm.prompting import reader_messages
-from mgl.models.profiles import FloatName
 from mgl.prompt import Prompt, one_line
 from mgl.retrieval.base import Embedder
 from mgl.retrieval.computing import choose_device, choose_dtype, load_model, run_model, to_utf8
 from mgl.retrieval.ranking import likeness
+
+if TYPE_CHECKING:
+    from mgl.models.profiles import FloatName
 
 
 class IdentityReranker:

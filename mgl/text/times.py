@@ -26,12 +26,12 @@ from typing import Final, Literal
 from mgl.errors import InputError
 from mgl.text.timewords import (
     DAYS_AWAY,
-    EXPRESSION,
     MONTHS,
     PARTS,
     WEEKDAYS,
     YEAR,
     count_units,
+    find_expressions,
     find_name,
     is_part,
 )
@@ -94,7 +94,7 @@ def time_mentions(text: str, at: datetime | date | None) -> list[TimeMention]:
     a year are read.
     """
     said = at.date() if isinstance(at, datetime) else at
-    matches = islice(EXPRESSION.finditer(text), MOST_EXPRESSIONS)
+    matches = islice(find_expressions(text), MOST_EXPRESSIONS)
     found = (_mention(match, said) for match in matches if not is_part(match))
     return [mention for mention in found if mention is not None]
 
@@ -417,4 +417,4 @@ _READERS: Final[Mapping[str, Callable[[str, date], Days]]] = {
     "weekday": _read_weekday,
     "monthday": _read_monthday,
 }
-"""By the names of the groups of ``EXPRESSION``."""
+"""By the kind of expression."""

@@ -1,15 +1,17 @@
 """English expressions of time: which words they are made of, as one pattern of named kinds.
 
-    >>> EXPRESSION.search("We met two weeks ago.").lastgroup
-    'ago'
+    >>> [found.lastgroup for found in find_expressions("We met two weeks ago.")]
+    ['ago']
 
-Short names (``May``, ``Sun``) count in capitals only. ``mgl.text.times`` reads what is found.
+Short names (``May``, ``Sun``) count in capitals only. ``mgl.text.times`` reads what is found. The
+pattern takes long to compile, so it waits for the first text that may match.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Final
 
 MONTHS: Final = (
@@ -141,15 +143,32 @@ def _compile(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern.replace(" ", r"\s+"), re.IGNORECASE)
 
 
-EXPRESSION: Final = _compile(
-    r"(?<![\w'’])(?<!\d[.,])(?:"
-    + "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _KINDS.items())
-    + r")(?!\w)"
+_HINT: Final = _compile(
+    rf"\b(?:\d|{'|'.join(name[:3] for name in (*MONTHS, *WEEKDAYS))}|{_SEASON}|{_UNIT}"
+    r"|yesterday|today|tonight|tomorrow|morning|afternoon|evening)"
 )
-_BEGINNINGS, _WHOLES = (
-    tuple(_compile(rf"\b(?:{pattern})") for pattern in patterns)
-    for patterns in (_RECKONED, _LONGER)
-)
+"""Every expression holds one of these."""
+
+
+def find_expressions(text: str) -> Iterator[re.Match[str]]:
+    """Find the expressions of time in a text, in order and without overlap; ``lastgroup`` is the
+    kind of each."""
+    return _expression().finditer(text) if _HINT.search(text) else iter(())
+
+
+@cache
+def _expression() -> re.Pattern[str]:
+    kinds = "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _KINDS.items())
+    return _compile(rf"(?<![\w'’])(?<!\d[.,])(?:{kinds})(?!\w)")
+
+
+@cache
+def _longer() -> tuple[tuple[re.Pattern[str], ...], ...]:
+    """The patterns that begin a longer expression, and those of whole ones."""
+    return tuple(
+        tuple(_compile(rf"\b(?:{pattern})") for pattern in patterns)
+        for patterns in (_RECKONED, _LONGER)
+    )
 
 
 def is_part(found: re.Match[str]) -> bool:
@@ -166,4 +185,5 @@ def is_part(found: re.Match[str]) -> bool:
         longer = (match for pattern in patterns for match in pattern.finditer(text, *near))
         return any(match.start() < place < match.end() for match in longer)
 
-    return across(start, _BEGINNINGS + _WHOLES) or across(end, _WHOLES)
+    beginnings, wholes = _longer()
+    return across(start, beginnings + wholes) or across(end, wholes)

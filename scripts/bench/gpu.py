@@ -48,12 +48,12 @@ from mgl.evaluation.runs.manifest import MANIFEST
 from mgl.lab import Lab
 from mgl.llm.base import Completion, Message, Request
 from mgl.llm.capabilities import ServerEndpoint
-from mgl.llm.engines.formats import EBNF, JSON, LARK, Format
-from mgl.llm.engines.server import Http, identify
-from mgl.llm.engines.wire import write_body
 from mgl.llm.fakes import SchemaEngine
 from mgl.models import shipped
 from mgl.models.profiles import ModelProfile, load_profiles
+from mgl.openai.formats import EBNF, JSON, LARK, Format
+from mgl.openai.requests import write_body
+from mgl.openai.servers import Http, identify
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.serving.box import choose_for_cards, parse_card
 from mgl.serving.machine import (
@@ -64,7 +64,7 @@ from mgl.serving.machine import (
     compute_sequence_bytes,
     inspect_machine,
 )
-from mgl.serving.plan import LaunchPlan, context_length, make_plan, weights_folder
+from mgl.serving.plan import Launch, LaunchPlan, context_length, make_plan, weights_folder
 from mgl.serving.probe import probe
 from mgl.serving.profile import ServingProfile, load_serving_profile, load_serving_profiles
 from mgl.serving.records import ServerRecord
@@ -120,12 +120,14 @@ class Box:
         made = make_plan(
             profile,
             model,
-            weights=self.home / "gpu-models" / model.name
-            if is_made
-            else weights_folder(model, self.home),
-            python=self.python,
-            home=self.home,
-            compiler=compiler,
+            Launch(
+                self.home / "gpu-models" / model.name
+                if is_made
+                else weights_folder(model, self.home),
+                self.python,
+                home=self.home,
+                compiler=compiler,
+            ),
         )
         command = [*made.command, *(("--load-format", "dummy") if is_made else ())]
         if longest:

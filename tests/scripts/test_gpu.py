@@ -16,14 +16,14 @@ from gpu_models import CONFIGS, TINY, make_model, make_profile, read_log
 from stepping import Figures, Part, Record, Step, run_steps
 
 from mgl.errors import EngineRejected, ResourceError
-from mgl.llm.engines.formats import EBNF, JSON, LARK, Format
 from mgl.models.profiles import load_profile
+from mgl.openai.formats import EBNF, JSON, LARK, Format
 from mgl.serving.machine import Machine
 from mgl.serving.profile import load_serving_profile
 from mgl.serving.records import ServerRecord
 from mgl.training.data import Example, Preference, read_rows
 from mgl.training.tokens import lay_out
-from tests.llm.server import Server
+from tests.openai.answering import Server
 from tests.scripts.counting import MODEL, counting
 
 H200 = ("--card", "NVIDIA H200,141")

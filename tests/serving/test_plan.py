@@ -13,7 +13,7 @@ import pytest
 
 from mgl.errors import UsageError
 from mgl.models.profiles import load_profiles
-from mgl.serving.plan import LaunchPlan, make_plan
+from mgl.serving.plan import Launch, LaunchPlan, make_plan
 from mgl.serving.profile import ServingProfile, load_serving_profiles
 from tests.patience import PATIENCE_S
 
@@ -25,7 +25,7 @@ PYTHON = Path("/opt/vllm/bin/python")
 def plan(serving: str | ServingProfile, model: str | None = None, **options: Any) -> LaunchPlan:
     profile = SHIPPED[serving] if isinstance(serving, str) else serving
     chosen = MODELS[model or profile.models[0]]
-    return make_plan(profile, chosen, **{"weights": None, "python": PYTHON, **options})
+    return make_plan(profile, chosen, Launch(**{"weights": None, "python": PYTHON, **options}))
 
 
 def value(made: LaunchPlan, option: str) -> str | None:
