@@ -18,7 +18,6 @@ import math
 import os
 import re
 import secrets
-import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -213,7 +212,7 @@ def end_processes(
     for process in found:
         with suppress(psutil.Error):
             if process.ppid() not in own:
-                process.send_signal(signal.SIGTERM)
+                process.terminate()
     deadline = time.monotonic() + patience_s
     while (left := find_processes(token)) and time.monotonic() < deadline and not hurry():
         reap()
@@ -229,7 +228,7 @@ def end_processes(
             )
         for process in left:
             with suppress(psutil.Error):
-                process.send_signal(signal.SIGKILL)
+                process.kill()
         reap()
         time.sleep(TICK_S)
         left = find_processes(token)
