@@ -44,11 +44,11 @@ from mgl.evaluation.runs.manifest import MANIFEST
 from mgl.lab import Lab
 from mgl.llm.base import Completion, Request
 from mgl.llm.capabilities import ServerEndpoint
-from mgl.llm.engines.formats import EBNF, JSON, LARK, Format
-from mgl.llm.engines.wire import write_body
 from mgl.llm.fakes import SchemaEngine
 from mgl.models import shipped
 from mgl.models.profiles import ModelProfile, load_profiles
+from mgl.openai.formats import EBNF, JSON, LARK, Format
+from mgl.openai.requests import write_body
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.serving.box import choose_for_cards, parse_card
 from mgl.serving.machine import (

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from mgl import processes
 from mgl.models import shipped
 from mgl.serving import installing, records
 from tests.cli.conftest import Mgl
@@ -106,7 +107,7 @@ def box(mgl_home: Path, tmp_path: Path) -> Iterator[Path]:
     yield mgl_home
     for record in records.list_running(mgl_home):
         os.kill(record.supervisor_pid, signal.SIGKILL)
-        records.end_processes(record.token, patience_s=0.0)
+        processes.end_processes(record.token, patience_s=0.0)
 
 
 def test_a_box_is_set_up_once(box: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ from gpu_models import CONFIGS, make_model, read_log
 from stepping import Figures, Part, Record, Step, run_steps
 
 from mgl.errors import EngineRejected, ResourceError
-from mgl.llm.engines.formats import EBNF, JSON, LARK, Format
 from mgl.models.profiles import load_profile
+from mgl.openai.formats import EBNF, JSON, LARK, Format
 from tests.scripts.counting import counting
 
 H200 = ("--card", "NVIDIA H200,141")

@@ -191,9 +191,13 @@ def _read_dataset(
         assert arguments.data is not None
         return benchmark.read(arguments.data)
     assert isinstance(benchmark, GeneratedBenchmark)
-    generate, config = benchmark.generate, benchmark.Config.model_validate(made_with)
+    make, config = benchmark.generate, benchmark.Config.model_validate(made_with)
     with open_model(arguments.models[0]) as place:
-        return place.run(lambda: generate(config, place.client().count_tokens))
+
+        async def generate() -> Dataset:  # where a client may be made
+            return await make(config, place.client().count_tokens)
+
+        return place.run(generate)
 
 
 def _read_labelled(arguments: Arguments) -> tuple[list[Record], str | None]:
