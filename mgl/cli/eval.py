@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -331,11 +331,8 @@ def replay(
 
     with _open_replay(models) as places:
         packed = folder / PACKED
-        if not packed.exists():
-            found = _replay(folder, data, places, concurrency)
-        else:
-            with Store.open(packed) as store:
-                found = _replay(folder, data, replace(places, store=store), concurrency)
+        with Store.open(packed) if packed.exists() else nullcontext(places.store) as store:
+            found = _replay(folder, data, replace(places, store=store), concurrency)
     print_replay(found, folder, as_json)
 
 

@@ -65,10 +65,6 @@ class ChosenModel:
     def policy(self) -> Policy:
         return Policy(TIMEOUT_S[self.engine_name], token_s=TOKEN_S)
 
-    def prepare(self) -> None:
-        """Find the profile, before anything runs in the loop, which cannot wait for itself."""
-        _ = self.profile
-
     def open_engine(self) -> Engine:
         """Make the engine; it starts with the first call that is not in the store."""
         choice, profile = self.resolved, self.profile
@@ -113,9 +109,6 @@ class OwnModel(ChosenModel):
     preset = "paper"
     engine_name: EngineName = "openai"
 
-    def prepare(self) -> None:
-        pass
-
     def open_engine(self) -> Engine:
         return self.engine
 
@@ -132,9 +125,6 @@ class RecordedModel:
     @property
     def preset(self) -> str:
         return self.facts.preset
-
-    def prepare(self) -> None:
-        pass
 
     def open_engine(self) -> Engine:
         return RecordedEngine(self.store, self.facts)

@@ -84,14 +84,14 @@ class Workplace:
         if recorded is not None:
             self.model = RecordedModel(recorded, store)
         elif self._own.engine is not None:
-            own_engine = self._own.engine
-            self.model = OwnModel(choice, home, store, observer, self._open_loop, engine=own_engine)
+            given = choice, home, store, observer, lambda: self.loop
+            self.model = OwnModel(*given, engine=self._own.engine)
         else:
-            self.model = ChosenModel(choice, home, store, observer, self._open_loop)
+            self.model = ChosenModel(choice, home, store, observer, lambda: self.loop)
 
     def __enter__(self) -> Self:
         try:  # what waits for the loop is made here, as the loop cannot wait for itself
-            self.model.prepare()
+            _ = self.model.preset
             _ = self.engine
         except BaseException:
             self.close()
@@ -103,9 +103,6 @@ class Workplace:
 
     def close(self) -> None:
         self._closing.close()
-
-    def _open_loop(self) -> Portal:
-        return self.loop
 
     @cached_property
     def loop(self) -> Portal:
