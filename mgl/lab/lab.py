@@ -378,7 +378,11 @@ class Lab:
     def conversation(
         self, path: Path, name: str | None = None, content: bytes | None = None
     ) -> Conversation:
-        """Read a file's conversation as ``Planner.read_conversation`` does."""
+        """Read a file's conversation, or one of several: by its name, its number, its id or the day
+        on which it began.
+
+        With ``content`` the path is its name, and is not read.
+        """
         return self._planner.read_conversation(path, name, content)
 
     def conversations(self, path: Path, name: str) -> Conversation:
