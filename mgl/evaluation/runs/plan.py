@@ -193,7 +193,11 @@ def _read_dataset(
     assert isinstance(benchmark, GeneratedBenchmark)
     generate, config = benchmark.generate, benchmark.Config.model_validate(made_with)
     with open_model(arguments.models[0]) as place:
-        return place.run(lambda: generate(config, place.client().count_tokens))
+
+        async def make() -> Dataset:  # a client is made in its loop
+            return await generate(config, place.client().count_tokens)
+
+        return place.run(make)
 
 
 def _read_labelled(arguments: Arguments) -> tuple[list[Record], str | None]:
