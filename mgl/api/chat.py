@@ -39,9 +39,11 @@ from mgl.llm.progress import Listener
 from mgl.memories.base import is_memory_id
 from mgl.memories.results import citation_json
 from mgl.memories.turns import Voice, Wish
-from mgl.peers.completing import Completer
-from mgl.peers.completing import Said as Replied
-from mgl.peers.wire import ChatRequest, NotServed, Refused, read_request
+from mgl.openai.completing import Completer
+from mgl.openai.completing import Said as Replied
+from mgl.openai.errors import NotServed, Refused
+from mgl.openai.requests import read_request
+from mgl.openai.shapes import ChatRequest
 from mgl.types import Answer, StageUsage, Turn
 
 PREFIX: Final = "mgl/"

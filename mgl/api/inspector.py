@@ -31,7 +31,7 @@ from mgl.api.rest import Call, Endpoint, Words
 from mgl.lab.tracing import Trace, trace_answer, trace_reply
 from mgl.memories.results import call_json, citation_json, edit_json
 from mgl.memories.talk import Change
-from mgl.peers.wire import NotServed
+from mgl.openai.errors import NotServed
 from mgl.web.escape import asset, make_visible
 from mgl.web.page import page_data
 

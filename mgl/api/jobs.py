@@ -26,8 +26,8 @@ from mgl.lab import Lab
 from mgl.lab.deleting import drop_unfinished_writes, hold_jobs
 from mgl.llm.concurrency import StopSignal
 from mgl.models.files import write_whole
-from mgl.peers.faults import describe_fault, log_fault
-from mgl.peers.wire import NotServed
+from mgl.openai.errors import NotServed
+from mgl.openai.faults import describe_fault, log_fault
 from mgl.types import Document
 
 MOST_KEPT: Final = 1000

@@ -32,7 +32,7 @@ from mgl.memories.deletion import Forgotten
 from mgl.memories.results import answer_json, citation_json, usage_json
 from mgl.memories.talk import TalkMemory
 from mgl.memories.turns import find_replied, read_answer
-from mgl.peers.wire import NotServed
+from mgl.openai.errors import NotServed
 from mgl.retrieval.lexical import LexicalIndex
 from mgl.store import MemoryRecord
 from mgl.types import Question, Source, Turn

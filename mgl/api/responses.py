@@ -26,9 +26,10 @@ from mgl.errors import MglError
 from mgl.llm.base import Reply
 from mgl.llm.progress import Listener
 from mgl.memories.base import is_memory_id
-from mgl.peers.completing import Said, read_deltas
-from mgl.peers.listening import follow
-from mgl.peers.wire import Budget, ChatRequest, NotServed, Refused, read_shape, write_error
+from mgl.openai.completing import Said, read_reply
+from mgl.openai.errors import NotServed, Refused, write_error
+from mgl.openai.requests import read_shape
+from mgl.openai.shapes import Budget, ChatRequest
 from mgl.types import Turn
 
 __all__ = ["RESPONSES"]
@@ -255,27 +256,21 @@ async def _stream(work: Any, shown: _Shown) -> AsyncGenerator[dict[str, Any]]:
         return {"type": f"response.{kind}", "sequence_number": number, **more}
 
     place = {"item_id": shown.message, "output_index": 0, "content_index": 0}
-    async with follow(work) as (texts, task), aclosing(read_deltas(texts)) as deltas:
-        first = await anext(deltas, None)
-        if first is None:
-            task.result()
+    async with aclosing(read_reply(work)) as pieces:
+        piece = await anext(pieces)
         yield event("created", response=shown.begin())
         yield event("in_progress", response=shown.begin())
         item = write_message(shown.message, status="in_progress")
         yield event("output_item.added", output_index=0, item=item)
         yield event("content_part.added", **place, part=write_text(""))
-        sent = ""
-        while first is not None:
-            sent += first
-            yield event("output_text.delta", **place, delta=first, logprobs=[])
-            first = await anext(deltas, None)
         try:
-            reply, besides = await task
+            while isinstance(piece, str):
+                yield event("output_text.delta", **place, delta=piece, logprobs=[])
+                piece = await anext(pieces)
         except MglError as error:
             yield event("failed", response=shown.fail(write_error(error)[1]["error"]))
             return
-        if rest := reply.text.removeprefix(sent):
-            yield event("output_text.delta", **place, delta=rest, logprobs=[])
+        reply, besides = piece
         yield event("output_text.done", **place, text=reply.text, logprobs=[])
         yield event("content_part.done", **place, part=write_text(reply.text))
         yield event(

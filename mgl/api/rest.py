@@ -48,15 +48,10 @@ from mgl.api.memories import LONGEST_NAME, Memories
 from mgl.api.relay import relay_to
 from mgl.api.runs import Runs
 from mgl.errors import MglError
-from mgl.peers.listening import follow
-from mgl.peers.wire import (
-    ChatRequest,
-    EmbeddingRequest,
-    Refused,
-    read_body,
-    read_shape,
-    write_error,
-)
+from mgl.openai.errors import Refused, write_error
+from mgl.openai.listening import follow
+from mgl.openai.requests import read_body, read_shape
+from mgl.openai.shapes import ChatRequest, EmbeddingRequest
 from mgl.text.reading import parse_document
 from mgl.types import Conversation, Question, Turn
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mgl.errors import MglError
-from mgl.peers.wire import NotServed
+from mgl.openai.errors import NotServed
 
 if TYPE_CHECKING:
     from mgl.evaluation.audit import Audit, Auditor

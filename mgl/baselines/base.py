@@ -42,6 +42,9 @@ AT_ONCE: Final = 64
 """Steps of a build in work together; how many calls the engine takes at once the client knows."""
 
 
+MakeRows = Callable[[int], Awaitable[list[EditRecord]]]
+
+
 class BaselineConfig(BaseModel):
     """How the call that answers is sampled. Without ``answer_tokens`` a reply about a conversation
     has ``TALK_TOKENS``, one about a document those of ``mgl.memories.calls``."""
@@ -78,16 +81,9 @@ def reply_row(
     """Return the row of the log that keeps what a call said, None without one; ``failed`` is its
     outcome where no reply could be used, ``repaired`` where something stands in for it."""
     problem, call_key = (said.problem or None, said.call_key) if said else (None, None)
-    return EditRecord(
-        step,
-        name,
-        payload,
-        failed if problem else "applied",
-        problem,
-        span,
-        call_key=call_key,
-        turns=None if turns is None else tuple(turns),
-    )
+    outcome: EditOutcome = failed if problem else "applied"
+    made_of = None if turns is None else tuple(turns)
+    return EditRecord(step, name, payload, outcome, problem, span, call_key=call_key, turns=made_of)
 
 
 def number_items(items: Iterable[str]) -> str:
@@ -205,22 +201,14 @@ class Baseline(SourceMemory[Any]):
         """The names of the rows that hold no usable reply."""
         return {row.op for row in self._rows() if row.outcome == "rejected"}
 
-    async def _go_on(
-        self, name: str, count: int, make: Callable[[int], Awaitable[list[EditRecord]]]
-    ) -> None:
+    async def _go_on(self, name: str, count: int, make: MakeRows) -> None:
         """Append the steps that the log lacks of ``count``, one after the other."""
         for step in range(self._tools.store.steps(self.id), count):
             self._append(step, await make(step))
             self._tools.observer.progress(name, step + 1, count)
 
     async def _fill(
-        self,
-        name: str,
-        first: int,
-        count: int,
-        make: Callable[[int], Awaitable[list[EditRecord]]],
-        *,
-        at_once: int = AT_ONCE,
+        self, name: str, first: int, count: int, make: MakeRows, *, at_once: int = AT_ONCE
     ) -> None:
         """Append those of ``count`` steps from ``first`` on that the log lacks, several at once;
         ``make`` gives the rows of the n-th."""

@@ -148,7 +148,7 @@ class GraphRag(Baseline):
         for stage in ("extract", *["glean"] * self._config.gleanings):
             said = await propose(self._tools.llm, messages, schema, sampling=sampling, stage=stage)
             if said.reply is None:
-                rows.fail(said)
+                rows.fail(stage, said.problem, reason=said.reason)
                 break
             rows.take(said.reply, said.call_key)
             more = Message("assistant", said.text), Message("user", GLEAN.text)

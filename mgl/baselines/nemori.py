@@ -34,7 +34,6 @@ from mgl.memories.propose import Proposal, StrictReply, propose
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import nearest
 from mgl.store import EditRecord
-from mgl.store.records import EditOutcome
 from mgl.text.groups import format_turn
 from mgl.text.times import find_gap
 from mgl.types import Answer, Question
@@ -276,7 +275,8 @@ class Nemori(Baseline):
                 stage="group",
             )
         if said.reply is None:
-            return self._settle([], batch), [self._row(step, "group", {}, batch, said)]
+            row = reply_row(step, "group", said, {}, self._span_of(batch), turns=batch)
+            return self._settle([], batch), [row]
         named = [[batch[place - 1] for place in each.messages] for each in said.reply.episodes]
         return self._settle(named, batch), []
 
@@ -305,7 +305,8 @@ class Nemori(Baseline):
             episode = NemoriEpisode("", "\n".join(lines), tuple(turns))
         else:
             episode = NemoriEpisode(said.reply.title, said.reply.content, tuple(turns))
-        place, row = len(state.episodes), self._row(step, "episode", _say(episode), turns, said)
+        place, span, own = len(state.episodes), self._span_of(turns), _say(episode)
+        row = reply_row(step, "episode", said, own, span, turns=turns, failed="repaired")
         if (earlier := await self._find_same(episode, state)) is not None:
             known = state.episodes[earlier]
             prompt = MERGE.render(earlier=known.text, episode=episode.text)
@@ -314,15 +315,16 @@ class Nemori(Baseline):
                 both = tuple(sorted({*known.turns, *turns}))
                 whole = NemoriEpisode(merged.reply.title, merged.reply.content, both)
                 payload = {"episode": earlier, **_say(whole)}
-                place, row = earlier, self._row(step, "merge", payload, both, merged)
+                place, joined = earlier, self._span_of(both)
+                row = reply_row(step, "merge", merged, payload, joined, turns=both)
         learnt = await self._learn(episode, lines, state)
         if learnt.reply is None:
-            return [row, self._row(step, "learn", {}, turns, learnt)]
-        statements = [
-            self._row(step, "statement", {"text": text, "episode": place}, turns, learnt)
-            for text in learnt.reply.statements
+            return [row, reply_row(step, "learn", learnt, {}, span, turns=turns)]
+        told = [{"text": text, "episode": place} for text in learnt.reply.statements]
+        return [
+            row,
+            *(reply_row(step, "statement", learnt, each, span, turns=turns) for each in told),
         ]
-        return [row, *statements]
 
     async def _narrate(self, prompt: str, stage: str) -> Proposal[Narrative]:
         sampling = Sampling(max_tokens=EPISODE_TOKENS)
@@ -383,15 +385,6 @@ class Nemori(Baseline):
 
     def _lines(self, turns: Sequence[int]) -> list[str]:
         return [format_turn(self.conversation.turns[at]) for at in turns]
-
-    def _row(
-        self, step: int, name: str, payload: Any, turns: Sequence[int], said: Proposal[Any]
-    ) -> EditRecord:
-        """A row made of some turns: rejected where it holds nothing, repaired where a call failed
-        and its messages stand in for it."""
-        failed: EditOutcome = "repaired" if payload else "rejected"
-        span = self._span_of(turns)
-        return reply_row(step, name, said, payload, span, turns=turns, failed=failed)
 
     async def _respond(self, question: Question) -> Answer:
         """Marked ``batches_ungrouped`` and ``episodes_unlearnt`` where calls that were to group

@@ -52,7 +52,7 @@ def mcp(
     from mgl.api.relay import Relay
     from mgl.lab import Lab
     from mgl.models import shipped
-    from mgl.peers.faults import log_privately
+    from mgl.openai.faults import log_privately
 
     log_privately()
     with Lab.open(choice.with_default(shipped.home()), observer=Relay()) as lab:

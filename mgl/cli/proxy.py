@@ -43,7 +43,7 @@ def proxy(
     if stop:
         typer.echo(stop_detached("proxies", port))
     elif detach:
-        from mgl.peers.listening import HOST, root_of
+        from mgl.openai.listening import HOST, root_of
 
         root = root_of(HOST, port)
         named = None if key is None else {KEY: key}
@@ -60,7 +60,7 @@ def _serve(
     from mgl.cli.progress import open_observer
     from mgl.lab.workplace import DATABASE, Workplace
     from mgl.models import shipped
-    from mgl.peers.faults import log_privately
+    from mgl.openai.faults import log_privately
     from mgl.store import Store
 
     log_privately()

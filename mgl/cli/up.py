@@ -52,7 +52,7 @@ def up(
     from mgl.api.keys import KEY, Keys
     from mgl.api.server import check_host
     from mgl.models import shipped
-    from mgl.peers.listening import find_loop, root_of
+    from mgl.openai.listening import find_loop, root_of
 
     if stop:
         typer.echo(stop_detached("up", port))
@@ -86,7 +86,7 @@ async def _serve(
     from mgl.api.relay import Relay
     from mgl.api.server import MemoryServer
     from mgl.lab import Lab
-    from mgl.peers.faults import log_privately
+    from mgl.openai.faults import log_privately
 
     log_privately()
 

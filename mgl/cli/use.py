@@ -59,8 +59,8 @@ def _choose_served(url: str, name: str | None, home: Path) -> DefaultModel:
     """Choose a model of a server, by the name of its profile if it has one."""
     from mgl.errors import EngineUnusable
     from mgl.lab.default import DefaultModel
-    from mgl.llm.engines.server import find_model
     from mgl.models.profiles import load_profiles
+    from mgl.openai.servers import find_model
     from mgl.serving.nearby import describe_server
     from mgl.serving.served import match_profile, name_served
 

@@ -12,8 +12,7 @@ from typing import Any
 
 from mgl.benchmarks.checking import DataCorrection, correct_item
 from mgl.evaluation.records import Record, item_from_json, item_to_json
-from mgl.evaluation.runs.folder import RunFolder, summarize
-from mgl.evaluation.runs.manifest import Manifest
+from mgl.evaluation.runs.folder import open_run, summarize
 from mgl.evaluation.scorers.bertscore import bertscores_among
 from mgl.evaluation.scorers.registry import score_answer
 
@@ -24,11 +23,11 @@ def score_both(folder: Path, wrong: Mapping[str, DataCorrection]) -> list[dict[s
     Failed items count as in the run's summary; a judge's verdicts are of the labels that it was
     shown.
     """
-    manifest = Manifest.read(folder)
+    manifest, log = open_run(folder)
     by_model = bertscores_among(manifest.scorers)
     names = [name for name in manifest.scorers if name not in by_model]
     sides: tuple[list[Record], list[Record]] = ([], [])
-    for record in RunFolder(folder).log.answers.values():
+    for record in log.answers.values():
         item = item_from_json(record.item)
         for side, own in zip(sides, (item, correct_item(item, wrong)), strict=True):
             if own is not None:

@@ -137,13 +137,17 @@ class Owners(DatabaseFile):
         conversation that the owner's memory is of. None for a document's, and for a run's, which
         no deletion takes."""
         owner = self._owner
-        if owner is None:
-            return find_lineage()
-        identity, source, media_type = connection.execute(
-            """SELECT owners.id, document_id, media_type FROM owners
+        row = (
+            owner
+            and connection.execute(
+                """SELECT owners.id, document_id, media_type FROM owners
             LEFT JOIN documents ON documents.id = document_id WHERE number = ?""",
-            (owner.number,),
-        ).fetchone()
+                (owner.number,),
+            ).fetchone()
+        )
+        if not row:  # nobody's, or of one that was deleted, who can write nothing
+            return find_lineage()
+        identity, source, media_type = row
         if identity.startswith(RUN):
             return None
         is_talk = source is not None and media_type in (None, CONVERSATION)

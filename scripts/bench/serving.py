@@ -22,9 +22,9 @@ from mgl import registry
 from mgl.cli.output import print_json, say
 from mgl.cli.progress import open_observer
 from mgl.errors import MglError, UsageError
+from mgl.lab.engines import model_id
 from mgl.lab.model import ModelChoice
 from mgl.llm.capabilities import ServerEndpoint
-from mgl.llm.engines import model_id
 from mgl.models import shipped
 from mgl.serving.probe import probe_once
 from mgl.text import read_document

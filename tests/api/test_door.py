@@ -18,8 +18,8 @@ from mgl.api.server import check_host
 from mgl.errors import ResourceError, UsageError
 from mgl.lab.talk import Talk
 from mgl.models import shipped
-from mgl.peers.listening import read_limited
-from mgl.peers.wire import OverLimit
+from mgl.openai.errors import OverLimit
+from mgl.openai.listening import read_limited
 from tests.api.conftest import MEMORY, Serve, Served, open_server
 from tests.privileges import no_umask, shared_paths
 

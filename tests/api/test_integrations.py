@@ -13,7 +13,7 @@ import pytest
 from mgl.errors import EngineUnavailable, UsageError
 from mgl.integrations.client import RestClient
 from mgl.integrations.mem0 import Memory
-from mgl.peers.wire import NotServed
+from mgl.openai.errors import NotServed
 from mgl.types import Document
 from tests.api.conftest import Serve, Served
 from tests.cli.server import story

@@ -21,7 +21,7 @@ from mgl.api.memories import Memories
 from mgl.errors import Conflict, MglError, StoreConflict, UsageError
 from mgl.lab import Lab
 from mgl.memories.base import is_memory_id
-from mgl.peers.wire import NotServed
+from mgl.openai.errors import NotServed
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
 from mgl.types import Conversation, Document, Question, Turn

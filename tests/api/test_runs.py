@@ -11,7 +11,7 @@ import pytest
 
 from mgl.api.runs import Runs
 from mgl.models.adapters import find_adapter, write_adapter
-from mgl.peers.wire import NotServed
+from mgl.openai.errors import NotServed
 from mgl.training.data import Pair
 from mgl.training.fitting import Epoch, FitSettings, Fitted
 from mgl.training.records import Base, Course, Trained, keep_training, read_course

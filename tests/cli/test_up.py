@@ -19,7 +19,6 @@ import psutil
 import pytest
 
 from mgl.errors import EngineUnavailable, ResourceError, install_hint
-from mgl.serving import records
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
 from tests.cli.shell import free_port, run_shell
@@ -62,8 +61,7 @@ def processes() -> set[int]:
             environment = process.environ()
         except psutil.Error:
             continue
-        marks = records.token_environment("").keys()
-        if marks <= environment.keys() and environment.get("MGL_HOME") == os.environ["MGL_HOME"]:
+        if "MGL_SERVER" in environment and environment.get("MGL_HOME") == os.environ["MGL_HOME"]:
             found.add(process.pid)
     return found
 
@@ -198,7 +196,7 @@ def test_one_that_cannot_be_stopped_or_has_died_is_not_said_to_be_stopped(
 ) -> None:
     run("--port", port, "--model", MODEL, "--base-url", server.url, "--detach")
     with monkeypatch.context() as patch:  # as another user's, whose processes one cannot see
-        patch.setattr("mgl.serving.records.find_processes", lambda _token: [])
+        patch.setattr("mgl.processes.find_processes", lambda _token: [])
         done = mgl("up", "--stop", "--port", port)
     assert done.exit_code == EngineUnavailable.exit_code
     assert "still answers" in done.stderr

@@ -9,7 +9,7 @@ import pytest
 
 from mgl.lab import doctor, suggestions
 from mgl.lab.doctor import Check, _import_error, examine
-from tests.llm.server import Answered, models, serving
+from tests.openai.answering import Answered, models, serving
 from tests.serving.conftest import free_port
 
 SERVED = """\

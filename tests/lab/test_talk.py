@@ -307,9 +307,7 @@ def test_a_talk_is_read_by_many_threads_while_turns_are_added(
     assert gam(diary).state.turns == 20
 
 
-@pytest.mark.parametrize(
-    "unit", ["May 2 ", "one day ago ", "a" * 64, "Ann Bob of ", " ", "word. ", "\n"]
-)
+@pytest.mark.parametrize("unit", ["one day ago ", "a" * 64, "Ann Bob of ", " ", "word. ", "\n"])
 def test_a_large_turn_is_searched_and_asks(lab: Lab, unit: str) -> None:
     talk = lab.talk("diary", preset="small")
     large = "x" + unit * ((1 << 19) // len(unit)) + "x"

@@ -85,7 +85,8 @@ ITSELF: dict[str, Schema] = {
 READING = """
 import json, sys
 from mgl.errors import UsageError
-from mgl.peers.wire import ChatRequest, read_request
+from mgl.openai.requests import read_request
+from mgl.openai.shapes import ChatRequest
 
 given = json.loads(sys.stdin.read())
 for asked in given:

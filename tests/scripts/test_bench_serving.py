@@ -14,7 +14,7 @@ from mgl.memories.mindgraph import MindGraph, MindGraphConfig
 from mgl.models.profiles import load_profile
 from mgl.types import Document, Question
 from serving import main
-from tests.llm.server import Server
+from tests.openai.answering import Server
 from tests.scripts.counting import counting
 
 CONFIG = MindGraphConfig(cite="sentence", chunk_tokens=16, build_tokens=768)

@@ -186,19 +186,23 @@ def vllm_python() -> Path:
 
 PARSE = """\
 import json, sys
-try:
-    from vllm.entrypoints.launchers.cli_args import make_arg_parser, validate_parsed_serve_args
-except ModuleNotFoundError:  # where it was before 0.32
-    from vllm.entrypoints.openai.cli_args import make_arg_parser, validate_parsed_serve_args
+from importlib import import_module
+
+for place in ("common", "launchers", "openai"):  # since 0.33, in 0.32, before
+    try:
+        options = import_module(f"vllm.entrypoints.{place}.cli_args")
+        break
+    except ModuleNotFoundError:
+        continue
 from vllm.config import StructuredOutputsConfig
 from vllm.utils.argparse_utils import FlexibleArgumentParser
 
 told = {}
 for name, arguments in json.load(sys.stdin).items():
-    parser = make_arg_parser(FlexibleArgumentParser())
+    parser = options.make_arg_parser(FlexibleArgumentParser())
     try:
         parsed = parser.parse_args(arguments)
-        validate_parsed_serve_args(parsed)
+        options.validate_parsed_serve_args(parsed)
     except SystemExit:
         told[name] = "refused"
     except Exception as error:

@@ -9,7 +9,7 @@ import pytest
 from mgl.errors import EngineUnusable
 from mgl.models.profiles import ModelProfile, load_profiles
 from mgl.serving.served import ASSUMED_CONTEXT, find_served, guess_preset
-from tests.llm.server import MODEL, Route, Server, models, serving
+from tests.openai.answering import MODEL, Route, Server, models, serving
 from tests.serving.makes import LLAMA, LM_STUDIO, OLLAMA, Make
 
 LLAMA3 = "llama3.1:8b"

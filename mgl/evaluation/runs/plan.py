@@ -191,13 +191,13 @@ def _read_dataset(
         assert arguments.data is not None
         return benchmark.read(arguments.data)
     assert isinstance(benchmark, GeneratedBenchmark)
-    generate, config = benchmark.generate, benchmark.Config.model_validate(made_with)
+    make, config = benchmark.generate, benchmark.Config.model_validate(made_with)
     with open_model(arguments.models[0]) as place:
 
-        async def make() -> Dataset:  # a client is made in its loop
-            return await generate(config, place.client().count_tokens)
+        async def generate() -> Dataset:  # where a client may be made
+            return await make(config, place.client().count_tokens)
 
-        return place.run(make)
+        return place.run(generate)
 
 
 def _read_labelled(arguments: Arguments) -> tuple[list[Record], str | None]:

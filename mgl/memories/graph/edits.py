@@ -20,7 +20,7 @@ from pydantic import create_model
 from mgl.llm.constraints import max_chars, number, one_of, several
 from mgl.memories.graph.names import NAME_CHARS, PRONOUNS, clean_name, entity_key, mentions
 from mgl.memories.log import Draft, Vocabulary
-from mgl.memories.propose import Proposal, StrictReply
+from mgl.memories.propose import StrictReply
 from mgl.prompt import one_line
 from mgl.store import EditRecord
 from mgl.text import numbered_sentences, sentence_spans
@@ -117,11 +117,12 @@ class RelateEntities:
     description: str
 
 
+GraphEdit = NameEntity | RelateEntities
 Keys = frozenset[str]
 """The keys of the entities that one passage has named so far."""
 
 
-def apply(known: Keys, edit: NameEntity | RelateEntities) -> Keys:
+def apply(known: Keys, edit: GraphEdit) -> Keys:
     """The keys after an edit. ValueError for one that cannot be."""
     if isinstance(edit, NameEntity):
         return known | {entity_key(edit.name)}
@@ -133,22 +134,21 @@ def apply(known: Keys, edit: NameEntity | RelateEntities) -> Keys:
     return known
 
 
-VOCABULARY: Final = Vocabulary[NameEntity | RelateEntities, Keys](
+VOCABULARY: Final = Vocabulary[GraphEdit, Keys](
     {"entity": NameEntity, "relation": RelateEntities},
     apply,
     frozenset(),
 )
 
 
-class Rows:
-    """Collects the rows of one chunk."""
+class Rows(Draft[GraphEdit, Keys]):
+    """The rows of one chunk, whose state are the keys of the entities that it names."""
 
     def __init__(self, passage: NumberedChunk) -> None:
         self.passage, self.chunk = passage, passage.chunk
         index, span = self.chunk.index, self.chunk.span
         place = {"start": span.start, "end": span.end, "tokens": self.chunk.tokens}
-        self._draft = Draft(VOCABULARY, index, VOCABULARY.empty)
-        self.rows = self._draft.rows
+        super().__init__(VOCABULARY, index, VOCABULARY.empty)
         self.rows.append(EditRecord(index, "chunk", place, "applied", span=span))
 
     def take(self, reply: Extraction, call_key: str | None) -> None:
@@ -157,10 +157,6 @@ class Rows:
             self.entity(proposal.model_dump(), call_key)
         for proposal in reply.relations:
             self.relation(proposal.model_dump(), call_key)
-
-    def fail(self, proposal: Proposal[Extraction]) -> None:
-        """Add that no reply could be used."""
-        self._draft.fail(proposal.stage, proposal.problem, reason=proposal.reason)
 
     def as_step(self, step: int) -> list[EditRecord]:
         """The rows of a chunk that was read once more, as a step of their own; the first says
@@ -172,7 +168,7 @@ class Rows:
         """Add one entity: src, name, type and description."""
         name, wrong = _check_name(said["name"])
         text, cut = _cut_text(said["description"])
-        self._draft.put(
+        self.put(
             NameEntity(name, said["type"], text),
             rejected=wrong,
             repaired="name_cleaned" if name != said["name"] else cut,
@@ -184,16 +180,16 @@ class Rows:
         """Add one relation: src, source, target and description."""
         (source, one), (target, other) = map(_check_name, (said["source"], said["target"]))
         text, cut = _cut_text(said["description"])
-        span, wrong, known = self._span(said["src"]), one or other, self._draft.state
+        span, wrong, known = self._span(said["src"]), one or other, self.state
         new = {key: name for name in (source, target) if (key := entity_key(name)) not in known}
         joins_two = wrong is None and entity_key(source) != entity_key(target)
         if joins_two and all(mentions(name, self.passage.chunk.text) for name in new.values()):
             for name in new.values():
                 end = NameEntity(name, UNKNOWN, "")
                 how = "named_in_relation"
-                self._draft.put(end, repaired=how, span=span, call_key=call_key)
+                self.put(end, repaired=how, span=span, call_key=call_key)
         is_cleaned = (source, target) != (said["source"], said["target"])
-        self._draft.put(
+        self.put(
             RelateEntities(source, target, text),
             rejected=wrong,
             repaired="name_cleaned" if is_cleaned else cut,

@@ -221,6 +221,15 @@ def test_each_question_has_a_page_with_everything_behind_its_answers(tmp_path: P
     assert (question, answers[1][0]) == (answers[1][1], "w")
 
 
+def test_questions_that_methods_differ_on_come_first(tmp_path: Path) -> None:
+    scores = {"a": (1.0, 0.0, 1.0), "b": (1.0, 0.0, 0.0)}
+    said = {label: [Said({"exact_match": one}) for one in own] for label, own in scores.items()}
+    items = [item(f"q{n}") for n in range(3)]
+    (chapter,) = made(write_run(tmp_path / "run", [method("a"), method("b")], items, said))
+    found = [(each.item["id"], each.kind) for each in chapter.questions]
+    assert found == [("q2", "split"), ("q1", "wrong"), ("q0", "right")]
+
+
 def test_runs_over_the_same_files_read_them_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

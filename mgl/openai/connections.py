@@ -15,7 +15,7 @@ from typing import Any, Final
 
 HEAD_S: Final = 5.0
 BODY_S: Final = 90.0
-"""Longer than that of ``mgl.peers.listening``, which reads bodies and answers what was wrong."""
+"""Longer than that of ``mgl.openai.listening``, which reads bodies and answers what was wrong."""
 
 READ_S: Final = 60.0
 GRACE_S: Final = 0.5

@@ -15,8 +15,18 @@ from mgl.llm.base import Message
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.capabilities import Capabilities
 from mgl.llm.client import Client, Policy
-from tests.llm.server import MODEL, OTHER, VLLM, Answered, Route, Server, chat, connect, serving
 from tests.llm.shapes import Answer
+from tests.openai.answering import (
+    MODEL,
+    OTHER,
+    VLLM,
+    Answered,
+    Route,
+    Server,
+    chat,
+    connect,
+    serving,
+)
 from tests.patience import PATIENCE_S
 from tests.serving.makes import STRUCTURED, constraints
 

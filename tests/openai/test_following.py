@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mgl.peers.listening import MOST_WAITING, follow
+from mgl.openai.listening import MOST_WAITING, follow
 
 Tell = Callable[[int], None]
 

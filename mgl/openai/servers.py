@@ -29,7 +29,8 @@ from mgl.errors import (
     EngineUnusable,
     UsageError,
 )
-from mgl.llm.engines.wire import error_from
+from mgl.openai.errors import error_from
+from mgl.openai.events import decode_event
 
 Kind = Literal["vllm", "llama.cpp", "ollama", "lm studio", "unknown"]
 
@@ -124,8 +125,8 @@ class Http:
             ) as response:
                 if hear is not None and _is_stream(response):
                     async for line in response.aiter_lines():
-                        if line.startswith("data:") and line.strip() != "data: [DONE]":
-                            hear(json.loads(line.removeprefix("data:")))
+                        if (event := decode_event(line)) is not None:
+                            hear(event)
                 else:
                     await response.aread()
         except (httpx.ReadTimeout, httpx.WriteTimeout) as error:

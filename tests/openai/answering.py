@@ -11,8 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from mgl.llm.capabilities import Capabilities, ServerEndpoint
-from mgl.llm.engines.openai import OpenAIEngine
 from mgl.models.profiles import load_profile
+from mgl.openai.engine import OpenAIEngine
 
 MODEL = "Qwen/Qwen2.5-7B-Instruct"
 PROFILE = load_profile("qwen2.5-7b-instruct")

@@ -17,6 +17,8 @@ import traceback
 from collections.abc import Iterator
 from typing import Any, Final
 
+from mgl.openai.shapes import Failed, Fault
+
 CODE: Final = "internal_error"
 _log = logging.getLogger(__name__)
 
@@ -33,14 +35,14 @@ def describe_fault(identity: str) -> str:
 
 def write_fault(identity: str) -> tuple[int, dict[str, Any]]:
     """The status and the body of an answer that failed by a fault."""
-    said = {
-        "message": describe_fault(identity),
-        "type": "server_error",
-        "param": None,
-        "code": CODE,
-        "request_id": identity,
-    }
-    return 500, {"error": said}
+    said = Fault(
+        message=describe_fault(identity),
+        type="server_error",
+        param=None,
+        code=CODE,
+        request_id=identity,
+    )
+    return 500, Failed(error=said).write()
 
 
 def log_fault(error: BaseException, identity: str) -> None:

@@ -26,21 +26,16 @@ from mgl.errors import EngineError, EngineFailed, EngineRejected, UsageError
 from mgl.llm.base import Completion, Request
 from mgl.llm.capabilities import ServerEndpoint
 from mgl.llm.control import ControlTokens, select_control, unmark
-from mgl.llm.engines.formats import UNPROBED, Format, Formats, shape_of
-from mgl.llm.engines.server import PROBE_SECONDS, Http, Server, identify, require_adapter
-from mgl.llm.engines.wire import (
-    ConstraintRefused,
-    ServerFailed,
-    join_events,
-    read_completion,
-    write_body,
-    write_messages,
-    write_tools,
-)
 from mgl.llm.progress import TokenProgress, find_listener
 from mgl.llm.replies import clean
 from mgl.models.hub import find_cached
 from mgl.models.profiles import HubSource, ModelProfile
+from mgl.openai.errors import ConstraintRefused, ServerFailed
+from mgl.openai.formats import UNPROBED, Format, Formats, shape_of
+from mgl.openai.replies import join_events, read_completion, read_event
+from mgl.openai.requests import write_body, write_messages, write_tools
+from mgl.openai.servers import PROBE_SECONDS, Http, Server, identify, require_adapter
+from mgl.openai.shapes import ChatEvent
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -137,20 +132,19 @@ class OpenAIEngine:
         progress = self._progress
         if progress is None or request.tools or request.choices or not self._streams:
             return await self._guard(self._http.post("chat/completions", body, None))
-        events: list[Any] = []
+        events: list[ChatEvent] = []
         call, written, text = object(), 0, ""
         listener = find_listener()
         prompt = _estimate_tokens(json.dumps(write_messages(request), ensure_ascii=False))
         budget = request.sampling.max_tokens
 
-        def hear(event: Any) -> None:
+        def hear(sent: Any) -> None:
             nonlocal written, text
-            events.append(event)
+            events.append(event := read_event(sent))
+            text += event.text
             if listener is not None:
-                for choice in event.get("choices", ()):
-                    text += (choice.get("delta") or {}).get("content") or ""
                 listener(unmark(text, mark))
-            written += bool(event.get("choices"))
+            written += bool(event.choices)
             progress.update(call, read=prompt, prompt=prompt, written=written, budget=budget)
 
         streamed = {**body, "stream": True, "stream_options": {"include_usage": True}}

@@ -18,16 +18,17 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from urllib.parse import urlsplit
 
 from mgl.errors import MglError, ResourceError, UsageError, install_hint
-from mgl.peers.connections import make_protocol
-from mgl.peers.faults import log_fault, new_identity, write_fault
-from mgl.peers.wire import AccessDenied, OverLimit, encode_event, write_error
-from mgl.serving.records import prove_start
+from mgl.openai.connections import make_protocol
+from mgl.openai.errors import AccessDenied, OverLimit, write_error
+from mgl.openai.events import encode_event
+from mgl.openai.faults import log_fault, new_identity, write_fault
+from mgl.processes import prove_start
 
 if TYPE_CHECKING:
     import uvicorn
     from starlette.applications import Starlette
     from starlette.requests import Request
-    from starlette.responses import StreamingResponse
+    from starlette.responses import Response, StreamingResponse
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 HOST: Final = "127.0.0.1"
@@ -137,6 +138,10 @@ class Listener(ABC):
             self._held.close()
             self._held = None
 
+    def note_failure(self, error: MglError) -> dict[str, str]:  # noqa: ARG002
+        """Note the error that a request ended in; returns further headers of its answer."""
+        return {}
+
     @property
     def is_full(self) -> bool:
         """Whether there are more connections than there may be, and all of them are at work."""
@@ -187,10 +192,13 @@ def root_of(host: str, port: int) -> str:
     return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
 
 
-def write_health(challenge: str | None, **more: str) -> dict[str, str]:
-    """What ``/health`` says, and to whoever challenges it, the proof of its start."""
+async def answer_health(request: Request, **more: str) -> Response:
+    """Answer ``/health``, and to whoever challenges it with the proof of its start."""
+    from starlette.responses import JSONResponse
+
+    challenge = request.query_params.get("challenge")
     proof = prove_start(challenge) if challenge else None
-    return {"status": "ok", **more, **({"proof": proof} if proof else {})}
+    return JSONResponse({"status": "ok", **more, **({"proof": proof} if proof else {})})
 
 
 def find_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -338,6 +346,7 @@ class _Outermost:
         except ClientDisconnect:
             return  # in the middle of its body
         except MglError as error:
+            headers = headers or self._listener.note_failure(error)
             status, body = write_error(error)
             body["error"]["request_id"] = identity
         except Exception as error:

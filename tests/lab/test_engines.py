@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mgl.errors import ResourceError, UsageError
-from mgl.llm.engines import LocalModel, model_id, open_engine
+from mgl.lab.engines import LocalModel, model_id, open_engine
 from mgl.models.profiles import load_profile
 from tests.patience import PATIENCE_S
 
@@ -49,7 +49,7 @@ def test_openvino_is_imported_without_its_telemetry() -> None:
 
 LAZY = """
 import sys
-import mgl.llm.engines, mgl.llm.client, mgl.llm.fakes
+import mgl.lab.engines, mgl.llm.client, mgl.llm.fakes
 heavy = {"httpx", "openvino", "openvino_genai", "transformers", "torch", "outlines"}
 assert not heavy & set(sys.modules), heavy & set(sys.modules)
 """

@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from mgl.errors import EngineLost, EngineUnavailable
-from mgl.llm.engines import server as servers
-from mgl.llm.engines.server import Connections, Http
+from mgl.openai import servers
+from mgl.openai.servers import Connections, Http
 
 
 class Counting:

@@ -8,7 +8,7 @@ async for event in stream_reply(lambda hear: ..., "tiny"): ...
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Final
@@ -17,16 +17,12 @@ from mgl.errors import MglError
 from mgl.llm.base import LLM, Reply
 from mgl.llm.calls import call_key
 from mgl.llm.progress import Listener, listen
-from mgl.peers.listening import follow
-from mgl.peers.tools import as_schema, read_calls
-from mgl.peers.wire import (
-    ChatRequest,
-    cut_at_stop,
-    read_request,
-    write_error,
-    write_event,
-    write_events,
-)
+from mgl.openai.errors import write_error
+from mgl.openai.listening import follow
+from mgl.openai.replies import cut_at_stop, write_end, write_event
+from mgl.openai.requests import read_request
+from mgl.openai.shapes import ChatRequest, ReplyMessage
+from mgl.openai.tools import as_schema, read_calls
 
 REPLY_TOKENS: Final = 2048
 """The budget of a reply where a request names none."""
@@ -82,14 +78,25 @@ class Completer:
         return reply if text == reply.text else replace(reply, text=text, finish_reason="stop")
 
 
-async def read_deltas(texts: AsyncIterator[str]) -> AsyncGenerator[str]:
-    """What each text adds to those before it, without the half of a character at its end."""
+async def read_reply(
+    work: Callable[[Listener], Coroutine[Any, Any, Said]],
+) -> AsyncGenerator[str | Said]:
+    """What each text adds to a reply as it is written, if the engine shows that, and the reply.
+
+    ``work`` is given what hears the text so far, from any thread. Half a character at the end of a
+    text waits for its other half.
+    """
     sent = ""
-    async for text in texts:
-        fresh = text.rstrip("\N{REPLACEMENT CHARACTER}")
-        if fresh.startswith(sent) and len(fresh) > len(sent):
-            yield fresh[len(sent) :]
-            sent = fresh
+    async with follow(work) as (texts, task):
+        async for text in texts:
+            fresh = text.rstrip("\N{REPLACEMENT CHARACTER}")
+            if fresh.startswith(sent) and len(fresh) > len(sent):
+                yield fresh[len(sent) :]
+                sent = fresh
+        reply, besides = await task
+        if rest := reply.text.removeprefix(sent):
+            yield rest
+        yield reply, besides
 
 
 async def stream_reply(
@@ -99,27 +106,19 @@ async def stream_reply(
     with_usage: bool = False,
     failures: list[MglError] | None = None,
 ) -> AsyncGenerator[dict[str, Any]]:
-    """A reply as events: as it is written where the engine shows that, else whole.
-
-    ``work`` is given what hears the text so far, from any thread. Errors after the first event are
-    the last one, and are added to ``failures``.
-    """
-    sent = ""
-    async with follow(work) as (texts, task), aclosing(read_deltas(texts)) as deltas:
-        delta = await anext(deltas, None)
-        if delta is None:
-            task.result()
-        yield write_event({"role": "assistant", "content": ""}, model, None)
-        while delta is not None:
-            yield write_event({"content": delta}, model, None)
-            sent += delta
-            delta = await anext(deltas, None)
+    """A reply as events (``read_reply``). What fails before the first is raised; an error after it
+    is the last event, and is added to ``failures``."""
+    async with aclosing(read_reply(work)) as pieces:
+        piece = await anext(pieces)
+        yield write_event(ReplyMessage(role="assistant", content=""), model)
         try:
-            reply, besides = await task
+            while isinstance(piece, str):
+                yield write_event(ReplyMessage(content=piece), model)
+                piece = await anext(pieces)
         except MglError as error:
             if failures is not None:
                 failures.append(error)
             yield write_error(error)[1]
             return
-        for event in write_events(reply, model, sent=sent, with_usage=with_usage, besides=besides):
+        for event in write_end(*piece, model, with_usage=with_usage):
             yield event

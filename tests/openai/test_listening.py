@@ -19,9 +19,9 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from mgl.peers import connections
-from mgl.peers.faults import PrivateFormatter, trace
-from mgl.peers.listening import Listener, follow, read_limited, stream_events
+from mgl.openai import connections
+from mgl.openai.faults import PrivateFormatter, trace
+from mgl.openai.listening import Listener, follow, read_limited, stream_events
 
 SECRET = "my horse is called Star"
 SOON = 0.2

@@ -18,7 +18,7 @@ from mgl.prompt import Prompt
 MOST_CALLS: Final = 8
 
 TOOLS = Prompt(
-    "peers.tools",
+    "openai.tools",
     source="ours",
     text="""You can call these tools, each described by the JSON schema of its parameters:
 
@@ -29,21 +29,21 @@ TOOLS = Prompt(
 )
 
 MAY_CALL = Prompt(
-    "peers.may_call",
+    "openai.may_call",
     source="ours",
     text="""Reply with a JSON object: {"calls": [{"tool": "...", "arguments": {...}}]} to call \
 tools, or {"answer": "..."} to answer.""",
 )
 
 MUST_CALL = Prompt(
-    "peers.must_call",
+    "openai.must_call",
     source="ours",
     text="""Reply with a JSON object that calls tools: \
 {"calls": [{"tool": "...", "arguments": {...}}]}.""",
 )
 
 RESULT = Prompt(
-    "peers.result",
+    "openai.result",
     source="ours",
     text="The tool {tool} gave:\n{result}",
     variables=("tool", "result"),

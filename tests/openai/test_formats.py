@@ -6,7 +6,8 @@ import re
 import pytest
 
 from mgl.llm.base import Request, Tool
-from mgl.llm.engines.formats import (
+from mgl.llm.schemas import json_schema
+from mgl.openai.formats import (
     EBNF,
     FORMATS,
     GBNF,
@@ -16,7 +17,6 @@ from mgl.llm.engines.formats import (
     Format,
     Formats,
 )
-from mgl.llm.schemas import json_schema
 from tests.llm.notation import laid_out, pattern_of
 from tests.llm.shapes import Answer
 

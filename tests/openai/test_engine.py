@@ -32,12 +32,13 @@ from mgl.llm.calls import MemoryCallLog
 from mgl.llm.capabilities import ServerEndpoint
 from mgl.llm.client import Client, Policy
 from mgl.llm.constraints import one_of
-from mgl.llm.engines import server as servers
-from mgl.llm.engines.openai import OpenAIEngine
 from mgl.llm.progress import TokenProgress, listen
 from mgl.llm.schemas import json_schema, plain
 from mgl.observer import SilentObserver
-from tests.llm.server import (
+from mgl.openai import servers
+from mgl.openai.engine import OpenAIEngine
+from tests.llm.shapes import Answer
+from tests.openai.answering import (
     LLAMA,
     MODEL,
     OTHER,
@@ -51,8 +52,7 @@ from tests.llm.server import (
     connect,
     models,
 )
-from tests.llm.server import serving as serve
-from tests.llm.shapes import Answer
+from tests.openai.answering import serving as serve
 from tests.patience import PATIENCE_S
 
 ASK = [Message("user", "Who is it?")]
@@ -85,7 +85,7 @@ async def test_others_are_served_while_a_constraint_is_written(
         assert others.wait(30), "the loop does nothing else"
         return plain(schema)
 
-    monkeypatch.setattr("mgl.llm.engines.formats.plain", write)
+    monkeypatch.setattr("mgl.openai.formats.plain", write)
     async with client_of(VLLM, chat(GOOD)) as (llm, _, _):
         asked = asyncio.create_task(llm.complete(ASK, Answer))
         assert await asyncio.to_thread(begun.wait, 30)
