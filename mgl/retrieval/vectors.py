@@ -33,6 +33,7 @@ from mgl.retrieval.multi import (
     MultiEmbedder,
     ranks_by_more,
     score_tokens,
+    unpack_weights,
 )
 from mgl.retrieval.ranking import best, fuse_hits, places_of
 
@@ -194,15 +195,18 @@ class VectorIndex:
                 version = self._store.index_version(self._name)
                 if version != self._version:
                     self._slots.clear()
-                    self._ids, self._order = array("q"), None
-                    self._flat.reset()
-                    rows = self._store.read_index_vectors(self._name)
-                    joined = np.frombuffer(b"".join(vector for _, vector in rows), "<f4")
-                    self._ids.extend(identity for identity, _ in rows)
-                    self._slots.update(zip(self._ids, range(len(rows)), strict=True))
-                    self._flat.add(joined.reshape(len(rows), self._embedder.dims))
+                    ids = self._store.read_index_block(self._name, self._make_room)
+                    self._ids, self._order = array("q", ids.tobytes()), None
+                    self._slots.update(zip(self._ids, range(len(ids)), strict=True))
                     self._version = version
             return self._slots
+
+    def _make_room(self, size: int) -> NDArray[np.float32]:
+        """FAISS's memory for so many vectors, to be written into."""
+        self._flat.reset()
+        self._flat.codes.resize(size * self._flat.code_size)
+        self._flat.ntotal = size
+        return self._vectors()
 
     def _put(self, ids: Sequence[int], vectors: NDArray[np.float32]) -> None:
         new = np.array([identity not in self._slots for identity in ids], dtype=bool)
@@ -224,7 +228,8 @@ class MultiIndex(VectorIndex):
     """A ``VectorIndex`` that ranks texts by all that its embedder's ``ranking`` names.
 
     A query that comes as a dense vector is compared with dense vectors alone. ``scores`` are those
-    of ``search``. Weights and token vectors are kept in the store beside the dense vectors.
+    of ``search``. Weights and token vectors are kept in the store beside the dense vectors; token
+    vectors, of which a text has hundreds, are read for the candidates of each question alone.
     """
 
     def __init__(self, embedder: MultiEmbedder, store: Store | None = None, name: str = "") -> None:
@@ -243,7 +248,9 @@ class MultiIndex(VectorIndex):
         with self._lock:
             self._current()
             for identity, one in zip(texts, encoded, strict=True):
-                self._put_parts(identity, one.lexical, one.tokens)
+                self._put_weights(identity, one.lexical)
+                if self._store is None:
+                    self._tokens[identity] = one.tokens
             if self._store is not None:
                 packed = zip(*(one.pack()[1:] for one in encoded), strict=True)
                 for part, own in zip(PARTS, packed, strict=True):
@@ -309,33 +316,32 @@ class MultiIndex(VectorIndex):
         joined += weights[1] * np.array([lexical.get(each, 0.0) for each in ids])
         if weights[2]:
             empty = np.zeros((0, self._multi.dims), dtype=np.float32)
+            tokens = self._read_tokens(ids)
             joined += weights[2] * np.array(
-                [score_tokens(asked.tokens, self._tokens.get(each, empty)) for each in ids]
+                [score_tokens(asked.tokens, tokens.get(each, empty)) for each in ids]
             )
         return np.asarray(joined / sum(weights), dtype=np.float32)
+
+    def _read_tokens(self, ids: Sequence[int]) -> Mapping[int, NDArray[np.float32]]:
+        if self._store is None:
+            return self._tokens
+        rows = self._store.read_index_vectors(self._parts["tokens"], ids)
+        return {each: np.frombuffer(row, "<f4").reshape(-1, self._multi.dims) for each, row in rows}
 
     def _current(self) -> dict[int, int]:
         slots = super()._current()
         if self._store is not None and self._read_at != self._version:
             self._weights.clear()
             self._postings.clear()
-            self._tokens.clear()
-            lexical, tokens = (
-                dict(self._store.read_index_vectors(self._parts[part])) for part in PARTS
-            )
-            nothing = np.zeros(self._multi.dims, dtype=np.float32)
-            for identity in slots.keys() & lexical.keys() & tokens.keys():
-                kept = (np.frombuffer(part[identity], "<f4") for part in (lexical, tokens))
-                one = Encoded.unpack(nothing, *kept)
-                self._put_parts(identity, one.lexical, one.tokens)
+            for identity, row in self._store.read_index_vectors(self._parts["lexical"]):
+                if identity in slots:
+                    self._put_weights(identity, unpack_weights(np.frombuffer(row, "<f4")))
             self._read_at = self._version
         return slots
 
-    def _put_parts(
-        self, identity: int, lexical: Mapping[int, float], tokens: NDArray[np.float32]
-    ) -> None:
+    def _put_weights(self, identity: int, lexical: Mapping[int, float]) -> None:
         self._drop_parts(identity)
-        self._weights[identity], self._tokens[identity] = lexical, tokens
+        self._weights[identity] = lexical
         for token, weight in lexical.items():
             self._postings[token][identity] = weight
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mgl.memories.mnemis.reading import render_episode
 from mgl.memories.mnemis.state import MnemisState, summary_text, words_text
+from mgl.memories.rows import Chosen, list_speakers
 from mgl.memories.table import Table
 from mgl.retrieval.base import Embedder, Hit, Reranker
 from mgl.retrieval.ranking import fuse_hits
@@ -59,7 +60,8 @@ class Index:
         self._names = VectorIndex(embedder)
         self._forms: dict[tuple[int, str], None] = {}
         self._grown: dict[str, Table[str, Any]] = {}
-        self._turns: list[Turn] = []
+        self._turns: Sequence[Turn] = ()
+        self._spoken: list[int] = []
         self._numbers: list[int] = []
 
     # What a new name or fact may repeat
@@ -129,7 +131,10 @@ class Index:
         """Yield the ids of all episodes, the best first, by what stands around them, too."""
         assert isinstance(self.episodes, TurnIndex)
         turns = self._turns  # it may grow meanwhile
-        scores = await rank_turns(question, turns, self.episodes, reranker=reranker)
+        speakers = list_speakers(turns)
+        scores = await rank_turns(
+            question, turns, self.episodes, reranker=reranker, spoken_by=speakers
+        )
         return (str(self._numbers[place]) for place in np.argsort(-scores, kind="stable").tolist())
 
     def _grow_shared(self, state: MnemisState) -> None:
@@ -144,8 +149,8 @@ class Index:
         missing = self.episodes.find_missing(places)
         self._numbers += numbers
         if isinstance(self.episodes, TurnIndex):
-            spoken = (source.turns[state.episodes[number].turns[0]] for number in numbers)
-            turns = [*self._turns, *spoken]
+            self._spoken = [*self._spoken, *(state.episodes[each].turns[0] for each in numbers)]
+            turns = Chosen(source.turns, self._spoken)
             self.episodes.extend(turns, missing)
             self._turns = turns
         else:
