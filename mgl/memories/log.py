@@ -27,7 +27,7 @@ from typing import Any, Final, Generic, TypedDict, TypeVar, Unpack
 from mgl.errors import Conflict, StoreConflict, StoreDeleted
 from mgl.llm.calls import note_shown
 from mgl.memories.rows import TurnRows
-from mgl.memories.snapshots import SnapshotCodec, is_due
+from mgl.memories.snapshots import SnapshotCodec, is_due, pause_collector
 from mgl.memories.table import Prefix
 from mgl.observer import Observer
 from mgl.store import EditRecord, MemoryRecord, Store
@@ -306,9 +306,10 @@ class Log(Generic[EditT, StateT]):
                 return
             if self._is_open and self._store.incarnation(self.identity) != self._incarnation:
                 raise StoreDeleted
-            self._read_edits()
-            if isinstance(self._source, Conversation):
-                self._read_turns()
+            with pause_collector():
+                self._read_edits()
+                if isinstance(self._source, Conversation):
+                    self._read_turns()
             self._changes = changes
 
     def _read_edits(self) -> None:

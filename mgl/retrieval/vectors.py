@@ -222,8 +222,10 @@ class VectorIndex:
         few = among is not None and len(among) <= min(_EXACT_AMONG, self._exact_up_to)
         if self._cells is None or few or k > _MOST_FOUND:
             return None
-        chosen = among
-        if among is not None and not isinstance(among, np.ndarray):
+        chosen: NDArray[np.int64] | None = None
+        if isinstance(among, np.ndarray):
+            chosen = among
+        elif among is not None:
             chosen = np.fromiter(among, np.int64, len(among))
         found = self._cells.find(vector, 4 * k + 60, chosen)
         return np.array([self._slots[each] for each in found.tolist()], dtype=np.int64)

@@ -121,7 +121,7 @@ class Caches(Owners):
             (size,) = connection.execute(count, (name,)).fetchone()
             ids, block = np.empty(size, dtype=np.int64), make(size)
             if size:
-                rows = memoryview(block.reshape(-1)).cast("B")
+                rows = block.view(np.uint8).reshape(-1).data
                 length = len(rows) // size
                 found = connection.execute(f"{_VECTORS} ORDER BY id", (name,))
                 for place, (identity, vector) in enumerate(found):

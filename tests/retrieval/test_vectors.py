@@ -124,6 +124,7 @@ def test_cells_are_made_after_some_searches_and_find_what_matters(
     made = centres[draw.integers(60, size=4000)] + 0.4 * draw.normal(size=(4000, 16))
     made = (made / np.linalg.norm(made, axis=1, keepdims=True)).astype(np.float32)
     monkeypatch.setattr("mgl.retrieval.cells.PROBED", 12)  # of 63
+    monkeypatch.setattr("mgl.retrieval.cells.FILTERED", 12)
 
     class Given(WordEmbedder):
         def embed(
@@ -141,7 +142,7 @@ def test_cells_are_made_after_some_searches_and_find_what_matters(
     divided.wait()
     assert divided.is_divided
     assert not exact.is_divided
-    for among in (None, range(0, 4000, 3)):
+    for among in (None, range(0, 4000, 3), range(0, 4000, 5), range(600, 4000)):
         alike = 0
         for number in range(0, 400, 4):
             wanted = {hit.id for hit in exact.search(made[number], 10, among)}
