@@ -189,7 +189,7 @@ class Conversation:
         return cls(_digest(f"turns {said}"), name, tuple(turns), tuple(notes))
 
     @classmethod
-    def named(cls, name: str, renamed: int = 0) -> Conversation:
+    def from_name(cls, name: str, renamed: int = 0) -> Conversation:
         """The conversation that is known by its name alone, before its first turn; accents are the
         same in either of their forms.
 

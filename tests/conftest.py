@@ -30,7 +30,6 @@ import pytest
 import typer
 from hypothesis import HealthCheck, is_hypothesis_test, seed, settings
 from platformdirs import user_data_path
-from tab import Tab, open_tab
 from typer.testing import CliRunner, Result
 
 from mgl.cli.app import app
@@ -40,6 +39,7 @@ from mgl.models.profiles import load_profile
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
 from tests.cli.server import Server, serving
+from tests.web.tab import Tab, open_tab
 
 QUICK_EXAMPLES = 20
 

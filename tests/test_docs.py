@@ -43,6 +43,18 @@ def find_commands() -> Iterator[tuple[str, list[str]]]:
         yield f"results.md: {line}", line.split()[1:]
 
 
+def test_the_glossary_names_files_that_exist_and_each_word_once() -> None:
+    text = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    _, glossary = text.split("## Glossary", 1)
+    rows = re.findall(r"^\| (\w+) \| .+ \| (`.+`) \|$", glossary, re.MULTILINE)
+    words = [word for word, _ in rows]
+    assert len(words) > 60
+    assert words == sorted(set(words))
+    for word, where in rows:
+        for path in re.findall(r"`(.+?)`", where):
+            assert (ROOT / "mgl" / path).exists(), f"{word}: {path}"
+
+
 @pytest.fixture(scope="module")
 def commands() -> Any:
     return typer.main.get_command(app)

@@ -92,7 +92,9 @@ MGL = """\
 echo "$@" >> mgl-asked
 case "$1" in
     ask) echo "memory: m-1 (mgl show m-1)" ;;
-    serve) [ ! -e broken ] || { echo "error: no NVIDIA driver" >&2; exit 5; } ;;
+    serve)
+        [ ! -e broken ] || { echo "error: no NVIDIA driver" >&2; exit 5; }
+        [ "$2" != status ] || [ ! -e state ] || echo "8000  $(cat state)" ;;
 esac
 """
 
@@ -138,6 +140,18 @@ def test_a_pretended_card_is_the_cpu_build(checkout: Path) -> None:
     ]
     assert [line.split()[0] for line in asked[3:]] == ["models", "serve", "ask", "export"]
     assert gpu(checkout, "--pretend", "--dry-run")[0].returncode == 2
+
+
+@pytest.mark.parametrize(("state", "is_started"), [("ready", False), ("failed: no memory", True)])
+def test_a_pretended_card_starts_a_server_unless_one_is_ready(
+    checkout: Path, state: str, is_started: bool
+) -> None:
+    """One that has failed is listed until somebody has seen it."""
+    executable(checkout / "scripts" / "serve-cpu", "")
+    (checkout / "state").write_text(f"qwen2.5-coder-1.5b  generate  cpu  0  -  {state}\n")
+    done, asked = gpu(checkout, "--pretend")
+    assert done.returncode == 0, done.stderr
+    assert ("serve start cpu --model qwen2.5-coder-1.5b --detach" in asked) == is_started
 
 
 def test_a_box_without_a_card_asks_nothing(checkout: Path) -> None:

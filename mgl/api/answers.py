@@ -6,11 +6,13 @@ large is not copied for the sake of its description.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from mgl.api.jobs import Job
+from mgl.openai.shapes import ChatChoice, ChatCompletion, ReplyMessage
 
 Object = dict[str, Any]
 """Whose members are the memory's own affair, or the page's."""
@@ -18,23 +20,6 @@ Object = dict[str, Any]
 
 class _Answer(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class Fault(_Answer):
-    """What went wrong and what to do; ``param`` is the part of the request to change."""
-
-    model_config = ConfigDict(extra="allow", strict=True)
-
-    message: str
-    type: str
-    param: str | None
-    code: str | None
-
-
-class Failed(_Answer):
-    """An answer of 400 or more."""
-
-    error: Fault
 
 
 class MemoryAbout(_Answer):
@@ -162,6 +147,9 @@ class Answered(_Answer):
 
 
 class TurnKept(_Answer):
+    """A turn, with the ``number`` by which the rest of an export names it."""
+
+    number: int
     id: str
     speaker: str
     text: str
@@ -377,22 +365,14 @@ class TrainingsListed(_Answer):
 # The OpenAI API
 
 
-class ToolCalled(_Answer):
-    id: str
-    type: Literal["function"]
-    function: dict[Literal["name", "arguments"], str]
-
-
-class Replied(_Answer):
+class Replied(ReplyMessage):
     """A reply; with a memory, what it cites, its conversation, and the turn it replies to.
 
     ``notes`` say what of the request had no effect.
     """
 
-    role: Literal["assistant"]
-    content: str | None
-    refusal: None
-    tool_calls: list[ToolCalled] | None = None
+    model_config = ConfigDict(extra="forbid", strict=True)
+
     citations: list[Cited] | None = None
     conversation: str | None = None
     memory_id: str | None = None
@@ -401,45 +381,12 @@ class Replied(_Answer):
     notes: list[str] | None = None
 
 
-class Choice(_Answer):
-    index: int
+class RepliedChoice(ChatChoice):
     message: Replied
-    logprobs: None
-    finish_reason: str
 
 
-class TextCompletion(_Answer):
-    id: str
-    object: Literal["chat.completion"]
-    created: int
-    model: str
-    choices: list[Choice]
-    usage: Object
-
-
-class ModelShown(_Answer):
-    id: str
-    object: Literal["model"]
-    created: int
-    owned_by: str
-
-
-class ModelsListed(_Answer):
-    object: Literal["list"]
-    data: list[ModelShown]
-
-
-class Embedding(_Answer):
-    object: Literal["embedding"]
-    index: int
-    embedding: list[float] | str
-
-
-class Embedded(_Answer):
-    object: Literal["list"]
-    data: list[Embedding]
-    model: str
-    usage: dict[Literal["prompt_tokens", "total_tokens"], int]
+class TextCompletion(ChatCompletion):
+    choices: Sequence[RepliedChoice]
 
 
 class Response(_Answer):
@@ -458,7 +405,3 @@ class ResponseDeleted(_Answer):
     id: str
     object: Literal["response"]
     deleted: bool
-
-
-class Health(_Answer):
-    status: Literal["ok"]

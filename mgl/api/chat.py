@@ -17,9 +17,12 @@ response format is passed through to the model as it came, with what was said be
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import nullcontext
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -27,6 +30,7 @@ from mgl import registry
 from mgl.api.history import BEGINS, Role, Said, find_news, list_spoken
 from mgl.api.memories import Memories, grows
 from mgl.api.tasks import TASK, is_task
+from mgl.errors import Conflict
 from mgl.lab.talk import Talk
 from mgl.llm.base import LLM, Message, Reply, TokenUsage
 from mgl.llm.calls import showing_deleted
@@ -34,10 +38,12 @@ from mgl.llm.concurrency import StopSignal
 from mgl.llm.progress import Listener
 from mgl.memories.base import is_memory_id
 from mgl.memories.results import citation_json
-from mgl.memories.turns import Wish
-from mgl.peers.completing import Completer
-from mgl.peers.completing import Said as Replied
-from mgl.peers.wire import ChatRequest, NotServed, Refused, read_request
+from mgl.memories.turns import Voice, Wish
+from mgl.openai.completing import Completer
+from mgl.openai.completing import Said as Replied
+from mgl.openai.errors import NotServed, Refused
+from mgl.openai.requests import read_request
+from mgl.openai.shapes import ChatRequest
 from mgl.types import Answer, StageUsage, Turn
 
 PREFIX: Final = "mgl/"
@@ -57,6 +63,8 @@ RETRIED: Final = "X-Stainless-Retry-Count"
 
 MOST_TOKENS: Final = 1 << 30
 
+MOVED_ON: Final = "the chat went on with another message before this reply was written"
+
 Begin = Callable[[str, str], None]
 """Is told the ids of a memory and of its turn that is replied to."""
 
@@ -71,6 +79,7 @@ class Chat:
         self._memories = memories
         self._profile = profile
         self.models = [*(f"{PREFIX}{kind}" for kind in _list_kinds()), profile]
+        self._writing: list[_Writing] = []
 
     async def reply(
         self,
@@ -98,19 +107,31 @@ class Chat:
         chat, kind = chat.with_named_attachments(), chat.model.removeprefix(PREFIX)
         if is_task(_read_messages(chat), chat.metadata, headers.get(TASK)):
             return await self._forward(chat, hear), besides
-        is_retry = headers.get(RETRIED, "0") != "0"
+        sending = _Sending(headers.get(RETRIED, "0") != "0", is_whole)
         seen = _Seen(hear, begin)
         passed = _Passed(chat, seen.listener) if _is_passed(chat) else None
 
         budget = chat.max_completion_tokens or chat.max_tokens
         wish, stop = Wish(budget, chat.temperature, chat.top_p, chat.seed), StopSignal()
+        writing = _Writing(name, _find_spoken(_read_messages(chat)), seen, stop)
+        for each in self._writing:
+            if each.is_left_by(writing):
+                each.stop.ask()
 
         def do(talk: Talk) -> tuple[Answer, StageUsage, dict[str, Any]]:
-            whose = {"is_retry": is_retry, "is_whole": is_whole}
-            return _reply(talk, chat, seen, passed, wish, stop, **whose)
+            return _reply(talk, chat, seen, passed, wish, stop, sending)
 
         is_new = not _find_id(chat)
-        answer, used, ids = await self._memories.work(name, kind, do, is_new=is_new, stop=stop)
+        self._writing.append(writing)
+        try:
+            answer, used, ids = await self._memories.work(name, kind, do, is_new=is_new, stop=stop)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise Conflict(MOVED_ON, hint="ask again for a reply to it") from error
+        finally:
+            self._writing.remove(writing)
         cited = [citation_json(each) for each in answer.citations]
         besides |= {"citations": cited, **ids}
         if is_new:
@@ -126,6 +147,14 @@ class Chat:
             return await Completer(llm).complete(chat, stage="chat", hear=hear)
 
         return await self._memories.lab.forward(work)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sending:
+    """How a client sends a request: once more, or with all of its chat."""
+
+    is_retry: bool
+    is_whole: bool
 
 
 class _Seen:
@@ -155,6 +184,25 @@ class _Seen:
         """Say it again (``mgl.memories.turns.Say``)."""
         del llm, remembered
         return self.text.strip().rstrip("\N{REPLACEMENT CHARACTER}")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Writing:
+    """A reply that is being written, and what its request says was ``spoken``."""
+
+    name: str
+    spoken: Sequence[tuple[int, Role, str]]
+    seen: _Seen
+    stop: StopSignal
+
+    def is_left_by(self, later: _Writing) -> bool:
+        """Whether a later request of the same chat goes on from a part of this reply: a client may
+        stop reading without a word to the server."""
+        asked, written = [*self.spoken[-1][1:]], self.seen.text.lstrip()
+        return self.name == later.name and any(
+            one == asked and role == ASSISTANT and written.startswith(part)
+            for (_, *one), (_, role, part) in pairwise(later.spoken[:-1])
+        )
 
 
 class _Passed:
@@ -190,9 +238,7 @@ def _reply(
     passed: _Passed | None,
     wish: Wish,
     stop: StopSignal,
-    *,
-    is_retry: bool,
-    is_whole: bool,
+    sending: _Sending,
 ) -> tuple[Answer, StageUsage, dict[str, Any]]:
     """Take in what is new of a request, reply to its last message, and take that in.
 
@@ -204,21 +250,20 @@ def _reply(
     persona = "\n".join(each.content for each in messages if each.role == "system").strip()
     was_sent = messages[-1].role == "tool"  # the model saw it, and called for more
     spoken = _find_spoken(messages)
-    how = {"was_sent": was_sent, "is_retry": is_retry, "is_whole": is_whole}
-    turn, deleted = _take_in(talk, spoken, **how)
+    turn, deleted = _take_in(talk, spoken, sending, was_sent=was_sent)
     seen.begin(talk.id, turn.id)
     if passed is not None:
         passed.leave_out(deleted)
     say = None if passed is None else passed.say
     try:
         answer, usage = talk.respond(
-            turn, ASSISTANT, persona=persona, hear=seen.listener, say=say, wish=wish, stop=stop
+            turn, Voice(ASSISTANT, persona), hear=seen.listener, say=say, wish=wish, stop=stop
         )
     except CancelledError:
-        talk.respond(turn, ASSISTANT, say=seen.repeat)
+        talk.respond(turn, Voice(ASSISTANT), say=seen.repeat)
         raise
     talk.settle_later()
-    ids = {"memory_id": talk.id, "turn": turn.id, "reply": talk.find_reply(turn.id)}
+    ids = {"memory_id": talk.id, "turn": turn.id, "reply": talk.history.find_reply(turn.id)}
     return answer, usage.total, {"conversation": talk.name, **ids}
 
 
@@ -229,29 +274,29 @@ def _read_messages(chat: ChatRequest) -> Sequence[Message]:
 def _take_in(
     talk: Talk,
     sent: list[tuple[int, Role, str]],
+    sending: _Sending,
     *,
     was_sent: bool,
-    is_retry: bool,
-    is_whole: bool,
 ) -> tuple[Turn, frozenset[int]]:
     """Take in what of the client's history is new.
 
     Returns the turn to reply to, and the places of the messages that were deleted before.
     """
-    digests = talk.find_digests()
-    known = {talk.digest(text): text for _, _, text in sent} if digests else {}
+    digests = talk.history.find_digests()
+    known = {talk.history.digest(text): text for _, _, text in sent} if digests else {}
     deleted = {n: known.get(each, each) for n, each in digests.items()}
     numbers, stored = _list_stored(talk, deleted)
     said = [Said(role, text) for _, role, text in sent]
-    news = find_news(stored, said, is_retry=was_sent or is_retry, is_whole=is_whole)
-    if not is_retry:
+    is_retry, is_whole = was_sent or sending.is_retry, sending.is_whole
+    news = find_news(stored, said, is_retry=is_retry, is_whole=is_whole)
+    if news.replaced and not sending.is_retry:
         talk.take_back({numbers[place] for place in news.replaced})
     fresh = [Turn("", role, text) for _, role, text in (sent[each] for each in news.fresh)]
     added = talk.add(fresh)
     before = BEGINS if news.after == BEGINS else None
     if news.after is not None and news.after != BEGINS:
         before = numbers[news.after]
-    talk.set_follows([turn.id for turn in added], news.fresh, before)
+    talk.history.set_follows([turn.id for turn in added], news.fresh, before)
     turn = added[-1] if news.asked is None else talk.memory.conversation.turns[numbers[news.asked]]
     gone = {each.key for each in stored if each.is_deleted}
     gone -= {each.key for each in stored if not each.is_deleted}
@@ -264,7 +309,7 @@ def _list_stored(talk: Talk, deleted: Mapping[int, str | bytes]) -> tuple[list[i
     known of them, and without those that were replaced."""
     turns, forgotten = talk.memory.conversation.turns, talk.memory.forgotten
     assistants = talk.roll.follow(turns).assistants
-    follows = talk.find_follows()
+    follows = talk.history.find_follows()
     numbers = [n for n in range(len(turns)) if n not in forgotten or n in deleted]
     places = {number: place for place, number in enumerate(numbers)}
     stored = [

@@ -10,22 +10,24 @@ import secrets
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Final
 
-from mgl.api.answers import Embedded, ModelShown, ModelsListed, TextCompletion
+from mgl.api.answers import TextCompletion
 from mgl.api.chat import CHAT_HEADERS, CONVERSATION, RETRIED
 from mgl.api.rest import Call, Endpoint
 from mgl.api.tasks import TASK
 from mgl.llm.progress import Listener
-from mgl.peers.completing import Said, stream_reply
-from mgl.peers.wire import (
+from mgl.openai.completing import Said, stream_reply
+from mgl.openai.errors import NotServed
+from mgl.openai.replies import write_completion, write_embeddings, write_model, write_models
+from mgl.openai.requests import read_texts
+from mgl.openai.shapes import (
     ChatRequest,
+    EmbeddingList,
     EmbeddingRequest,
-    NotServed,
-    write_completion,
-    write_embeddings,
-    write_model,
-    write_models,
+    ModelList,
+    ModelShape,
 )
 
 __all__ = ["OPENAI"]
@@ -69,13 +71,13 @@ async def _embed(call: Call) -> Any:
     lab = call.memories.lab
     if asked.model not in (name := lab.embedder, lab.profile):
         raise NotServed(f"there is no embedder {asked.model!r} here", hint=f"use {name!r}")
-    vectors = await asyncio.to_thread(lab.embed, asked.texts)
+    vectors = await asyncio.to_thread(lab.embed, partial(read_texts, asked))
     return write_embeddings(vectors, name, asked.encoding_format)
 
 
 OPENAI: Final = (
-    Endpoint("GET", "/v1/models", _list_models, "List the models.", answer=ModelsListed),
-    Endpoint("GET", "/v1/models/{model:path}", _show_model, "Show a model.", answer=ModelShown),
+    Endpoint("GET", "/v1/models", _list_models, "List the models.", answer=ModelList),
+    Endpoint("GET", "/v1/models/{model:path}", _show_model, "Show a model.", answer=ModelShape),
     Endpoint(
         "POST",
         "/v1/chat/completions",
@@ -92,6 +94,6 @@ OPENAI: Final = (
         _embed,
         "Embed texts.",
         body=EmbeddingRequest,
-        answer=Embedded,
+        answer=EmbeddingList,
     ),
 )

@@ -30,7 +30,8 @@ from mgl.api.memories import grows
 from mgl.api.rest import Call, Endpoint, Words
 from mgl.lab.tracing import Trace, trace_answer, trace_reply
 from mgl.memories.results import call_json, citation_json, edit_json
-from mgl.peers.wire import NotServed
+from mgl.memories.talk import Change
+from mgl.openai.errors import NotServed
 from mgl.web.escape import asset, make_visible
 from mgl.web.page import page_data
 
@@ -171,18 +172,12 @@ async def _trace(call: Call) -> Any:
 
 async def _edit(call: Call) -> Any:
     what: TopicIn = call.body
+    change = Change(what.summary, what.keywords, what.frozen, what.unlink, what.merge)
     record = await call.memories.find(call.path["memory"])
     await call.memories.work(
         record.id,
         None,
-        lambda talk: talk.edit(
-            what.topic,
-            summary=what.summary,
-            keywords=what.keywords,
-            frozen=what.frozen,
-            unlink=what.unlink,
-            merge=what.merge,
-        ),
+        lambda talk: talk.edit(what.topic, change),
     )
     return {"topic": what.topic}
 

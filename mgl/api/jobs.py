@@ -20,14 +20,14 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ValidationError
 
-from mgl.api.relay import hearing
+from mgl.api.relay import relay_to
 from mgl.errors import MglError
 from mgl.lab import Lab
 from mgl.lab.deleting import drop_unfinished_writes, hold_jobs
 from mgl.llm.concurrency import StopSignal
 from mgl.models.files import write_whole
-from mgl.peers.faults import describe_fault, log_fault
-from mgl.peers.wire import NotServed
+from mgl.openai.errors import NotServed
+from mgl.openai.faults import describe_fault, log_fault
 from mgl.types import Document
 
 MOST_KEPT: Final = 1000
@@ -185,7 +185,7 @@ class Jobs:
             self._change(job, {"state": "running"})
             stop = self._stops[job.id] = StopSignal()
             try:
-                with hearing(hear):
+                with relay_to(hear):
                     built = await asyncio.to_thread(self._build, job, stop)
             except MglError as error:
                 self._change(job, {"state": "failed", "error": str(error)})

@@ -19,7 +19,7 @@ from typing import Final, Self
 from mgl.errors import ResourceError, UsageError
 from mgl.models.files import write_whole
 from mgl.models.permissions import restrict
-from mgl.peers.listening import check_key
+from mgl.openai.listening import check_key
 
 OWNER: Final = ""
 """The tenant whose memories are the home's own."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from mgl.peers.wire import OverLimit
+from mgl.openai.errors import OverLimit
 
 RATE: Final = 1200
 """Requests a minute of one tenant."""

@@ -26,8 +26,8 @@ from starlette.routing import BaseRoute
 from mgl import DISTRIBUTION
 from mgl.api.memories import Memories
 from mgl.errors import MglError
-from mgl.peers.faults import CODE, describe_fault, log_fault, new_identity
-from mgl.peers.listening import identity_of
+from mgl.openai.faults import CODE, describe_fault, log_fault, new_identity
+from mgl.openai.listening import identity_of
 from mgl.types import Question, Turn
 
 FindMemories = Callable[[Context[Any, Any]], Memories]

@@ -27,10 +27,12 @@ from mgl.lab.talk import Talk
 from mgl.llm.concurrency import StopSignal
 from mgl.llm.progress import listen
 from mgl.memories.base import check_name, is_memory_id
+from mgl.memories.capabilities import supports
 from mgl.memories.deletion import Forgotten
 from mgl.memories.results import answer_json, citation_json, usage_json
-from mgl.memories.turns import read_answer
-from mgl.peers.wire import NotServed
+from mgl.memories.talk import TalkMemory
+from mgl.memories.turns import find_replied, read_answer
+from mgl.openai.errors import NotServed
 from mgl.retrieval.lexical import LexicalIndex
 from mgl.store import MemoryRecord
 from mgl.types import Question, Source, Turn
@@ -123,7 +125,7 @@ class Memories:
             weigh = self.lab.weigh_turns
             refuse(await asyncio.to_thread(weigh, name, read.turns, memory=kind))
         found = await self._find_talk(name, kind, is_new=True)
-        turns = await asyncio.to_thread(found.talk.align, read.turns)
+        turns = await asyncio.to_thread(found.talk.history.align, read.turns)
         for start in range(0, len(turns), TURNS_AT_ONCE):
             part = turns[start : start + TURNS_AT_ONCE]
             await asyncio.to_thread(found.talk.take_in, part)  # so that others have their turn
@@ -370,11 +372,12 @@ class Memories:
 
         def do() -> list[Turn]:
             held = found.talk.memory
-            gone = held.forgotten
+            turns, gone = held.conversation.turns, held.forgotten
+            speakers = found.talk.roll.follow(turns).speakers
             return [
                 each
-                for number, each in enumerate(held.conversation.turns)
-                if each.id.rstrip("+") == turn and number not in gone
+                for number, each in enumerate(turns)
+                if turn in (each.id, find_replied(each, speakers)) and number not in gone
             ]
 
         return await asyncio.to_thread(do)
@@ -408,4 +411,4 @@ def _tell_answer(reply: str) -> None:
 
 def grows(kind: str) -> bool:
     """Whether memories of a kind are told a conversation turn by turn."""
-    return hasattr(registry.load("memory", kind), "append")
+    return supports(registry.load("memory", kind), TalkMemory)

@@ -14,10 +14,10 @@ from typing import Any, Final, Literal, get_args
 from pydantic import BaseModel, TypeAdapter
 
 from mgl import DISTRIBUTION
-from mgl.api.answers import Failed
 from mgl.api.memories import LONGEST_NAME
 from mgl.api.rest import BLANK, Endpoint, TalkKind
 from mgl.memories.base import MEMORY_ID
+from mgl.openai.shapes import Failed
 
 _REF: Final = "#/components/schemas/{model}"
 _JSON: Final = "application/json"

@@ -1,6 +1,6 @@
 """Progress, told to whoever waits for it: one observer for all requests of a lab.
 
-with hearing(queue.put_nowait):
+with relay_to(queue.put_nowait):
     lab.ask(record, question)           # also from its threads and tasks
 """
 
@@ -18,8 +18,8 @@ _HEAR: ContextVar[Hear | None] = ContextVar("hear", default=None)
 
 
 @contextmanager
-def hearing(hear: Hear) -> Iterator[None]:
-    """Hear what the work within reports."""
+def relay_to(hear: Hear) -> Iterator[None]:
+    """Relay what the work within reports to ``hear``."""
     token = _HEAR.set(hear)
     try:
         yield

@@ -20,15 +20,16 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.api.answers import Response, ResponseDeleted
-from mgl.api.chat import CONVERSATION, PREFIX
+from mgl.api.chat import CHAT_HEADERS, CHAT_KEYS, CONVERSATION, PREFIX
 from mgl.api.rest import Call, Endpoint
 from mgl.errors import MglError
 from mgl.llm.base import Reply
 from mgl.llm.progress import Listener
 from mgl.memories.base import is_memory_id
-from mgl.peers.completing import Said, read_deltas
-from mgl.peers.listening import follow
-from mgl.peers.wire import Budget, ChatRequest, NotServed, Refused, read_shape, write_error
+from mgl.openai.completing import Said, read_reply
+from mgl.openai.errors import NotServed, Refused, write_error
+from mgl.openai.requests import read_shape
+from mgl.openai.shapes import Budget, ChatRequest
 from mgl.types import Turn
 
 __all__ = ["RESPONSES"]
@@ -67,7 +68,7 @@ class ResponseRequest(BaseModel):
 
 async def _respond(call: Call) -> Any:
     asked: ResponseRequest = call.body
-    chat = _as_chat(asked, await _list_before(call, asked))
+    chat = _as_chat(asked, await _list_before(call, asked), call.headers)
     metadata = chat.metadata or {}
     if asked.conversation and "conversation" in metadata:
         named = await call.memories.find_chat(metadata["conversation"])
@@ -94,7 +95,9 @@ async def _list_before(call: Call, asked: ResponseRequest) -> list[dict[str, Any
     ]
 
 
-def _as_chat(asked: ResponseRequest, before: list[dict[str, Any]]) -> ChatRequest:
+def _as_chat(
+    asked: ResponseRequest, before: list[dict[str, Any]], headers: Mapping[str, str]
+) -> ChatRequest:
     """The same request to the Chat Completions API, after the messages ``before``."""
     if asked.tools:
         raise Refused("tools are not served here", hint="use /v1/chat/completions", param="tools")
@@ -111,7 +114,7 @@ def _as_chat(asked: ResponseRequest, before: list[dict[str, Any]]) -> ChatReques
         given["response_format"] = {"type": "json_schema", "json_schema": described}
     elif wanted.get("type") == "json_object":
         given["response_format"] = wanted
-    if named := _find_conversation(asked):
+    if named := _find_conversation(asked, headers):
         given["metadata"] = {**(asked.metadata or {}), **named}
     chat = {**given, "messages": messages, "max_tokens": asked.max_output_tokens}
     read: ChatRequest = read_shape(ChatRequest, json.dumps(chat).encode(), "the body")
@@ -133,8 +136,9 @@ def _as_part(part: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": _PARTS.get(kind, kind), "text": said}
 
 
-def _find_conversation(asked: ResponseRequest) -> dict[str, str]:
-    """What names the conversation in the metadata of a chat, unless the request does so itself."""
+def _find_conversation(asked: ResponseRequest, headers: Mapping[str, str]) -> dict[str, str]:
+    """What names the conversation in the metadata of a chat, unless the request or its headers do
+    so themselves."""
     named = asked.conversation
     if isinstance(named, dict):
         named = named.get("id")
@@ -142,7 +146,11 @@ def _find_conversation(asked: ResponseRequest) -> dict[str, str]:
         return {"conversation": f"{named}"}
     if asked.previous_response_id:
         return {"memory": _decode(asked.previous_response_id)[0]}
-    is_named = asked.user or (asked.metadata or {}).keys() & {"conversation", "memory", "chat_id"}
+    is_named = (
+        asked.user
+        or (asked.metadata or {}).keys() & {"conversation", "memory", *CHAT_KEYS}
+        or any(headers.get(each) for each in CHAT_HEADERS)
+    )
     if is_named or asked.store is False or not asked.model.startswith(PREFIX):
         return {}
     return {"conversation": f"chat-{secrets.token_hex(6)}"}
@@ -248,27 +256,21 @@ async def _stream(work: Any, shown: _Shown) -> AsyncGenerator[dict[str, Any]]:
         return {"type": f"response.{kind}", "sequence_number": number, **more}
 
     place = {"item_id": shown.message, "output_index": 0, "content_index": 0}
-    async with follow(work) as (texts, task), aclosing(read_deltas(texts)) as deltas:
-        first = await anext(deltas, None)
-        if first is None:
-            task.result()
+    async with aclosing(read_reply(work)) as pieces:
+        piece = await anext(pieces)
         yield event("created", response=shown.begin())
         yield event("in_progress", response=shown.begin())
         item = write_message(shown.message, status="in_progress")
         yield event("output_item.added", output_index=0, item=item)
         yield event("content_part.added", **place, part=write_text(""))
-        sent = ""
-        while first is not None:
-            sent += first
-            yield event("output_text.delta", **place, delta=first, logprobs=[])
-            first = await anext(deltas, None)
         try:
-            reply, besides = await task
+            while isinstance(piece, str):
+                yield event("output_text.delta", **place, delta=piece, logprobs=[])
+                piece = await anext(pieces)
         except MglError as error:
             yield event("failed", response=shown.fail(write_error(error)[1]["error"]))
             return
-        if rest := reply.text.removeprefix(sent):
-            yield event("output_text.delta", **place, delta=rest, logprobs=[])
+        reply, besides = piece
         yield event("output_text.done", **place, text=reply.text, logprobs=[])
         yield event("content_part.done", **place, part=write_text(reply.text))
         yield event(
@@ -329,7 +331,7 @@ RESPONSES: Final = (
         _respond,
         "Reply to a chat in the form of the Responses API.",
         body=ResponseRequest,
-        headers=(CONVERSATION,),
+        headers=(CONVERSATION, *CHAT_HEADERS),
         events="own",
         answer=Response,
     ),

@@ -45,18 +45,13 @@ from mgl.api.answers import (
 from mgl.api.chat import Chat
 from mgl.api.jobs import Job, Jobs
 from mgl.api.memories import LONGEST_NAME, Memories
-from mgl.api.relay import hearing
+from mgl.api.relay import relay_to
 from mgl.api.runs import Runs
 from mgl.errors import MglError
-from mgl.peers.listening import follow
-from mgl.peers.wire import (
-    ChatRequest,
-    EmbeddingRequest,
-    Refused,
-    read_body,
-    read_shape,
-    write_error,
-)
+from mgl.openai.errors import Refused, write_error
+from mgl.openai.listening import follow
+from mgl.openai.requests import read_body, read_shape
+from mgl.openai.shapes import ChatRequest, EmbeddingRequest
 from mgl.text.reading import parse_document
 from mgl.types import Conversation, Question, Turn
 
@@ -601,7 +596,7 @@ async def follow_work(work: Awaitable[Any]) -> AsyncGenerator[Mapping[str, Any]]
     """What a piece of work reports while it is done, then its result, or its error."""
 
     async def do(tell: Callable[[Mapping[str, Any]], None]) -> Any:
-        with hearing(lambda event: tell({"progress": event})):
+        with relay_to(lambda event: tell({"progress": event})):
             return await work
 
     async with follow(do) as (events, task):

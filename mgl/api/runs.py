@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mgl.errors import MglError
-from mgl.peers.wire import NotServed
+from mgl.openai.errors import NotServed
 
 if TYPE_CHECKING:
     from mgl.evaluation.audit import Audit, Auditor
     from mgl.evaluation.report.cells import Cell, ReportTable
-    from mgl.evaluation.report.questions import ReportedAnswer, ReportedItem
-    from mgl.evaluation.report.report import Chapter
+    from mgl.evaluation.report.report import Chapter, ReportedAnswer, ReportedItem
     from mgl.evaluation.report.runs import StoredRun
 
 _DEPTH: Final = ("*", "*/*")

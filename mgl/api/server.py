@@ -34,17 +34,17 @@ from mgl.api.runs import Runs
 from mgl.errors import UsageError
 from mgl.lab import Lab
 from mgl.lab.deleting import JOBS
-from mgl.peers.listening import (
+from mgl.openai.errors import AccessDenied, NotServed
+from mgl.openai.listening import (
     HOST,
     MOST_BYTES,
     OWN_NAMES,
     Listener,
+    answer_health,
     read_key,
     read_limited,
     stream_events,
-    write_health,
 )
-from mgl.peers.wire import AccessDenied, NotServed
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -165,7 +165,7 @@ class MemoryServer(Listener):
 
         return Starlette(
             routes=[
-                Route("/health", _health, methods=["GET"]),
+                Route("/health", answer_health, methods=["GET"]),
                 Route("/api/openapi.json", _describe, methods=["GET"]),
                 *(Route(each.path, self._serve(each), methods=[each.method]) for each in ALL),
                 *list_pages(),
@@ -247,12 +247,6 @@ def _keep_slashes(scope: Scope) -> str:
 def _is_open(path: str) -> bool:
     """Whether everybody gets the same answer."""
     return path in ("/", "/health") or path.startswith(FOLDER)
-
-
-async def _health(request: Request) -> Response:
-    from starlette.responses import JSONResponse
-
-    return JSONResponse(write_health(request.query_params.get("challenge")))
 
 
 async def _describe(request: Request) -> Response:

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, create_model
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, number_items, reply_row
 from mgl.llm.base import Sampling
 from mgl.llm.concurrency import for_each
 from mgl.llm.constraints import index_set, max_chars, several
@@ -149,24 +149,24 @@ class AMem(Baseline):
         return len(self.conversation.turns)
 
     async def _read(self) -> None:
-        store, total = self._tools.store, len(self.conversation.turns)
-        done = store.steps(self.id)
-        memory = _Notes.of(store.edits(self.id), self._contents())
+        total = len(self.conversation.turns)
+        memory = _Notes.of(self._rows(), self._contents())
         analysed: dict[int, Proposal[Analysis]] = {}
 
         async def analyse(number: int) -> None:
             with self._note_shown([self.conversation.line_span(number)]):
                 analysed[number] = await self._analyse(number)
 
-        for number in range(done, total):
+        async def take_in(number: int) -> list[EditRecord]:
             if number not in analysed and self.conversation.turns[number].text:
                 ahead = [n for n in range(number, min(number + AHEAD, total)) if self._says(n)]
                 await for_each(ahead, analyse, at_once=AHEAD)
             rows = await self._take_in(number, analysed.get(number), memory)
-            self._append(number, rows)
             for row in rows:
                 memory.apply(row)
-            self._tools.observer.progress("notes", number + 1, total)
+            return rows
+
+        await self._go_on("notes", total, take_in)
 
     def _says(self, number: int) -> bool:
         return bool(self.conversation.turns[number].text)
@@ -193,11 +193,10 @@ class AMem(Baseline):
         note = Note(memory.contents[number])
         span = self.conversation.line_span(number)
         if said.reply is None:
-            return [EditRecord(number, "note", {}, "rejected", said.problem, span)]
+            return [reply_row(number, "note", said, {}, span)]
         note.keywords, note.context = said.reply.keywords, said.reply.context
         note.tags = said.reply.tags
-        payload = said.reply.model_dump()
-        row = EditRecord(number, "note", payload, "applied", None, span, call_key=said.call_key)
+        row = reply_row(number, "note", said, said.reply.model_dump(), span)
         near = await nearest(
             self._tools.required_embedder,
             note.content,
@@ -206,22 +205,20 @@ class AMem(Baseline):
         )
         if not near:
             return [row]
-        found = [int(name) for name, _ in near]
+        found = [place for place, _ in near]
         evolved = await self._evolve(note, [memory.notes[place] for place in found])
         if evolved.reply is None:
-            reason = evolved.problem
-            return [row, EditRecord(number, "evolve", {}, "rejected", reason, span)]
+            return [row, reply_row(number, "evolve", evolved, {}, span)]
         change = evolved.reply
         links = [found[place - 1] for place in change.links]
         rewritten = dict(zip(map(str, found), change.model_dump()["neighbours"], strict=False))
         payload = {"links": links, "tags": change.tags, "neighbours": rewritten}
         if not any(payload.values()):
             return [row]
-        key = evolved.call_key
-        return [row, EditRecord(number, "evolve", payload, "applied", None, span, call_key=key)]
+        return [row, reply_row(number, "evolve", evolved, payload, span)]
 
     async def _evolve(self, note: Note, near: Sequence[Note]) -> Proposal[_Evolution]:
-        shown = "\n".join(f"{place}. {each.text}" for place, each in enumerate(near, 1))
+        shown = number_items(each.text for each in near)
         schema = create_model(
             "evolution",
             __base__=_Evolution,
@@ -233,9 +230,8 @@ class AMem(Baseline):
         return await propose(self._tools.llm, prompt, schema, sampling=sampling, stage="evolve")
 
     async def _respond(self, question: Question) -> Answer:
-        await self.build()
         config, tools = self._config, self._tools
-        memory = _Notes.of(tools.store.edits(self.id), self._contents())
+        memory = _Notes.of(self._rows(), self._contents())
         prompt = KEYWORDS.render(question=question.text)
         said = await propose(
             tools.llm, prompt, NoteKeywords, sampling=self._choose_sampling(), stage="keywords"
@@ -244,9 +240,9 @@ class AMem(Baseline):
         query = words or question.text
         found = await nearest(tools.required_embedder, query, memory.documents, config.k)
         read: dict[int, None] = {}
-        for name, _ in found:
-            links = memory.notes[int(name)].links
-            read.update(dict.fromkeys([int(name), *links[: config.k + 1]]))
+        for place, _ in found:
+            links = memory.notes[place].links
+            read.update(dict.fromkeys([place, *links[: config.k + 1]]))
         talk = self.conversation
         excerpts = [
             Excerpt(memory.notes[place].text, talk.turns[place].id, talk.span(place))
@@ -266,7 +262,7 @@ class _Notes:
     def __init__(self, contents: Sequence[str]) -> None:
         self.contents = contents
         self.notes: dict[int, Note] = {}
-        self.documents: dict[str, str] = {}
+        self.documents: dict[int, str] = {}
         self._evolved = 0
 
     @classmethod
@@ -282,7 +278,7 @@ class _Notes:
         if row.op == "note":
             note = Note(self.contents[row.chunk], **row.payload)
             self.notes[row.chunk] = note
-            self.documents[str(row.chunk)] = (
+            self.documents[row.chunk] = (
                 f"content:{note.content} context:{note.context} "
                 f"keywords: {', '.join(note.keywords)} tags: {', '.join(note.tags)}"
             )
@@ -297,4 +293,4 @@ class _Notes:
         if self._evolved % REBUILT == 0:
             for place, known in self.notes.items():
                 words = f"{' '.join(known.keywords)} {' '.join(known.tags)}"
-                self.documents[str(place)] = f"{known.content} , {known.context} {words}"
+                self.documents[place] = f"{known.content} , {known.context} {words}"

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, reply_row
 from mgl.llm.base import Sampling
 from mgl.llm.constraints import max_chars, number, several
 from mgl.llm.prompting import fit_texts
@@ -132,12 +132,10 @@ class AriGraph(Baseline):
         return [self._span_of(session) for session in self._sessions()]
 
     async def _read(self) -> None:
-        store, spans = self._tools.store, self._observations()
-        for step in range(store.steps(self.id), len(spans)):
-            self._append(step, [await self._write(step, spans[step])])
-            self._tools.observer.progress("observations", step + 1, len(spans))
+        spans = self._observations()
+        await self._go_on("observations", len(spans), lambda step: self._write(step, spans[step]))
 
-    async def _write(self, step: int, span: Span) -> EditRecord:
+    async def _write(self, step: int, span: Span) -> list[EditRecord]:
         llm, text = self._tools.llm, self._quote(span)
         texts = [triplet.text for triplet in self._triplets()]
         alike = await likeness(self._tools.required_embedder, text, texts, passage=True)
@@ -147,23 +145,19 @@ class AriGraph(Baseline):
         sampling = Sampling(max_tokens=REPLY_TOKENS)
         said = await propose(llm, prompt, _Triplets, sampling=sampling, stage="triplets")
         if said.reply is None:
-            return EditRecord(step, "triplets", {}, "rejected", said.problem, span)
+            return [reply_row(step, "triplets", said, {}, span)]
         facts = [[each.subject, each.relation, each.object] for each in said.reply.triplets]
-        return EditRecord(
-            step, "triplets", {"facts": facts}, "applied", None, span, call_key=said.call_key
-        )
+        return [reply_row(step, "triplets", said, {"facts": facts}, span)]
 
     def _triplets(self) -> list[Triplet]:
-        rows = self._tools.store.edits(self.id)
         return [
             Triplet(subject, relation, other, row.chunk)
-            for row in rows
+            for row in self._rows()
             for subject, relation, other in row.payload.get("facts", ())
         ]
 
     async def _respond(self, question: Question) -> Answer:
         """Marked ``observations_unread`` where a session gave no triplets that could be read."""
-        await self.build()
         embedder, spans, triplets = (
             self._tools.required_embedder,
             self._observations(),
@@ -180,13 +174,12 @@ class AriGraph(Baseline):
             for at, each in enumerate(found)
         ]
         seen = [Excerpt(texts[at], f"observation-{at}", spans[at]) for at in sorted(read)]
-        unread = any(row.outcome == "rejected" for row in self._tools.store.edits(self.id))
         return await self._answer(
             question,
             [*facts, *seen],
             read=[spans[place] for place in read],
             trace=[f"search from {name} to depth {depth}" for name, depth in starts],
-            marks=("observations_unread",) if unread else (),
+            marks=("observations_unread",) if self._list_failed() else (),
         )
 
     async def _start(self, question: Question) -> list[tuple[str, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,13 +16,21 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.errors import UsageError
 from mgl.llm.base import Sampling
-from mgl.llm.calls import note_shown
+from mgl.llm.calls import note_made_of, note_shown
 from mgl.llm.concurrency import for_each
 from mgl.memories.base import SourceMemory, Tools, check_question, check_text
-from mgl.memories.calls import ANSWER_TOKENS, WrittenNote, answer_from_passages, cite_evidence
+from mgl.memories.calls import (
+    ANSWER_TOKENS,
+    WrittenNote,
+    answer_from_passages,
+    cite_evidence,
+    cite_parts,
+)
+from mgl.memories.propose import Proposal
 from mgl.memories.turns import answer_from_lines, find_form, say_unknown
 from mgl.memories.view import GraphView
 from mgl.store import EditRecord
+from mgl.store.records import EditOutcome
 from mgl.text import chunk_document, window_document
 from mgl.text.groups import format_span, format_turn, turn_groups
 from mgl.types import Answer, Chunk, Citation, Conversation, Question, Source, Span, Turn
@@ -32,6 +40,9 @@ TALK_TOKENS: Final = 120
 
 AT_ONCE: Final = 64
 """Steps of a build in work together; how many calls the engine takes at once the client knows."""
+
+
+MakeRows = Callable[[int], Awaitable[list[EditRecord]]]
 
 
 class BaselineConfig(BaseModel):
@@ -57,17 +68,32 @@ class Excerpt:
     turns: tuple[int, ...] = ()
 
 
+def reply_row(
+    step: int,
+    name: str,
+    said: Proposal[Any] | WrittenNote | None,
+    payload: Mapping[str, Any],
+    span: Span | None = None,
+    *,
+    turns: Sequence[int] | None = None,
+    failed: EditOutcome = "rejected",
+) -> EditRecord:
+    """Return the row of the log that keeps what a call said, None without one; ``failed`` is its
+    outcome where no reply could be used, ``repaired`` where something stands in for it."""
+    problem, call_key = (said.problem or None, said.call_key) if said else (None, None)
+    outcome: EditOutcome = failed if problem else "applied"
+    made_of = None if turns is None else tuple(turns)
+    return EditRecord(step, name, payload, outcome, problem, span, call_key=call_key, turns=made_of)
+
+
+def number_items(items: Iterable[str]) -> str:
+    """Write items as a prompt lists them, a line each: ``1. Ann moved.``"""
+    return "\n".join(f"{place}. {item}" for place, item in enumerate(items, 1))
+
+
 def note_row(step: int, name: str, note: WrittenNote, span: Span) -> EditRecord:
-    """Return the row of the log that keeps a note on a span: rejected if the note has a problem."""
-    return EditRecord(
-        step,
-        name,
-        {"text": note.text},
-        "rejected" if note.problem else "applied",
-        note.problem,
-        span,
-        call_key=note.call_key,
-    )
+    """Return the row of the log that keeps a note on a span."""
+    return reply_row(step, name, note, {"text": note.text}, span)
 
 
 class Baseline(SourceMemory[Any]):
@@ -92,6 +118,7 @@ class Baseline(SourceMemory[Any]):
     ) -> None:
         del questions
         self._is_built = False
+        self._quoted: dict[str, Sequence[int]] = {}
         super().__init__(tools, source, (), config, identity=identity)
         self._take(source)
 
@@ -142,16 +169,15 @@ class Baseline(SourceMemory[Any]):
         if store.find_memory(self.id) is None:
             (tokens,) = await self._tools.llm.count_tokens([self._document.text])
             store.put_memory(self._record(chunks=await self._count_steps(), tokens=tokens))
-        with self._note_shown([None]):
+        with self._note_shown([None]), note_made_of(self._quoted):
             await self._read()
         self._is_built = True
 
     async def answer(self, question: Question) -> Answer:
-        """Answer from what was read, or from the source itself."""
+        """Answer from what was read, which is read now where it was not, or from the source."""
         check_question(question)
-        if self._has_changed():
-            self._is_built = False
-        with self._note_shown([None]):
+        await self.build()
+        with self._note_shown([None]), note_made_of(self._quoted):
             return await self._respond(question)
 
     @abstractmethod
@@ -167,8 +193,22 @@ class Baseline(SourceMemory[Any]):
         if not self._tools.store.chunks_done(self.id):
             self._append(0, [])
 
+    def _rows(self) -> list[EditRecord]:
+        """The log in the order of its steps, which may have been written in another."""
+        return sorted(self._tools.store.edits(self.id), key=lambda row: row.chunk)
+
+    def _list_failed(self) -> set[str]:
+        """The names of the rows that hold no usable reply."""
+        return {row.op for row in self._rows() if row.outcome == "rejected"}
+
+    async def _go_on(self, name: str, count: int, make: MakeRows) -> None:
+        """Append the steps that the log lacks of ``count``, one after the other."""
+        for step in range(self._tools.store.steps(self.id), count):
+            self._append(step, await make(step))
+            self._tools.observer.progress(name, step + 1, count)
+
     async def _fill(
-        self, name: str, first: int, count: int, make: Callable[[int], Awaitable[list[EditRecord]]]
+        self, name: str, first: int, count: int, make: MakeRows, *, at_once: int = AT_ONCE
     ) -> None:
         """Append those of ``count`` steps from ``first`` on that the log lacks, several at once;
         ``make`` gives the rows of the n-th."""
@@ -182,7 +222,7 @@ class Baseline(SourceMemory[Any]):
             finished += 1
             self._tools.observer.progress(name, finished, count)
 
-        await for_each(missing, fill, at_once=AT_ONCE)
+        await for_each(missing, fill, at_once=at_once)
 
     def _append(self, step: int, rows: Sequence[EditRecord]) -> None:
         """Append a step; StoreConflict where something was deleted since the source was read."""
@@ -190,12 +230,11 @@ class Baseline(SourceMemory[Any]):
 
     def _note_shown(self, spans: Sequence[Span | None]) -> AbstractContextManager[None]:
         """State that the calls within show these parts of the source; None for an unknown one."""
-        source = self._source
-        if not isinstance(source, Conversation):
+        if not isinstance(self._source, Conversation):
             return nullcontext()
         known = [span for span in spans if span is not None]
-        turns = {number for span in known for number in source.turns_at(span)}
-        return note_shown(source.id, turns if len(known) == len(spans) else None, since=self._since)
+        turns = self._turns_at(known) if len(known) == len(spans) else None
+        return note_shown(self._source.id, turns, since=self._since)
 
     async def source_tokens(self) -> int:
         await self.build()
@@ -281,9 +320,11 @@ class Baseline(SourceMemory[Any]):
 
     def _quote(self, span: Span) -> str:
         """What a model reads of a span of the source."""
-        if isinstance(self._source, Conversation):
-            return format_span(self._source, span)
-        return self._source.quote(span)
+        if not isinstance(self._source, Conversation):
+            return self._source.quote(span)
+        text = format_span(self._source, span)
+        self._quoted[text] = self._source.turns_at(span)
+        return text
 
     async def _question_tokens(self, question: Question) -> int:
         (tokens,) = await self._tools.llm.count_tokens([question.text])
@@ -360,11 +401,11 @@ class Baseline(SourceMemory[Any]):
             return tuple(dict.fromkeys(span.place for span in spans))
         return self._source.ids_at(left for span in spans for left in self._left_of(span))
 
-    def _cite(self, excerpt: Excerpt) -> list[Citation]:
+    def _cite(self, excerpt: Excerpt) -> Sequence[Citation]:
         spans = [] if excerpt.span is None else self._left_of(excerpt.span)
         if excerpt.turns:
             spans = [self.conversation.line_span(turn) for turn in excerpt.turns]
-        return [self._document.cite(excerpt.id, span) for span in spans]
+        return cite_parts(self._document, ((excerpt.id, span) for span in spans))
 
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
         """The source and the answers: a baseline has no graph."""

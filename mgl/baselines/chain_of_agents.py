@@ -66,7 +66,6 @@ class ChainOfAgents(Baseline):
         """
         llm, observer = self._tools.llm, self._tools.observer
         most, budget = self._config.chunk_tokens, self._config.note_tokens
-        await self.build()
         chunks = [chunk for chunk in await self._chunks(most) if chunk.text]
         size = max((chunk.tokens for chunk in chunks), default=0)
         asked = await self._question_tokens(question)

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, create_model
 
-from mgl.baselines.base import Excerpt
+from mgl.baselines.base import Excerpt, reply_row
 from mgl.baselines.hipporag import HippoRag, HippoRagConfig
 from mgl.baselines.naive_rag import share_out
 from mgl.llm.base import Sampling
@@ -253,35 +253,24 @@ class ComoRag(HippoRag):
                 note = WrittenNote("", problem="nothing is left of it")
                 if fitting:
                     note = await summarize(llm, asked, SUMMARY_TOKENS, stage=layer)
-            row = EditRecord(
-                first + place,
-                layer,
-                {"text": note.text, "chunks": part.chunks},
-                "rejected" if note.problem else "applied",
-                note.problem,
-                call_key=note.call_key,
-                turns=self._turns_at(stands),
-            )
-            return [row]
+            payload, turns = {"text": note.text, "chunks": part.chunks}, self._turns_at(stands)
+            return [reply_row(first + place, layer, note, payload, turns=turns)]
 
         await self._fill("summaries", first, len(parts), write)
         steps = range(first, first + len(parts))
-        rows = sorted(self._tools.store.edits(self.id), key=lambda row: row.chunk)
         return [
             _Part(tuple(row.payload["chunks"]), (row.payload["text"],))
-            for row in rows
+            for row in self._rows()
             if row.chunk in steps and row.outcome == "applied"
         ]
 
     async def _respond(self, question: Question) -> Answer:
         """Marked ``summaries_missing`` where calls that were to give summaries of either kind gave
         no reply that could be used."""
-        await self.build()
         spans = self._spans()
         if not spans:
             return await self._answer(question, [])
-        rows = sorted(self._tools.store.edits(self.id), key=lambda row: row.chunk)
-        written = [row for row in rows if row.op in LAYERS[1:]]
+        written = [row for row in self._rows() if row.op in LAYERS[1:]]
         layers = _Layers(spans, {"chunk": [self._quote(span) for span in spans]})
         for layer in LAYERS[1:]:
             layers.texts[layer] = [

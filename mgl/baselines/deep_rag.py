@@ -17,7 +17,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, create_model
 
-from mgl.baselines.base import Excerpt
+from mgl.baselines.base import Excerpt, number_items
 from mgl.baselines.naive_rag import NaiveRag, NaiveRagConfig, share_out
 from mgl.llm.base import Sampling
 from mgl.llm.constraints import max_chars, one_of, several
@@ -94,7 +94,6 @@ class DeepRag(NaiveRag):
     _config: DeepRagConfig
 
     async def _respond(self, question: Question) -> Answer:
-        await self.build()
         spans = self._spans()
         texts = [self._quote(span) for span in spans]
         chain: list[str] = []
@@ -135,7 +134,7 @@ class DeepRag(NaiveRag):
 
     async def _decide(self, question: Question, chain: list[str]) -> Proposal[_Step]:
         """One step; the first cannot end, since nothing was asked yet."""
-        found = "\n".join(f"{place}. {line}" for place, line in enumerate(chain, 1)) or NOTHING
+        found = number_items(chain) or NOTHING
         ways = ["retrieve", "know", "final"] if chain else ["retrieve", "know"]
         most = self._config.subqueries
         asked = create_model(

@@ -38,7 +38,6 @@ class Direct(Baseline):
 
     async def _respond(self, question: Question) -> Answer:
         """ContextOverflow where the context has no room for any text."""
-        await self.build()
         context = self._tools.llm.context_tokens
         used = min(self._config.context_tokens or context, context)
         reserve = await self._reserve(question, step=ALIKE_TOKENS)

@@ -25,14 +25,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, create_model
 
-from mgl.baselines.base import AT_ONCE, Baseline, BaselineConfig, Excerpt
-from mgl.baselines.hipporag import find_synonyms, walk_from
+from mgl.baselines.base import AT_ONCE, Baseline, BaselineConfig, Excerpt, number_items, reply_row
+from mgl.baselines.hipporag import find_synonyms, keep_items, walk_from
 from mgl.llm.base import Sampling
 from mgl.llm.concurrency import for_each
 from mgl.llm.constraints import index_set, max_chars, several
@@ -135,10 +135,6 @@ class _Entities(StrictReply):
     entities: Annotated[list[Term], Field(max_length=6)]
 
 
-class _Kept(StrictReply):
-    kept: list[int]
-
-
 class EMemConfig(BaselineConfig):
     """``graph`` makes EMem-G of EMem."""
 
@@ -179,19 +175,8 @@ class EMem(Baseline):
         ]
 
     async def _read(self) -> None:
-        store, parts = self._tools.store, self._parts()
-        done = store.chunks_done(self.id)
-        missing = [step for step in range(len(parts)) if step not in done]
-        finished = len(parts) - len(missing)
-
-        async def write(step: int) -> None:
-            nonlocal finished
-            session, numbers = parts[step]
-            self._append(step, await self._write(step, session, numbers))
-            finished += 1
-            self._tools.observer.progress("sessions", finished, len(parts))
-
-        await for_each(missing, write, at_once=AT_ONCE)
+        parts = self._parts()
+        await self._fill("sessions", 0, len(parts), lambda step: self._write(step, *parts[step]))
 
     async def _write(self, step: int, session: int, numbers: Sequence[int]) -> list[EditRecord]:
         """The rows of a session: which of its turns no statement is made of, and its statements."""
@@ -207,7 +192,7 @@ class EMem(Baseline):
         lines = [format_turn(turns[number]) for number in numbers]
         with self._note_shown([span]):
             fitting = await fit_texts(self._tools.llm, lines, reserve=STATE_TOKENS)
-            prompt = STATE.render(turns=_number(fitting))
+            prompt = STATE.render(turns=number_items(fitting))
             sampling = Sampling(max_tokens=STATE_TOKENS)
             said = await propose(
                 self._tools.llm, prompt, schema, sampling=sampling, stage="statements"
@@ -221,15 +206,7 @@ class EMem(Baseline):
                 for each in said.reply.statements
             ]
         left_out = sorted({*numbers} - {turn for own, _ in told for turn in own})
-        outcome = EditRecord(
-            step,
-            "session",
-            {"left_out": left_out},
-            "applied" if said.reply else "rejected",
-            said.problem or None,
-            span,
-            call_key=said.call_key,
-        )
+        outcome = reply_row(step, "session", said, {"left_out": left_out}, span)
         rows: dict[int, EditRecord] = {}
 
         async def analyse(place: int) -> None:
@@ -244,9 +221,10 @@ class EMem(Baseline):
     ) -> EditRecord:
         """The row of a statement; without arguments where EMem has no graph, or no reply could be
         used."""
-        span, payload = self._span_of(turns), {"text": text, "session": session}
+        span = self._span_of(turns)
+        payload: dict[str, Any] = {"text": text, "session": session}
         if not self._config.graph:
-            return EditRecord(step, "statement", payload, "applied", span=span, turns=turns)
+            return reply_row(step, "statement", None, payload, span, turns=turns)
         with self._note_shown([span]):
             said = await propose(
                 self._tools.llm,
@@ -255,24 +233,13 @@ class EMem(Baseline):
                 sampling=Sampling(max_tokens=REPLY_TOKENS),
                 stage="arguments",
             )
-        if said.reply is None:
-            return EditRecord(
-                step, "statement", payload, "repaired", said.problem, span, turns=turns
-            )
-        names = [argument.name.strip().lower() for argument in said.reply.arguments]
-        known = {"event": said.reply.event, "arguments": [name for name in names if name]}
-        return EditRecord(
-            step,
-            "statement",
-            {**payload, **known},
-            "applied",
-            span=span,
-            call_key=said.call_key,
-            turns=turns,
-        )
+        if said.reply is not None:
+            names = [argument.name.strip().lower() for argument in said.reply.arguments]
+            known = {"event": said.reply.event, "arguments": [name for name in names if name]}
+            payload = {**payload, **known}
+        return reply_row(step, "statement", said, payload, span, turns=turns, failed="repaired")
 
     def _statements(self) -> list[Statement]:
-        rows = sorted(self._tools.store.edits(self.id), key=lambda row: row.chunk)
         return [
             Statement(
                 row.payload["text"],
@@ -280,13 +247,12 @@ class EMem(Baseline):
                 row.payload["session"],
                 tuple(row.payload.get("arguments", ())),
             )
-            for row in rows
+            for row in self._rows()
             if row.op == "statement"
         ]
 
     async def _respond(self, question: Question) -> Answer:
         """Marked ``sessions_unread`` where a session is remembered by its turns alone."""
-        await self.build()
         embedder, statements = self._tools.required_embedder, self._statements()
         alike = await likeness(
             embedder, question.text, [statement.text for statement in statements]
@@ -306,18 +272,11 @@ class EMem(Baseline):
             trace.append(f"arguments: {', '.join(weights) or 'none'}")
         talk, read = self.conversation, ranked[:READ]
         excerpts = [
-            Excerpt(
-                self._format(statements[place]),
-                f"statement-{place}",
-                self._span_of(statements[place].turns),
-                statements[place].turns,
-            )
-            for place in read
+            Excerpt(self._format(each), f"statement-{at}", self._span_of(each.turns), each.turns)
+            for at, each in ((at, statements[at]) for at in read)
         ]
         spans = [talk.line_span(turn) for place in read for turn in statements[place].turns]
-        rows = self._tools.store.edits(self.id)
-        unread = any(row.op == "session" and row.outcome == "rejected" for row in rows)
-        marks = ("sessions_unread",) if unread else ()
+        marks = ("sessions_unread",) if "session" in self._list_failed() else ()
         return await self._answer(question, excerpts, read=spans, trace=trace, marks=marks)
 
     def _format(self, statement: Statement) -> str:
@@ -338,9 +297,7 @@ class EMem(Baseline):
         llm, embedder = self._tools.llm, self._tools.required_embedder
         prompt, sampling = MENTION.render(question=question.text), Sampling(max_tokens=REPLY_TOKENS)
         said = await propose(llm, prompt, _Entities, sampling=sampling, stage="mention")
-        names = list(
-            dict.fromkeys(name for statement in statements for name in statement.arguments)
-        )
+        names = [*dict.fromkeys(name for each in statements for name in each.arguments)]
         similar: dict[str, float] = defaultdict(float)
         for entity in said.reply.entities if said.reply else ():
             cosines = await likeness(embedder, entity, names)
@@ -353,13 +310,11 @@ class EMem(Baseline):
 
     async def _keep(self, question: Question, items: Sequence[str]) -> list[int]:
         """Choose the items that could matter, by their places; all where none is chosen."""
-        if not items:
-            return []
-        schema = create_model("kept", __base__=_Kept, kept=(index_set(len(items), first=1), ...))
-        prompt = KEEP.render(question=question.text, items=_number(items))
-        sampling = Sampling(max_tokens=REPLY_TOKENS)
-        said = await propose(self._tools.llm, prompt, schema, sampling=sampling, stage="keep")
-        kept = [number - 1 for number in said.reply.kept] if said.reply else []
+        llm, prompt = (
+            self._tools.llm,
+            KEEP.render(question=question.text, items=number_items(items)),
+        )
+        kept = await keep_items(llm, prompt, "kept", len(items), tokens=REPLY_TOKENS)
         return kept or list(range(len(items)))
 
 
@@ -405,7 +360,3 @@ def rank_statements(
         restart[places[name]] = weight
     ranks = walk_from(restart, edges) if restart.any() else restart
     return np.asarray(ranks[: len(statements)], dtype=np.float32)
-
-
-def _number(items: Sequence[str]) -> str:
-    return "\n".join(f"{place}. {item}" for place, item in enumerate(items, 1))

@@ -23,7 +23,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, create_model
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, reply_row
 from mgl.llm.base import Sampling
 from mgl.llm.constraints import max_chars, number
 from mgl.llm.prompting import fit_texts
@@ -153,8 +153,9 @@ class GeneralAgenticMemory(Baseline):
         return [self._span_of(session) for session in self._sessions()]
 
     async def _read(self) -> None:
-        llm, store, pages = self._tools.llm, self._tools.store, await self._pages()
-        for step in range(store.steps(self.id), len(pages)):
+        llm, pages = self._tools.llm, await self._pages()
+
+        async def write(step: int) -> list[EditRecord]:
             text = self._quote(pages[step]).strip()
             shown = [*self._abstracts(), text]
             *before, page = await fit_texts(llm, shown, reserve=2 * ABSTRACT_TOKENS)
@@ -162,24 +163,14 @@ class GeneralAgenticMemory(Baseline):
             note = await summarize(
                 llm, prompt, ABSTRACT_TOKENS, stage="abstracts", fallback=text[:FALLBACK_CHARS]
             )
-            problem = note.problem or (CUT if [*before, page] != shown else None)
-            row = EditRecord(
-                step,
-                "abstract",
-                {"text": note.text},
-                "repaired" if problem else "applied",
-                problem,
-                pages[step],
-                call_key=note.call_key,
-            )
-            self._append(step, [row])
-            self._tools.observer.progress("pages", step + 1, len(pages))
+            cut = CUT if [*before, page] != shown else None
+            note, payload = replace(note, problem=note.problem or cut), {"text": note.text}
+            return [reply_row(step, "abstract", note, payload, pages[step], failed="repaired")]
+
+        await self._go_on("pages", len(pages), write)
 
     def _abstracts(self) -> list[str]:
         return [row.payload["text"] for row in self._rows()]
-
-    def _rows(self) -> list[EditRecord]:
-        return sorted(self._tools.store.edits(self.id), key=lambda row: row.chunk)
 
     async def _respond(self, question: Question) -> Answer:
         tokens = await self.source_tokens()

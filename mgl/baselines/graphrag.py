@@ -30,7 +30,7 @@ from typing import Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from mgl.baselines.base import AT_ONCE, Baseline, BaselineConfig, Excerpt
+from mgl.baselines.base import AT_ONCE, Baseline, BaselineConfig, Excerpt, reply_row
 from mgl.llm.base import Message, Sampling
 from mgl.llm.concurrency import for_each
 from mgl.llm.prompting import available_tokens, fit_texts, take_leading
@@ -148,7 +148,7 @@ class GraphRag(Baseline):
         for stage in ("extract", *["glean"] * self._config.gleanings):
             said = await propose(self._tools.llm, messages, schema, sampling=sampling, stage=stage)
             if said.reply is None:
-                rows.fail(said)
+                rows.fail(stage, said.problem, reason=said.reason)
                 break
             rows.take(said.reply, said.call_key)
             more = Message("assistant", said.text), Message("user", GLEAN.text)
@@ -206,18 +206,15 @@ class GraphRag(Baseline):
         sampling = Sampling(max_tokens=REPORT_TOKENS)
         said = await propose(llm, prompt, Report, sampling=sampling, stage="report")
         where = {"community": community.id, "members": sorted(community.members)}
-        if said.reply is None:
-            return EditRecord(step, "report", where, "rejected", said.problem)
-        payload = {**where, **said.reply.model_dump()}
-        return EditRecord(step, "report", payload, "applied", call_key=said.call_key)
+        report: dict[str, Any] = {} if said.reply is None else said.reply.model_dump()
+        return reply_row(step, "report", said, {**where, **report})
 
     def _reports(self) -> dict[int, str]:
         """The reports that could be written, as they are read, by their communities."""
-        rows = self._tools.store.edits(self.id)
-        written = [row for row in rows if row.op == "report" and row.outcome == "applied"]
         return {
             row.payload["community"]: format_report(row.payload)
-            for row in sorted(written, key=lambda row: row.chunk)
+            for row in self._rows()
+            if row.op == "report" and row.outcome == "applied"
         }
 
     async def _respond(self, question: Question) -> Answer:

@@ -15,14 +15,15 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, create_model
 
+from mgl.baselines.base import number_items, reply_row
 from mgl.baselines.naive_rag import NaiveRag, NaiveRagConfig
-from mgl.llm.base import Sampling
+from mgl.llm.base import LLM, Sampling
 from mgl.llm.constraints import index_set, max_chars, several
 from mgl.memories.propose import StrictReply, propose
 from mgl.prompt import Prompt
@@ -96,10 +97,6 @@ class _Facts(StrictReply):
     facts: several(FactReply, 16)  # type: ignore[valid-type]
 
 
-class _Kept(StrictReply):
-    facts: list[int]
-
-
 class HippoRagConfig(NaiveRagConfig):
     """The settings of naive RAG; five chunks are read."""
 
@@ -131,24 +128,23 @@ class HippoRag(NaiveRag):
     async def _extract(self, step: int, span: Span) -> EditRecord:
         llm, text = self._tools.llm, self._quote(span).strip()
         if not text:
-            return EditRecord(step, "facts", {"facts": []}, "applied", None, span)
+            return reply_row(step, "facts", None, {"facts": []}, span)
         sampling = Sampling(max_tokens=REPLY_TOKENS)
         named = await propose(
             llm, NAME.render(text=text), Names, sampling=sampling, stage="entities"
         )
         if named.reply is None:
-            return EditRecord(step, "facts", {}, "rejected", named.problem, span)
+            return reply_row(step, "facts", named, {}, span)
         entities = ", ".join(named.reply.entities) or "none was found"
         prompt = STATE.render(text=text, entities=entities)
         stated = await propose(llm, prompt, _Facts, sampling=sampling, stage="facts")
         if stated.reply is None:
-            return EditRecord(step, "facts", {}, "rejected", stated.problem, span)
+            return reply_row(step, "facts", stated, {}, span)
         facts = [
             [fact.subject.lower(), fact.relation.lower(), fact.object.lower()]
             for fact in stated.reply.facts
         ]
-        key = stated.call_key
-        return EditRecord(step, "facts", {"facts": facts}, "applied", None, span, call_key=key)
+        return reply_row(step, "facts", stated, {"facts": facts}, span)
 
     async def _rank(
         self, question: Question, texts: Sequence[str]
@@ -171,14 +167,19 @@ class HippoRag(NaiveRag):
 
     async def _keep(self, question: Question, facts: Sequence[str]) -> list[int]:
         """Choose the facts that help, by their places; none where no reply can be used."""
-        if not facts:
-            return []
-        shown = "\n".join(f"{place}. {fact}" for place, fact in enumerate(facts, 1))
-        schema = create_model("kept", __base__=_Kept, facts=(index_set(len(facts), first=1), ...))
-        prompt = KEEP.render(question=question.text, facts=shown)
-        sampling = Sampling(max_tokens=64)
-        said = await propose(self._tools.llm, prompt, schema, sampling=sampling, stage="keep")
-        return [number - 1 for number in said.reply.facts] if said.reply else []
+        prompt = KEEP.render(question=question.text, facts=number_items(facts))
+        return await keep_items(self._tools.llm, prompt, "facts", len(facts), tokens=64)
+
+
+async def keep_items(llm: LLM, prompt: str, field: str, count: int, *, tokens: int) -> list[int]:
+    """Ask which of ``count`` numbered items to keep, by their places; none where no reply can be
+    used. The reply has the numbers in ``field``."""
+    if not count:
+        return []
+    numbers: Any = {field: (index_set(count, first=1), ...)}
+    schema = create_model("kept", __base__=StrictReply, **numbers)
+    said = await propose(llm, prompt, schema, sampling=Sampling(max_tokens=tokens), stage="keep")
+    return [number - 1 for number in getattr(said.reply, field, ())]
 
 
 Triple = tuple[str, str, str]

@@ -37,7 +37,6 @@ from mgl.memories.propose import StrictReply
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import nearest
 from mgl.store import EditRecord
-from mgl.text.groups import format_span
 from mgl.types import Answer, Question, Span
 
 INDEX_TOKENS = 500
@@ -146,12 +145,11 @@ class Light(Baseline):
 
     async def _read(self) -> None:
         exchanges = self._exchanges()
-        talk = self.conversation
 
         async def note(place: int) -> list[EditRecord]:
             span, before = exchanges[place], exchanges[max(place - 1, 0) : place]
             with self._note_shown([*before, span]):
-                texts = [format_span(talk, each) for each in (*before, span)]
+                texts = [self._quote(each) for each in (*before, span)]
                 fitting = await fit_texts(self._tools.llm, texts, reserve=2 * INDEX_TOKENS)
                 read = {"text": fitting[-1], "before": fitting[0] if before else NOTHING}
                 notes = {
@@ -163,7 +161,7 @@ class Light(Baseline):
         await self._fill("exchanges", 0, len(exchanges), note)
         done = self._tools.store.chunks_done(self.id)
         if exchanges and len(exchanges) not in done:
-            whole = Span(talk.id, exchanges[0].start, exchanges[-1].end)
+            whole = Span(self._source.id, exchanges[0].start, exchanges[-1].end)
             pad = await self._write_scratchpad()
             self._append(len(exchanges), [note_row(len(exchanges), "scratchpad", pad, whole)])
 
@@ -191,7 +189,7 @@ class Light(Baseline):
     def _load(self) -> defaultdict[str, dict[int, str]]:
         """Read the texts of the log by their names, then by step; empty ones are left out."""
         texts: defaultdict[str, dict[int, str]] = defaultdict(dict)
-        for row in sorted(self._tools.store.edits(self.id), key=lambda row: row.chunk):
+        for row in self._rows():
             if row.payload["text"]:
                 texts[row.op][row.chunk] = row.payload["text"]
         return texts
@@ -199,15 +197,13 @@ class Light(Baseline):
     async def _respond(self, question: Question) -> Answer:
         """Marked ``exchanges_missing`` if one could not be indexed or noted, ``parts_unread`` if
         the model did not say whether a part of the scratchpad is needed."""
-        await self.build()
         exchanges, config, llm = self._exchanges(), self._config, self._tools.llm
         written = self._load()
-        texts = {str(place): text for place, text in written["index"].items()}
-        found = await nearest(self._tools.required_embedder, question.text, texts, config.k)
-        best = [int(name) for name, _ in found]
+        embedder, texts = self._tools.required_embedder, written["index"]
+        best = [place for place, _ in await nearest(embedder, question.text, texts, config.k)]
         latest = reversed(range(max(0, len(exchanges) - config.recent), len(exchanges)))
         wanted = list(dict.fromkeys([*best, *latest]))
-        quotes = [format_span(self.conversation, exchanges[place]) for place in wanted]
+        quotes = [self._quote(exchanges[place]) for place in wanted]
         needed, is_filtered = await self._filter(question, written["scratchpad"].values())
         room = available_tokens(
             llm, len(quotes) + len(needed), reserve=await self._reserve(question)

@@ -27,7 +27,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, reply_row
 from mgl.llm.base import Sampling
 from mgl.llm.constraints import max_chars, several
 from mgl.llm.prompting import fit_texts
@@ -36,7 +36,7 @@ from mgl.memories.turns import ask_lines
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import nearest
 from mgl.store import EditRecord
-from mgl.text.groups import format_span, format_turn
+from mgl.text.groups import format_turn
 from mgl.types import Answer, Question, Span
 
 BLOCK_CHARS: Final = 2000
@@ -149,23 +149,24 @@ class MemGPT(Baseline):
         return len(self._sessions())
 
     async def _read(self) -> None:
-        store, sessions = self._tools.store, self._sessions()
-        spans = [self._span_of(session) for session in sessions]
-        for step in range(store.steps(self.id), len(spans)):
+        spans = [self._span_of(session) for session in self._sessions()]
+
+        async def update(step: int) -> list[EditRecord]:
             with self._note_shown(spans[: step + 1]):
-                self._append(step, await self._update(step, spans[step]))
-            self._tools.observer.progress("sessions", step + 1, len(spans))
+                return await self._update(step, spans[step])
+
+        await self._go_on("sessions", len(spans), update)
 
     async def _update(self, step: int, span: Span) -> list[EditRecord]:
         """Let the model edit core memory after a session: a row an edit, each judged by itself."""
         llm, core = self._tools.llm, self._load_core()
-        texts = [self._show_core(core), format_span(self.conversation, span)]
+        texts = [self._show_core(core), self._quote(span)]
         about, session = await fit_texts(llm, texts, reserve=2 * EDIT_TOKENS)
         prompt = UPDATE.render(core=about, session=session)
         sampling = Sampling(max_tokens=EDIT_TOKENS)
         said = await propose(llm, prompt, CoreUpdate, sampling=sampling, stage="core")
         if said.reply is None:
-            return [EditRecord(step, "update", {}, "rejected", said.problem, span)]
+            return [reply_row(step, "update", said, {}, span)]
         edits = [("replace", each.model_dump()) for each in said.reply.replace]
         edits += [("append", each.model_dump()) for each in said.reply.append]
         rows = []
@@ -180,7 +181,7 @@ class MemGPT(Baseline):
     def _load_core(self) -> dict[str, str]:
         """The blocks of core memory as the log makes them."""
         core: dict[str, str] = dict.fromkeys(BLOCKS, "")
-        for row in self._tools.store.edits(self.id):
+        for row in self._rows():
             if row.outcome == "applied":
                 _edit(core, row.op, row.payload)
         return core
@@ -201,11 +202,9 @@ class MemGPT(Baseline):
     async def _respond(self, question: Question) -> Answer:
         """Marked ``sessions_missing`` where core memory could not be edited after a session, and
         ``search_failed`` where the search ended with a reply that could not be used."""
-        await self.build()
         core = self._load_core()
         found, trace, search_failed = await self._find(question, core)
-        rows = self._tools.store.edits(self.id)
-        marks = ["sessions_missing"] if any(row.op == "update" for row in rows) else []
+        marks = ["sessions_missing"] if "update" in self._list_failed() else []
         marks += ["search_failed"] if search_failed else []
         about = [
             Excerpt(f"{self._name_block(name)}: {text}") for name, text in core.items() if text
@@ -260,9 +259,9 @@ class MemGPT(Baseline):
             days = sorted(re.findall(r"\d{4}-\d{2}-\d{2}", query))
             dated = [(at, turns[at].time) for at in spoken] if days else []
             return [at for at, time in dated if time and days[0] <= f"{time:%Y-%m-%d}" <= days[-1]]
-        texts = {str(at): turns[at].line for at in spoken}
+        texts = {at: turns[at].line for at in spoken}
         ranked = await nearest(self._tools.required_embedder, query, texts, len(texts))
-        return [int(name) for name, _ in ranked]
+        return [at for at, _ in ranked]
 
 
 def _edit(core: dict[str, str], name: str, payload: Mapping[str, str]) -> str | None:

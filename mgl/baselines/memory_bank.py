@@ -19,13 +19,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp
 
-from mgl.baselines.base import AT_ONCE, Baseline, BaselineConfig, Excerpt, note_row
-from mgl.llm.concurrency import for_each
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, note_row
 from mgl.llm.prompting import fit_texts
 from mgl.memories.calls import WrittenNote, summarize
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import nearest
-from mgl.text.groups import format_span
+from mgl.store import EditRecord
 from mgl.text.times import find_gap
 from mgl.types import Answer, Question, Span
 
@@ -117,25 +116,19 @@ class MemoryBank(Baseline):
         return len(self._sessions()) + 1
 
     async def _read(self) -> None:
-        store, days = self._tools.store, self._sessions()
-        done = store.chunks_done(self.id)
-        missing = [step for step in range(len(days)) if step not in done]
-        finished = len(days) - len(missing)
+        days = self._sessions()
 
-        async def describe(step: int) -> None:
-            nonlocal finished
+        async def describe(step: int) -> list[EditRecord]:
             span = self._span_of(days[step])
             with self._note_shown([span]):
                 notes = {
-                    name: await self._summarize(prompt, [format_span(self.conversation, span)])
+                    name: await self._summarize(prompt, [self._quote(span)])
                     for name, prompt in DAILY.items()
                 }
-            self._append(step, [note_row(step, name, note, span) for name, note in notes.items()])
-            finished += 1
-            self._tools.observer.progress("days", finished, len(days))
+            return [note_row(step, name, note, span) for name, note in notes.items()]
 
-        await for_each(missing, describe, at_once=AT_ONCE)
-        if len(days) not in done and days:
+        await self._fill("days", 0, len(days), describe)
+        if days and len(days) not in self._tools.store.chunks_done(self.id):
             kept = self._load_notes()
             notes = {
                 name: await self._summarize(prompt, kept.get(part, []))
@@ -156,18 +149,18 @@ class MemoryBank(Baseline):
     def _load_notes(self) -> dict[str, list[str]]:
         """What was written, by its name, in the order of the days."""
         notes: dict[str, list[str]] = {}
-        for row in sorted(self._tools.store.edits(self.id), key=lambda row: row.chunk):
+        for row in self._rows():
             if row.outcome == "applied":
                 notes.setdefault(row.op, []).append(row.payload["text"])
         return notes
 
     def _pieces(self) -> list[MemoryPiece]:
         """Pairs and summaries of days, as they are searched."""
-        talk, pieces = self.conversation, []
+        pieces = []
         for day, numbers in enumerate(self._sessions()):
             for start in range(0, len(numbers), 2):
                 span = self._span_of(numbers[start : start + 2])
-                pieces.append(MemoryPiece(day, format_span(talk, span), span))
+                pieces.append(MemoryPiece(day, self._quote(span), span))
         for row in self._tools.store.edits(self.id):
             if row.op == "events" and row.outcome == "applied":
                 pieces.append(MemoryPiece(row.chunk, row.payload["text"], None))
@@ -175,18 +168,17 @@ class MemoryBank(Baseline):
 
     async def _respond(self, question: Question) -> Answer:
         """Marked ``days_missing`` where a day could not be summarized."""
-        await self.build()
         pieces = self._pieces()
         kept = [place for place in range(len(pieces)) if self._remembers(pieces, place)]
-        texts = {str(place): pieces[place].text for place in kept}
+        texts = {place: pieces[place].text for place in kept}
         most = BEST_FORGETTING if self._config.forgetting else BEST
         found = await nearest(self._tools.required_embedder, question.text, texts, most)
-        read = sorted({place for name, _ in found for place in _widen(pieces, int(name))})
+        read = sorted({place for at, _ in found for place in _widen(pieces, at)})
         read.sort(key=lambda place: pieces[place].day)
         notes = self._load_notes()
         about = [Excerpt(text) for name in OVERALL for text in notes.get(name, [])]
         chosen = [Excerpt(pieces[at].text, f"piece-{at}", pieces[at].span) for at in read]
-        spans = [pieces[int(name)].span for name, _ in found]
+        spans = [pieces[place].span for place, _ in found]
         failed = len(notes.get("events", [])) < len(self._sessions())
         return await self._answer(
             question,

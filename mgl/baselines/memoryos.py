@@ -22,7 +22,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, reply_row
 from mgl.llm.base import Sampling
 from mgl.llm.constraints import max_chars, several
 from mgl.llm.prompting import fit_texts
@@ -32,7 +32,6 @@ from mgl.prompt import Prompt
 from mgl.retrieval.base import Embedder
 from mgl.retrieval.ranking import likeness, nearest
 from mgl.store import EditRecord
-from mgl.store.records import EditOutcome
 from mgl.text.groups import format_turn
 from mgl.types import Answer, Question, Span
 
@@ -265,10 +264,10 @@ class MemoryOS(Baseline):
         return "\n".join(format_turn(self.conversation.turns[number]) for number in page)
 
     async def _read(self) -> None:
-        store, pages = self._tools.store, self._pages()
+        pages, state = self._pages(), _State.of(self._rows())
         texts = [self._page_text(page) for page in pages]
-        state = _State.of(store.edits(self.id))
-        for step in range(store.steps(self.id), len(pages)):
+
+        async def write(step: int) -> list[EditRecord]:
             span = self._span_of(pages[step])
             row = await self._write_page(step, texts, state, span)
             state.apply(row)
@@ -280,8 +279,9 @@ class MemoryOS(Baseline):
                 payload = {"segment": place, **drawn}
                 rows.append(EditRecord(step, "draw", payload, "applied", span=span))
                 state.apply(rows[-1])
-            self._append(step, rows)
-            self._tools.observer.progress("pages", step + 1, len(pages))
+            return rows
+
+        await self._go_on("pages", len(pages), write)
 
     async def _write_page(
         self, step: int, texts: Sequence[str], state: _State, span: Span
@@ -317,9 +317,7 @@ class MemoryOS(Baseline):
             "themes": themes,
             "segments": places,
         }
-        problem = named.problem or None
-        outcome: EditOutcome = "repaired" if problem else "applied"
-        return EditRecord(step, "page", payload, outcome, problem, span, call_key=named.call_key)
+        return reply_row(step, "page", named, payload, span, failed="repaired")
 
     async def _draw(self, state: _State, texts: Sequence[str]) -> dict[str, Any]:
         """Draw the first speaker's profile and facts, and the other's traits, from pages."""
@@ -342,24 +340,22 @@ class MemoryOS(Baseline):
         }
 
     async def _respond(self, question: Question) -> Answer:
-        await self.build()
         embedder, pages = self._tools.required_embedder, self._pages()
-        state = _State.of(self._tools.store.edits(self.id))
+        state = _State.of(self._rows())
         words = await self._keywords(question)
         alike = await _score(embedder, question.text, words, state.segments)
         order = sorted(range(len(alike)), key=lambda at: (-alike[at], at))[:SEGMENTS]
         near = [state.segments[at] for at in order if alike[at] >= FLOOR]
-        texts = {str(at): self._page_text(pages[at]) for each in near for at in each.pages}
+        texts = {at: self._page_text(pages[at]) for each in near for at in each.pages}
         found = await nearest(embedder, question.text, texts, self._config.k)
-        read = [int(name) for name, cosine in found if cosine >= FLOOR]
-        known = {str(at): fact for at, fact in enumerate(state.facts)}
-        facts = await nearest(embedder, question.text, known, FACTS)
+        read = [at for at, cosine in found if cosine >= FLOOR]
+        facts = await nearest(embedder, question.text, dict(enumerate(state.facts)), FACTS)
         about = [state.profile] if state.profile else []
-        about += [known[name] for name, cosine in facts if cosine >= FLOOR] + state.traits
+        about += [state.facts[at] for at, cosine in facts if cosine >= FLOOR] + state.traits
         excerpts = [Excerpt(text) for text in about]
         excerpts += [
             Excerpt(
-                f"{texts[str(at)]}\n(about: {state.metas[at]})",
+                f"{texts[at]}\n(about: {state.metas[at]})",
                 f"page-{at}",
                 self._span_of(pages[at]),
             )

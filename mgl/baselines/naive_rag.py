@@ -87,7 +87,6 @@ class NaiveRag(Baseline):
 
     async def _respond(self, question: Question) -> Answer:
         """ContextOverflow where the context has no room for any text."""
-        await self.build()
         spans = self._spans()
         texts = [self._quote(span) for span in spans]
         found, trace = await self._rank(question, texts)

@@ -25,7 +25,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, create_model
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, number_items, reply_row
 from mgl.llm.base import Sampling
 from mgl.llm.constraints import index_set, max_chars, number, several
 from mgl.llm.prompting import fit_texts
@@ -34,7 +34,6 @@ from mgl.memories.propose import Proposal, StrictReply, propose
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import nearest
 from mgl.store import EditRecord
-from mgl.store.records import EditOutcome
 from mgl.text.groups import format_turn
 from mgl.text.times import find_gap
 from mgl.types import Answer, Question
@@ -237,8 +236,9 @@ class Nemori(Baseline):
         return [each[at : at + MOST] for each in full for at in range(0, len(each), MOST)]
 
     async def _read(self) -> None:
-        store, batches, state = self._tools.store, self._batches(), self._load()
-        for step in range(store.steps(self.id), len(batches)):
+        batches, state = self._batches(), self._load()
+
+        async def write(step: int) -> list[EditRecord]:
             groups, rows = await self._group(step, batches[step])
             for turns in groups:
                 with self._note_shown([self._span_of([batches[0][0], batches[step][-1]])]):
@@ -246,12 +246,13 @@ class Nemori(Baseline):
                 for row in written:
                     state.apply(row)
                 rows += written
-            self._append(step, rows)
-            self._tools.observer.progress("batches", step + 1, len(batches))
+            return rows
+
+        await self._go_on("batches", len(batches), write)
 
     def _load(self) -> _State:
         state = _State()
-        for row in self._tools.store.edits(self.id):
+        for row in self._rows():
             state.apply(row)
         return state
 
@@ -265,17 +266,17 @@ class Nemori(Baseline):
         group = create_model("group", __base__=_Group, messages=(places, ...))
         groups = several(group, len(batch))
         schema = create_model("groups", __base__=_Groups, episodes=(groups, ...))
-        numbered = (f"{place}. {line}" for place, line in enumerate(shown, 1))
         with self._note_shown([self.conversation.line_span(at) for at in batch]):
             said = await propose(
                 llm,
-                GROUP.render(messages="\n".join(numbered)),
+                GROUP.render(messages=number_items(shown)),
                 schema,
                 sampling=Sampling(max_tokens=GROUP_TOKENS),
                 stage="group",
             )
         if said.reply is None:
-            return self._settle([], batch), [self._row(step, "group", {}, batch, said)]
+            row = reply_row(step, "group", said, {}, self._span_of(batch), turns=batch)
+            return self._settle([], batch), [row]
         named = [[batch[place - 1] for place in each.messages] for each in said.reply.episodes]
         return self._settle(named, batch), []
 
@@ -304,7 +305,8 @@ class Nemori(Baseline):
             episode = NemoriEpisode("", "\n".join(lines), tuple(turns))
         else:
             episode = NemoriEpisode(said.reply.title, said.reply.content, tuple(turns))
-        place, row = len(state.episodes), self._row(step, "episode", _say(episode), turns, said)
+        place, span, own = len(state.episodes), self._span_of(turns), _say(episode)
+        row = reply_row(step, "episode", said, own, span, turns=turns, failed="repaired")
         if (earlier := await self._find_same(episode, state)) is not None:
             known = state.episodes[earlier]
             prompt = MERGE.render(earlier=known.text, episode=episode.text)
@@ -313,15 +315,16 @@ class Nemori(Baseline):
                 both = tuple(sorted({*known.turns, *turns}))
                 whole = NemoriEpisode(merged.reply.title, merged.reply.content, both)
                 payload = {"episode": earlier, **_say(whole)}
-                place, row = earlier, self._row(step, "merge", payload, both, merged)
+                place, joined = earlier, self._span_of(both)
+                row = reply_row(step, "merge", merged, payload, joined, turns=both)
         learnt = await self._learn(episode, lines, state)
         if learnt.reply is None:
-            return [row, self._row(step, "learn", {}, turns, learnt)]
-        statements = [
-            self._row(step, "statement", {"text": text, "episode": place}, turns, learnt)
-            for text in learnt.reply.statements
+            return [row, reply_row(step, "learn", learnt, {}, span, turns=turns)]
+        told = [{"text": text, "episode": place} for text in learnt.reply.statements]
+        return [
+            row,
+            *(reply_row(step, "statement", learnt, each, span, turns=turns) for each in told),
         ]
-        return [row, *statements]
 
     async def _narrate(self, prompt: str, stage: str) -> Proposal[Narrative]:
         sampling = Sampling(max_tokens=EPISODE_TOKENS)
@@ -329,11 +332,11 @@ class Nemori(Baseline):
 
     async def _find_same(self, episode: NemoriEpisode, state: _State) -> int | None:
         """The place of an earlier episode of the same event, if there is one."""
-        texts = {str(place): each.text for place, each in enumerate(state.episodes)}
+        texts = {place: each.text for place, each in enumerate(state.episodes)}
         found = await nearest(
             self._tools.required_embedder, episode.text, texts, LIKE, passage=True
         )
-        near = [int(name) for name, _ in found if self._is_near(episode, state, int(name))]
+        near = [place for place, _ in found if self._is_near(episode, state, place)]
         if not near:
             return None
         shown = "\n\n".join(
@@ -362,12 +365,12 @@ class Nemori(Baseline):
     ) -> Proposal[Statements]:
         """What the messages say beyond what was to be foreseen; all they say, if nothing was."""
         llm, prediction = self._tools.llm, ""
-        texts = {str(place): text for place, (text, _) in enumerate(state.statements)}
+        texts = {place: text for place, (text, _) in enumerate(state.statements)}
         found = await nearest(
             self._tools.required_embedder, episode.text, texts, KNOWN, passage=True
         )
         if found and episode.title:
-            known = "\n".join(f"- {texts[name]}" for name, _ in found)
+            known = "\n".join(f"- {texts[place]}" for place, _ in found)
             prompt = PREDICT.render(known=known, title=episode.title)
             prediction = (await summarize(llm, prompt, EPISODE_TOKENS, stage="predict")).text
         foreseen, *shown = await fit_texts(llm, [prediction, *lines], reserve=2 * EPISODE_TOKENS)
@@ -383,34 +386,14 @@ class Nemori(Baseline):
     def _lines(self, turns: Sequence[int]) -> list[str]:
         return [format_turn(self.conversation.turns[at]) for at in turns]
 
-    def _row(
-        self, step: int, name: str, payload: Any, turns: Sequence[int], said: Proposal[Any]
-    ) -> EditRecord:
-        """A row made of some turns: rejected where it holds nothing, repaired where a call failed
-        and its messages stand in for it."""
-        outcome: EditOutcome = "applied"
-        if said.reply is None:
-            outcome = "repaired" if payload else "rejected"
-        return EditRecord(
-            step,
-            name,
-            payload,
-            outcome,
-            said.problem or None,
-            self._span_of(turns),
-            call_key=said.call_key,
-            turns=tuple(turns),
-        )
-
     async def _respond(self, question: Question) -> Answer:
         """Marked ``batches_ungrouped`` and ``episodes_unlearnt`` where calls that were to group
         messages, or to learn statements from an episode, gave no reply that could be used."""
-        await self.build()
         embedder, state, k = self._tools.required_embedder, self._load(), self._config.k
-        texts = {str(place): each.text for place, each in enumerate(state.episodes)}
-        found = [int(name) for name, _ in await nearest(embedder, question.text, texts, k)]
-        known = {str(place): text for place, (text, _) in enumerate(state.statements)}
-        stated = [int(name) for name, _ in await nearest(embedder, question.text, known, 2 * k)]
+        texts = {place: each.text for place, each in enumerate(state.episodes)}
+        found = [place for place, _ in await nearest(embedder, question.text, texts, k)]
+        known = {place: text for place, (text, _) in enumerate(state.statements)}
+        stated = [place for place, _ in await nearest(embedder, question.text, known, 2 * k)]
         excerpts = [
             self._excerpt(text, state, place)
             for text, place in (state.statements[place] for place in stated)
@@ -423,14 +406,14 @@ class Nemori(Baseline):
         excerpts += self._turns(sorted(whole))
         places = [*found, *(state.statements[place][1] for place in stated)]
         turns = dict.fromkeys(at for place in places for at in state.episodes[place].turns)
-        ops = {row.op for row in self._tools.store.edits(self.id)}
+        unusable = self._list_failed()
         failed = {"group": "batches_ungrouped", "learn": "episodes_unlearnt"}
         return await self._answer(
             question,
             excerpts,
             read=[self.conversation.line_span(at) for at in turns],
             trace=[f"{len(found)} episodes, {len(stated)} statements"],
-            marks=[mark for op, mark in failed.items() if op in ops],
+            marks=[mark for op, mark in failed.items() if op in unusable],
         )
 
     def _excerpt(self, text: str, state: _State, place: int) -> Excerpt:

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import create_model
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, number_items, reply_row
 from mgl.llm.base import Sampling
 from mgl.llm.constraints import max_chars, number, several
 from mgl.llm.prompting import fit_texts, take_leading
@@ -168,8 +168,9 @@ class PreMem(Baseline):
         return len(self._sessions())
 
     async def _read(self) -> None:
-        store, sessions, state = self._tools.store, self._sessions(), self._load()
-        for step in range(store.steps(self.id), len(sessions)):
+        sessions, state = self._sessions(), self._load()
+
+        async def write(step: int) -> list[EditRecord]:
             with self._note_shown([self._span_of(session) for session in sessions[: step + 1]]):
                 first, rows = len(state.pieces), await self._extract(step, sessions[step])
                 for row in rows:
@@ -177,12 +178,13 @@ class PreMem(Baseline):
                 connected = await self._connect(step, range(first, len(state.pieces)), state)
                 for row in connected:
                     state.apply(row)
-            self._append(step, [*rows, *connected])
-            self._tools.observer.progress("sessions", step + 1, len(sessions))
+            return [*rows, *connected]
+
+        await self._go_on("sessions", len(sessions), write)
 
     def _load(self) -> _State:
         state = _State()
-        for row in self._tools.store.edits(self.id):
+        for row in self._rows():
             state.apply(row)
         return state
 
@@ -191,14 +193,16 @@ class PreMem(Baseline):
         llm, talk = self._tools.llm, self.conversation
         lines = [format_turn(talk.turns[at]) for at in session]
         shown = await fit_texts(llm, lines, reserve=2 * FRAGMENT_TOKENS)
-        messages = "\n".join(f"{place}. {line}" for place, line in enumerate(shown, 1))
         fragment = create_model(
             "fragment", __base__=_Fragment, message=(number(1, len(session)), ...)
         )
         schema = create_model(
             "fragments", __base__=_Fragments, fragments=(several(fragment, 40), ...)
         )
-        prompt, sampling = FRAGMENTS.render(messages=messages), Sampling(max_tokens=FRAGMENT_TOKENS)
+        prompt, sampling = (
+            FRAGMENTS.render(messages=number_items(shown)),
+            Sampling(max_tokens=FRAGMENT_TOKENS),
+        )
         said = await propose(llm, prompt, schema, sampling=sampling, stage="fragments")
         if said.reply is None:
             return [self._row(step, "fragment", {}, session, said)]
@@ -262,27 +266,16 @@ class PreMem(Baseline):
         turns: Sequence[int],
         said: Proposal[Any] | None = None,
     ) -> EditRecord:
-        """A row that is made of some turns; rejected where it is to hold a reply that failed."""
-        failed = said is not None and said.reply is None
-        return EditRecord(
-            step,
-            name,
-            payload,
-            "rejected" if failed else "applied",
-            said.problem if said and failed else None,
-            self._span_of(turns),
-            call_key=said.call_key if said else None,
-            turns=tuple(turns),
-        )
+        """A row that is made of some turns, and of what was said of them."""
+        return reply_row(step, name, said, payload, self._span_of(turns), turns=turns)
 
     async def _respond(self, question: Question) -> Answer:
         """Marked ``sessions_missing`` and ``inferences_missing`` where calls that were to give
         fragments or inferences gave no reply that could be used."""
-        await self.build()
         state = self._load()
-        texts = {str(place): piece.text for place, piece in enumerate(state.pieces)}
+        texts = {place: piece.text for place, piece in enumerate(state.pieces)}
         found = await nearest(self._tools.required_embedder, question.text, texts, len(texts))
-        ranked = [int(name) for name, _ in found]
+        ranked = [place for place, _ in found]
         lines = [state.pieces[place].line for place in ranked]
         read = ranked[: len(await take_leading(self._tools.llm, lines, READ_TOKENS))]
         excerpts = [
@@ -290,8 +283,7 @@ class PreMem(Baseline):
             for place, piece in ((place, state.pieces[place]) for place in read)
         ]
         turns = dict.fromkeys(at for excerpt in excerpts for at in excerpt.turns)
-        rows = self._tools.store.edits(self.id)
-        failed = {row.op for row in rows if row.outcome == "rejected"}
+        failed = self._list_failed()
         named = {"fragment": "sessions_missing", "inference": "inferences_missing"}
         return await self._answer(
             question,

@@ -22,7 +22,6 @@ from pydantic import Field, create_model, model_validator
 
 from mgl.baselines.base import AT_ONCE, Baseline, BaselineConfig, Excerpt, note_row
 from mgl.llm.base import LLM, Sampling
-from mgl.llm.concurrency import for_each
 from mgl.llm.constraints import number
 from mgl.llm.prompting import SYSTEM, available_tokens, fit_texts, reader_messages
 from mgl.memories.calls import WrittenNote, check_room, summarize
@@ -175,13 +174,10 @@ class ReadAgent(Baseline):
     # Gists
 
     async def _shorten(self) -> None:
-        store, spans = self._tools.store, self._pages()
-        missing = sorted(set(range(len(spans), 2 * len(spans))) - store.chunks_done(self.id))
-        done = len(spans) - len(missing)
+        spans = self._pages()
 
-        async def shorten(step: int) -> None:
-            nonlocal done
-            span = spans[step - len(spans)]
+        async def shorten(place: int) -> list[EditRecord]:
+            span = spans[place]
             note, text = WrittenNote(""), self._quote(span).strip()
             if text:
                 prompt, most = GIST.render(text=text), self._config.gist_tokens
@@ -190,11 +186,10 @@ class ReadAgent(Baseline):
                         self._tools.llm, prompt, most, stage=GISTS, fallback=UNTOLD
                     )
             note = replace(note, text=one_line(note.text))
-            self._append(step, [note_row(step, "gist", note, span)])
-            done += 1
-            self._tools.observer.progress(GISTS, done, len(spans))
+            return [note_row(len(spans) + place, "gist", note, span)]
 
-        await for_each(missing, shorten, at_once=self._config.in_flight)
+        at_once = self._config.in_flight
+        await self._fill(GISTS, len(spans), len(spans), shorten, at_once=at_once)
 
     # Look-up and answer
 
@@ -222,10 +217,9 @@ class ReadAgent(Baseline):
         return replace(answer, compaction_ratio=look_up.input_tokens / source_tokens)
 
     def _load_pages(self) -> list[_Page]:
-        rows = sorted(self._tools.store.edits(self.id), key=lambda row: row.chunk)
         return [
             _Page(row.span, self._quote(row.span), row.payload["text"])
-            for row in rows
+            for row in self._rows()
             if row.op == "gist" and row.span is not None and self._quote(row.span)
         ]
 

@@ -13,6 +13,7 @@ from mgl.errors import ReplyInvalid
 from mgl.llm.prompting import SYSTEM
 from mgl.memories.calls import WrittenNote, check_room, summarize
 from mgl.prompt import Prompt
+from mgl.store import EditRecord
 from mgl.types import Answer, Question
 
 STAGE = "summary"
@@ -59,37 +60,31 @@ class SlidingSummary(Baseline):
 
     async def _read(self) -> None:
         llm, store = self._tools.llm, self._tools.store
-        total, done = store.memory(self.id).chunks, store.steps(self.id)
-        if done == total:
+        total = store.memory(self.id).chunks
+        if store.steps(self.id) == total:
             return
         chunks, budget = await self._chunks(self._config.chunk_tokens), self._config.summary_tokens
         size = max((chunk.tokens for chunk in chunks), default=0)
         check_room(llm, size, "chunk_tokens", reserve=2 * budget)
         summary, _ = self._read_log()
-        for chunk in chunks[done:]:
-            if not chunk.text:
-                self._append(
-                    chunk.index,
-                    [note_row(chunk.index, "summary", WrittenNote(summary), chunk.span)],
-                )
-                continue
-            prompt = SUMMARY.render(
-                summary=summary or NOTHING,
-                text=chunk.text.strip(),
-                purpose=PURPOSE,
-                words=str(budget // 2),
-            )
-            note = await summarize(llm, prompt, budget, stage=STAGE, fallback=summary)
-            self._append(chunk.index, [note_row(chunk.index, "summary", note, chunk.span)])
+
+        async def write(step: int) -> list[EditRecord]:
+            nonlocal summary
+            chunk, note = chunks[step], WrittenNote(summary)
+            if text := chunk.text.strip():
+                about = {"purpose": PURPOSE, "words": str(budget // 2)}
+                prompt = SUMMARY.render(summary=summary or NOTHING, text=text, **about)
+                note = await summarize(llm, prompt, budget, stage=STAGE, fallback=summary)
             summary = note.text
-            self._tools.observer.progress(STAGE, chunk.index + 1, total)
+            return [note_row(step, STAGE, note, chunk.span)]
+
+        await self._go_on(STAGE, total, write)
 
     async def _respond(self, question: Question) -> Answer:
         """Marked ``chunks_unread`` where a chunk gave no summary that could be used: the one so
         far stays. ReplyInvalid where none did, ContextOverflow where a chunk and two summaries do
         not fit the context.
         """
-        await self.build()
         summary, problems = self._read_log()
         if problems and not summary:
             raise ReplyInvalid(

@@ -16,10 +16,12 @@ class Transcript(Baseline):
     Config = BaselineConfig
     _config: BaselineConfig
 
-    async def _respond(self, question: Question) -> Answer:
-        """ContextOverflow where the conversation does not fit."""
+    async def answer(self, question: Question) -> Answer:
+        """ContextOverflow, and nothing stored, where the conversation does not fit."""
+        self._has_changed()
         llm, turns = self._tools.llm, self._turns(range(len(self.conversation.turns)))
-        needed = sum(await llm.count_tokens([turn.text for turn in turns]))
+        with self._note_shown([None]):
+            needed = sum(await llm.count_tokens([turn.text for turn in turns]))
         reserve = self._sample_answer(question).max_tokens
         there = max(0, available_tokens(llm, len(turns), reserve=reserve))
         if needed > there:
@@ -28,5 +30,7 @@ class Transcript(Baseline):
                 f"{there:,}",
                 hint="use a model with a longer context, or a memory that reads parts (gam, turns)",
             )
-        await self.build()
-        return await self._answer(question, turns)
+        return await super().answer(question)
+
+    async def _respond(self, question: Question) -> Answer:
+        return await self._answer(question, self._turns(range(len(self.conversation.turns))))

@@ -37,7 +37,6 @@ class Turns(Baseline):
     _indexed: tuple[Conversation, TurnIndex] | None = None
 
     async def _respond(self, question: Question) -> Answer:
-        await self.build()
         scores = await self._score(question)
         ranked = (int(place) for place in np.argsort(-scores, kind="stable"))
         best = [place for place in ranked if place not in self._gone][: self._config.k]
@@ -58,6 +57,6 @@ class Turns(Baseline):
         with _INDEXING:
             if self._indexed is None or self._indexed[0] is not talk:
                 index = TurnIndex(self._tools.required_embedder)
-                index.extend(talk.turns, range(len(talk.turns)))
+                index.add_turns(talk.turns, range(len(talk.turns)))
                 self._indexed = talk, index
             return self._indexed[1]

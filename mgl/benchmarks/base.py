@@ -13,9 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from mgl.types import Conversation, Question, Source
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from mgl.text.chunks import Counter
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +88,6 @@ class Benchmark(Protocol):
 
     ``scorers`` are names of ``mgl.evaluation.scorers.registry``, reports show the first one first;
     ``judge`` is a name of ``mgl.evaluation.judges.judging``, None if its papers use none.
-
-    One that can make its items has a ``Config`` of parameters besides, set by their names
-    (``--set length=4096``), and ``generate(config, count)``. A run makes its dataset once, counting
-    by the tokenizer of its first model, so that all methods answer the same items; it is hashed
-    like a file.
     """
 
     @property
@@ -108,6 +108,20 @@ class Benchmark(Protocol):
     def read(self, path: Path) -> Dataset:
         """Read a file or folder; InputError, with the place, if it is not this benchmark's."""
         ...
+
+
+@runtime_checkable
+class GeneratedBenchmark(Protocol):
+    """A benchmark that makes its items if no file is given.
+
+    ``Config`` are its parameters, set by their names (``--set length=4096``). A run makes its
+    dataset once, counting by the tokenizer of its first model, so that all methods answer the same
+    items; it is hashed like a file.
+    """
+
+    Config: type[BaseModel]
+
+    async def generate(self, config: Any, count: Counter, /) -> Dataset: ...
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,9 @@ from mgl.cli.options import (
     ModelChoice,
     Yes,
     approve_large,
+    argument,
     open_lab,
+    option,
     takes_model,
 )
 from mgl.cli.output import print_stats, print_usage
@@ -22,20 +24,19 @@ from mgl.cli.output import print_stats, print_usage
 
 @takes_model
 def add(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The conversation's name.")],
+    name: Annotated[str, argument("NAME", "The conversation's name.")],
     path: Annotated[
         Path,
-        typer.Argument(
-            metavar="FILE",
-            help="A chat log: JSON lines, Name: text, or an export (ChatGPT, WhatsApp, others).",
+        argument(
+            "FILE", "A chat log: JSON lines, Name: text, or an export (ChatGPT, WhatsApp, others)."
         ),
     ],
     conversation: ConversationName = None,
     every: Annotated[
-        bool, typer.Option("--all", help="Add all conversations of the file, one after the other.")
+        bool, option("--all", "Add all conversations of the file, one after the other.")
     ] = False,
     flush: Annotated[
-        bool, typer.Option("--flush", help="Consolidate the turns still buffered at the end.")
+        bool, option("--flush", "Consolidate the turns still buffered at the end.")
     ] = False,
     memory: Kind = None,
     *,
@@ -54,7 +55,7 @@ def add(
         if not yes and (plan := lab.weigh_turns(name, turns, memory=memory)) is not None:
             approve_large(plan)
         talk = lab.talk(name, memory=memory, **options)
-        count = talk.extend(talk.align(turns))
+        count = talk.extend(talk.history.align(turns))
         if flush:
             talk.flush()
         typer.echo(f"{name}: {count} turns")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mgl.cli.options import AsJson, Run
+from mgl.cli.options import AsJson, Run, argument, option
 from mgl.cli.output import clean, count, one_line, print_json, print_pairs
 from mgl.errors import InputError
 
@@ -24,12 +24,10 @@ if TYPE_CHECKING:
 
 def show(
     folder: Run,
-    item: Annotated[str, typer.Argument(metavar="ITEM", help="The id of an item.")],
-    method: Annotated[
-        str | None, typer.Option("--method", metavar="LABEL", help="Only this method's answers.")
-    ] = None,
+    item: Annotated[str, argument("ITEM", "The id of an item.")],
+    method: Annotated[str | None, option("--method LABEL", "Only this method's answers.")] = None,
     build: Annotated[
-        bool, typer.Option("--build", help="Show the calls that built the memory in full, too.")
+        bool, option("--build", "Show the calls that built the memory in full, too.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -40,10 +38,9 @@ def show(
     Prompts are in the log of calls of MGL_HOME, or in the folder of a packed run.
     """
     from mgl.evaluation.audit import Auditor
-    from mgl.evaluation.runs.folder import RunFolder
-    from mgl.evaluation.runs.manifest import Manifest
+    from mgl.evaluation.runs.folder import open_run
 
-    manifest, log = Manifest.read(folder), RunFolder(folder).log
+    manifest, log = open_run(folder)
     records = _find_answers(manifest, log, item, method)
     with open_calls(folder) as store:
         auditor = Auditor(manifest, log, store)

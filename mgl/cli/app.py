@@ -14,7 +14,7 @@ from typer.main import get_group
 
 from mgl import DISTRIBUTION
 from mgl.cli.guard import guard_command
-from mgl.cli.options import MemoryCommand, TalkCommand
+from mgl.cli.options import GroupedCommand, MemoryCommand, TalkCommand, option
 from mgl.cli.output import INTERRUPTED, say
 from mgl.errors import MglError
 
@@ -61,8 +61,14 @@ COMMANDS = {
 """Each is a module of this package, with a function or a ``Typer`` called ``app``."""
 
 
-HELP = {"ask": MemoryCommand, "build": MemoryCommand, "add": TalkCommand, "chat": TalkCommand}
-"""The commands that make memories, whose help lists the kinds and their options."""
+HELP = {
+    "ask": MemoryCommand,
+    "build": MemoryCommand,
+    "add": TalkCommand,
+    "chat": TalkCommand,
+    "reproduce": GroupedCommand,
+}
+"""Commands whose help lists the kinds of memory and their options, or groups of options."""
 
 
 class _Built(UserDict[str, Any]):
@@ -131,12 +137,9 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def options(
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of errors.")] = False,
+    debug: Annotated[bool, option("--debug", "Show the traceback of errors.")] = False,
     version: Annotated[
-        bool,
-        typer.Option(
-            "--version", help="Print the version.", callback=_print_version, is_eager=True
-        ),
+        bool, option("--version", "Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Take the options that go before the command."""

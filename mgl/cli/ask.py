@@ -12,8 +12,10 @@ from mgl.cli.options import (
     Kind,
     ModelChoice,
     Yes,
+    argument,
     complete_source,
     open_lab,
+    option,
     takes_model,
 )
 from mgl.cli.output import print_answer, print_json, print_stats, print_usage
@@ -23,15 +25,13 @@ from mgl.cli.output import print_answer, print_json, print_stats, print_usage
 def ask(
     source: Annotated[
         str,
-        typer.Argument(
-            metavar="SOURCE",
-            help="A txt, md, html, epub, pdf or docx file, a chat log, a memory or a conversation.",
+        argument(
+            "SOURCE",
+            "A txt, md, html, epub, pdf or docx file, a chat log, a memory or a conversation.",
         ),
     ],
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What you want to know.")],
-    asker: Annotated[
-        str | None, typer.Option("--as", metavar="NAME", help="Who is asking: “I” in the question.")
-    ] = None,
+    question: Annotated[str, argument("QUESTION", "What you want to know.")],
+    asker: Annotated[str | None, option("--as NAME", "Who is asking: “I” in the question.")] = None,
     memory: Kind = None,
     conversation: ConversationName = None,
     *,

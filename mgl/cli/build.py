@@ -8,33 +8,37 @@ from typing import Annotated, Any
 
 import typer
 
-from mgl.cli.options import AsJson, ConversationName, Kind, ModelChoice, Yes, open_lab, takes_model
-from mgl.cli.output import print_json, print_stats, print_usage
+from mgl.cli.options import (
+    AsJson,
+    ConversationName,
+    Kind,
+    ModelChoice,
+    Yes,
+    argument,
+    open_lab,
+    option,
+    takes_model,
+)
+from mgl.cli.output import print_json, print_stats, print_usage, say
 from mgl.errors import UsageError
 
 
 @takes_model
 def build(
     path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE", help="A txt, md, html, epub, pdf or docx file, or a chat log."
-        ),
+        Path, argument("FILE", "A txt, md, html, epub, pdf or docx file, or a chat log.")
     ],
     question: Annotated[
-        list[str] | None,
-        typer.Option("--question", "-q", help="A question to read it for (repeatable)."),
+        list[str] | None, option("--question -q", "A question to read it for (repeatable).")
     ] = None,
     memory: Kind = None,
     conversation: ConversationName = None,
     *,
     options: dict[str, Any],
     choice: ModelChoice,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Estimate the cost and build nothing.")
-    ] = False,
+    dry_run: Annotated[bool, option("--dry-run", "Estimate the cost and build nothing.")] = False,
     retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Read the parts that failed again.")
+        bool, option("--retry-failed", "Read the parts that failed again.")
     ] = False,
     yes: Yes = False,
     as_json: AsJson = False,
@@ -71,3 +75,5 @@ def build(
     print_stats(result.stats, summary.unit, summary.turns)
     print_usage(result.usage)
     typer.echo(f"memory: {result.memory_id} (mgl show {result.memory_id})")
+    if summary.record.kind != "graph":  # which answers nothing by itself
+        say(f"next: mgl ask {result.memory_id} QUESTION")

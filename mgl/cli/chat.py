@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mgl.cli.options import Kind, ModelChoice, takes_model
+from mgl.cli.options import Kind, ModelChoice, argument, option, takes_model
 from mgl.cli.output import clean, count, print_answer, print_nodes, say
 from mgl.errors import MglError
 from mgl.types import Answer, Turn
@@ -25,13 +25,9 @@ COMMANDS = "/topics  show the memory    /end  end the session    /quit  leave"
 
 @takes_model
 def chat(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="The conversation; a new name starts one.")
-    ],
-    speaker: Annotated[str, typer.Option("--as", metavar="NAME", help="Your name.")] = "user",
-    persona: Annotated[
-        str, typer.Option("--persona", metavar="TEXT", help="Describe how the model is to behave.")
-    ] = "",
+    name: Annotated[str, argument("NAME", "The conversation; a new name starts one.")],
+    speaker: Annotated[str, option("--as NAME", "Your name.")] = "user",
+    persona: Annotated[str, option("--persona TEXT", "Describe how the model is to behave.")] = "",
     memory: Kind = None,
     *,
     options: dict[str, Any],
@@ -40,17 +36,15 @@ def chat(
     """Talk with a model that remembers this and earlier sessions.
 
     Each line is stored before it is answered, and each reply lists the earlier turns it uses. The
-    arrow keys edit the line and bring back earlier ones. Leaving (/quit, Ctrl-D, Ctrl-C) loses
-    nothing: the same command continues.
+    arrow keys edit the line and bring back earlier ones, Ctrl-C clears it or stops the reply.
+    Leaving (/quit, Ctrl-D) loses nothing: the same command continues.
     """
     from mgl.cli.progress import open_observer
     from mgl.lab import Lab
-    from mgl.store.deletion import is_deleted
 
     with open_observer() as observer, Lab.open(choice, observer=observer) as lab:
         talk = lab.talk(name.strip(), memory=memory, **options)
-        said = talk.read_turns()
-        kept = [turn for turn in said if not is_deleted(turn)]
+        begun, kept = len(talk.read_turns()), talk.read_kept()
         say(f"{name}: {count(len(kept), 'turn')} so far; {COMMANDS}")
         read_line = _open_prompt(speaker, (turn.text for turn in kept if turn.speaker == speaker))
         session = datetime.now().astimezone().isoformat(timespec="seconds")
@@ -69,13 +63,17 @@ def chat(
                 if printed.text:
                     typer.echo("")
                 turns = talk.memory.conversation.turns
-                answer = _leave_out_last(answer, turns, len(said))
+                answer = _leave_out_last(answer, turns, begun)
                 print_answer(answer, turns, is_said=bool(printed.text))
                 talk.settle_later()  # while the next line is typed
             except MglError as error:
                 failed = error
                 say(f"error: {error.message}")
                 say(f"hint: {error.hint}; what you said is kept")
+            except KeyboardInterrupt:
+                if not sys.stdin.isatty():
+                    raise
+                say("\nstopped; what you said is kept")
             finally:
                 observer.hush()  # nothing is drawn over the prompt
         talk.pause()  # the next turn does what is due
@@ -96,11 +94,12 @@ def _leave_out_last(answer: Answer, turns: Sequence[Turn], begun: int) -> Answer
 def _open_prompt(speaker: str, said: Iterable[str]) -> Callable[[], str | None]:
     """Make what reads the next line that is not blank; it gives None at the end of the input.
 
-    On a terminal the line can be edited, and ``said`` is its history. That is kept in memory alone:
-    a file of it would keep what ``mgl forget`` deletes.
+    On a terminal the line can be edited, Ctrl-C clears it, and ``said`` is its history. That is
+    kept in memory alone: a file of it would keep what ``mgl forget`` deletes.
     """
     ask: Callable[[], str]
-    if sys.stdin.isatty():
+    is_edited = sys.stdin.isatty()
+    if is_edited:
         from prompt_toolkit import PromptSession
         from prompt_toolkit.history import InMemoryHistory
 
@@ -113,10 +112,14 @@ def _open_prompt(speaker: str, said: Iterable[str]) -> Callable[[], str | None]:
         ask = input
 
     def read_line() -> str | None:
-        with suppress(EOFError, KeyboardInterrupt):
+        with suppress(EOFError):
             while True:
-                if line := ask().strip():
-                    return line
+                try:
+                    if line := ask().strip():
+                        return line
+                except KeyboardInterrupt:
+                    if not is_edited:
+                        return None
         return None
 
     return read_line

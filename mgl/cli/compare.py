@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mgl.cli.eval import Data, Sources, find_benchmark
-from mgl.cli.options import AsJson, split_list
+from mgl.cli.options import AsJson, argument, option, split_list
 from mgl.cli.output import print_json, print_table, say
 from mgl.cli.progress import open_observer
 from mgl.errors import UsageError
@@ -19,26 +19,18 @@ if TYPE_CHECKING:
     from mgl.models.adapters import LoraAdapter
     from mgl.training.data import Dialogue, Example
 
-Rows = Annotated[
-    list[Path] | None,
-    typer.Option("--rows", metavar="FILE", help="Rows of `mgl train data` (repeatable)."),
-]
+Rows = Annotated[list[Path] | None, option("--rows FILE", "Rows of `mgl train data` (repeatable).")]
 
 
 def compare(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="An adapter (`mgl models`).")],
+    name: Annotated[str, argument("NAME", "An adapter (`mgl models`).")],
     rows: Rows = None,
-    benchmark: Annotated[
-        str, typer.Option("--benchmark", metavar="NAME", help="Measure recall on it.")
-    ] = "locomo",
-    memory: Annotated[
-        list[str] | None,
-        typer.Option("--memory", metavar="NAME,…", help="Memories to read with."),
-    ] = None,
+    benchmark: Annotated[str, option("--benchmark NAME", "Measure recall on it.")] = "locomo",
+    memory: Annotated[list[str] | None, option("--memory NAME,…", "Memories to read with.")] = None,
     source: Sources = None,
     data: Data = None,
     allow_leak: Annotated[
-        bool, typer.Option("--allow-leak", help="Measure it on what it was trained on, too.")
+        bool, option("--allow-leak", "Measure it on what it was trained on, too.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:

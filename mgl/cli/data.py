@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mgl.cli.options import AsJson, DataFolder
+from mgl.cli.options import AsJson, DataFolder, argument
 from mgl.cli.output import one_line, print_json, print_pairs, print_table, say
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def list_benchmarks(
 
 @app.command("show")
 def show(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A benchmark.")],
+    name: Annotated[str, argument("NAME", "A benchmark.")],
     folder: DataFolder = None,
     as_json: AsJson = False,
 ) -> None:
@@ -160,7 +160,7 @@ def _count_contents(dataset: Dataset) -> dict[str, Any]:
     }
 
 
-def _format(value: Any) -> str:
+def _format(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(value) or "-"
     return f"{value:,}" if isinstance(value, int) else str(value or "-")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from mgl.cli.options import AsJson, complete_id, open_lab
+from mgl.cli.options import AsJson, argument, complete_id, open_lab, option
 from mgl.cli.output import confirm_deletion, count, one_line, print_json, say
 from mgl.errors import StoreError
 
@@ -20,18 +20,16 @@ SHOWN: Final = 20
 def delete(
     source: Annotated[
         str,
-        typer.Argument(
-            metavar="SOURCE",
-            help="The name of a document or conversation, or a memory's id, or its beginning.",
+        argument(
+            "SOURCE", "The name of a document or conversation, or a memory's id, or its beginning."
         ),
     ],
     memory: Annotated[
-        str | None,
-        typer.Option("--memory", metavar="KIND", help="Delete its memories of this kind alone."),
+        str | None, option("--memory KIND", "Delete its memories of this kind alone.")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    yes: Annotated[bool, option("--yes -y", "Do not ask for confirmation.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be deleted, and delete nothing.")
+        bool, option("--dry-run", "Say what would be deleted, and delete nothing.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:

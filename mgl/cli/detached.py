@@ -1,7 +1,7 @@
 """Servers that a command leaves running, each in a session of its own: started and stopped.
 
 A server is known by the token that it was started with, which its processes carry and its
-``/health`` proves (``mgl.serving.records``). So one that was there before, or somebody else's, is
+``/health`` proves (``mgl.processes``). So one that was there before, or somebody else's, is
 taken for no other, and only what was started here is stopped.
 """
 
@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
-import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -39,36 +36,24 @@ def start_detached(
     program has the port. Whatever happens, a server that is not returned is not left running.
     """
     from mgl.models.files import write_whole
-    from mgl.serving.logs import LogTail, open_log
-    from mgl.serving.records import end_processes, find_processes, token_environment
+    from mgl.processes import ask_health, find_processes, new_token, start
 
-    path, token = _record(kind, port), secrets.token_hex(16)
+    path, token = _record(kind, port), new_token()
     if (known := _read(path)) is not None and find_processes(known["token"]):
         raise UsageError(
             f"port {port} is taken by a {_NOUNS[kind]} of yours, which runs already",
             hint="choose another with --port, or end that one with --stop",
         )
     log = path.with_suffix(".log")
-    arguments = _find_arguments(sys.argv[1:])
-    with open_log(log) as output:
-        tail = LogTail(log)
-        process = subprocess.Popen(
-            [sys.executable, "-m", "mgl", *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, **(key or {}), **token_environment(token)},
-            start_new_session=True,
-        )
-    deadline = time.monotonic() + START_S
+    command = [sys.executable, "-m", "mgl", *_find_arguments(sys.argv[1:])]
+    started = start(command, log, token, env={**os.environ, **(key or {})})
     try:
-        while (health := _ask_health(root, token)) is None:
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise _explain(tail.read_end(10_000), process.poll(), log)
-            time.sleep(0.1)
+        health = started.wait_for(lambda: ask_health(root, token), START_S)
+        if health is None:
+            raise _explain(started.log.read_end(), started.process.poll(), log)
         write_whole(path, json.dumps({"token": token, "root": root}).encode())
     except BaseException:
-        end_processes(token, patience_s=ABANDON_S, reap=process.poll)
+        started.end(patience_s=ABANDON_S)
         raise
     return health, log
 
@@ -78,14 +63,14 @@ def stop_detached(kind: Kind, port: int) -> str:
 
     ResourceError if its record cannot be read, EngineUnavailable if it answers all the same.
     """
-    from mgl.serving.records import end_processes, find_processes
+    from mgl.processes import ask_health, end_processes, find_processes
 
     noun, path = _NOUNS[kind], _record(kind, port)
     if (known := _read(path)) is None:
         return f"no {noun} was detached on port {port}"
     is_found = bool(find_processes(known["token"]))
     end_processes(known["token"], patience_s=STOP_S)
-    if _ask_health(known["root"], known["token"]) is not None:
+    if ask_health(known["root"], known["token"]) is not None:
         raise EngineUnavailable(
             f"the {noun} on port {port} still answers, and its processes cannot be seen from here",
             hint="stop it as the user, and in the container, that started it",
@@ -124,23 +109,6 @@ def _read(path: Path) -> dict[str, str] | None:
             f"{path} cannot be read ({type(error).__name__})",
             hint="end the server that it is of, if there is one, and delete it",
         ) from error
-
-
-def _ask_health(root: str, token: str) -> Mapping[str, Any] | None:
-    """What the server that was started with a token says of itself; None where none answers, or
-    another."""
-    import httpx
-
-    from mgl.serving.records import compute_proof
-
-    challenge = secrets.token_hex(16)
-    try:
-        asked = httpx.get(f"{root}/health", params={"challenge": challenge}, trust_env=False)
-        answer: Mapping[str, Any] = asked.json()
-        proof = str(answer["proof"])
-    except (httpx.HTTPError, ValueError, KeyError, TypeError):
-        return None
-    return answer if secrets.compare_digest(proof, compute_proof(token, challenge)) else None
 
 
 def _explain(said: str, code: int | None, log: Path) -> MglError:

@@ -6,34 +6,24 @@ from typing import Annotated
 
 import typer
 
-from mgl.cli.options import Memory, OfKind, complete_id, open_lab
+from mgl.cli.options import Memory, OfKind, argument, complete_id, open_lab, option
 from mgl.errors import UsageError
 
 
 def edit(
     source: Memory,
-    topic: Annotated[
-        str, typer.Argument(metavar="TOPIC", help="The id of a topic, or entity (`mgl show`).")
-    ],
-    summary: Annotated[
-        str | None, typer.Option("--summary", metavar="TEXT", help="Replace the summary.")
-    ] = None,
-    keywords: Annotated[
-        str | None, typer.Option("--keywords", metavar="A,B", help="Replace the keywords.")
-    ] = None,
+    topic: Annotated[str, argument("TOPIC", "The id of a topic, or entity (`mgl show`).")],
+    summary: Annotated[str | None, option("--summary TEXT", "Replace the summary.")] = None,
+    keywords: Annotated[str | None, option("--keywords A,B", "Replace the keywords.")] = None,
     frozen: Annotated[
         bool | None,
-        typer.Option(
-            "--freeze/--unfreeze", help="Protect the topic from changes, or allow them again."
-        ),
+        option("--freeze/--unfreeze", "Protect the topic from changes, or allow them again."),
     ] = None,
     unlink: Annotated[
-        list[str] | None,
-        typer.Option("--unlink", metavar="TOPIC", help="Cut its links to this topic (repeatable)."),
+        list[str] | None, option("--unlink TOPIC", "Cut its links to this topic (repeatable).")
     ] = None,
     merge: Annotated[
-        str | None,
-        typer.Option("--merge", metavar="OTHER", help="Merge OTHER into TOPIC, and delete OTHER."),
+        str | None, option("--merge OTHER", "Merge OTHER into TOPIC, and delete OTHER.")
     ] = None,
     memory: OfKind = None,
 ) -> None:
@@ -44,13 +34,10 @@ def edit(
     """
     if not unlink and all(each is None for each in (summary, keywords, frozen, merge)):
         raise UsageError("no change is given", hint="`mgl edit --help` lists what can be changed")
+    from mgl.memories.talk import Change
+
+    words = None if keywords is None else keywords.split(",")
     with open_lab() as lab:
-        lab.look_at(complete_id(lab, source), memory=memory).edit(
-            topic,
-            summary=summary,
-            keywords=None if keywords is None else keywords.split(","),
-            frozen=frozen,
-            unlink=unlink or (),
-            merge=merge,
-        )
+        talk = lab.look_at(complete_id(lab, source), memory=memory)
+        talk.edit(topic, Change(summary, words, frozen, unlink or (), merge))
     typer.echo(f"{topic} was changed")

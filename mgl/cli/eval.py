@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -16,11 +16,13 @@ from mgl.cli.check import check
 from mgl.cli.options import (
     AsJson,
     BenchmarkName,
+    GroupedCommand,
     ModelChoice,
     ModelFolder,
     Run,
     Seed,
     collect_model,
+    option,
     split_list,
     with_options,
 )
@@ -37,7 +39,6 @@ from mgl.errors import UsageError
 
 if TYPE_CHECKING:
     from mgl.evaluation.runs.lifecycle import Replay
-    from mgl.evaluation.runs.plan import RunPlan
     from mgl.evaluation.runs.runner import Execution
     from mgl.lab.workplace import Workplaces
 
@@ -51,20 +52,13 @@ app.command("check")(check)
 app.command("show")(show)
 
 Sources = Annotated[
-    list[str] | None,
-    typer.Option("--source", metavar="NAME", help="Only items of this source (repeatable)."),
+    list[str] | None, option("--source NAME", "Only items of this source (repeatable).")
 ]
-Data = Annotated[
-    Path | None,
-    typer.Option("--data", metavar="PATH", help="The benchmark's files, if not in MGL_DATA."),
-]
-Limit = Annotated[
-    int | None, typer.Option("--limit", metavar="N", min=1, help="Run at most this many items.")
-]
-Concurrency = Annotated[
-    int, typer.Option("--concurrency", metavar="N", min=1, help="Maximum concurrent items.")
-]
+Data = Annotated[Path | None, option("--data PATH", "The benchmark's files, if not in MGL_DATA.")]
+Limit = Annotated[int | None, option("--limit N", "Run at most this many items.", min=1)]
+Concurrency = Annotated[int, option("--concurrency N", "Maximum concurrent items.", min=1)]
 ITEMS_AT_ONCE = 8
+WORK_TITLES = {"work": "Execution", "choice": "Models"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,27 +105,21 @@ class Work:
 def choose_work(
     base_urls: Annotated[
         str | None,
-        typer.Option(
-            "--base-url",
-            metavar="URL,…",
+        option(
+            "--base-url URL,…",
+            "Use this OpenAI-compatible server, or several with --executor ray.",
             envvar="MGL_BASE_URL",
             show_envvar=False,
-            help="Use this OpenAI-compatible server, or several with --executor ray.",
         ),
     ] = None,
     concurrency: Annotated[
-        int | None,
-        typer.Option(
-            "--concurrency", metavar="N", min=1, help="Maximum concurrent items. [default: 8]"
-        ),
+        int | None, option("--concurrency N", "Maximum concurrent items. [default: 8]", min=1)
     ] = None,
     executor: Annotated[
-        Literal["local", "ray"],
-        typer.Option("--executor", help="Run in this process or on a Ray cluster."),
+        Literal["local", "ray"], option("--executor", "Run in this process or on a Ray cluster.")
     ] = "local",
     ray_address: Annotated[
-        str | None,
-        typer.Option("--ray-address", metavar="ADDRESS", help="Ray cluster to connect to."),
+        str | None, option("--ray-address ADDRESS", "Ray cluster to connect to.")
     ] = None,
 ) -> Work:
     """Collect how a run is worked on; UsageError for options that contradict each other."""
@@ -146,101 +134,100 @@ def choose_work(
     return Work(concurrency, executor, ray_address, urls)
 
 
-@app.command("run")
-@with_options(choice=collect_model, work=choose_work, omit=("model", "base_url"))
+def choose_items(
+    source: Sources = None,
+    category: Annotated[
+        list[str] | None, option("--category NAME", "Only items of this category (repeatable).")
+    ] = None,
+    limit: Limit = None,
+    seed: Seed = 0,
+    repeats: Annotated[int, option("--repeats N", "Ask each question N times.", min=1)] = 1,
+    questions: Annotated[
+        Literal["each", "all"],
+        option("--questions", "Build question-aware memories per question, or for all."),
+    ] = "each",
+) -> dict[str, Any]:
+    """Collect which items are asked and how, as fields of a run's ``Arguments``."""
+    which = {"sources": tuple(source or ()), "categories": tuple(category or ())}
+    return {**which, "limit": limit, "seed": seed, "repeats": repeats, "questions": questions}
+
+
+def choose_scores(
+    headline: Annotated[
+        str | None, option("--headline SCORE", "Score that methods are compared by.")
+    ] = None,
+    judge: Annotated[
+        list[str] | None,
+        option(
+            "--judge [JUDGE=]PROFILE,…",
+            "Models that judge answers; the first one's verdict is the score.",
+        ),
+    ] = None,
+    judge_repeats: Annotated[
+        int, option("--judge-repeats N", "Repeat each verdict N times.", min=0)
+    ] = 0,
+    judge_labels: Annotated[
+        Path | None,
+        option(
+            "--judge-labels FILE",
+            "Compare judges with people: JSON lines of question, gold, answer, correct.",
+        ),
+    ] = None,
+    bertscore: Annotated[
+        str | None, option("--bertscore MODEL[:LAYER]", "Also score by BERTScore.")
+    ] = None,
+) -> dict[str, Any]:
+    """Collect how answers are scored, as fields of a run's ``Arguments``."""
+    return {
+        "headline": headline,
+        "judges": split_list(judge),
+        "judge_repeats": judge_repeats,
+        "judge_labels": judge_labels and judge_labels.absolute(),
+        "bertscore": bertscore,
+    }
+
+
+@app.command("run", cls=GroupedCommand)
+@with_options(
+    items=choose_items,
+    scores=choose_scores,
+    work=choose_work,
+    choice=collect_model,
+    omit=("model", "base_url"),
+    titles={"items": "Items", "scores": "Scores", **WORK_TITLES},
+)
 def run(
     benchmark: BenchmarkName,
     memory: Annotated[
-        list[str] | None,
-        typer.Option("--memory", metavar="NAME,…", help="Memories to compare, or LABEL=NAME."),
+        list[str] | None, option("--memory NAME,…", "Memories to compare, or LABEL=NAME.")
     ] = None,
     model: Annotated[
-        list[str] | None,
-        typer.Option("--model", metavar="PROFILE,…", help="Model profiles (`mgl models`)."),
+        list[str] | None, option("--model PROFILE,…", "Model profiles (`mgl models`).")
     ] = None,
     data: Data = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="[LABEL.]NAME=VALUE",
-            help="Set an option of the memories (repeatable).",
-        ),
-    ] = None,
-    limit: Limit = None,
-    seed: Seed = 0,
-    source: Sources = None,
-    category: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--category", metavar="NAME", help="Only items of this category (repeatable)."
-        ),
-    ] = None,
-    repeats: Annotated[
-        int, typer.Option("--repeats", metavar="N", min=1, help="Ask each question N times.")
-    ] = 1,
-    headline: Annotated[
-        str | None,
-        typer.Option("--headline", metavar="SCORE", help="Score that methods are compared by."),
-    ] = None,
-    questions: Annotated[
-        Literal["each", "all"],
-        typer.Option("--questions", help="Build question-aware memories per question, or for all."),
-    ] = "each",
-    judge: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--judge",
-            metavar="[JUDGE=]PROFILE,…",
-            help="Models that judge answers; the first one's verdict is the score.",
-        ),
-    ] = None,
-    judge_repeats: Annotated[
-        int,
-        typer.Option("--judge-repeats", metavar="N", min=0, help="Repeat each verdict N times."),
-    ] = 0,
-    judge_pairs: Annotated[
-        int,
-        typer.Option(
-            "--judge-pairs", metavar="N", min=0, help="Compare N pairs of answers in both orders."
-        ),
-    ] = 0,
-    judge_labels: Annotated[
-        Path | None,
-        typer.Option(
-            "--judge-labels",
-            metavar="FILE",
-            help="Compare judges with people: JSON lines of question, gold, answer, correct.",
-        ),
-    ] = None,
-    bertscore: Annotated[
-        str | None,
-        typer.Option("--bertscore", metavar="MODEL[:LAYER]", help="Also score by BERTScore."),
+        option("--set [LABEL.]NAME=VALUE", "Set an option of the memories (repeatable)."),
     ] = None,
     retrieve_only: Annotated[
-        bool,
-        typer.Option(
-            "--retrieve-only", help="Measure only which evidence is returned, without a model."
-        ),
+        bool, option("--retrieve-only", "Measure only which evidence is returned, without a model.")
     ] = False,
     allow_leak: Annotated[
-        bool,
-        typer.Option(
-            "--allow-leak", help="Measure adapters on what they were trained on, and say so."
-        ),
+        bool, option("--allow-leak", "Measure adapters on what they were trained on, and say so.")
     ] = False,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="New folder to write the run to.")
-    ] = None,
+    out: Annotated[Path | None, option("--out DIR", "New folder to write the run to.")] = None,
+    as_json: AsJson = False,
     *,
+    items: dict[str, Any],
+    scores: dict[str, Any],
     work: Work,
     choice: ModelChoice,
-    as_json: AsJson = False,
 ) -> None:
     """Run a benchmark on one or more memories and models.
 
     If interrupted, `mgl eval resume DIR` continues.
     """
+    from mgl.evaluation.papers.estimates import estimate_run
     from mgl.evaluation.runs.lifecycle import start_run
     from mgl.evaluation.runs.manifest import Arguments
     from mgl.evaluation.runs.plan import plan_run
@@ -257,19 +244,9 @@ def run(
             memories=split_list(memory),
             models=named or (places.default(),),
             settings=tuple(settings or ()),
-            limit=limit,
-            seed=seed,
-            sources=tuple(source or ()),
-            categories=tuple(category or ()),
-            questions=questions,
-            repeats=repeats,
-            headline=headline,
-            judges=split_list(judge),
-            judge_repeats=judge_repeats,
-            judge_pairs=judge_pairs,
-            judge_labels=judge_labels and judge_labels.absolute(),
-            bertscore=bertscore,
             allow_leak=allow_leak,
+            **items,
+            **scores,
         )
         if retrieve_only:
             from mgl.evaluation.runs.retrieving import measure_recall
@@ -284,16 +261,24 @@ def run(
             say(f"note: {name} will judge its own answers (--judge names another)")
         methods = count(len(plan.manifest.methods), "method")
         say(f"{count(len(plan.items), 'item')}, {methods}, in {folder}")
-        _say_estimate(plan, places)
+        cost = estimate_run(plan, places.pace)
+        told = format_cost(cost) if cost else "unknown; no such run was made yet"
+        say(f"estimate: {told}")
         places.run = folder
         with _resumable(folder):
             done = start_run(plan, folder, execution)
     print_summary(done, folder, as_json)
 
 
-@app.command("retry", help="Continue a run, and repeat its failed items and verdicts.")
-@app.command("resume", help="Continue an interrupted run.")
-@with_options(choice=collect_model, work=choose_work, omit=("model", "base_url"))
+@app.command(
+    "retry",
+    help="Continue a run, and repeat its failed items and verdicts.",
+    cls=GroupedCommand,
+)
+@app.command("resume", help="Continue an interrupted run.", cls=GroupedCommand)
+@with_options(
+    choice=collect_model, work=choose_work, omit=("model", "base_url"), titles=WORK_TITLES
+)
 def resume(
     context: typer.Context,
     folder: Run,
@@ -346,11 +331,8 @@ def replay(
 
     with _open_replay(models) as places:
         packed = folder / PACKED
-        if not packed.exists():
-            found = _replay(folder, data, places, concurrency)
-        else:
-            with Store.open(packed) as store:
-                found = _replay(folder, data, replace(places, store=store), concurrency)
+        with Store.open(packed) if packed.exists() else nullcontext(places.store) as store:
+            found = _replay(folder, data, replace(places, store=store), concurrency)
     print_replay(found, folder, as_json)
 
 
@@ -384,10 +366,7 @@ def pack(
 @app.command("export")
 def export(
     folder: Run,
-    inspect: Annotated[
-        Path,
-        typer.Option("--inspect", metavar="DIR", help="Folder to write Inspect's logs to."),
-    ],
+    inspect: Annotated[Path, option("--inspect DIR", "Folder to write Inspect's logs to.")],
 ) -> None:
     """Write a run as logs for Inspect's viewer, one per method."""
     from mgl.evaluation.inspect_log import write_inspect_logs
@@ -419,35 +398,6 @@ def _replay(folder: Path, data: Path | None, places: Workplaces, concurrency: in
     open_recorded = places.open_recorded(manifest.models)
     plan = reopen_plan(manifest, open_recorded, data)
     return replay_run(plan, folder, Execution(open_recorded, places.observer, concurrency))
-
-
-def _say_estimate(plan: RunPlan, places: Workplaces) -> None:
-    """Say what a run will cost before it starts, as far as that is known."""
-    from mgl.evaluation.papers.estimates import (
-        BenchmarkSize,
-        Estimator,
-        add_costs,
-        load_rates,
-        read_past_runs,
-    )
-
-    manifest, rates = plan.manifest, load_rates()
-    known = rates.benchmarks.get(manifest.arguments.benchmark)
-    sources = len({item.source for item in plan.items})
-    length = (manifest.dataset.made_with or {}).get("length")
-    tokens = length or (known.tokens if known else 0)
-    size = BenchmarkSize(items=len(plan.items), sources=sources, tokens=tokens)
-    done, _ = read_past_runs(Path("runs"), manifest.arguments.benchmark)
-    estimator = Estimator(done, rates, places.pace)
-    costs = estimator.estimate(
-        manifest.arguments.benchmark,
-        manifest.methods,
-        size,
-        judges=len(manifest.panel),
-        repeats=manifest.arguments.repeats,
-    )
-    cost = add_costs(costs.values())
-    say(f"estimate: {format_cost(cost)}" if cost else "estimate: unknown; no such run was made yet")
 
 
 @contextmanager
@@ -484,10 +434,10 @@ def open_workplaces(
 def find_benchmark(name: str, given: Path | None) -> Path | None:
     """Find a benchmark's files; None if the dataset is generated for the run."""
     from mgl import registry
+    from mgl.benchmarks.base import GeneratedBenchmark
     from mgl.benchmarks.files import require_data
-    from mgl.evaluation.runs.plan import is_generated
 
     benchmark = registry.load("benchmark", name)
-    if given is None and is_generated(benchmark):
+    if given is None and isinstance(benchmark, GeneratedBenchmark):
         return None
     return require_data(benchmark.about, given).absolute()

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from mgl.cli.options import Memory, OfKind, complete_id, open_lab
+from mgl.cli.options import Memory, OfKind, complete_id, open_lab, option
 from mgl.cli.output import print_json, say, write_file
 
 
@@ -16,13 +16,10 @@ def export(
     source: Memory,
     format_: Annotated[
         Literal["json", "graph", "graphml", "hif", "html"],
-        typer.Option(
-            "--format", help="Everything stored, its graph, GraphML, a hypergraph, or a page."
-        ),
+        option("--format", "Everything stored, its graph, GraphML, a hypergraph, or a page."),
     ] = "json",
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write this file, not to stdout."),
+        Path | None, option("--output -o FILE", "Write this file, not to stdout.")
     ] = None,
     memory: OfKind = None,
 ) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from mgl.cli.options import Memory, OfKind, complete_id, open_lab
+from mgl.cli.options import Memory, OfKind, complete_id, open_lab, option
 from mgl.cli.output import confirm_deletion, count, format_turn, one_line, say
 
 if TYPE_CHECKING:
@@ -27,30 +27,25 @@ TITLES: Final = {
 
 def forget(
     source: Memory,
-    turn: Annotated[
-        list[str] | None,
-        typer.Option("--turn", metavar="ID", help="Delete this turn (repeatable)."),
-    ] = None,
+    turn: Annotated[list[str] | None, option("--turn ID", "Delete this turn (repeatable).")] = None,
     topic: Annotated[
-        list[str] | None,
-        typer.Option("--topic", metavar="ID", help="Delete this topic (repeatable)."),
+        list[str] | None, option("--topic ID", "Delete this topic (repeatable).")
     ] = None,
     branch: Annotated[
-        str | None,
-        typer.Option(
-            "--branch", metavar="ID", help="Delete a topic and the later ones that link to it."
-        ),
+        str | None, option("--branch ID", "Delete a topic and the later ones that link to it.")
     ] = None,
     before: Annotated[
         datetime | None,
-        typer.Option(
-            "--before",
-            metavar="DATE",
+        option(
+            "--before DATE",
+            "Delete everything said before this date or time.",
             formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"],
-            help="Delete everything said before this date or time.",
         ),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    dry_run: Annotated[
+        bool, option("--dry-run", "List what would be deleted and delete nothing.")
+    ] = False,
+    yes: Annotated[bool, option("--yes -y", "Do not ask for confirmation.")] = False,
     memory: OfKind = None,
 ) -> None:
     """Delete turns for good, with everything derived from them.
@@ -66,6 +61,8 @@ def forget(
         )
         names = _name_nodes(talk)
         _print_plan(talk, found, names)
+        if dry_run:
+            return
         if not found.turns or not (yes or confirm_deletion()):
             say("nothing was deleted")
             return

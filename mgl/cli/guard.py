@@ -3,7 +3,8 @@
 Python hears a signal between two of its own instructions, and an engine in this process may hold
 the interpreter for minutes while it reads a prompt. So a command that runs a model runs in a child,
 and what the shell waits for is its guard: it passes signals on, and kills a child that has not
-ended by itself ``PATIENCE_S`` seconds after Ctrl-C. Everything finished is on disk by then.
+ended by itself ``PATIENCE_S`` seconds after Ctrl-C. Everything finished is on disk by then. In a
+chat Ctrl-C stops a reply: only a second one within ``AGAIN_S`` seconds counts so.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Final, NoReturn
 from mgl.cli.output import INTERRUPTED, say
 
 PATIENCE_S: Final = 1.0
+AGAIN_S: Final = 2.0
 COMMANDS: Final = frozenset({"ask", "build", "add", "chat", "proxy", "up"})
 _TICK_S: Final = 0.1
 _PASSED_ON: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -36,15 +38,16 @@ def guard_command(words: list[str]) -> None:
     guard = os.getpid()
     child = os.fork()
     if child:
-        _stand_guard(child, signals)
+        _stand_guard(child, signals, goes_on=command == "chat")
     ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
     if os.getppid() != guard:  # killed before the line above
         os._exit(INTERRUPTED)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _stand_guard(child: int, signals: set[signal.Signals]) -> NoReturn:
+def _stand_guard(child: int, signals: set[signal.Signals], *, goes_on: bool) -> NoReturn:
     deadline: float | None = None
+    last: float | None = None
     while True:
         heard = signal.sigtimedwait(signals, _TICK_S)
         pid, status = os.waitpid(child, os.WNOHANG)
@@ -54,8 +57,11 @@ def _stand_guard(child: int, signals: set[signal.Signals]) -> NoReturn:
         if heard is not None and heard.si_signo in _PASSED_ON:
             if heard.si_code <= _FROM_A_PROCESS:
                 os.kill(child, heard.si_signo)
-            if heard.si_signo == signal.SIGINT and deadline is None:
-                deadline = time.monotonic() + PATIENCE_S
+            if heard.si_signo == signal.SIGINT:
+                now = time.monotonic()
+                is_meant = not goes_on or (last is not None and now - last < AGAIN_S)
+                deadline = now + PATIENCE_S if is_meant and deadline is None else deadline
+                last = now
         if deadline is not None and time.monotonic() > deadline:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)

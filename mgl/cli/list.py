@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mgl.cli.options import AsJson, open_lab
+from mgl.cli.options import AsJson, argument, open_lab
 from mgl.cli.output import count, format_progress, one_line, print_json, print_table
 from mgl.errors import InputError
 
@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
 def list(
     source: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="SOURCE", help="List every memory of this document or conversation."
-        ),
+        str | None, argument("SOURCE", "List every memory of this document or conversation.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from mgl.cli.options import AsJson, Memory, OfKind, complete_id, open_lab
+from mgl.cli.options import AsJson, Memory, OfKind, complete_id, open_lab, option
 from mgl.cli.output import format_turn, format_value, one_line, print_json, print_table
 from mgl.types import Conversation
 
@@ -26,7 +26,7 @@ FIELDS = (
 
 def log(
     source: Memory,
-    calls: Annotated[bool, typer.Option("--calls", help="Show the model calls instead.")] = False,
+    calls: Annotated[bool, option("--calls", "Show the model calls instead.")] = False,
     memory: OfKind = None,
     as_json: AsJson = False,
 ) -> None:
@@ -40,8 +40,11 @@ def log(
         found = lab.memory(complete_id(lab, source), memory)
         if not calls:
             edits = lab.edits(found.id)  # before their turns, which another process may add to
-            load = lab.document if found.turns is None else lab.transcript
-            _print_edits(edits, load(found.id), as_json)
+            if found.turns is None:
+                _print_edits(edits, lab.document(found.id), frozenset(), as_json)
+            else:
+                told = lab.read_transcript(found.id)
+                _print_edits(edits, told.conversation, told.forgotten, as_json)
             return
         rows = [call_json(call) for call in lab.calls(found.id)]
     if as_json:
@@ -53,9 +56,11 @@ def log(
     )
 
 
-def _print_edits(edits: list[EditRecord], source: Source, as_json: bool) -> None:
+def _print_edits(
+    edits: list[EditRecord], source: Source, forgotten: frozenset[int], as_json: bool
+) -> None:
     """Print edits by their step, counted from 1 as ``mgl show --step`` does, and turns by their
-    ids."""
+    ids; of the ``forgotten`` ones, that they were deleted."""
     is_talk = isinstance(source, Conversation)
     document = source.transcript if isinstance(source, Conversation) else source
     if as_json:
@@ -71,7 +76,8 @@ def _print_edits(edits: list[EditRecord], source: Source, as_json: bool) -> None
         head = f"{'step' if is_talk else 'chunk'} {edit.chunk + 1}  {edit.op}"
         typer.echo(f"{head} ({one_line(outcome)}{score})  {payload}")
         if edit.op == "append" and "turn" in edit.payload and is_talk:
-            typer.echo(f"    {format_turn(turns[edit.payload['turn']])}")
+            number = edit.payload["turn"]
+            typer.echo(f"    {format_turn(turns[number], is_deleted=number in forgotten)}")
         if edit.span is not None:
             quote = document.quote(edit.span)
             typer.echo(f"    [{edit.span.start}:{edit.span.end}] “{one_line(quote)}”")
@@ -92,7 +98,7 @@ def _name_turns(value: Any, ids: Sequence[str]) -> Any:
     return named
 
 
-def _format(value: Any) -> str:
+def _format(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.2f}"
     return "-" if value is None else one_line(str(value), 80)

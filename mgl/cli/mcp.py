@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
-from mgl.cli.options import ModelChoice, collect_model, with_options, write_choice
+from mgl.cli.options import ModelChoice, collect_model, option, with_options, write_choice
 from mgl.cli.output import say
 from mgl.cli.up import HOST, PORT
 from mgl.errors import ResourceError, install_hint
@@ -31,13 +31,9 @@ def mcp(
     choice: ModelChoice,
     config: Annotated[
         Literal["stdio", "http"] | None,
-        typer.Option(
-            "--config", help="Print what to paste into a client: for this, or for `mgl up`."
-        ),
+        option("--config", "Print what to paste into a client: for this, or for `mgl up`."),
     ] = None,
-    port: Annotated[
-        int, typer.Option("--port", metavar="N", min=1, max=65535, help="Port of `mgl up`.")
-    ] = PORT,
+    port: Annotated[int, option("--port N", "Port of `mgl up`.", min=1, max=65535)] = PORT,
 ) -> None:
     """Give agents and editors the memory as tools (MCP).
 
@@ -56,7 +52,7 @@ def mcp(
     from mgl.api.relay import Relay
     from mgl.lab import Lab
     from mgl.models import shipped
-    from mgl.peers.faults import log_privately
+    from mgl.openai.faults import log_privately
 
     log_privately()
     with Lab.open(choice.with_default(shipped.home()), observer=Relay()) as lab:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mgl.cli.options import AllowHub, AsJson, ModelFolder
+from mgl.cli.options import AllowHub, AsJson, ModelFolder, argument
 from mgl.cli.output import one_line, print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def list_profiles(
 
 @app.command("get")
 def get(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A model profile.")],
+    name: Annotated[str, argument("NAME", "A model profile.")],
     models: ModelFolder = None,
     allow_hub: AllowHub = False,
     as_json: AsJson = False,

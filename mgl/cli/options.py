@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 from typer.core import TyperCommand
@@ -28,96 +29,85 @@ if TYPE_CHECKING:
 else:
     ModelChoice = Any  # its module is slow to import, and the command table only names it
 
-Run = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+def argument(metavar: str, help: str, **settings: Any) -> Any:
+    """Declare an argument as its help shows it: ``argument("NAME", "Whom to ask.")``."""
+    return typer.Argument(metavar=metavar, help=help, **settings)
+
+
+def option(written: str, help: str, **settings: Any) -> Any:
+    """Declare an option as its help shows it: ``option("--limit -n N", "At most this many.")``."""
+    words = written.split()
+    names = [word for word in words if word.startswith("-")]
+    metavar = next((word for word in words if not word.startswith("-")), None)
+    return typer.Option(*names, metavar=metavar, help=help, **settings)
+
+
+Run = Annotated[Path, argument("DIR", "The folder of a run.")]
+AsJson = Annotated[bool, option("--json", "Print the result as JSON.")]
 Memory = Annotated[
-    str,
-    typer.Argument(
-        metavar="MEMORY", help="A memory's id, or its beginning, or a conversation's name."
-    ),
+    str, argument("MEMORY", "A memory's id, or its beginning, or a conversation's name.")
 ]
 Kind = Annotated[
     str | None,
-    typer.Option(
-        "--memory",
-        metavar="KIND",
-        help="Kind of memory (--kinds lists them).",
+    option(
+        "--memory KIND",
+        "Kind of memory (--kinds lists them).",
         is_eager=True,  # so that --help can tell of it
     ),
 ]
-OfKind = Annotated[
-    str | None,
-    typer.Option("--memory", metavar="KIND", help="Kind of memory, if it has several."),
-]
+OfKind = Annotated[str | None, option("--memory KIND", "Kind of memory, if it has several.")]
 ConversationName = Annotated[
     str | None,
-    typer.Option(
-        "--conversation",
-        metavar="NAME",
-        help="Read this conversation of the file: its name, number, id, or the day it began.",
+    option(
+        "--conversation NAME",
+        "Read this conversation of the file: its name, number, id, or the day it began.",
     ),
 ]
-ModelFolder = Annotated[
-    Path | None, typer.Option("--models", metavar="DIR", help="Folder of further model profiles.")
-]
-Model = Annotated[
-    str | None, typer.Option("--model", metavar="PROFILE", help="Model profile (`mgl models`).")
-]
+ModelFolder = Annotated[Path | None, option("--models DIR", "Folder of further model profiles.")]
+Model = Annotated[str | None, option("--model PROFILE", "Model profile (`mgl models`).")]
 BaseUrl = Annotated[
     str | None,
-    typer.Option(
-        "--base-url",
-        metavar="URL",
+    option(
+        "--base-url URL",
+        "Use this OpenAI-compatible server.",
         envvar="MGL_BASE_URL",
         show_envvar=False,
-        help="Use this OpenAI-compatible server.",
     ),
 ]
-BenchmarkName = Annotated[
-    str, typer.Argument(metavar="BENCHMARK", help="A benchmark (`mgl data`).")
-]
+BenchmarkName = Annotated[str, argument("BENCHMARK", "A benchmark (`mgl data`).")]
 DataFolder = Annotated[
     Path | None,
-    typer.Option(
-        "--data",
-        metavar="DIR",
+    option(
+        "--data DIR",
+        "Folder of the benchmarks, instead of MGL_DATA.",
         envvar="MGL_DATA",
         show_envvar=False,
-        help="Folder of the benchmarks, instead of MGL_DATA.",
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not confirm long operations.")]
-Detach = Annotated[bool, typer.Option("--detach", help="Run in the background; return when ready.")]
-StopDetached = Annotated[bool, typer.Option("--stop", help="Stop the detached server.")]
-AllowHub = Annotated[bool, typer.Option("--allow-hub", help="Allow downloads from the model hub.")]
-Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Random seed.")]
+Yes = Annotated[bool, option("--yes -y", "Do not confirm long operations.")]
+Detach = Annotated[bool, option("--detach", "Run in the background; return when ready.")]
+StopDetached = Annotated[bool, option("--stop", "Stop the detached server.")]
+AllowHub = Annotated[bool, option("--allow-hub", "Allow downloads from the model hub.")]
+Seed = Annotated[int, option("--seed N", "Random seed.")]
 
 
 def collect_model(
     model: Model = None,
     engine: Annotated[
         Literal["openvino", "transformers", "openai"] | None,
-        typer.Option("--engine", help="Run the model with this engine."),
+        option("--engine", "Run the model with this engine."),
     ] = None,
     base_url: BaseUrl = None,
-    weights: Annotated[
-        Path | None,
-        typer.Option("--weights", metavar="PATH", help="Path of the weights."),
-    ] = None,
+    weights: Annotated[Path | None, option("--weights PATH", "Path of the weights.")] = None,
     adapter: Annotated[
-        str | None,
-        typer.Option("--adapter", metavar="NAME", help="Use this LoRA adapter of the server."),
+        str | None, option("--adapter NAME", "Use this LoRA adapter of the server.")
     ] = None,
     models: ModelFolder = None,
     embedder: Annotated[
-        str | None,
-        typer.Option(
-            "--embedder", metavar="PROFILE[:DIMS]", help="Embedding model, cut to DIMS dimensions."
-        ),
+        str | None, option("--embedder PROFILE[:DIMS]", "Embedding model, cut to DIMS dimensions.")
     ] = None,
-    reranker: Annotated[
-        str | None, typer.Option("--reranker", metavar="PROFILE", help="Reranking model.")
-    ] = None,
+    reranker: Annotated[str | None, option("--reranker PROFILE", "Reranking model.")] = None,
     allow_hub: AllowHub = False,
 ) -> ModelChoice:
     """Collect the options that choose a model; its server's key comes from MGL_API_KEY."""
@@ -173,33 +163,25 @@ def print_kinds(context: typer.Context, wanted: bool) -> None:
 
 def _find_kinds(command: object) -> dict[str, MemoryKind]:
     from mgl import registry
+    from mgl.memories.capabilities import supports
+    from mgl.memories.talk import TalkMemory
 
     kinds = {name: registry.load("memory", name) for name in registry.names("memory")}
     if isinstance(command, TalkCommand):
-        return {name: kind for name, kind in kinds.items() if hasattr(kind, "append")}
+        return {name: kind for name, kind in kinds.items() if supports(kind, TalkMemory)}
     return kinds
 
 
 def collect_options(
     preset: Annotated[
         Literal["paper", "small"] | None,
-        typer.Option(
-            "--preset",
-            help="The paper's method, or ours for small models.",
-            is_eager=True,  # as --memory
-        ),
+        option("--preset", "The paper's method, or ours for small models.", is_eager=True),
     ] = None,
     settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="NAME=VALUE", help="Set an option of the memory (repeatable)."
-        ),
+        list[str] | None, option("--set NAME=VALUE", "Set an option of the memory (repeatable).")
     ] = None,
     kinds: Annotated[
-        bool,
-        typer.Option(
-            "--kinds", help="List the kinds of memory.", is_eager=True, callback=print_kinds
-        ),
+        bool, option("--kinds", "List the kinds of memory.", is_eager=True, callback=print_kinds)
     ] = False,
 ) -> dict[str, Any]:
     """Collect a memory's options by name."""
@@ -211,9 +193,15 @@ def collect_options(
 
 
 def with_options(
-    *, omit: Collection[str] = (), **blocks: Callable[..., Any]
+    *,
+    omit: Collection[str] = (),
+    titles: Mapping[str, str] | None = None,
+    **blocks: Callable[..., Any],
 ) -> Callable[[Callable[..., None]], Any]:
-    """Replace the parameters of these names by the options of their blocks, except ``omit``."""
+    """Replace the parameters of these names by the options of their blocks, except ``omit``.
+
+    The help of a ``GroupedCommand`` shows those of a block under its title.
+    """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(command, eval_str=True).parameters
@@ -225,7 +213,8 @@ def with_options(
                 continue
             block = inspect.signature(blocks[name], eval_str=True).parameters
             taken[name] = [each for each in block if each not in omit]
-            parameters += [block[each] for each in taken[name]]
+            title = (titles or {}).get(name)
+            parameters += [_set_title(block[each], title) for each in taken[name]]
 
         def run(**given: Any) -> None:
             for name, names in taken.items():
@@ -242,6 +231,13 @@ def with_options(
     return decorate
 
 
+def _set_title(option: inspect.Parameter, title: str | None) -> inspect.Parameter:
+    kind, shared = get_args(option.annotation)
+    own = copy(shared)
+    own.rich_help_panel = title
+    return option.replace(annotation=Annotated[kind, own])
+
+
 takes_model = with_options(options=collect_options, choice=choose_model)
 """For commands that build or ask memories: they take ``options`` and ``choice``."""
 
@@ -250,6 +246,20 @@ def split_list(written: list[str] | None) -> tuple[str, ...]:
     """Split the values of a repeatable option at their commas."""
     names = [name.strip() for part in written or () for name in part.split(",")]
     return tuple(name for name in names if name)
+
+
+class GroupedCommand(TyperCommand):
+    """A command whose help shows the options of each block under a title of their own."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for each in self.get_params(ctx):
+            title = "Arguments" if each.param_type_name == "argument" else "Options"
+            if shown := each.get_help_record(ctx):
+                groups.setdefault(getattr(each, "rich_help_panel", None) or title, []).append(shown)
+        for title, rows in groups.items():
+            with formatter.section(title):
+                formatter.write_dl(rows)
 
 
 class MemoryCommand(TyperCommand):

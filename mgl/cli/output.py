@@ -81,7 +81,7 @@ def write_file(path: Path, text: str) -> None:
         ) from error
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     text = json.dumps(value, indent=2, ensure_ascii=False)
     try:
         text.encode(sys.stdout.encoding or "utf-8")
@@ -147,15 +147,13 @@ def _format_place(citation: Citation) -> str:
     return f"[{citation.span.start}:{citation.span.end}] ({citation.node_id}{where})"
 
 
-def format_turn(turn: Turn, width: int | None = None) -> str:
+def format_turn(turn: Turn, width: int | None = None, *, is_deleted: bool = False) -> str:
     """Put a turn on one line: session, id, time, speaker, and its text cut to ``width``."""
-    from mgl.store.deletion import is_deleted
-
     session = None if turn.session is None else f"session {one_line(turn.session)}"
     time = None if turn.time is None else f"{turn.time:%d %B %Y %H:%M}"
     place = ", ".join(part for part in (session, f"turn {one_line(turn.id)}", time) if part)
     speaker = f"{one_line(turn.speaker)}: " if turn.speaker else ""
-    said = "(deleted)" if is_deleted(turn) else f"“{one_line(turn.text, width)}”"
+    said = "(deleted)" if is_deleted else f"“{one_line(turn.text, width)}”"
     return f"[{place}] {speaker}{said}"
 
 

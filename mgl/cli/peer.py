@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from mgl.cli.options import AsJson
+from mgl.cli.options import AsJson, argument, option
 from mgl.cli.output import print_json, print_table, say
 
 app = typer.Typer(
@@ -17,7 +17,7 @@ app = typer.Typer(
     invoke_without_command=True,
 )
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="A peer (`mgl peer`).")]
+Name = Annotated[str, argument("NAME", "A peer (`mgl peer`).")]
 
 
 @app.callback()
@@ -53,9 +53,7 @@ def list_peers(context: typer.Context, as_json: AsJson = False) -> None:
 @app.command("install")
 def install(
     name: Name,
-    python: Annotated[
-        Path | None, typer.Option("--python", metavar="PATH", help="The Python to make it with.")
-    ] = None,
+    python: Annotated[Path | None, option("--python PATH", "The Python to make it with.")] = None,
 ) -> None:
     """Install a peer from its lock, every file checked by its hash."""
     from mgl.models.shipped import home

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from mgl.cli.detached import start_detached, stop_detached
-from mgl.cli.options import Detach, ModelChoice, StopDetached, choose_model, with_options
+from mgl.cli.options import Detach, ModelChoice, StopDetached, choose_model, option, with_options
 from mgl.cli.output import say
 
 if TYPE_CHECKING:
@@ -21,26 +21,15 @@ KEY: Final = "MGL_PROXY_KEY"
 def proxy(
     *,
     choice: ModelChoice,
-    port: Annotated[
-        int, typer.Option("--port", metavar="N", min=1, max=65535, help="Port on 127.0.0.1.")
-    ] = PORT,
+    port: Annotated[int, option("--port N", "Port on 127.0.0.1.", min=1, max=65535)] = PORT,
     key: Annotated[
-        str | None,
-        typer.Option(
-            "--key",
-            metavar="KEY",
-            envvar=KEY,
-            help="Refuse requests without this key.",
-        ),
+        str | None, option("--key KEY", "Refuse requests without this key.", envvar=KEY)
     ] = None,
     reply_tokens: Annotated[
-        int,
-        typer.Option(
-            "--reply-tokens", metavar="N", min=1, help="Budget of a reply whose request names none."
-        ),
+        int, option("--reply-tokens N", "Budget of a reply whose request names none.", min=1)
     ] = 2048,
     replay: Annotated[
-        bool, typer.Option("--replay", help="Answer from the log alone; no model runs.")
+        bool, option("--replay", "Answer from the log alone; no model runs.")
     ] = False,
     detach: Detach = False,
     stop: StopDetached = False,
@@ -54,7 +43,7 @@ def proxy(
     if stop:
         typer.echo(stop_detached("proxies", port))
     elif detach:
-        from mgl.peers.listening import HOST, root_of
+        from mgl.openai.listening import HOST, root_of
 
         root = root_of(HOST, port)
         named = None if key is None else {KEY: key}
@@ -71,7 +60,7 @@ def _serve(
     from mgl.cli.progress import open_observer
     from mgl.lab.workplace import DATABASE, Workplace
     from mgl.models import shipped
-    from mgl.peers.faults import log_privately
+    from mgl.openai.faults import log_privately
     from mgl.store import Store
 
     log_privately()

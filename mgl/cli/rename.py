@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mgl.cli.options import complete_id, open_lab
+from mgl.cli.options import argument, complete_id, open_lab
 from mgl.cli.output import one_line
 from mgl.errors import StoreError
 
@@ -14,12 +14,11 @@ from mgl.errors import StoreError
 def rename(
     source: Annotated[
         str,
-        typer.Argument(
-            metavar="SOURCE",
-            help="The name of a document or conversation, or a memory's id, or its beginning.",
+        argument(
+            "SOURCE", "The name of a document or conversation, or a memory's id, or its beginning."
         ),
     ],
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The new name.")],
+    name: Annotated[str, argument("NAME", "The new name.")],
 ) -> None:
     """Rename a document or conversation.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mgl.cli.answers import open_calls
+from mgl.cli.options import argument, option
 from mgl.cli.output import print_table, say, write_file
 from mgl.errors import UsageError
 
@@ -17,24 +18,16 @@ if TYPE_CHECKING:
 
 
 def report(
-    folders: Annotated[
-        list[Path], typer.Argument(metavar="DIR...", help="The folders of runs (`mgl eval run`).")
-    ],
+    folders: Annotated[list[Path], argument("DIR...", "The folders of runs (`mgl eval run`).")],
     out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FILE", help="Write pages (.html) or every number (.csv)."),
+        Path | None, option("--out FILE", "Write pages (.html) or every number (.csv).")
     ] = None,
     answers: Annotated[
-        Path | None,
-        typer.Option("--answers", metavar="FILE", help="Write a line for each answer (.csv)."),
+        Path | None, option("--answers FILE", "Write a line for each answer (.csv).")
     ] = None,
     price: Annotated[
         list[str] | None,
-        typer.Option(
-            "--price",
-            metavar="[PROFILE=]IN,OUT",
-            help="Price of a million tokens in and out (repeatable).",
-        ),
+        option("--price [PROFILE=]IN,OUT", "Price of a million tokens in and out (repeatable)."),
     ] = None,
 ) -> None:
     """Report runs: scores, intervals, costs, the papers' numbers.

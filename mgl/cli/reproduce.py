@@ -10,24 +10,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mgl.cli.eval import Limit, Work, choose_work, open_workplaces
+from mgl.cli.eval import WORK_TITLES, Limit, Work, choose_work, open_workplaces
 from mgl.cli.options import (
     AsJson,
     DataFolder,
     ModelChoice,
     Seed,
+    argument,
     collect_model,
+    option,
     split_list,
     with_options,
 )
 from mgl.cli.output import clean, format_duration, one_line, print_json, print_table, say
 from mgl.cli.scores import format_cost
-from mgl.errors import InputError, UsageError
+from mgl.errors import UsageError
 
 if TYPE_CHECKING:
     from mgl.evaluation.papers.beside import Beside
     from mgl.evaluation.papers.outlook import Outlook, Outlooks
-    from mgl.evaluation.papers.suites import Entry, Run, Suite
+    from mgl.evaluation.papers.reproduction import PaperTable
+    from mgl.evaluation.papers.suites import Run
     from mgl.evaluation.runs.manifest import Arguments
     from mgl.evaluation.runs.runner import Execution
     from mgl.lab.workplace import Workplaces
@@ -37,48 +40,38 @@ RUNS = Path("runs")
 WIDTH = 60
 
 
-@with_options(choice=collect_model, work=choose_work, omit=("model", "base_url", "keep"))
+@with_options(
+    choice=collect_model, work=choose_work, omit=("model", "base_url"), titles=WORK_TITLES
+)
 def reproduce(
     entry: Annotated[
         str | None,
-        typer.Argument(
-            metavar="PAPER/TABLE", help="For example gam/table3, or one run: hgmem/table1/nocha."
-        ),
+        argument("PAPER/TABLE", "For example gam/table3, or one run: hgmem/table1/nocha."),
     ] = None,
     all_entries: Annotated[
-        bool, typer.Option("--list", help="List every table, what it needs and costs.")
+        bool, option("--list", "List every table, what it needs and costs.")
     ] = False,
     model: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model", metavar="PROFILE,…", help="Use these instead of the table's model."
-        ),
+        list[str] | None, option("--model PROFILE,…", "Use these instead of the table's model.")
     ] = None,
     data: DataFolder = None,
     limit: Limit = None,
     seed: Seed = 0,
     judge: Annotated[
         str | None,
-        typer.Option(
-            "--judge",
-            metavar="[JUDGE=]PROFILE",
-            help="Model that judges; JUDGE= takes another judge than the table's.",
+        option(
+            "--judge [JUDGE=]PROFILE",
+            "Model that judges; JUDGE= takes another judge than the table's.",
         ),
     ] = None,
     chunks_of: Annotated[
         Path | None,
-        typer.Option(
-            "--chunks-of",
-            metavar="DIR",
-            help="Have baselines read as many chunks as HGMem did in this run.",
-        ),
+        option("--chunks-of DIR", "Have baselines read as many chunks as HGMem did in this run."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what would be run and what it would cost.")
+        bool, option("--dry-run", "Print what would be run and what it would cost.")
     ] = False,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Folder to write the runs to.")
-    ] = None,
+    out: Annotated[Path | None, option("--out DIR", "Folder to write the runs to.")] = None,
     *,
     work: Work,
     choice: ModelChoice,
@@ -99,61 +92,59 @@ def reproduce(
         if entry is None:
             _print_list(outlooks, chosen, limit, seed, as_json)
             return
-        from mgl.evaluation.papers import suites
+        from mgl.evaluation.papers import reproduction
         from mgl.evaluation.papers.estimates import add_costs
         from mgl.evaluation.papers.outlook import build_arguments
 
-        suite, asked, only = suites.find_entry(entry)
-        if asked.not_made is not None:
-            raise UsageError(
-                f"{entry} cannot be reproduced: {asked.not_made}",
-                hint="`mgl reproduce --list` shows what can",
-            )
-        made = suite.made_by(asked)
-        at = chosen or made.models[:1]
-        runs = [run for run in made.runs if only in ("", run.name)]
         variant, _, judge = (judge or "").rpartition("=")
-        if variant:
-            runs = [run.judged_by(variant) if run.judges else run for run in runs]
-        if chunks_of is not None:
-            runs = [_read_as(run, chunks_of) for run in runs]
+        table = reproduction.find_table(entry, variant)
+        at = chosen or table.models[:1]
+        runs = [run if chunks_of is None else _match_reads(run, chunks_of) for run in table.runs]
         outlooks.take_speeds(_find_speeds(places, at, measure=False))
         seen = [outlooks.of(run, at, limit=limit, seed=seed) for run in runs]
         if dry_run:
-            _print_plan(suite, asked, seen, at, as_json)
+            _print_plan(table, seen, at, as_json)
             return
         if not judge and any(run.judges for run in runs):
             raise UsageError(
                 f"{entry} is judged, and no judge is named: a model should not judge itself unseen",
                 hint=f"add --judge PROFILE (--judge {at[0]} for the model itself)",
             )
-        folder = out or RUNS / f"{suite.name}-{made.id}-{'-'.join(at)}"
-        results, possible = [], _select_possible(entry, seen)
+        possible = reproduction.select_possible(entry, seen)
+        for outlook in seen:
+            for lack in outlook.lacks:
+                run_name = outlook.run.name or outlook.run.benchmark
+                say(f"{entry}, {run_name}: missing: {lack.message}")
         if speeds := _find_speeds(places, at, measure=True):
             outlooks.take_speeds(speeds)
-            own = [one.run for one in possible]
-            possible = [outlooks.of(run, at, limit=limit, seed=seed) for run in own]
+            possible = [outlooks.of(one.run, at, limit=limit, seed=seed) for one in possible]
             work = _fit_work(work, places, speeds)
+        made = table.suite.made_by(table.entry)
+        folder = out or RUNS / f"{table.suite.name}-{made.id}-{'-'.join(at)}"
+        results = []
         with work.open(places) as execution:
             for outlook in possible:
-                run, given = outlook.run, outlook.data
-                data_at = None if given is None else given.absolute()
+                run = outlook.run
                 place = folder / run.name if run.name else folder
                 say(f"{entry}: {run.benchmark}, in {place}")
                 cost = add_costs(outlook.costs.values())
                 say(f"estimate: {'unknown' if cost is None else format_cost(cost)}")
                 for note in outlook.notes:
                     say(f"note: {note}")
+                data_at = None if outlook.data is None else outlook.data.absolute()
+                parts = [(run, place)]
+                if chunks_of is None:
+                    parts = reproduction.split_measured(run, place)
                 done: list[Path] = []
-                for part, path in _split(run, place, is_measured=chunks_of is not None):
+                for part, path in parts:
                     if done:
-                        part = _read_as(part, done[0])
+                        part = _match_reads(part, done[0])
                     arguments = build_arguments(
                         part, data_at, at, limit=limit, seed=seed, judge=judge or None
                     )
                     _run(arguments, path, _places_for(places, part), execution)
                     done.append(path)
-                results.append((done, _compare(suite, asked, done)))
+                results.append((done, reproduction.compare_runs(table, done)))
         _print_results(results, as_json)
 
 
@@ -196,41 +187,14 @@ def _places_for(places: Workplaces, run: Run) -> Workplaces:
     return replace(places, base=base, known={})
 
 
-def _select_possible(name: str, seen: Sequence[Outlook]) -> list[Outlook]:
-    """Select the runs that lack nothing, and print what the others lack; InputError if all do."""
-    found = [outlook for outlook in seen if not outlook.lacks]
-    if not found:
-        lacks = {lack.message: lack.hint for outlook in seen for lack in outlook.lacks}
-        raise InputError(
-            f"{name} cannot be reproduced here, missing: {'; '.join(lacks)}",
-            hint="; ".join(dict.fromkeys(lacks.values())),
-        )
-    for outlook in seen:
-        for lack in outlook.lacks:
-            say(f"{name}, {outlook.run.name or outlook.run.benchmark}: missing: {lack.message}")
-    return found
+def _match_reads(run: Run, folder: Path) -> Run:
+    """Have a run's methods read as many chunks as its measured one did in another, and say so."""
+    from mgl.evaluation.papers.reproduction import match_reads
 
-
-def _read_as(run: Run, folder: Path) -> Run:
-    """Return a run whose methods read as many chunks as its measured method does in another."""
-    from mgl.evaluation.papers.outlook import measure_reads
-
-    if run.measured is None:
-        return run
-    reads = measure_reads(folder, run.measured)
-    say(
-        f"{run.measured} reads {reads.chunks} chunks on average in {folder}, {reads.step_chunks} a "
-        "step, and so do the baselines"
-    )
-    return run.set_chunks(reads)
-
-
-def _split(run: Run, place: Path, *, is_measured: bool) -> list[tuple[Run, Path]]:
-    """Split off the method that has to be measured before the others run, with its own folder."""
-    if run.measured is None or is_measured:
-        return [(run, place)]
-    first = place.with_name(f"{place.name}-{run.measured}")
-    return [(run.only(measured=True), first), (run.only(measured=False), place)]
+    run, told = match_reads(run, folder)
+    if told:
+        say(told)
+    return run
 
 
 def _run(arguments: Arguments, path: Path, places: Workplaces, execution: Execution) -> None:
@@ -253,25 +217,6 @@ def _run(arguments: Arguments, path: Path, places: Workplaces, execution: Execut
         )
     places.take(manifest.models)
     resume_run(reopen_plan(manifest, places.open, arguments.data), path, execution)
-
-
-def _compare(suite: Suite, entry: Entry, paths: Sequence[Path]) -> list[Beside]:
-    """Put the methods of runs over the same items beside the rows that the suite says they are, and
-    those that are no row of the paper's beside nothing."""
-    from mgl.evaluation.papers.beside import Beside, SuiteRows, put_beside
-    from mgl.evaluation.papers.references import load_references
-    from mgl.evaluation.report.frame import Frame
-    from mgl.evaluation.report.runs import group_runs, read_run
-
-    (group,) = group_runs([read_run(path) for path in paths])
-    frame = Frame(group)
-    found = put_beside(frame, load_references()[suite.name].cells(entry.id), SuiteRows([suite]))
-    shown = {one.label for one in found}
-    return found + [
-        Beside(one.label, frame.headline, "", "", frame.figure(one.label, frame.headline), ())
-        for one in group.series
-        if one.label not in shown
-    ]
 
 
 # What is printed
@@ -370,7 +315,7 @@ def _print_notes(rows: list[dict[str, Any]]) -> None:
 
 
 def _print_plan(
-    suite: Suite, entry: Entry, seen: Sequence[Outlook], models: tuple[str, ...], as_json: bool
+    table: PaperTable, seen: Sequence[Outlook], models: tuple[str, ...], as_json: bool
 ) -> None:
     """Print what would be run for a table and what it would cost, method by method."""
     plans = [
@@ -384,7 +329,7 @@ def _print_plan(
     if as_json:
         print_json(plans)
         return
-    typer.echo(f"{suite.name}/{entry.id}: {entry.about}")
+    typer.echo(f"{table.name}: {table.entry.about}")
     for outlook, plan in zip(seen, plans, strict=True):
         run = outlook.run
         typer.echo(f"\n{run.benchmark}: {plan['items'] or '?'} items, by {run.compared_by}")
@@ -396,9 +341,9 @@ def _print_plan(
             rows.append((label, method.memory, settings or "-", *_format_cost(cost)))
         print_table(("METHOD", "MEMORY", "SETTINGS", "CALLS", "TOKENS", "TIME"), rows)
     _print_notes(plans)
-    for left in entry.left_out:
+    for left in table.entry.left_out:
         typer.echo(f"left out: {', '.join(left.rows)}: {left.why}")
-    for note in (*(note for outlook in seen for note in outlook.notes), *entry.notes):
+    for note in (*(note for outlook in seen for note in outlook.notes), *table.entry.notes):
         typer.echo(f"note: {note}")
 
 

@@ -8,14 +8,13 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mgl.cli.doctor import print_check
-from mgl.cli.options import AsJson, BaseUrl, Detach, Model
+from mgl.cli.options import AsJson, BaseUrl, Detach, Model, argument, option
 from mgl.cli.output import clean, one_line, print_json, print_table, say
 from mgl.errors import EngineUnavailable, ResourceError, UsageError
 
@@ -33,8 +32,7 @@ app = typer.Typer(
 )
 
 Port = Annotated[
-    int | None,
-    typer.Option("--port", metavar="N", min=1, max=65535, help="Port of the server on 127.0.0.1."),
+    int | None, option("--port N", "Port of the server on 127.0.0.1.", min=1, max=65535)
 ]
 
 
@@ -59,15 +57,12 @@ def list_profiles(context: typer.Context, as_json: AsJson = False) -> None:
 def setup(
     card: Annotated[
         list[str] | None,
-        typer.Option(
-            "--card",
-            metavar="NAME,GB[,DRIVER]",
-            help="With --dry-run: plan for this GPU, not for the machine's own (repeatable).",
+        option(
+            "--card NAME,GB[,DRIVER]",
+            "With --dry-run: plan for this GPU, not for the machine's own (repeatable).",
         ),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print every step and take none.")
-    ] = False,
+    dry_run: Annotated[bool, option("--dry-run", "Print every step and take none.")] = False,
 ) -> None:
     """Set up this GPU box, from nothing to a running server.
 
@@ -85,34 +80,20 @@ def setup(
 
 @app.command("start")
 def start(
-    profile: Annotated[
-        str, typer.Argument(metavar="PROFILE", help="A serving profile (`mgl serve`).")
-    ],
-    model: Annotated[
-        str | None, typer.Option("--model", metavar="NAME", help="Serve this model profile.")
-    ] = None,
+    profile: Annotated[str, argument("PROFILE", "A serving profile (`mgl serve`).")],
+    model: Annotated[str | None, option("--model NAME", "Serve this model profile.")] = None,
     port: Port = None,
-    python: Annotated[
-        Path | None, typer.Option("--python", metavar="PATH", help="The Python that has vLLM.")
-    ] = None,
-    weights: Annotated[
-        Path | None, typer.Option("--weights", metavar="PATH", help="Path of the weights.")
-    ] = None,
+    python: Annotated[Path | None, option("--python PATH", "The Python that has vLLM.")] = None,
+    weights: Annotated[Path | None, option("--weights PATH", "Path of the weights.")] = None,
     adapter: Annotated[
         list[str] | None,
-        typer.Option(
-            "--adapter",
-            metavar="NAME[=PATH]",
-            help="Load a LoRA of `mgl train`, or of a folder (repeatable).",
-        ),
+        option("--adapter NAME[=PATH]", "Load a LoRA of `mgl train`, or of a folder (repeatable)."),
     ] = None,
     detach: Detach = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the server's command and start nothing.")
+        bool, option("--dry-run", "Print the server's command and start nothing.")
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="With --dry-run: print the plan as JSON.")
-    ] = False,
+    as_json: Annotated[bool, option("--json", "With --dry-run: print the plan as JSON.")] = False,
 ) -> None:
     """Start a server.
 
@@ -124,7 +105,7 @@ def start(
     from mgl.serving.backends import choose_backend
     from mgl.serving.checks import check_plan
     from mgl.serving.machine import choose_python, find_environment
-    from mgl.serving.plan import make_plan, weights_folder
+    from mgl.serving.plan import Launch, make_plan, weights_folder
     from mgl.serving.profile import choose_model, load_serving_profile
 
     if detach and dry_run:
@@ -141,17 +122,8 @@ def start(
     device = serving.machine.device
     explicit = None if weights is None else weights.expanduser().absolute()
     folder = weights_folder(chosen, home, explicit)
-    make = partial(
-        make_plan,
-        serving,
-        chosen,
-        weights=folder,
-        python=choose_python(device, home, python),
-        port=port,
-        adapters=adapters,
-        home=home,
-    )
-    plan = make()
+    launch = Launch(folder, choose_python(device, home, python), port, adapters, home)
+    plan = make_plan(serving, chosen, launch)
     if as_json:
         named = {name: str(path) for name, path in adapters.items()}
         print_json({**asdict(plan), "adapters": named, "base_url": plan.base_url})
@@ -170,7 +142,8 @@ def start(
         raise ResourceError(f"the server was not started: {names}", hint=one_line(failed[0].hint))
     is_measured = serving.settings_for(chosen.name).structured_outputs == "measured"
     if is_measured and chosen.task == "generate" and folder is not None:
-        plan = make(compiler=choose_backend(environment, folder, home, note=say))
+        compiler = choose_backend(environment, folder, home, note=say)
+        plan = make_plan(serving, chosen, replace(launch, compiler=compiler))
     for line in plan.elsewhere:
         say(f"on the other machines: {line}")
     _run(plan, home, detach=detach)

@@ -29,7 +29,7 @@ def set_up_box(cards: Sequence[str], *, dry_run: bool, start: Callable[[str, str
     from mgl.serving import box, installing
     from mgl.serving.checks import check_gpus
     from mgl.serving.machine import choose_python
-    from mgl.serving.plan import make_plan
+    from mgl.serving.plan import Launch, make_plan
     from mgl.serving.profile import load_serving_profiles
     from mgl.serving.records import list_running
 
@@ -43,9 +43,9 @@ def set_up_box(cards: Sequence[str], *, dry_run: bool, start: Callable[[str, str
         machine.gpus, load_serving_profiles(), load_profiles(home=home)
     )
     typer.echo(f"profile: {profile.name} ({profile.description.rstrip('.')})")
-    is_installed = not installing.needs_install(home)
+    missing = installing.find_missing(home)
     checks = check_gpus(profile, model, machine)
-    if not is_installed:
+    if missing is not None:
         checks.append(box.check_driver(machine.gpus[0]))
     for check in checks:
         print_check(check)
@@ -55,20 +55,19 @@ def set_up_box(cards: Sequence[str], *, dry_run: bool, start: Callable[[str, str
         )
     weights = find_weights(model, home)
     size = f"{box.find_size(model) / 1e9:.1f} GB"
-    typer.echo(
-        f"vLLM: in {choose_python('cuda', home)}"
-        if is_installed
-        else f"vLLM: {installing.describe_install(home)}"
-    )
+    typer.echo(f"vLLM: {missing or choose_python('cuda', home)}")
+    if missing is not None:
+        typer.echo(f"to install: {installing.describe_install(home)}")
     typer.echo(
         f"weights: {weights}" if weights else f"weights: {size} from {model.weights.hub.repo}"
     )
-    plan = make_plan(profile, model, weights=weights, python=choose_python("cuda", home), home=home)
+    launch = Launch(weights, choose_python("cuda", home), home=home)
+    plan = make_plan(profile, model, launch)
     typer.echo(f"server: mgl serve start {profile.name} --model {model.name} --detach")
     if dry_run:
         typer.echo(plan.shell())
         return
-    if not is_installed:
+    if missing is not None:
         installing.install_vllm(home, report=say)
     if weights is None:
         _fetch(model, home, size)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mgl.cli.options import AsJson, Memory, OfKind, complete_id, open_lab
+from mgl.cli.options import AsJson, Memory, OfKind, argument, complete_id, open_lab, option
 from mgl.cli.output import (
     format_progress,
     format_turn,
@@ -34,12 +34,8 @@ LEFT_OUT = ("turns", "marks")  # numbers of turns
 
 def show(
     source: Memory,
-    item: Annotated[
-        str | None, typer.Argument(metavar="ITEM", help="Id of a turn, a topic or a node.")
-    ] = None,
-    step: Annotated[
-        int | None, typer.Option("--step", metavar="N", help="Show it as it was after N steps.")
-    ] = None,
+    item: Annotated[str | None, argument("ITEM", "Id of a turn, a topic or a node.")] = None,
+    step: Annotated[int | None, option("--step N", "Show it as it was after N steps.")] = None,
     memory: OfKind = None,
     as_json: AsJson = False,
 ) -> None:
@@ -114,29 +110,35 @@ def _show_item(lab: Lab, summary: MemorySummary, item: str, as_json: bool) -> No
     """Show what a memory's export says of an item, and which rows link to it or contain it."""
     from mgl.web.export import to_json
 
-    talk = None if summary.turns is None else lab.transcript(summary.id)
-    data = json.loads(to_json(lab.view(summary.id))) if talk is None else lab.export(summary.id)
-    turns = {turn.id: turn for turn in talk.turns} if talk else {}
+    is_talk = summary.turns is not None
+    data = lab.export(summary.id) if is_talk else json.loads(to_json(lab.view(summary.id)))
+    told = lab.read_transcript(summary.id) if is_talk else None  # with all turns that data names
+    turns = [] if told is None else told.conversation.turns
+    forgotten = frozenset() if told is None else told.forgotten
     rows = [(name, row) for name, part in data.items() for row in _rows(part)]
     found = next((row for name, row in rows if row.get("id") == item and name != "turns"), None)
-    if found is None and item not in turns:
+    number = next((number for number, turn in enumerate(turns) if turn.id == item), None)
+    if found is None and number is None:
         raise InputError(
             f"{summary.document} has nothing with the id {item!r}",
             hint=f"`mgl show {summary.id}` lists ids, `mgl export {summary.id}` has all of them",
         )
-    number = list(turns).index(item) if item in turns else None
     related = [(name, row) for name, row in rows if _refers(row, item, number)]
     if as_json:
         print_json({"item": found or item, "related": [row for _, row in related]})
         return
-    if found is None:
-        typer.echo(format_turn(turns[item]))
-    else:
+
+    def tell(number: int) -> str:
+        return format_turn(turns[number], is_deleted=number in forgotten)
+
+    if found is not None:
         print_pairs(
             {key: format_value(value) for key, value in found.items() if key not in LEFT_OUT}
         )
-        for number in _turn_numbers(found, data) if talk else ():
-            typer.echo(f"  {format_turn(list(turns.values())[number])}")
+        for each in _turn_numbers(found, data) if is_talk else ():
+            typer.echo(f"  {tell(each)}")
+    elif number is not None:
+        typer.echo(tell(number))
     for name, row in related:
         typer.echo(f"{name}: {format_value({k: v for k, v in row.items() if k not in LEFT_OUT})}")
 

@@ -15,10 +15,12 @@ from mgl.cli.options import (
     DataFolder,
     ModelChoice,
     Seed,
+    argument,
     choose_model,
     complete_id,
     complete_source,
     open_lab,
+    option,
     split_list,
     with_options,
 )
@@ -44,63 +46,44 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The new adapter's name.")]
+Name = Annotated[str, argument("NAME", "The new adapter's name.")]
 Corpora = Annotated[
-    list[str] | None,
-    typer.Option("--corpus", metavar="NAME", help="Human labels to learn from (repeatable)."),
+    list[str] | None, option("--corpus NAME", "Human labels to learn from (repeatable).")
 ]
 HoldOut = Annotated[
-    list[str] | None,
-    typer.Option("--hold-out", metavar="SOURCE", help="Sources to leave out (repeatable)."),
+    list[str] | None, option("--hold-out SOURCE", "Sources to leave out (repeatable).")
 ]
 On = Annotated[
     str | None,
-    typer.Option(
-        "--on",
-        metavar="MEMORY",
-        help="Learn from questions that the model writes about this memory's text.",
-    ),
+    option("--on MEMORY", "Learn from questions that the model writes about this memory's text."),
 ]
-Questions = Annotated[
-    int | None,
-    typer.Option("--questions", metavar="N", min=1, help="Write at most N questions."),
-]
-Epochs = Annotated[int, typer.Option("--epochs", metavar="N", min=1, help="Maximum epochs.")]
-Rate = Annotated[float, typer.Option("--rate", metavar="X", help="Peak learning rate.")]
-Base = Annotated[str, typer.Option("--base", metavar="PROFILE", help="Encoder to adapt.")]
-LargeBase = Annotated[
-    str | None, typer.Option("--base", metavar="PROFILE", help="Language model to adapt.")
-]
+Questions = Annotated[int | None, option("--questions N", "Write at most N questions.", min=1)]
+Epochs = Annotated[int, option("--epochs N", "Maximum epochs.", min=1)]
+Rate = Annotated[float, option("--rate X", "Peak learning rate.")]
+Base = Annotated[str, option("--base PROFILE", "Encoder to adapt.")]
+LargeBase = Annotated[str | None, option("--base PROFILE", "Language model to adapt.")]
 BaseWeights = Annotated[
-    Path | None,
-    typer.Option("--weights", metavar="PATH", help="Load the base from this folder or GGUF file."),
+    Path | None, option("--weights PATH", "Load the base from this folder or GGUF file.")
 ]
-Batch = Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Batch size.")]
-Rank = Annotated[int, typer.Option("--rank", metavar="N", min=1, help="Rank of the LoRA.")]
-MostTokens = Annotated[
-    int,
-    typer.Option("--max-tokens", metavar="N", min=16, help="Leave out rows of more tokens."),
-]
+Batch = Annotated[int, option("--batch N", "Batch size.", min=1)]
+Rank = Annotated[int, option("--rank N", "Rank of the LoRA.", min=1)]
+MostTokens = Annotated[int, option("--max-tokens N", "Leave out rows of more tokens.", min=16)]
 
 
 @app.command("data")
 def data(
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="JSON lines to write.")],
+    out: Annotated[Path, option("--out FILE", "JSON lines to write.")],
     corpus: Corpora = None,
     log: Annotated[
         list[str] | None,
-        typer.Option(
-            "--log",
-            metavar="MEMORY|RUN",
-            help="Learn from the model calls of a memory, or of an evaluation run's folder "
+        option(
+            "--log MEMORY|RUN",
+            "Learn from the model calls of a memory, or of an evaluation run's folder "
             "(repeatable).",
         ),
     ] = None,
     preferences: Annotated[
-        bool,
-        typer.Option(
-            "--preferences", help="Of --log, collect pairs of a better and a worse reply."
-        ),
+        bool, option("--preferences", "Of --log, collect pairs of a better and a worse reply.")
     ] = False,
     hold_out: HoldOut = None,
     folder: DataFolder = None,
@@ -241,16 +224,13 @@ def builder(
     rows: Rows = None,
     method: Annotated[
         Literal["sft", "dpo", "grpo"],
-        typer.Option("--method", help="Imitate answers, prefer the better, or raise a reward."),
+        option("--method", "Imitate answers, prefer the better, or raise a reward."),
     ] = "sft",
     base: LargeBase = None,
     start: Annotated[
-        str | None,
-        typer.Option("--from", metavar="ADAPTER", help="Continue training from ADAPTER."),
+        str | None, option("--from ADAPTER", "Continue training from ADAPTER.")
     ] = None,
-    profile: Annotated[
-        str, typer.Option("--profile", metavar="NAME", help="The machine (`mgl serve`).")
-    ] = "cpu",
+    profile: Annotated[str, option("--profile NAME", "The machine (`mgl serve`).")] = "cpu",
     weights: BaseWeights = None,
     epochs: Epochs = 2,
     rate: Rate = 2e-4,
@@ -259,7 +239,7 @@ def builder(
     max_tokens: MostTokens = 2048,
     seed: Seed = 0,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what it will take, and train nothing.")
+        bool, option("--dry-run", "Print what it will take, and train nothing.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -337,14 +317,15 @@ def _train_causal(
     from mgl.models.profiles import DEFAULT_PROFILE, load_profile
     from mgl.models.shipped import home
     from mgl.observer import report_fetch
-    from mgl.training.causal import make_causal
+    from mgl.training.causal import CausalTask, make_causal
     from mgl.training.recipes import CausalBase
 
     profile = load_profile(base or DEFAULT_PROFILE)
     with open_observer() as observer:
         folder = fetch_weights(profile, home(), explicit=weights, progress=report_fetch(observer))
         own = CausalBase(profile.name, folder, profile.weights.hub.repo)
-        adapter = make_causal(name, kind, rows, own, settings, recipe, home(), observer)
+        task = CausalTask(kind, own, rows, settings, recipe)
+        adapter = make_causal(name, task, home(), observer)
     _print(adapter, as_json)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from mgl.cli.detached import start_detached, stop_detached
-from mgl.cli.options import Detach, ModelChoice, StopDetached, choose_model, with_options
+from mgl.cli.options import Detach, ModelChoice, StopDetached, choose_model, option, with_options
 from mgl.cli.output import say
 
 if TYPE_CHECKING:
@@ -29,24 +29,16 @@ RATE: Final = 1200
 def up(
     *,
     choice: ModelChoice,
-    host: Annotated[str, typer.Option("--host", metavar="H", help="Address to listen on.")] = HOST,
-    port: Annotated[
-        int, typer.Option("--port", metavar="N", min=1, max=65535, help="Port to listen on.")
-    ] = PORT,
+    host: Annotated[str, option("--host H", "Address to listen on.")] = HOST,
+    port: Annotated[int, option("--port N", "Port to listen on.", min=1, max=65535)] = PORT,
     tenant: Annotated[
         list[str] | None,
-        typer.Option(
-            "--tenant",
-            metavar="NAME",
-            help="Make and print a key whose memories are separate (repeatable).",
-        ),
+        option("--tenant NAME", "Make and print a key whose memories are separate (repeatable)."),
     ] = None,
-    rate: Annotated[
-        int, typer.Option("--rate", metavar="N", min=0, help="Requests a minute, 0 for any number.")
-    ] = RATE,
-    runs: Annotated[
-        Path, typer.Option("--runs", metavar="DIR", help="Where the inspector finds evaluations.")
-    ] = Path("runs"),
+    rate: Annotated[int, option("--rate N", "Requests a minute, 0 for any number.", min=0)] = RATE,
+    runs: Annotated[Path, option("--runs DIR", "Where the inspector finds evaluations.")] = Path(
+        "runs"
+    ),
     detach: Detach = False,
     stop: StopDetached = False,
 ) -> None:
@@ -60,7 +52,7 @@ def up(
     from mgl.api.keys import KEY, Keys
     from mgl.api.server import check_host
     from mgl.models import shipped
-    from mgl.peers.listening import find_loop, root_of
+    from mgl.openai.listening import find_loop, root_of
 
     if stop:
         typer.echo(stop_detached("up", port))
@@ -94,7 +86,7 @@ async def _serve(
     from mgl.api.relay import Relay
     from mgl.api.server import MemoryServer
     from mgl.lab import Lab
-    from mgl.peers.faults import log_privately
+    from mgl.openai.faults import log_privately
 
     log_privately()
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mgl.cli.options import AsJson
+from mgl.cli.options import AsJson, argument, option
 from mgl.cli.output import print_json, say
 from mgl.errors import UsageError
 
@@ -21,19 +21,15 @@ if TYPE_CHECKING:
 def use(
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="MODEL|URL",
-            help="A profile or an adapter (`mgl models`), or an OpenAI-compatible server.",
+        argument(
+            "MODEL|URL", "A profile or an adapter (`mgl models`), or an OpenAI-compatible server."
         ),
     ] = None,
     model: Annotated[
-        str | None,
-        typer.Option(
-            "--model", metavar="NAME", help="Model of the server. [default: its largest that fits]"
-        ),
+        str | None, option("--model NAME", "Model of the server. [default: its largest that fits]")
     ] = None,
     unset: Annotated[
-        bool, typer.Option("--unset", help="Go back to the model that ships as default.")
+        bool, option("--unset", "Go back to the model that ships as default.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -63,8 +59,8 @@ def _choose_served(url: str, name: str | None, home: Path) -> DefaultModel:
     """Choose a model of a server, by the name of its profile if it has one."""
     from mgl.errors import EngineUnusable
     from mgl.lab.default import DefaultModel
-    from mgl.llm.engines.server import find_model
     from mgl.models.profiles import load_profiles
+    from mgl.openai.servers import find_model
     from mgl.serving.nearby import describe_server
     from mgl.serving.served import match_profile, name_served
 

@@ -158,11 +158,6 @@ class Worker:
     def judge(self, record: Record, seat: Seat) -> tuple[VerdictRecord, list[str]]:
         return self._run(lambda place: LocalExecutor(place).judge(record, seat))
 
-    def compare(
-        self, first: Record, second: Record, is_retried: bool
-    ) -> tuple[VerdictRecord, list[str]]:
-        return self._run(lambda place: LocalExecutor(place).compare(first, second, is_retried))
-
     def _run(
         self, make: Callable[[Workplace], Coroutine[Any, Any, ResultT]]
     ) -> tuple[ResultT, list[str]]:

@@ -1,11 +1,13 @@
 """The run's side of a cluster: each unit goes to the worker with the fewest of them.
 
-A worker that dies is started again by Ray, and its units with it, a few times; what was logged of
-their calls is replayed. A unit gives one record however often it was started: the run adds it.
+The units of a worker that dies, or whose machine is lost, are sent to others, a few times; what was
+logged of their calls is replayed. Ray starts the worker again where it finds a processor. A unit
+gives one record however often it was started: the run adds it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import socket
@@ -40,6 +42,7 @@ LOOPBACK: Final = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 REACH_S: Final = 10.0
 RETRIES: Final = 3  # of one unit, as a unit may be what kills its workers
 READY_S: Final = 120.0
+_LOOK_S: Final = 1.0
 
 
 @contextmanager
@@ -175,7 +178,7 @@ def _start_workers(
         max_concurrency=concurrency,
         scheduling_strategy="SPREAD",
         max_restarts=-1,
-        max_task_retries=RETRIES,
+        max_task_retries=0,  # a call to a worker that is away fails at once
     )
     choice = replace(
         choice,
@@ -220,7 +223,8 @@ class _Sharded:
     def __init__(self, ray: Any, workers: Sequence[Any], observer: Observer) -> None:
         self._ray, self._workers = ray, workers
         self._observer = observer
-        self._in_flight = [0] * len(workers)
+        self._in_flight = dict.fromkeys(range(len(workers)), 0)
+        self._away: dict[int, asyncio.Task[None]] = {}
         self._bases: dict[Path, Any] = {}
 
     async def build(self, work: Build, path: Path, observer: Observer) -> BuildRecord:
@@ -247,33 +251,57 @@ class _Sharded:
         verdict: VerdictRecord = await self._send("judge", record, seat)
         return verdict
 
-    async def compare(
-        self, first: Record, second: Record, is_retried: bool = False
-    ) -> VerdictRecord:
-        verdict: VerdictRecord = await self._send("compare", first, second, is_retried)
-        return verdict
-
     async def _send(self, method: str, *arguments: Any, observer: Observer | None = None) -> Any:
-        """Let a worker do a unit, and pass on its notes."""
-        number = min(range(len(self._workers)), key=self._in_flight.__getitem__)
-        self._in_flight[number] += 1
+        """Let a worker do a unit, another one if it ends, and pass on its notes."""
+        ended: Exception | None = None
+        for _ in range(RETRIES + 1):
+            number = await self._choose()
+            self._in_flight[number] += 1
+            try:
+                result, notes = await getattr(self._workers[number], method).remote(*arguments)
+            except self._ray.exceptions.RayTaskError as error:
+                if isinstance(error.cause, MglError):
+                    raise error.cause from None
+                raise
+            except self._ray.exceptions.RayActorError as error:
+                ended = error
+                if number not in self._away:
+                    self._away[number] = asyncio.create_task(self._await_return(number))
+                continue
+            finally:
+                self._in_flight[number] -= 1
+            for note in notes:
+                (observer or self._observer).note(note)
+            return result
+        assert ended is not None
+        raise EngineUnavailable(
+            f"workers of the cluster ended {RETRIES + 1} times at the same work: {_shorten(ended)}",
+            hint="look at the memory of their machines, and at Ray's logs",
+        ) from ended
+
+    async def _choose(self) -> int:
+        """The worker with the fewest units; EngineUnavailable if all are away for too long."""
         try:
-            result, notes = await getattr(self._workers[number], method).remote(*arguments)
-        except self._ray.exceptions.RayTaskError as error:
-            if isinstance(error.cause, MglError):
-                raise error.cause from None
-            raise
-        except self._ray.exceptions.RayActorError as error:
+            async with asyncio.timeout(READY_S):
+                while not (here := self._in_flight.keys() - self._away.keys()):
+                    await asyncio.wait(self._away.values(), return_when=asyncio.FIRST_COMPLETED)
+        except TimeoutError as error:
             raise EngineUnavailable(
-                f"a worker of the cluster ended {RETRIES + 1} times at the same work: "
-                f"{_shorten(error)}",
-                hint="look at the memory of its machine, and at Ray's logs",
+                f"no worker of the cluster came back within {READY_S:.0f} s",
+                hint="`ray status` shows the machines; `mgl eval resume` continues the run",
             ) from error
-        finally:
-            self._in_flight[number] -= 1
-        for note in notes:
-            (observer or self._observer).note(note)
-        return result
+        return min(sorted(here), key=self._in_flight.__getitem__)
+
+    async def _await_return(self, number: int) -> None:
+        """Wait until Ray has started a worker again."""
+        while True:
+            try:
+                await self._workers[number].describe_machine.remote()
+            except self._ray.exceptions.RayActorError:
+                await asyncio.sleep(_LOOK_S)
+            else:
+                del self._away[number]
+                return
 
 
 def _write_store(path: Path, stored: bytes) -> None:

@@ -23,8 +23,8 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from mgl.errors import UsageError
 from mgl.evaluation.audit import Audit, Auditor, LoggedCall
-from mgl.evaluation.records import Record, Spent, scratch_path, sum_spent
-from mgl.evaluation.runs.folder import RunFolder, list_counted, tally
+from mgl.evaluation.records import Record, Spent, sum_spent
+from mgl.evaluation.runs.folder import list_counted, open_run, tally
 from mgl.evaluation.runs.manifest import Manifest, Method
 from mgl.llm.base import Message, ToolCall
 from mgl.llm.calls import CallRecord, RecordedRun
@@ -41,7 +41,7 @@ def write_inspect_logs(run: Path, folder: Path, store: RecordedRun | None = None
     ``store`` has the run's calls. InputError if ``run`` is no run, UsageError if the logs cannot be
     written.
     """
-    manifest, log = Manifest.read(run), RunFolder(run).log
+    manifest, log = open_run(run)
     auditor = Auditor(manifest, log, store)
     paths = []
     try:
@@ -75,7 +75,7 @@ def _write_log(
     audits: Iterable[Audit],
 ) -> None:
     """Write the members of a log one by one, as they are read."""
-    scratch, summaries = scratch_path(path), []
+    scratch, summaries = path.with_suffix(".part"), []
     names = [*manifest.judges, *manifest.scorers]
     counted = {name: {one.key for one in list_counted(name, records)} for name in names}
     models = {seat.key: seat.model for seat in manifest.panel}

@@ -6,14 +6,15 @@
 
 A line says its ``kind``: an ``item`` (a question as the benchmark has it), a ``build`` (a memory
 that several questions share), an ``answer`` by method, item and repeat, a ``verdict`` on one,
-``scores`` of one that a model computed, or a ``pair`` of answers that were compared. The later of
-two lines with one key counts. A line holds everything its scores are computed from. What depends
-on the machine and the moment is in ``took`` alone, so that a replay gives the same of all else.
+or ``scores`` of one that a model computed. The later of two lines with one key counts. A line holds
+everything its scores are computed from. What depends on the machine and the moment is in ``took``
+alone, so that a replay gives the same of all else.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -34,9 +35,6 @@ PEOPLE: Final = "people"
 Key = tuple[str, str, int]
 """The label of a method, the id of an item, and the repeat, from 0."""
 
-PairKey = tuple[str, str, str, str]
-"""The id of an item, the labels of two methods, and the profile of the judging model."""
-
 Calls = Mapping[str, tuple[str, ...]]
 """Keys of calls, each with the outcomes of its edits in the order in which it proposed them:
 ``applied``, ``repaired`` or ``rejected``."""
@@ -54,15 +52,26 @@ class Spent:
     input_tokens: int = 0
     output_tokens: int = 0
 
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(
+            self.calls + other.calls,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+        )
+
+
+def sum_stages(usages: Iterable[Mapping[str, Spent]]) -> dict[str, Spent]:
+    """Add up the completions and tokens of each stage."""
+    total: defaultdict[str, Spent] = defaultdict(Spent)
+    for usage in usages:
+        for stage, spent in usage.items():
+            total[stage] += spent
+    return dict(total)
+
 
 def sum_spent(usages: Iterable[Mapping[str, Spent]]) -> Spent:
     """Add up the completions and tokens of all stages."""
-    every = [spent for usage in usages for spent in usage.values()]
-    return Spent(
-        sum(one.calls for one in every),
-        sum(one.input_tokens for one in every),
-        sum(one.output_tokens for one in every),
-    )
+    return sum(sum_stages(usages).values(), Spent())
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,28 +175,16 @@ class BuildRecord:
         return f"{self.method}: {self.source}"
 
 
-@dataclass(frozen=True)
-class PairRecord:
-    """Two methods' answers to one item, by their labels, compared by a judging model.
-
-    A score is 1 if the answer shown first was preferred, 0 for the second, 0.5 for neither.
-    ``forth`` showed the answer of ``one`` first, ``back`` that of ``other``.
-    """
-
-    item: str
-    one: str
-    other: str
-    model: str
-    forth: VerdictRecord
-    back: VerdictRecord
-
-    @property
-    def name(self) -> str:
-        return f"{self.one} beside {self.other}, by {self.model}: {self.item}"
+def sum_seconds(rows: Iterable[Record | BuildRecord | VerdictRecord]) -> Counter[str]:
+    """Add up the engine's seconds of each stage, of the calls that were issued."""
+    total: Counter[str] = Counter()
+    for row in rows:
+        total.update(row.took.get("stages", {}))
+    return total
 
 
 _ITEM, _BUILD, _RECORD = TypeAdapter(Item), TypeAdapter(BuildRecord), TypeAdapter(Record)
-_PAIR, _VERDICT = TypeAdapter(PairRecord), TypeAdapter(VerdictRecord)
+_VERDICT = TypeAdapter(VerdictRecord)
 
 
 def item_to_json(item: Item) -> dict[str, Any]:
@@ -222,7 +219,6 @@ class RunLog:
         self.answers: dict[Key, Record] = {}
         self.labelled: dict[str, Record] = {}
         self.builds: dict[tuple[str, str], BuildRecord] = {}
-        self.pairs: dict[PairKey, PairRecord] = {}
         try:
             data = path.read_bytes() if path.exists() else b""
         except OSError as error:
@@ -271,9 +267,6 @@ class RunLog:
     def add_build(self, record: BuildRecord) -> None:
         self._add({"kind": "build", **vars(record)})
 
-    def add_pair(self, record: PairRecord) -> None:
-        self._add({"kind": "pair", **vars(record)})
-
     def find_build(self, record: Record) -> BuildRecord | None:
         """Find the build of the memory that an answer shares with others; None if it was its
         own."""
@@ -281,10 +274,10 @@ class RunLog:
         return self.builds.get((record.method, title_build(item["source"], item.get("after", ""))))
 
     def lines(self) -> dict[str, bytes]:
-        """Return what a replay has to repeat, each item, build, answer and pair by a name for
+        """Return what a replay has to repeat, each item, build and answer by a name for
         readers. That is all of a record but ``took``."""
         found: dict[str, Any] = {f"question {id}": item for id, item in self.items.items()}
-        records = (self.builds, self.answers, self.labelled, self.pairs)
+        records = (self.builds, self.answers, self.labelled)
         found |= {one.name: asdict(one) for kind in records for one in kind.values()}
         return {
             name: json.dumps(_without_took(one), sort_keys=True).encode()
@@ -299,9 +292,6 @@ class RunLog:
         elif kind == "build":
             build = _BUILD.validate_python(row)
             self.builds[build.method, build.source] = build
-        elif kind == "pair":
-            pair = _PAIR.validate_python(row)
-            self.pairs[pair.item, pair.one, pair.other, pair.model] = pair
         elif kind == "answer":
             if row["method"] != LABELLED:  # which has items of its own
                 row["item"] = self.items[row["item"]]
@@ -342,22 +332,3 @@ def encode_row(row: Mapping[str, Any]) -> bytes:
         return (json.dumps(row, ensure_ascii=False, default=asdict) + "\n").encode()
     except UnicodeEncodeError:
         return (json.dumps(row, default=asdict) + "\n").encode()
-
-
-def scratch_path(path: Path) -> Path:
-    """Where ``replace_file`` writes first."""
-    return path.with_name(f".{path.name}.new")
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """Write a file atomically, for its owner alone: the old or the new one exists at every moment.
-
-    UsageError.
-    """
-    scratch = scratch_path(path)
-    try:
-        with open_private(scratch, "wb") as file:
-            file.write(data)
-        scratch.replace(path)
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error}", hint="name another place") from error

@@ -18,7 +18,7 @@ import httpx
 from mgl.api.keys import KEY, OWNER, Keys
 from mgl.errors import EngineUnavailable, UsageError
 from mgl.models import shipped
-from mgl.peers.wire import NotServed
+from mgl.openai.errors import NotServed
 
 URL: Final = "http://127.0.0.1:8788"
 LONGEST_S: Final = 300.0

@@ -8,12 +8,13 @@
     history.add_user_message("I moved to Lisbon.")
 
 A chat history holds what user and assistant said; system messages, calls of tools and their results
-are not kept. It is for chains with another model: ``mgl/gam`` keeps its conversations by itself.
+are not kept. Chains with another model need it: ``mgl/gam`` keeps its conversations by itself, and
+what it has kept already is not added once more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -26,7 +27,8 @@ from pydantic import SecretStr
 
 from mgl.integrations.client import RestClient, describe_found
 
-SPEAKERS: Final = {"human": "user", "ai": "assistant"}
+ASSISTANT: Final = "assistant"
+SPEAKERS: Final = {"human": "user", "ai": ASSISTANT}
 
 
 class MglRetriever(BaseRetriever):
@@ -67,7 +69,7 @@ class MglChatHistory(BaseChatMessageHistory):
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]
         return [
-            (AIMessage if turn["speaker"] == "assistant" else HumanMessage)(
+            (AIMessage if turn["speaker"] == ASSISTANT else HumanMessage)(
                 turn["text"], id=turn["id"]
             )
             for turn in self._client.turns(self._conversation)
@@ -79,8 +81,19 @@ class MglChatHistory(BaseChatMessageHistory):
             for message in messages
             if message.type in SPEAKERS and (text := message.text.strip())
         ]
+        turns = turns[self._count_kept(turns) :]
         if turns:
             self._client.add(self._conversation, turns)
+
+    def _count_kept(self, turns: Sequence[Mapping[str, str]]) -> int:
+        """Count the first turns with which the conversation ends already, a reply among them: a
+        model of mgl's own kept them when it replied."""
+        said = [(turn["speaker"], turn["text"]) for turn in turns]
+        if ASSISTANT not in dict(said):
+            return 0
+        kept = [(turn["speaker"], turn["text"]) for turn in self._client.turns(self._conversation)]
+        ends = (end for end in range(len(said), 0, -1) if ASSISTANT in dict(said[:end]))
+        return next((end for end in ends if kept[-end:] == said[:end]), 0)
 
     def clear(self) -> None:
         self._client.delete(self._conversation)

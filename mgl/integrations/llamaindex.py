@@ -1,6 +1,6 @@
 """LlamaIndex: a retriever over any memory (extra ``llamaindex``).
 
-retriever = MglRetriever("diary")
+retriever = MglNodeRetriever("diary")
 retriever.retrieve("Where do I live?")
 """
 
@@ -14,7 +14,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from mgl.integrations.client import RestClient, describe_found
 
 
-class MglRetriever(BaseRetriever):
+class MglNodeRetriever(BaseRetriever):
     """Finds turns of a conversation, or nodes of a document, with their passages as metadata.
 
     ``memory`` is a conversation's or document's name, or a memory's id; ``base_url`` and

@@ -21,7 +21,7 @@ from urllib.parse import quote, unquote
 
 from mgl.errors import UsageError
 from mgl.integrations.client import RestClient
-from mgl.peers.wire import NotServed
+from mgl.openai.errors import NotServed
 
 Results = dict[str, list[dict[str, Any]]]
 Filters = Mapping[str, Any]

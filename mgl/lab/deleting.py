@@ -18,10 +18,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
-from unicodedata import normalize
 
 from mgl.errors import MglError, StoreError, WrongKind
 from mgl.memories.base import is_memory_id
+from mgl.memories.capabilities import Dependent
 from mgl.memories.options import load_kind
 from mgl.models.adapters import LoraAdapter, list_trained_on, remove_adapter
 from mgl.models.files import hold_lock
@@ -96,7 +96,7 @@ def find_doomed(store: Store, source: str | Source, kind: str | None = None) -> 
         record = store.find_memory(source)
         found = [] if record is None else [record.document_id]
     else:
-        found = store.documents_called(source) or store.documents_called(normalize("NFC", source))
+        found = store.documents_called(source)
     if not found:
         raise StoreError(
             f"there is no document, conversation or memory {name!r}",
@@ -238,7 +238,6 @@ def _with_dependents(
             kind = load_kind(record.kind, record.config.get("preset"))
         except MglError:
             continue  # of a kind that is not installed here
-        find_base = getattr(kind, "find_base", None)
-        if find_base is not None and find_base(store, record) in ids:
+        if isinstance(kind, Dependent) and kind.find_base(store, record) in ids:
             ids.add(record.id)
     return frozenset(ids)

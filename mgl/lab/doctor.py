@@ -25,10 +25,9 @@ from typing import TYPE_CHECKING, Any
 from mgl import DISTRIBUTION
 from mgl.errors import MglError, ResourceError, install_hint
 from mgl.lab.default import read_default
+from mgl.lab.engines import model_id
 from mgl.lab.model import ModelChoice
-from mgl.lab.suggestions import suggest_model
-from mgl.llm.engines import model_id
-from mgl.llm.engines.server import Http, find_model, list_models
+from mgl.lab.suggestions import explain_none, suggest_model
 from mgl.llm.engines.shared import list_hosts
 from mgl.models import shipped
 from mgl.models.fetch import find_weights
@@ -40,6 +39,7 @@ from mgl.models.profiles import (
     load_profile,
     load_profiles,
 )
+from mgl.openai.servers import Http, find_model, list_models
 from mgl.serving.checks import Check
 from mgl.serving.machine import read_free_memory
 from mgl.serving.served import choose_served, match_profile
@@ -125,7 +125,7 @@ def examine(
             yield Check("server", False, "this profile needs a model server, none is named", hint)
     if folder is not None and model is None and base_url is None:
         better = asyncio.run(suggest_model(folder, models))
-        yield Check("better model", True, better or "none is at hand")
+        yield Check("better model", True, better or explain_none())
 
 
 def _check_default(

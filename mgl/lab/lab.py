@@ -29,9 +29,10 @@ from mgl.lab.workplace import DATABASE, OwnModels, Workplace
 from mgl.llm.calls import MemoryCallLog, content_hash, new_attempt
 from mgl.llm.concurrency import StopSignal, make_awaitable
 from mgl.memories.base import Memory, check_name, is_memory_id
+from mgl.memories.capabilities import Estimating, Retrying, supports
 from mgl.memories.log import READING
 from mgl.memories.results import AskResult, BuildResult, MemorySummary, Stats
-from mgl.memories.talk import UNWIPED
+from mgl.memories.talk import UNWIPED, TalkMemory
 from mgl.memories.view import ShownTalk
 from mgl.models import shipped
 from mgl.observer import SILENT, Observer
@@ -153,10 +154,10 @@ class Lab:
             plan = self._planner.plan_file(source, memory, conversation, options)
         asked = as_question(question, is_talk=isinstance(plan.source, Conversation))
         if plan.kind.per_question and plan.record and asked.text not in plan.record.questions:
-            plan = Plan(plan.name, plan.kind, plan.config, plan.source, is_stored=True)
+            plan = replace(plan, record=None, is_stored=True, owner=None)
         client, log = self._place.open_client()
         tools = self._place.tools(client, plan.kind)
-        opened: Memory = plan.open(tools, self._planner.choose_questions(plan, tools, asked))
+        opened = plan.open(tools, self._planner.choose_questions(plan, tools, asked))
         log.attach(opened.id)
         start = time.monotonic()
         with owned_by(self._own(plan, opened)), new_attempt():
@@ -192,17 +193,18 @@ class Lab:
         asked = [as_question(question, is_talk=False) for question in dict.fromkeys(questions)]
         plan = self._planner.plan_file(source, memory, conversation, options)
         plan = replace(plan, is_stored=is_stored)
-        if retry_failed and not hasattr(plan.kind, "retry_failed"):
+        if retry_failed and not supports(plan.kind, Retrying):
             raise UsageError(
                 f"{plan.name} cannot retry failed parts",
                 hint="--memory graph, hgmem or mindgraph can",
             )
-        client, log = self._place.open_client()
-        opened = plan.open(self._place.tools(client, plan.kind), asked)
-        log.attach(opened.id)
+        opened, client = self._open(plan, asked)
         start = time.monotonic()
         with owned_by(self._own(plan, opened)), new_attempt():
-            self._build(plan, opened, opened.retry_failed if retry_failed else opened.build, stop)
+            build = opened.build
+            if retry_failed and isinstance(opened, Retrying):
+                build = opened.retry_failed
+            self._build(plan, opened, build, stop)
         usage = Usage(client.usage(), time.monotonic() - start)
         return BuildResult(opened.id, self._count(opened), usage)
 
@@ -215,8 +217,7 @@ class Lab:
         UsageError where nothing is known: the kind cannot tell, and built nothing here yet.
         """
         plan = self._planner.plan_file(path, memory, None, options)
-        client, _ = self._place.open_client()
-        opened = plan.open(self._place.tools(client, plan.kind))
+        opened, _ = self._open(plan)
         with owned_by(self._own(plan, opened)):
             cost = self._estimate(plan, opened)
         if cost is None:
@@ -226,13 +227,11 @@ class Lab:
             )
         return cost
 
-    def _estimate(self, plan: Plan, opened: Any) -> Estimate | None:
+    def _estimate(self, plan: Plan, opened: Memory) -> Estimate | None:
         from mgl.lab.estimates import estimate_from_past
 
-        if hasattr(plan.kind, "estimate"):
-            estimate: Estimate | None = self._place.run(opened.estimate)
-            if estimate is not None:
-                return estimate
+        if isinstance(opened, Estimating) and (estimate := self._place.run(opened.estimate)):
+            return estimate
         model_id = self._place.engine.model_id
         length = _count_characters(plan.source)
         return estimate_from_past(self._store, opened.id, plan.name, model_id, length)
@@ -256,9 +255,8 @@ class Lab:
         from mgl.lab.estimates import describe_large
 
         plan = self._planner.plan_file(source, memory, None, options)
-        client, _ = self._place.open_client()
         asked = [as_question(question, is_talk=False) for question in dict.fromkeys(questions)]
-        opened = plan.open(self._place.tools(client, plan.kind), asked)
+        opened, _ = self._open(plan, asked)
         if self._store.steps(opened.id):
             return None
         if large := describe_large(None, _count_characters(source)):
@@ -287,13 +285,17 @@ class Lab:
         return describe_large(estimate_from_past(self._store, "", kind, model_id, length), length)
 
     def _build(
-        self, plan: Plan, opened: Any, build: Callable[[], Any], stop: StopSignal | None = None
+        self,
+        plan: Plan,
+        opened: Memory,
+        build: Callable[[], Coroutine[Any, Any, None]],
+        stop: StopSignal | None = None,
     ) -> None:
         """Build alone, and say before what it takes."""
         from mgl.lab.estimates import describe_estimate, describe_large
 
         is_new = self._store.steps(opened.id) == 0
-        if is_new or hasattr(plan.kind, "estimate"):
+        if is_new or isinstance(opened, Estimating):
             cost = self._estimate(plan, opened)
             if cost is not None and cost.calls:
                 self._observer.note(describe_estimate(cost))
@@ -365,14 +367,13 @@ class Lab:
         """
         record = self.find(source, memory)
         plan = self._planner.plan_record(record, {})
-        if not isinstance(plan.source, Conversation) or not hasattr(plan.kind, "append"):
+        if not plan.is_talk:
             raise WrongKind(
                 f"{source} is not a conversation that grows ({plan.name})",
                 hint="this works on conversations remembered by gam or mnemis",
             )
         model = NoModel(record.model_id)
-        opened = plan.open(self._place.tools(model))
-        return self._make_talk(plan, opened, model)
+        return self._make_talk(plan, plan.open(self._place.tools(model)), model)
 
     def conversation(
         self, path: Path, name: str | None = None, content: bytes | None = None
@@ -407,7 +408,7 @@ class Lab:
         if self._store.count_turns(document_id) is None:
             self._store.rename_document(document_id, name)
         else:
-            self._store.rename_conversation(document_id, Conversation.named(name).name)
+            self._store.rename_conversation(document_id, Conversation.from_name(name).name)
 
     def find_chat(self, name: str) -> str:
         """Find the name of the conversation in which a client's chat with this id goes on; a new
@@ -581,9 +582,7 @@ class Lab:
 
     def export(self, source: str) -> dict[str, Any]:
         """Collect everything that a conversation's memory holds, as plain JSON values."""
-        memory: Any = self.look_at(source).memory
-        exported: dict[str, Any] = memory.export()
-        return exported
+        return self.look_at(source).export()
 
     def edits(self, source: str) -> list[EditRecord]:
         """Load a memory's log of edits, in order."""
@@ -597,6 +596,14 @@ class Lab:
     def calls(self, source: str) -> list[CallRecord]:
         """Load the model calls issued for a memory, in order."""
         return self._store.calls(self.find(source).id)
+
+    def answer_calls(self, source: str, question: str) -> list[CallRecord]:
+        """Load the model calls behind a stored answer, replayed ones too."""
+        return self._store.answer_calls(self.find(source).id, question)
+
+    def reply_calls(self, source: str, number: int) -> list[CallRecord]:
+        """Load the model calls behind a reply of a conversation, by the reply's number."""
+        return self._store.reply_calls(self.find(source).document_id, number)
 
     def replies(self, source: str) -> Mapping[int, ReplySources]:
         """Load what each reply of a conversation was made of and shown, by the reply's number."""
@@ -636,18 +643,23 @@ class Lab:
     def _count(self, opened: Memory) -> Stats:
         return Stats.of(opened.measure(), self._store.count_outcomes(opened.id))
 
+    def _open(self, plan: Plan, asked: Sequence[Question] = ()) -> tuple[Memory, Client]:
+        """Open a memory with a client whose calls are the memory's."""
+        client, log = self._place.open_client()
+        opened = plan.open(self._place.tools(client, plan.kind), asked)
+        log.attach(opened.id)
+        return opened, client
+
     def _open_talk(self, plan: Plan) -> Talk:
-        if not hasattr(plan.kind, "append") or not isinstance(plan.source, Conversation):
+        if not plan.is_talk:
             raise WrongKind(
                 f"{plan.name} cannot be told a conversation turn by turn",
                 hint="use --memory gam or mnemis; `mgl ask` and `mgl build` read whole files",
             )
-        client, log = self._place.open_client()
-        opened = plan.open(self._place.tools(client, plan.kind))
-        log.attach(opened.id)
-        return self._make_talk(plan, opened, client)
+        return self._make_talk(plan, *self._open(plan))
 
-    def _make_talk(self, plan: Plan, opened: Any, client: Client | NoModel) -> Talk:
+    def _make_talk(self, plan: Plan, opened: Memory, client: Client | NoModel) -> Talk:
+        assert isinstance(opened, TalkMemory)
         owner = self._own(plan, opened)
         if plan.record is not None:
             with owned_by(owner):
@@ -659,7 +671,7 @@ class Lab:
         """Open a memory over its log, without a model."""
         plan = self._planner.plan_record(record, {})
         tools = self._place.tools(NoModel(record.model_id))
-        opened: Memory = plan.open(tools, [Question(text) for text in record.questions])
+        opened = plan.open(tools, [Question(text) for text in record.questions])
         with owned_by(self._own(plan, opened)):
             yield opened
 

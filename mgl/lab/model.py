@@ -184,7 +184,7 @@ async def find_context(choice: ModelChoice, profile: ModelProfile) -> int:
     """
     known = [profile.context_tokens, choice.context_tokens]
     if choice.base_url is not None and choice.engine_for(profile) == "openai":
-        from mgl.llm.engines.server import Http, identify
+        from mgl.openai.servers import Http, identify
 
         with suppress(EngineError):
             async with Http(choice.base_url, choice.api_key) as http:
@@ -202,8 +202,8 @@ def defer(
     context_tokens: int,
 ) -> DeferredEngine:
     """Make the engine of a choice; its weights are found or downloaded when it starts."""
+    from mgl.lab.engines import LocalModel, model_id, open_engine
     from mgl.llm.capabilities import ServerEndpoint
-    from mgl.llm.engines import model_id, open_engine
     from mgl.llm.progress import TokenProgress
     from mgl.models.fetch import fetch_weights
     from mgl.models.gguf import make_loadable
@@ -251,12 +251,9 @@ def defer(
             return open_engine(
                 profile,
                 engine,
-                weights=path,
-                cache=cache,
-                home=home,
+                local=None if path is None else LocalModel(path, cache, home, lora),
                 endpoint=endpoint,
                 adapter=identity,
-                lora=lora,
                 progress=TokenProgress(observer),
             )
 

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 from mgl import registry
 from mgl.errors import InputError, StoreError, WrongKind
 from mgl.lab.workplace import Workplace
-from mgl.memories.base import MemoryKind, Tools, is_memory_id
+from mgl.memories.base import Memory, MemoryKind, Tools, is_memory_id
+from mgl.memories.capabilities import supports
 from mgl.memories.options import choose_kind, load_kind
+from mgl.memories.talk import TalkMemory
 from mgl.observer import Observer
 from mgl.store import MemoryRecord, Store
 from mgl.store.owners import Owner
@@ -45,9 +47,14 @@ class Plan:
     is_stored: bool = False
     owner: Owner | None = None
 
-    def open(self, tools: Tools, questions: Sequence[Question] = ()) -> Any:
+    def open(self, tools: Tools, questions: Sequence[Question] = ()) -> Memory:
         identity = None if self.record is None else self.record.id
         return self.kind(tools, self.source, questions, self.config, identity=identity)
+
+    @property
+    def is_talk(self) -> bool:
+        """Whether its memory is told a conversation turn by turn."""
+        return isinstance(self.source, Conversation) and supports(self.kind, TalkMemory)
 
 
 class Planner:
@@ -193,7 +200,7 @@ class Planner:
     def _load_for(self, kind: MemoryKind, document_id: str) -> Source:
         """Load what a memory is opened with: one that grows reads its turns by itself."""
         is_talk = self._store.count_turns(document_id) is not None
-        if is_talk and hasattr(kind, "append"):
+        if is_talk and supports(kind, TalkMemory):
             return self._store.conversation(document_id, with_turns=False)
         return self.load(document_id)
 

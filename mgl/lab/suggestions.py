@@ -38,6 +38,16 @@ async def suggest_model(home: Path, models: Path | None = None) -> str | None:
     return f"{better.name} fits this machine: {get}`mgl use {better.name}`"
 
 
+def explain_none() -> str:
+    """Say why no better model is suggested, and what would change that."""
+    cores, free = psutil.cpu_count(logical=False) or 1, read_free_memory()
+    return (
+        f"none: no larger profile fits {cores} cores and {free / 1e9:.1f} GB of free memory, and "
+        "no model server here offers a larger model that fits; start one (Ollama, llama.cpp, LM "
+        "Studio, vLLM), then run `mgl doctor` again"
+    )
+
+
 def propose_profile(profiles: Mapping[str, ModelProfile]) -> ModelProfile | None:
     """Propose the largest profile that this machine runs, if it is larger than the default's."""
     cores, free = psutil.cpu_count(logical=False) or 1, read_free_memory()

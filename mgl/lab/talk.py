@@ -11,22 +11,21 @@ It belongs to its lab, and can be used until the lab is closed.
 from __future__ import annotations
 
 import asyncio
-import re
 import time
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import chain, count, pairwise
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 from mgl.errors import InputError
-from mgl.llm.calls import Lineage, collect_lineages, new_attempt
+from mgl.lab.history import ClientHistory, Roll
+from mgl.llm.calls import Lineage, collect_calls, new_attempt
 from mgl.llm.progress import Listener
 from mgl.memories.results import AskResult, Stats
-from mgl.memories.talk import Change, check_turns, to_plain
-from mgl.memories.turns import Say, Wish, find_assistants
+from mgl.memories.talk import TalkMemory, check_turns, to_plain
+from mgl.memories.turns import Say, Voice, Wish
 from mgl.store.owners import Owner, owned_by
 from mgl.text.times import as_aware, check_time
 from mgl.types import Answer, Citation, Conversation, Question, StageUsage, Turn, Usage
@@ -36,15 +35,14 @@ if TYPE_CHECKING:
     from mgl.llm.client import Client
     from mgl.llm.concurrency import Portal, StopSignal
     from mgl.memories.deletion import Forgotten
-    from mgl.memories.talk import TalkMemory
     from mgl.observer import Observer
     from mgl.store import Store
 
 NEW_SESSION: Final = timedelta(hours=1)
-_BY_LINE: Final = re.compile(r"(?:\d+:)?L\d+(?:#\d+)?")
 UNKEPT: Final = "the answer was not stored: turns were deleted while the model was answering"
 
 ResultT = TypeVar("ResultT")
+GivenT = ParamSpec("GivenT")
 
 
 def _choose_id(taken: Set[str], new: Set[str] = frozenset()) -> str:
@@ -76,7 +74,8 @@ def as_question(question: str | Question, *, is_talk: bool) -> Question:
 
 
 class AnswerKeeper:
-    """Keeps an answer with the turns that it is made of, unless one was deleted meanwhile.
+    """Keeps an answer with the calls behind it and the turns that it is made of, unless one was
+    deleted meanwhile.
 
     Those are the turns that the last call showed, which is the one that answers; all of them where
     that is not known. Make it before the question is asked.
@@ -85,42 +84,36 @@ class AnswerKeeper:
     def __init__(self, store: Store, source_id: str) -> None:
         self._store = store
         self._since = store.count_deletions(source_id)
-        self._calls: list[Lineage | None] = []
+        self._calls: list[tuple[str, Lineage | None]] = []
 
     def watch(self) -> AbstractContextManager[None]:
         """Note what the calls within show, also those of tasks that are started within."""
-        return collect_lineages(self._calls)
+        return collect_calls(self._calls)
 
     def put(self, memory_id: str, answer: Answer) -> bool:
         """Keep the answer; False if it may repeat what was deleted since."""
-        last = self._calls[-1] if self._calls else Lineage("", frozenset())
+        last = self._calls[-1][1] if self._calls else Lineage("", frozenset())
         return self._store.put_answer(
             memory_id,
             answer.question,
             to_plain(answer),
             turns=None if last is None else last.turns,
             since=self._since,
+            calls=[key for key, _ in self._calls],
         )
 
 
-class Roll:
-    """The ids and the assistants of a conversation, which it is told turn by turn.
+def _in_loop(
+    method: Callable[Concatenate[TalkMemory[Any, Any, Any], GivenT], Coroutine[Any, Any, ResultT]],
+) -> Callable[Concatenate[Talk, GivenT], ResultT]:
+    """Make the method of a talk that runs this one of its memory in the engines' loop."""
 
-    Neither changes: a deletion leaves a turn its id and its speaker. Safe from several threads.
-    """
+    @wraps(method)
+    def run(self: Talk, /, *given: GivenT.args, **named: GivenT.kwargs) -> ResultT:
+        own: Callable[..., Coroutine[Any, Any, ResultT]] = getattr(self.memory, method.__name__)
+        return self.run(lambda: own(*given, **named))
 
-    def __init__(self) -> None:
-        self.ids: set[str] = set()
-        self.assistants: set[str] = set()
-        self._known = 0
-
-    def follow(self, turns: Sequence[Turn]) -> Self:
-        """Take in the turns added since; a reply (``ID+``) counts under the id of its turn."""
-        new = turns[self._known :]
-        self.ids.update(turn.id.rstrip("+") for turn in new)
-        self.assistants.update(find_assistants(new))
-        self._known = len(turns)
-        return self
+    return run
 
 
 class Talk:
@@ -137,6 +130,7 @@ class Talk:
     ) -> None:
         self.memory = memory
         self.roll = Roll()
+        self.history = ClientHistory(memory, store, self.roll)
         self._observer = observer
         self._client = client
         self._store = store
@@ -157,7 +151,7 @@ class Talk:
     def is_called(self, name: str) -> bool:
         """Whether this name leads to the conversation, which may have been renamed since it was
         opened, or not have begun yet."""
-        called = Conversation.named(name).name
+        called = Conversation.from_name(name).name
         source_id, held = self._store.source_of(self._owner)
         if held is not None:
             return held in (name, called)
@@ -176,9 +170,29 @@ class Talk:
         source_id, _ = self._store.source_of(self._owner)
         return [] if source_id is None else self._store.turns(source_id)
 
-    def append(self, turn: Turn) -> None:
-        """Add the next turn; one that is already there changes nothing."""
-        self.run(lambda: self.memory.append(turn))
+    def read_kept(self) -> list[Turn]:
+        """Load the turns in the store as ``read_turns`` does, without deleted ones."""
+        source_id, _ = self._store.source_of(self._owner)
+        fates = {} if source_id is None else self._store.find_fates(source_id)
+        numbered = enumerate(self.read_turns())
+        return [turn for number, turn in numbered if fates.get(number) != "forgotten"]
+
+    append = _in_loop(TalkMemory.append)
+    """Add the next turn; one that is already there changes nothing."""
+    take_in = _in_loop(TalkMemory.take_in)
+    """Add turns in order, and leave the work that they trigger to ``settle``."""
+    settle = _in_loop(TalkMemory.settle)
+    """Do the work that the turns so far trigger."""
+    pause = _in_loop(TalkMemory.pause)
+    """Stop what ``settle_later`` began; what is finished stays."""
+    flush = _in_loop(TalkMemory.flush)
+    """Consolidate what is still buffered: the stream has ended."""
+    end_session = _in_loop(TalkMemory.end_session)
+    """Close the current session before a turn of the next one has come."""
+    edit = _in_loop(TalkMemory.edit)
+    """Change a topic or an entity as a ``mgl.memories.talk.Change`` says."""
+    take_back = _in_loop(TalkMemory.take_back)
+    """Delete turns that were replaced by others; said again, they are new."""
 
     def extend(self, turns: Sequence[Turn]) -> int:
         """Add turns in order, skipping those already there; return how many there are now, but for
@@ -228,14 +242,13 @@ class Talk:
         it is written. ``say`` replies in place of the memory (``TalkMemory.reply``). The work that
         the turns trigger is left to ``settle`` or ``settle_later``.
         """
-        return self._count(*self.respond(turn, name, persona=persona, hear=hear, say=say))
+        return self._count(*self.respond(turn, Voice(name, persona), hear=hear, say=say))
 
     def respond(
         self,
         turn: Turn,
-        name: str = "assistant",
+        voice: Voice,
         *,
-        persona: str = "",
         hear: Listener | None = None,
         say: Say | None = None,
         wish: Wish | None = None,
@@ -248,14 +261,11 @@ class Talk:
         """
 
         def reply() -> Coroutine[Any, Any, tuple[Answer, Usage]]:
+            name, persona = voice.name, voice.persona
             said = self.memory.reply(turn, name, persona=persona, hear=hear, say=say, wish=wish)
             return self._meter(said)
 
         return self.run(reply if stop is None else lambda: stop.guard(reply))
-
-    def take_in(self, turns: Sequence[Turn]) -> None:
-        """Add turns in order; ``settle`` or ``settle_later`` does the work that they trigger."""
-        self.run(lambda: self.memory.take_in(turns))
 
     def add(self, turns: Sequence[Turn]) -> list[Turn]:
         """Add turns as ``take_in`` does, and return them as they are stored.
@@ -326,77 +336,6 @@ class Talk:
         asked = as_question(question, is_talk=True)
         return await self._await(lambda: self.memory.search(asked, limit))
 
-    def digest(self, text: str) -> bytes:
-        """The keyed hash of a text, by which a deleted turn is known again."""
-        return self._store.digest_text(text)
-
-    def find_digests(self) -> dict[int, bytes]:
-        """The hashes of the turns that were deleted, or masked in part, by their number."""
-        return self._store.find_digests(self.memory.conversation.id)
-
-    def align(self, turns: Sequence[Turn]) -> list[Turn]:
-        """Give turns that are called by their line in a file (``L7``) the ids that they have here.
-
-        Lines that came before them since have moved their numbers. A new turn whose id is taken
-        gets another.
-        """
-        stored, digests = self.memory.conversation.turns, self.find_digests()
-        forgotten = self.memory.forgotten
-        here: defaultdict[Any, list[str]] = defaultdict(list)
-        for number, turn in enumerate(stored):
-            if number in digests or number not in forgotten:
-                said = digests.get(number, turn.text)
-                here[turn.speaker, said, turn.time].append(turn.id)
-        taken, aligned = {turn.id for turn in stored}, []
-        for turn in turns:
-            identity = turn.id
-            if _BY_LINE.fullmatch(identity):
-                forms = (turn.text, self.digest(turn.text))
-                found = (here[turn.speaker, form, turn.time] for form in forms)
-                if ids := next(filter(None, found), None):
-                    identity = ids.pop(ids.index(identity) if identity in ids else 0)
-                else:
-                    names = (f"{turn.id}#{number}" for number in count(2))
-                    identity = next(name for name in chain([turn.id], names) if name not in taken)
-                    taken.add(identity)
-            aligned.append(replace(turn, id=identity))
-        return aligned
-
-    def find_follows(self) -> dict[int, int]:
-        """The turn before each turn in the history of a client, both by number, where known; a
-        reply (``ID+``) follows the turn that it replies to."""
-        turns = self.memory.conversation.turns
-        numbers = {turn.id: number for number, turn in enumerate(turns)}
-        replies = (
-            (number, numbers.get(turn.id.rstrip("+")))
-            for number, turn in enumerate(turns)
-            if turn.id.endswith("+")
-        )
-        known = {number: before for number, before in replies if before is not None}
-        return known | self._store.find_follows(self.memory.conversation.id)
-
-    def set_follows(self, turns: Sequence[str], places: Sequence[int], before: int | None) -> None:
-        """Keep which turn each of some turns follows, by their ids and their ``places`` in a
-        client's history; the first of them follows the turn with the number ``before``."""
-        find = self.memory.find_number
-        follows = {} if before is None or not turns else {find(turns[0]): before}
-        pairs = zip(pairwise(turns), pairwise(places), strict=True)
-        follows |= {find(two): find(one) for (one, two), (at, next_) in pairs if next_ == at + 1}
-        if follows:
-            self._store.set_follows(self.memory.conversation.id, follows)
-
-    def find_reply(self, turn: str) -> str | None:
-        """The id of the last reply to a turn; None without one."""
-        turns, forgotten = self.memory.conversation.turns, self.memory.forgotten
-        later = range(len(turns) - 1, self.memory.find_number(turn), -1)
-        ids = (turns[number].id for number in later if number not in forgotten)
-        return next((each for each in ids if each.rstrip("+") == turn), None)
-
-    def take_back(self, numbers: Collection[int]) -> None:
-        """Delete turns that a client replaced by others; said again, they are new."""
-        if numbers:
-            self.run(lambda: self.memory.take_back(numbers))
-
     def choose_id(self) -> str:
         """Choose an id for the next turn that neither a turn nor a reply (``ID+``) has."""
         return _choose_id(self._list_ids())
@@ -404,26 +343,10 @@ class Talk:
     def _list_ids(self) -> Set[str]:
         return self.roll.follow(self.memory.conversation.turns).ids
 
-    def settle(self) -> None:
-        """Do the work that the turns so far trigger."""
-        self.run(self.memory.settle)
-
     def settle_later(self) -> None:
         """Begin to do that in the background; a reply, or ``pause``, stops it."""
         with owned_by(self._owner):
             self._portal.submit(self.memory.settle_later)
-
-    def pause(self) -> None:
-        """Stop what ``settle_later`` began; what is finished stays."""
-        self.run(self.memory.pause)
-
-    def flush(self) -> None:
-        """Consolidate what is still buffered: the stream has ended."""
-        self.run(self.memory.flush)
-
-    def end_session(self) -> None:
-        """Close the current session before a turn of the next one has come."""
-        self.run(self.memory.end_session)
 
     def forget(
         self,
@@ -478,36 +401,6 @@ class Talk:
         find = self.memory.find_number
         self._store.put_correction(self.memory.conversation.id, find(new.id), find(turn))
         return new, self.forget([turn])
-
-    def edit(
-        self,
-        topic: str,
-        *,
-        summary: str | None = None,
-        keywords: Sequence[str] | None = None,
-        frozen: bool | None = None,
-        unlink: Sequence[str] = (),
-        merge: str | None = None,
-    ) -> None:
-        """Change a topic's summary or keywords, freeze it, cut its links to other topics, or let it
-        take in another, ``merge``, as ``merge`` does.
-
-        InputError for a topic that does not exist or is frozen; UsageError if the memory has none.
-        """
-        change = Change(summary, keywords, frozen, unlink, merge)
-        self.run(lambda: self.memory.edit(topic, change))
-
-    def freeze(self, topic: str, frozen: bool = True) -> None:
-        """Keep a topic from being rewritten, linked anew or forgotten, or release it."""
-        self.edit(topic, frozen=frozen)
-
-    def merge(self, topic: str, other: str, *, summary: str | None = None) -> None:
-        """Let a topic of GAM or an entity of Mnemis take in another, which is then gone.
-
-        What belongs to that moves. Without a ``summary`` it has both, one after the other; where
-        one of the two waits for a description, so does it. InputError where a topic is frozen.
-        """
-        self.edit(topic, merge=other, summary=summary)
 
     def export(self) -> dict[str, Any]:
         """All that the memory holds, as plain JSON values."""

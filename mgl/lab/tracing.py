@@ -4,14 +4,12 @@
         trace = trace_answer(lab, "diary", "What is the horse called?")
         print([call.seconds for call in trace.calls])
 
-A call records no question. The calls of an answer are those whose prompt holds its question; those
-of a reply hold the turn that it replies to in their prompt, and its words in what the model wrote.
-A replayed call belongs to the memory that it was first made for.
+The calls are those that were made, or replayed, while it was answered, as they were stored with it.
+Those that built the memory before are not among them: its edits lead to them.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -38,12 +36,8 @@ def trace_answer(lab: Lab, source: str, question: str) -> Trace:
     found = [answer for answer in lab.answers(source) if answer.question == question]
     if not found:
         raise NotThere("this question has no answer here", hint="ask it")
-    calls = tuple(
-        call
-        for call in lab.calls(source)
-        if any(question in message.content for message in call.request.messages)
-    )
-    return Trace(tuple(_cite(lab, source, found[-1].retrieved)), calls)
+    calls = lab.answer_calls(source, question)
+    return Trace(tuple(_cite(lab, source, found[-1].retrieved)), tuple(calls))
 
 
 def trace_reply(lab: Lab, source: str, turn: str) -> Trace:
@@ -52,20 +46,13 @@ def trace_reply(lab: Lab, source: str, turn: str) -> Trace:
         raise NotThere(f"turn {turn!r} is no reply", hint="a document has no turns")
     talk = lab.transcript(source)
     numbers = {each.id: number for number, each in enumerate(talk.turns)}
-    sources = lab.replies(source).get(numbers.get(turn, -1))
+    number = numbers.get(turn, -1)
+    sources = lab.replies(source).get(number)
     if sources is None:
         raise NotThere(f"turn {turn!r} is no reply", hint="those have ids that end in +")
-    replied_to = max(sources.made_of)  # what it cites was said before that
-    text, heard = talk.turns[numbers[turn]].text, talk.turns[replied_to].text
-    forms = {text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
-    calls = tuple(
-        call
-        for call in lab.calls(source)
-        if any(heard in message.content for message in call.request.messages)
-        if call.completion and any(form in call.completion.text for form in forms)
-    )
     shown = [*sorted(sources.made_of), *sorted(sources.shown - sources.made_of)]
-    return Trace(tuple(cite_turn(talk, number) for number in shown), calls)
+    cited = tuple(cite_turn(talk, number) for number in shown)
+    return Trace(cited, tuple(lab.reply_calls(source, number)))
 
 
 def _cite(lab: Lab, source: str, retrieved: tuple[str, ...]) -> Iterator[Citation]:

@@ -17,17 +17,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from mgl.errors import MglError, UsageError
-from mgl.lab.model import TIMEOUT_S, TOKEN_S, ModelChoice, defer, find_context
+from mgl.lab.model import ModelChoice
+from mgl.lab.providers import ChosenModel, OwnModel, RecordedModel
+from mgl.llm.client import Client
 from mgl.llm.concurrency import Portal
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.base import MemoryKind, Tools
 from mgl.models import shipped
-from mgl.models.files import compute_sha256, hold_lock
+from mgl.models.files import hold_lock
 from mgl.observer import SILENT, Observer, report_fetch
 from mgl.retrieval.opening import DEFAULT_EMBEDDER, DEFAULT_RERANKER, SIMILARITY, YES_NO
 from mgl.store import Store
-from mgl.store.calls import RUN
-from mgl.store.owners import owned_by
+from mgl.store.owners import RUN, owned_by
 
 if TYPE_CHECKING:
     from mgl.evaluation.runs.manifest import Arguments
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from mgl.llm.base import LLM, Engine
     from mgl.llm.calls import CallLog
     from mgl.llm.capabilities import Speed
-    from mgl.llm.client import Client
-    from mgl.models.profiles import EngineName, ModelProfile
     from mgl.retrieval.base import Embedder, Reranker
     from mgl.retrieval.matching import TokenMatcher
     from mgl.retrieval.models import Source
@@ -80,13 +79,19 @@ class Workplace:
         self._store = store
         self._choice = choice
         self._observer = observer
-        self._recorded = recorded
         self._closing = ExitStack()
+        self.model: ChosenModel | RecordedModel
+        if recorded is not None:
+            self.model = RecordedModel(recorded, store)
+        elif self._own.engine is not None:
+            given = choice, home, store, observer, lambda: self.loop
+            self.model = OwnModel(*given, engine=self._own.engine)
+        else:
+            self.model = ChosenModel(choice, home, store, observer, lambda: self.loop)
 
     def __enter__(self) -> Self:
         try:  # what waits for the loop is made here, as the loop cannot wait for itself
-            if self._recorded is None and self._own.engine is None:
-                _ = self.profile
+            _ = self.model.preset
             _ = self.engine
         except BaseException:
             self.close()
@@ -119,64 +124,28 @@ class Workplace:
         with hold_lock(self._store.path.parent / "locks" / f"{work}.lock", lambda: say(waiting)):
             yield
 
-    @cached_property
-    def profile(self) -> ModelProfile:
-        """The profile of the chosen model."""
-        choice = self._resolved
-        return self.loop.run(lambda: choice.find_profile(self._home, self._observer))
-
     @property
     def preset(self) -> str:
-        """The preset of memories for this model: the paper's for one that a program brings."""
-        return "paper" if self._own.engine is not None else self.profile.preset
+        """The preset of memories for this model."""
+        return self.model.preset
 
     @cached_property
     def engine(self) -> Engine:
         """The engine of the model; it starts with the first call that is not in the store."""
-        if self._own.engine is not None:
-            return self._own.engine
-        if self._recorded is not None:
-            from mgl.llm.engines.recorded import RecordedEngine
-
-            return RecordedEngine(self._store, self._recorded)
-        choice, profile = self._resolved, self.profile
-        context = self.loop.run(lambda: find_context(choice, profile))
-        engine = defer(
-            choice, profile, self._home, self._store, self._observer, context_tokens=context
-        )
-        self._closing.callback(self.loop.finish, engine.aclose)
+        engine = self.model.open_engine()
+        if self._own.engine is None:
+            self._closing.callback(self.loop.finish, engine.aclose)
         return engine
 
     @cached_property
     def facts(self) -> ModelFacts:
         """What is known of the model and its tools before anything is asked."""
-        if self._recorded is not None:
-            return self._recorded
-        profile, engine, choice = self.profile, self.engine, self._choice
-        pinned = profile.weights.sha256
-        if choice.weights is not None and choice.weights.is_file():
-            pinned = compute_sha256(choice.weights)
-        return ModelFacts(
-            profile=profile.name,
-            model_id=engine.model_id,
-            engine=self._engine_name,
-            context_tokens=engine.context_tokens,
-            native_tools=engine.native_tools,
-            concurrency=engine.concurrency,
-            preset=profile.preset,
-            weights_sha256=None if self._engine_name == "openai" else pinned,
-            sampling=profile.sampling.model_dump(),
-            embedder=choice.embedder or DEFAULT_EMBEDDER,
-            reranker=self._reranker_name,
-            adapter=choice.adapter,
-        )
+        return self.model.describe(self.engine, self._reranker_name)
 
     def open_client(self) -> tuple[Client, StoreCallLog]:
         """Make a client and its call log, which has to be attached to the memory that pays."""
-        from mgl.llm.client import Client, Policy
-
         log = self._store.call_log()
-        return Client(self.engine, log, Policy(TIMEOUT_S[self._engine_name], token_s=TOKEN_S)), log
+        return Client(self.engine, log, self.model.policy), log
 
     def own(self, document_id: str | None = None) -> AbstractContextManager[None]:
         """State that the evaluation run, if there is one, owns what is kept within for a source."""
@@ -219,34 +188,10 @@ class Workplace:
 
         return open_matcher(written, self._home, self._source, self._store)
 
-    @property
-    def _engine_name(self) -> EngineName:
-        if self._own.engine is not None:
-            return "openai"
-        return self._resolved.engine_for(self.profile)
-
-    @cached_property
-    def _resolved(self) -> ModelChoice:
-        """The choice, with a running server filled in when the model is first needed."""
-        return self._choice.with_adapter(self._home).with_server(self._home, self._observer)
-
-    @property
-    def server_choice(self) -> ModelChoice:
-        """The choice with the server that is used, if there is one."""
-        return self._resolved
-
     @cached_property
     def _shared(self) -> tuple[Client, CallLog]:
-        if self._recorded is None:
-            client, kept = self.open_client()
-            if self.owner is not None:
-                kept.attach(self.owner)
-            return client, kept
-        from mgl.llm.client import Client
-        from mgl.llm.engines.recorded import REPLAYING, RecordedCalls
-
-        log = RecordedCalls(self._store)
-        return Client(self.engine, log, REPLAYING), log
+        log = self.model.open_log(self.owner)
+        return Client(self.engine, log, self.model.policy), log
 
     @cached_property
     def embedder(self) -> Embedder:
@@ -326,8 +271,13 @@ class Workplaces:
 
     def default(self) -> str:
         """Find the profile that is used if none is named."""
-        with Workplace(self.home, self.store, self.base, self.observer) as place:
-            return place.profile.name
+        with self._choose(self.base) as model:
+            return model.profile.name
+
+    @contextmanager
+    def _choose(self, choice: ModelChoice) -> Iterator[ChosenModel]:
+        with Portal() as portal:
+            yield ChosenModel(choice, self.home, self.store, self.observer, lambda: portal)
 
     def pace(self, profile: str, stage: str) -> Pace | None:
         """The pace of a model's calls of one stage on this machine, as far as it is known."""
@@ -345,12 +295,12 @@ class Workplaces:
         from mgl.serving.speed import find_speed
 
         try:
-            with self.open(profile) as place:
-                choice, names = place.server_choice, place.profile.served_names
+            with self._choose(self.choice(profile)) as model:
+                choice, names = model.resolved, model.profile.served_names
                 if choice.base_url is None:
                     return None
                 url, key, note = choice.base_url, choice.api_key, self.observer.note
-                return place.run(
+                return model.open_loop().run(
                     lambda: find_speed(url, key, names, self.home, note, measure=measure)
                 )
         except MglError as error:

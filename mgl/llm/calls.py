@@ -12,6 +12,8 @@ deleted with them. The caller states it around the calls, and it holds for tasks
 
     with note_shown(talk.id, {3, 4}):
         await llm.complete(...)
+
+What is embedded or counted within has the same lineage, or one of its own (``note_made_of``).
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 from mgl.llm.base import Completion, Request
@@ -73,8 +76,12 @@ class CallRecord:
 
 
 _LINEAGE: ContextVar[Lineage | None] = ContextVar("lineage", default=None)
-_COLLECTED: ContextVar[list[Lineage | None] | None] = ContextVar("collected", default=None)
-_KEYS: ContextVar[dict[str, None] | None] = ContextVar("keys", default=None)
+_MADE_OF: ContextVar[Mapping[str, Collection[int]]] = ContextVar(
+    "made_of", default=MappingProxyType({})
+)
+_COLLECTED: ContextVar[tuple[list[tuple[str, Lineage | None]], ...]] = ContextVar(
+    "collected", default=()
+)
 _UNUSABLE: ContextVar[set[str] | None] = ContextVar("unusable", default=None)
 
 
@@ -106,6 +113,27 @@ def note_shown_only(turns: Collection[int]) -> Iterator[None]:
 
 
 @contextmanager
+def note_made_of(turns: Mapping[str, Collection[int]]) -> Iterator[None]:
+    """State which turns of the conversation each of some texts is made of, which are embedded or
+    counted within. Any other counts as made of all that the calls within show."""
+    token = _MADE_OF.set(turns)
+    try:
+        yield
+    finally:
+        _MADE_OF.reset(token)
+
+
+def find_lineage() -> Lineage | None:
+    """Find what was stated of the calls that are made now."""
+    return _LINEAGE.get()
+
+
+def find_made_of(text: str) -> Collection[int] | None:
+    """Find the turns that a text is made of; None where nobody stated any."""
+    return _MADE_OF.get().get(text)
+
+
+@contextmanager
 def showing_deleted() -> Iterator[None]:
     """State that the calls within may repeat what was deleted: none is recorded with its words.
 
@@ -120,33 +148,21 @@ def showing_deleted() -> Iterator[None]:
 
 
 @contextmanager
-def collect_lineages(calls: list[Lineage | None]) -> Iterator[None]:
-    """Add the lineage of each call that is made within, replayed ones too, in order."""
-    token = _COLLECTED.set(calls)
+def collect_calls(calls: list[tuple[str, Lineage | None]]) -> Iterator[None]:
+    """Add the key and the lineage of each call that is made within, replayed and failed ones too,
+    in order. Whoever collects around it gets them, too."""
+    token = _COLLECTED.set((*_COLLECTED.get(), calls))
     try:
         yield
     finally:
         _COLLECTED.reset(token)
 
 
-@contextmanager
-def collect_keys(keys: dict[str, None]) -> Iterator[None]:
-    """Add the key of each call that is made within, replayed and failed ones too, in order."""
-    token = _KEYS.set(keys)
-    try:
-        yield
-    finally:
-        _KEYS.reset(token)
-
-
 def note_call(key: str) -> Lineage | None:
-    """Note a call that is made now for ``collect_keys`` and ``collect_lineages``; return its
-    lineage."""
-    lineage, keys, collected = _LINEAGE.get(), _KEYS.get(), _COLLECTED.get()
-    if keys is not None:
-        keys[key] = None
-    if collected is not None:
-        collected.append(lineage)
+    """Note a call that is made now for ``collect_calls``; return its lineage."""
+    lineage = _LINEAGE.get()
+    for calls in _COLLECTED.get():
+        calls.append((key, lineage))
     return lineage
 
 

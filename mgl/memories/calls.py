@@ -14,7 +14,7 @@ the numbers of what is cited come before the answer, so that it stands on someth
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
@@ -121,8 +121,17 @@ def number_passages(passages: Sequence[str]) -> str:
     return "\n\n".join(f"[{number}] {one_line(text)}" for number, text in enumerate(passages, 1))
 
 
+Part = tuple[str, Span]
+"""A part of a document that is shown: its name in a citation, and its span."""
+
+
+def cite_parts(document: Document, parts: Iterable[Part]) -> tuple[Citation, ...]:
+    """Cite parts of a document, in their order. Turns are cited by ``mgl.memories.turns``."""
+    return tuple(document.cite(name, span) for name, span in parts)
+
+
 def cite_evidence(
-    document: Document, said: str, question: Question, parts: Sequence[tuple[str, Span]]
+    document: Document, said: str, question: Question, parts: Sequence[Part]
 ) -> tuple[Citation, ...]:
     """Cite the sentences of a document that tell most of an answer, in ``MOST_CITED`` of the named
     parts at most. Words find them; whether they bear it out is not asked. An answer that declines
@@ -135,7 +144,7 @@ def cite_evidence(
     ]
     found.sort(key=lambda each: -each[2])
     cited = {span: name for name, span, share in found[:MOST_CITED] if share > 0}
-    return tuple(document.cite(name, span) for span, name in cited.items())
+    return cite_parts(document, ((name, span) for span, name in cited.items()))
 
 
 class _Chosen(StrictReply):

@@ -23,7 +23,6 @@ from mgl.prompt import words_of
 from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.store.deletion import Gone, Redaction, Rewritten
 from mgl.store.turns import ReplySources
-from mgl.text.groups import format_span
 from mgl.text.support import find_echoes
 from mgl.types import Turn
 
@@ -87,10 +86,6 @@ class Redactor(Protocol[EditT, SeenT]):
         """
         ...
 
-    def texts(self, state: SeenT, turns: Sequence[Turn]) -> set[str]:
-        """The texts that a memory in this state may have embedded."""
-        ...
-
 
 def delete(store: Store, conversation_id: str, what: Redaction) -> bool:
     """Delete from a conversation and from all that its memories made of it.
@@ -117,8 +112,8 @@ def plan_deletion(
     draft = Draft(vocabulary, step, after)
     for edit in redactor.restore(left, after):
         draft.put(edit)
-    texts = redactor.texts(before, gone.before) - redactor.texts(draft.state, gone.after)
-    return Rewritten(rows, draft.rows, texts=texts), draft.state
+    lost = [row for row, new in zip(log, rows, strict=True) if new is not row]
+    return Rewritten(rows, draft.rows, turns=_find_beside(lost, gone)), draft.state
 
 
 def find_turn_numbers(
@@ -190,10 +185,14 @@ def _rewrite(memory: MemoryRecord, step: int, log: Sequence[EditRecord], gone: G
     if hasattr(kind, "Redactor"):
         return plan_deletion(kind, step, log, gone)[0]
     lost = [row for row in log if gone.takes(row)]
-    source = replace(gone.source, turns=tuple(gone.before))
-    spans = [row.span for row in log if row.span is not None and gone.touches(row)]
-    texts = {format_span(source, span) for span in spans}
-    return Rewritten(log, cut=min((row.chunk for row in lost), default=None), texts=texts)
+    cut = min((row.chunk for row in lost), default=None)
+    return Rewritten(log, cut=cut, turns=_find_beside(lost, gone))
+
+
+def _find_beside(rows: Sequence[EditRecord], gone: Gone) -> frozenset[int]:
+    """The turns of the rows that were made beside a deleted turn, not of it, and have its words."""
+    found = map(frozenset, map(gone.find_turns, rows))
+    return frozenset[int]().union(*(turns for turns in found if gone.turns.isdisjoint(turns)))
 
 
 def _redact_row(

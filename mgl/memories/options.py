@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, get_origin
 
 from mgl import registry
 from mgl.errors import UsageError, describe_fault
@@ -60,7 +60,13 @@ def choose_kind(
     return kind, configure(label or name, kind, options)
 
 
-def configure(name: str, kind: MemoryKind, options: Mapping[str, Any]) -> BaseModel:
+class Configurable(Protocol):
+    """Has options: the fields of its ``Config``."""
+
+    Config: type[BaseModel]
+
+
+def configure(name: str, kind: Configurable, options: Mapping[str, Any]) -> BaseModel:
     """Configure a kind of memory; None stands for an option's default.
 
     UsageError, with the options that there are, where one is unknown or cannot have its value.

@@ -19,6 +19,7 @@ from pydantic import Field
 
 from mgl.errors import InputError, MglError, WrongKind
 from mgl.llm.base import Sampling
+from mgl.llm.calls import Lineage, collect_calls
 from mgl.llm.progress import Listener
 from mgl.memories.base import LogMemory, PresetConfig, check_question
 from mgl.memories.deletion import (
@@ -69,7 +70,7 @@ class TalkConfig(PresetConfig):
     temperature: float = Field(0.0, ge=0.0, description="sampling temperature; no value printed")
     seed: int = 0
 
-    def sampling(self, max_tokens: int) -> Sampling:
+    def make_sampling(self, max_tokens: int) -> Sampling:
         """How a reply of at most ``max_tokens`` is sampled."""
         return Sampling(self.temperature, max_tokens=max_tokens, seed=self.seed)
 
@@ -189,7 +190,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
 
     @property
     def _answer_sampling(self) -> Sampling:
-        return self._config.sampling(self._config.answer_tokens)
+        return self._config.make_sampling(self._config.answer_tokens)
 
     async def build(self) -> None:
         """Take in the turns that are not in the log yet, and do what is due."""
@@ -276,7 +277,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         heard, forgotten = talk.turns[last], self._log.forgotten
         for number in range(last + 1, len(talk.turns)):
             if talk.turns[number].id == own:
-                if number not in forgotten:
+                if number not in forgotten and talk.turns[number].speaker != heard.speaker:
                     said = talk.turns[number].text
                     return Answer(heard.text, said, "low", (), ("replied to before",))
                 own = f"{own}+"
@@ -284,7 +285,8 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         recent = [*[*islice(earlier, RECENT - 1)][::-1], last]
         question = Question(heard.text, heard.time, heard.speaker or None)
         since = self._log.deletions
-        with self._log.note_shown():
+        calls: list[tuple[str, Lineage | None]] = []
+        with self._log.note_shown(), collect_calls(calls):
             found = await self.recall(question, recent=recent)
         voice = Voice(name, persona)
         shown_turns = found.turns.union(recent) if say is None else frozenset(range(last + 1))
@@ -298,13 +300,14 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
             sampling = replace(sampling, seed=sampling.seed + draws)
             how: Any = {"voice": voice, "sampling": sampling, "hear": hear, "wish": wish}
             say = partial(say_in_talk, recent=shown, **how)
-        with self._log.note_shown(seen):
+        with self._log.note_shown(seen), collect_calls(calls):
             about = talk, found.shown, heard, voice, say
             answer = await reply_to_turn(llm, *about, before=recent[:-1])
         if not answer.text.strip():
             return replace(answer, trace=found.trace, paths=found.paths)
         cited = {self._log.number(citation.node_id) for citation in answer.citations}
-        sources = ReplySources(frozenset({last, *cited}), shown_turns.union(found.ranked))
+        keys = tuple(key for key, _ in calls)
+        sources = ReplySources(frozenset({last, *cited}), shown_turns.union(found.ranked), keys)
         reply = Turn(own, name, answer.text, turn.time, turn.session)
         await self._append_reply(reply, sources, since)
         return replace(answer, trace=found.trace, paths=found.paths)
@@ -447,7 +450,10 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         number."""
 
     def export(self) -> dict[str, Any]:
-        """All that the memory holds, as plain JSON values; of what was deleted, that it was."""
+        """All that the memory holds, as plain JSON values; of what was deleted, that it was.
+
+        Turns have the numbers by which the rest names them, from 0 and with deleted ones counted.
+        """
         talk = self.conversation
         return {
             **to_plain(self._log.state),
@@ -455,7 +461,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
             "kind": self.kind,
             "conversation": {"id": talk.id, "name": talk.name},
             "turns": [
-                to_plain(turn)
+                {"number": number, **to_plain(turn)}
                 for number, turn in enumerate(talk.turns)
                 if number not in self._log.forgotten
             ],

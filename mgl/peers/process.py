@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
-import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from mgl.errors import EngineRejected
+from mgl.processes import new_token, start
 
 HOST: Final = Path(__file__).parent / "host.py"
 ADAPTERS: Final = Path(__file__).parent / "adapters"
@@ -48,26 +47,23 @@ class PeerProcess:
         self._name = name
         self._kept = tempfile.TemporaryDirectory(prefix=f"mgl-{name}-")
         self.folder = Path(self._kept.name)
-        self._log = self.folder / "log.txt"
         inherited = {
             each: os.environ[each] for each in ("PATH", "SYSTEMROOT") if each in os.environ
         }
         home = str(self.folder)
         own = {"HOME": home, "MEM0_DIR": home, "TIKTOKEN_CACHE_DIR": home, "TMPDIR": home}
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [str(python), "-P", "-s", "-B", str(HOST), str(ADAPTERS / f"{name}.py")],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                cwd=self.folder,
-                env={**inherited, **_SETTINGS, **own},
-                start_new_session=True,
-            )
+        self._started = start(
+            [str(python), "-P", "-s", "-B", str(HOST), str(ADAPTERS / f"{name}.py")],
+            self.folder / "log.txt",
+            new_token(),
+            env={**inherited, **_SETTINGS, **own},
+            cwd=self.folder,
+            talks=True,
+        )
 
     def do(self, what: str, **message: Any) -> Any:
         """Have something done and wait for it; EngineRejected where the peer fails at it."""
-        process = self._process
+        process = self._started.process
         assert process.stdin is not None
         assert process.stdout is not None
         line = b""
@@ -75,7 +71,8 @@ class PeerProcess:
             process.stdin.write(json.dumps({"do": what, **message}).encode() + b"\n")
             process.stdin.flush()
             line = process.stdout.readline()
-        said = json.loads(line) if line else {"failed": f"it ended ({self._last_words()})"}
+        last = self._started.log.read_last_line
+        said = json.loads(line) if line else {"failed": f"it ended: {last()}"}
         if "failed" in said:
             raise EngineRejected(
                 f"{self._name} failed to {what}: {said['failed']}",
@@ -85,29 +82,16 @@ class PeerProcess:
 
     @property
     def is_alive(self) -> bool:
-        return self._process.poll() is None
+        return not self._started.has_ended
 
     def close(self) -> None:
         """End the process, and with it all that it started, and remove its folder."""
-        process = self._process
+        process = self._started.process
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 with suppress(OSError):
                     pipe.close()
-        try:
+        with suppress(subprocess.TimeoutExpired):
             process.wait(END_S)
-        except subprocess.TimeoutExpired:
-            _kill(process)
+        self._started.end(patience_s=0.0)
         self._kept.cleanup()
-
-    def _last_words(self) -> str:
-        lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        return lines[-1] if lines else "without a word"
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    if sys.platform == "win32":
-        process.kill()
-    else:
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()

@@ -7,7 +7,7 @@ Whatever program calls it, its calls are recorded, counted and resumed like our 
 without a model. A call goes to the model as it came and once: repairing replies is the program's
 business (``LLM.forward``).
 
-Requests that sample and name no seed are counted from its start (``mgl.peers.completing``).
+Requests that sample and name no seed are counted from its start (``mgl.openai.completing``).
 
 It serves ``/v1/models``, ``/v1/chat/completions`` (streaming, JSON, tools) and ``/v1/embeddings``.
 A web page cannot use it: requests under another host's name or origin are refused.
@@ -18,33 +18,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Final, Self
 
 from mgl.errors import MglError
 from mgl.llm.base import LLM, Reply
 from mgl.llm.progress import Listener as Hearing
-from mgl.peers.completing import REPLY_TOKENS, Completer, Said, stream_reply
-from mgl.peers.listening import (
+from mgl.openai.completing import REPLY_TOKENS, Completer, Said, stream_reply
+from mgl.openai.errors import AccessDenied, NotServed
+from mgl.openai.listening import (
     Listener,
+    answer_health,
     check_key,
-    identity_of,
     read_key,
     read_limited,
     stream_events,
-    write_health,
 )
-from mgl.peers.wire import (
-    AccessDenied,
-    ChatRequest,
-    EmbeddingRequest,
-    NotServed,
-    read_body,
-    write_completion,
-    write_embeddings,
-    write_error,
-    write_model,
-    write_models,
-)
+from mgl.openai.replies import write_completion, write_embeddings, write_model, write_models
+from mgl.openai.requests import read_body, read_texts
+from mgl.openai.shapes import ChatRequest, EmbeddingRequest
 from mgl.retrieval.base import Embedder
 
 if TYPE_CHECKING:
@@ -111,7 +103,11 @@ class Proxy(Listener):
         from starlette.routing import Route
 
         served = [
-            Route("/health", self._handle(self._health), methods=["GET"]),
+            Route(
+                "/health",
+                self._handle(partial(answer_health, model=self.model)),
+                methods=["GET"],
+            ),
             Route("/v1/models", self._handle(self._models), methods=["GET"]),
             Route("/v1/models/{name:path}", self._handle(self._one_model), methods=["GET"]),
             Route("/v1/chat/completions", self._handle(self._chat), methods=["POST"]),
@@ -125,25 +121,20 @@ class Proxy(Listener):
         return Starlette(routes=served)
 
     def _handle(self, handler: Handler) -> Handler:
-        """Check who asks, answer in the context of ``async with``, and write errors as the API."""
+        """Check who asks, and answer in the context of ``async with``."""
 
         async def handle(request: Request) -> Response:
-            from starlette.responses import JSONResponse
-
             async def answer() -> Response:
                 return await handler(request)
 
-            try:
-                self._admit(request)
-                task = asyncio.create_task(answer(), context=self._context.copy())
-                return await task
-            except MglError as error:
-                self.failures.append(error)
-                status, body = write_error(error)
-                body["error"]["request_id"] = identity_of(request)
-                return JSONResponse(body, status, _NEVER_RETRY)
+            self._admit(request)
+            return await asyncio.create_task(answer(), context=self._context.copy())
 
         return handle
+
+    def note_failure(self, error: MglError) -> dict[str, str]:
+        self.failures.append(error)
+        return _NEVER_RETRY
 
     def _admit(self, request: Request) -> None:
         """AccessDenied for a request from elsewhere, or without the key."""
@@ -152,12 +143,6 @@ class Proxy(Listener):
             return
         if not check_key(read_key(request.headers), self.key):
             raise AccessDenied("the key is not right", hint="send the one this was started with")
-
-    async def _health(self, request: Request) -> Response:
-        from starlette.responses import JSONResponse
-
-        challenge = request.query_params.get("challenge")
-        return JSONResponse(write_health(challenge, model=self.model))
 
     async def _models(self, request: Request) -> Response:
         from starlette.responses import JSONResponse
@@ -203,7 +188,7 @@ class Proxy(Listener):
         if embedder is None or name is None:
             raise NotServed("there is no embedder here", hint="start with --embedder NAME")
         self._require(read.model, name, embedder.model_id)
-        vectors = await asyncio.to_thread(embedder.embed, read.texts(embedder.dims))
+        vectors = await asyncio.to_thread(embedder.embed, read_texts(read, embedder.dims))
         return JSONResponse(write_embeddings(vectors, name, read.encoding_format))
 
     def _names(self) -> list[str]:

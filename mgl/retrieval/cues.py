@@ -14,7 +14,7 @@ indicators of GAM (§3.4, §4.1).
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -121,18 +121,6 @@ def remove_names(question: str, speakers: Collection[str]) -> str:
     for name in sorted(named, key=lambda name: (-len(name), name)):
         left = re.sub(rf"\b{re.escape(name)}(?:['’]s)?(?!\w)", " ", left)
     return " ".join(left.split()) or question
-
-
-def list_queries(turns: Sequence[Turn], numbers: Collection[int]) -> set[str]:
-    """List what some turns were searched for as, where they were questions: without the names that
-    were known by then."""
-    names = list(dict.fromkeys(turn.speaker for turn in turns if turn.speaker.strip()))
-    queries: set[str] = set()
-    for number in numbers:
-        text = turns[number].text
-        said = [name for name in names if name.split()[0] in text]
-        queries |= {remove_names(text, said[:count]) for count in range(len(said) + 1)}
-    return queries
 
 
 def is_named(speaker: str, text: str) -> bool:

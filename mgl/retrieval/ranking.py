@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mgl.retrieval.base import Embedder, Hit, Ids
+
+KeyT = TypeVar("KeyT")
 
 
 def reciprocal_rank_fusion(rankings: Sequence[ArrayLike], *, k: int = 60) -> NDArray[np.float64]:
@@ -58,13 +60,13 @@ async def likeness(
 
 
 async def nearest(
-    embedder: Embedder, query: str, texts: Mapping[str, str], k: int, *, passage: bool = False
-) -> list[tuple[str, float]]:
-    """The ids of the ``k`` texts most like the query with their cosine, best first."""
-    names = list(texts)
+    embedder: Embedder, query: str, texts: Mapping[KeyT, str], k: int, *, passage: bool = False
+) -> list[tuple[KeyT, float]]:
+    """The keys of the ``k`` texts most like the query with their cosine, best first."""
+    keys = list(texts)
     scores = await likeness(embedder, query, list(texts.values()), passage=passage)
     order = np.argsort(-scores, kind="stable")[:k]
-    return [(names[place], float(scores[place])) for place in order]
+    return [(keys[place], float(scores[place])) for place in order]
 
 
 def best(scores: NDArray[np.floating[Any]], k: int) -> list[tuple[int, float]]:

@@ -22,7 +22,7 @@ from pydantic import AliasChoices, BaseModel, Field, ValidationError
 from mgl.errors import ContextOverflow, EngineRejected
 from mgl.llm.concurrency import Portal, Retries
 from mgl.llm.control import ControlTokens
-from mgl.llm.engines.server import Http, Server, identify
+from mgl.openai.servers import Http, Server, identify
 from mgl.retrieval.base import EmbeddingTask
 from mgl.retrieval.computing import to_utf8
 from mgl.retrieval.embedders import unit_vectors

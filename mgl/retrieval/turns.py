@@ -22,14 +22,14 @@ state. The weights are those of GAM's indicators (§4.1), and hold for every mem
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mgl.retrieval.base import Embedder, Reranker
+from mgl.retrieval.base import Reranker
 from mgl.retrieval.cues import (
     ASSISTANT,
     is_statement,
@@ -41,11 +41,11 @@ from mgl.retrieval.cues import (
 from mgl.retrieval.lexical import LexicalIndex
 from mgl.retrieval.passages import standardize
 from mgl.retrieval.rerankers import ContextReranker
-from mgl.retrieval.vectors import open_index
+from mgl.retrieval.vectors import HybridIndex
 from mgl.types import Question, Turn
 
 if TYPE_CHECKING:
-    from mgl.store import Store
+    pass
 
 AROUND: Final = 2
 SPEAKER_WEIGHT: Final = 1.4
@@ -65,26 +65,29 @@ LEAST: Final = 1e-6
 Scores = NDArray[np.float64]
 
 
+def add_scores(words: Scores, alike: Scores) -> Scores:
+    """Add the scores of turns by their words and by their meaning, on one scale."""
+    return standardize(words) + standardize(alike) if len(words) else np.zeros(0)
+
+
 async def weigh_in_context(
     query: str,
     turns: Sequence[Turn],
     numbers: Sequence[int],
     *,
-    words: Scores,
-    alike: Scores,
+    scores: Scores,
     weights: Scores,
     reranker: Reranker | None = None,
     gone: Collection[int] = (),
 ) -> Scores:
     """P(meant) of each of some turns, by their numbers; they sum to 1.
 
-    ``words`` and ``alike`` are the scores of these turns. ``weights`` are what the caller will
-    multiply the result with: they help to choose the turns that a reranker judges. ``gone`` are
-    turns that must not be read.
+    ``scores`` are those of ``add_scores``. ``weights`` are what the caller will multiply the result
+    with: they help to choose the turns that a reranker judges. ``gone`` are turns that must not be
+    read.
     """
     if not numbers:
         return np.zeros(0)
-    scores = standardize(words) + standardize(alike)
     if isinstance(reranker, ContextReranker):
         chosen = np.argsort(-(scores + TEMPERATURE * np.log(weights)), kind="stable")[:JUDGED]
         best = np.sort(chosen)
@@ -152,40 +155,21 @@ def _are_neighbours(turn: Turn, following: Turn) -> bool:
     return is_short and turn.session == following.session
 
 
-class TurnIndex:
-    """The turns of one conversation by their numbers: their words, and what they mean.
+class TurnIndex(HybridIndex):
+    """The turns of one conversation by their numbers: their words, and what they mean."""
 
-    Kept in a store under a name, or in memory without one. What is written and read is that of
-    ``LexicalIndex`` and ``VectorIndex``, under the same name.
-    """
-
-    def __init__(self, embedder: Embedder, store: Store | None = None, name: str = "") -> None:
-        self.words = LexicalIndex(store, name)
-        self.lines = open_index(embedder, store, name)
-
-    def __len__(self) -> int:
-        return len(self.words)
-
-    def __contains__(self, number: object) -> bool:
-        return number in self.words and number in self.lines
-
-    def find_missing(self, ids: Iterable[int]) -> list[int]:
-        """Find the ids that words or meaning lack, in their order; the store is asked once."""
-        words, lines = self.words.known, self.lines.known
-        return [each for each in ids if each not in words or each not in lines]
-
-    def extend(self, turns: Sequence[Turn], numbers: Sequence[int]) -> None:
+    def add_turns(self, turns: Sequence[Turn], numbers: Sequence[int]) -> None:
         """Add some of a conversation's turns, or replace them; embeds, and blocks."""
         if not numbers:
             return
-        self.lines.extend({number: turns[number].line for number in numbers})
+        self.vectors.extend({number: turns[number].line for number in numbers})
         add_words(self.words, turns, numbers)
 
     def scores(self, query: str, numbers: Sequence[int]) -> tuple[Scores, Scores]:
         """BM25 of some turns, each with those around it, and their cosines; embeds the query, and
         blocks."""
         words = self.words.scores(query, numbers, before=AROUND, after=AROUND)
-        return words.astype(np.float64), self.lines.scores(query, numbers).astype(np.float64)
+        return words.astype(np.float64), self.vectors.scores(query, numbers).astype(np.float64)
 
 
 async def rank_turns(
@@ -208,7 +192,8 @@ async def rank_turns(
     words, alike = await asyncio.to_thread(index.scores, query, range(len(turns)))
     implied = read_question(question, speakers)
     weights = np.array([SPEAKER_WEIGHT if each in implied.speakers else 1.0 for each in spoken_by])
-    found = standardize(words) + standardize(alike) + TEMPERATURE * np.log(weights)
+    scores = add_scores(words, alike)
+    found = scores + TEMPERATURE * np.log(weights)
     for place in np.argsort(-found, kind="stable")[:JUDGED]:
         turn = turns[place]
         if implied.time_sensitive and matches_time(mark_turn(turn), turn, implied):
@@ -216,11 +201,5 @@ async def rank_turns(
         if ASSISTANT not in speakers and is_statement(turn):
             weights[place] *= STATED_WEIGHT
     return weights * await weigh_in_context(
-        query,
-        turns,
-        range(len(turns)),
-        words=words,
-        alike=alike,
-        weights=weights,
-        reranker=reranker,
+        query, turns, range(len(turns)), scores=scores, weights=weights, reranker=reranker
     )

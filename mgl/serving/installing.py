@@ -1,6 +1,6 @@
 """Make an environment from a lock: each package pinned by version and hashes, and nothing else.
 
-    if needs_install(home):
+    if find_missing(home) is not None:
         install_vllm(home, report=print)
 
 ``serving/locks/vllm.txt`` is vLLM for GPUs with all it needs, on Linux on x86-64 with Python 3.11
@@ -19,9 +19,9 @@ from typing import Final
 
 from mgl.errors import ResourceError
 from mgl.models import shipped
-from mgl.serving.machine import KNOWN_GOOD, find_environment
+from mgl.serving.machine import LOCKED, find_environment
 
-DOWNLOAD_BYTES: Final = 3_970_000_000
+DOWNLOAD_BYTES: Final = 4_284_000_000
 """All files of the lock together, for one version of Python, as the registry states their sizes."""
 
 OLDEST_DRIVER: Final = 580
@@ -42,25 +42,36 @@ def find_lock(home: Path) -> Path:
     )
 
 
-def needs_install(home: Path) -> bool:
-    """Whether there is no vLLM for GPUs, or one that was left half installed or has another lock.
+def find_missing(home: Path) -> str | None:
+    """Say why vLLM for GPUs has to be installed; None if it is there.
 
-    An environment that a person made is taken as it is.
+    ``servers/vllm`` that a person made is taken as it is, and never changed: ResourceError if no
+    server can be started with it.
     """
-    mark = _folder(home) / _MARK
+    folder = _folder(home)
+    mark = folder / _MARK
     if mark.is_file():
-        return mark.read_text("utf-8") != _hash(find_lock(home))
+        made_from = mark.read_text("utf-8")
+        if made_from == _UNFINISHED:
+            return f"{folder} was left half installed"
+        return None if made_from == _hash(find_lock(home)) else f"{folder} is of another lock"
     try:
         find_environment("cuda", home)
-    except ResourceError:
-        return True
-    return False
+    except ResourceError as error:
+        if find_own_python(folder).exists():
+            raise ResourceError(
+                f"{error.message}, and mgl did not make that environment",
+                hint=f"upgrade it yourself ({folder}/bin/python -m pip install vllm=={LOCKED}), "
+                f"or delete {folder}, and the same command makes it anew",
+            ) from error
+        return error.message
+    return None
 
 
 def describe_install(home: Path) -> str:
     """Say what would be installed, where, and how much that downloads."""
     return (
-        f"vllm=={KNOWN_GOOD} and what it needs, pinned by hashes, into {_folder(home)}; "
+        f"vllm=={LOCKED} and what it needs, pinned by hashes, into {_folder(home)}; "
         f"{DOWNLOAD_BYTES / 1e9:.1f} GB to download"
     )
 
@@ -81,7 +92,7 @@ def install_vllm(home: Path, *, report: Callable[[str], None]) -> Path:
         )
     if not oldest <= sys.version_info[:2] <= newest:
         raise ResourceError(
-            f"vLLM {KNOWN_GOOD} is locked for Python {oldest[0]}.{oldest[1]} to "
+            f"vLLM {LOCKED} is locked for Python {oldest[0]}.{oldest[1]} to "
             f"{newest[0]}.{newest[1]}, and mgl runs on {platform.python_version()}",
             hint="install mindgraph-lab into an environment of one of those, and run it there",
         )

@@ -1,4 +1,4 @@
-"""A server's log: written, followed as it grows, and explained.
+"""A server's log, explained: what the server is doing, and why it failed.
 
     find_stage("Loading safetensors checkpoint shards:  50% Completed | 2/4")
     failure = explain_failure(log_tail, exit_code=1, oom_kills=0)
@@ -12,53 +12,11 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
-from mgl.models.permissions import make_private_folder, open_private
 from mgl.prompt import one_line
-
-_LINE_END: Final = re.compile(rb"[\r\n]+")  # progress bars end a line with a carriage return
-_MOST_BYTES: Final = 50_000_000  # a larger log is rotated before the server starts again
-
-
-@contextmanager
-def open_log(path: Path) -> Iterator[IO[bytes]]:
-    """Open a log to append to, readable only by its owner; a large one becomes ``<name>.old``."""
-    make_private_folder(path.parent)
-    if path.exists() and path.stat().st_size > _MOST_BYTES:
-        path.replace(path.with_suffix(".old"))
-    with open_private(path, "ab") as file:
-        yield file
-
-
-class LogTail:
-    """What is written to a log from now on."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._start = self._read = path.stat().st_size
-        self._rest = b""
-
-    def read_lines(self) -> list[str]:
-        """Read the lines that were finished since the last call."""
-        with self._path.open("rb") as file:
-            file.seek(self._read)
-            new = file.read()
-        self._read += len(new)
-        *whole, self._rest = _LINE_END.split(self._rest + new)
-        return [line.decode("utf-8", "replace") for line in whole if line]
-
-    def read_end(self, most: int) -> str:
-        """Read the last ``most`` bytes, at most, of what was written from the start on."""
-        size = self._path.stat().st_size
-        with self._path.open("rb") as file:
-            file.seek(max(self._start, size - most))
-            return file.read().decode("utf-8", "replace")
-
 
 _STAGES: Final = tuple(
     (re.compile(pattern), stage)

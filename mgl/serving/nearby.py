@@ -22,7 +22,7 @@ import psutil
 from pydantic import BaseModel, ValidationError
 
 from mgl.errors import MglError
-from mgl.llm.engines.server import Http, get_optional, identify, list_models
+from mgl.openai.servers import Http, get_optional, identify, list_models
 from mgl.serving.records import server_at
 from mgl.serving.served import guess_billions, writes_text
 

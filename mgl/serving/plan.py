@@ -1,6 +1,6 @@
 """The exact command that launches a server, made from a serving profile and a model profile.
 
-    plan = make_plan(profile, model, weights=folder, python=environment.python)
+    plan = make_plan(profile, model, Launch(folder, environment.python))
     plan.command          # (".../python", "-m", "vllm.entrypoints.openai.api_server", …)
     print(plan.shell())   # what --dry-run prints, to paste into a shell
 
@@ -14,7 +14,7 @@ import json
 import os
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -63,38 +63,42 @@ class LaunchPlan:
         return "\n".join([*lines, " \\\n  ".join([settings, *_option_lines(self.command)])])
 
 
-def make_plan(
-    profile: ServingProfile,
-    model: ModelProfile,
-    *,
-    weights: Path | None,
-    python: Path,
-    port: int | None = None,
-    adapters: Mapping[str, Path] | None = None,
-    home: Path | None = None,
-    compiler: str = "guidance",
-) -> LaunchPlan:
-    """Plan the launch of one model on one kind of machine.
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """With what a server is launched, besides its profile and its model.
 
     ``weights`` is the folder to load; without it the command names the hub's repository, which the
-    server finds in the Hugging Face cache (it never asks the hub). LoRA is on only if an adapter is
-    named: it costs memory and speed. ``compiler`` compiles constraints where the profile says
-    ``measured`` (``mgl.serving.backends``). Raises UsageError for adapters of a model
-    that does not generate, and for an invalid port.
+    server finds in the Hugging Face cache (it never asks the hub). LoRA is on only if there are
+    ``adapters``: it costs memory and speed. ``compiler`` compiles constraints where the profile
+    says ``measured`` (``mgl.serving.backends``).
     """
-    settings = profile.settings_for(model.name)
-    port = DEFAULT_PORTS[model.task] if port is None else port
+
+    weights: Path | None
+    python: Path
+    port: int | None = None
+    adapters: Mapping[str, Path] = field(default_factory=dict)
+    home: Path | None = None
+    compiler: str = "guidance"
+
+
+def make_plan(profile: ServingProfile, model: ModelProfile, launch: Launch) -> LaunchPlan:
+    """Plan the launch of one model on one kind of machine.
+
+    Raises UsageError for adapters of a model that does not generate, and for an invalid port.
+    """
+    settings, weights = profile.settings_for(model.name), launch.weights
+    port = DEFAULT_PORTS[model.task] if launch.port is None else launch.port
     if not 0 < port < 65536:
         raise UsageError(f"{port} is not a port", hint="give one between 1024 and 65535")
-    adapters = dict(adapters or {})
+    adapters = dict(launch.adapters)
     _require_adapters_fit(model, adapters)
-    command = [str(python), *_SERVER]
+    command = [str(launch.python), *_SERVER]
     command += ["--model", str(weights) if weights is not None else model.weights.hub.repo]
     if weights is None and model.weights.hub.revision != "main":
         command += ["--revision", model.weights.hub.revision]
     command += ["--served-model-name", model.name, "--host", _HOST, "--port", str(port)]
     command += _machine_options(profile, model, settings)
-    command += _task_options(model, settings, adapters, home, compiler)
+    command += _task_options(model, settings, adapters, launch.home, launch.compiler)
     env = {**_ALWAYS, **profile.env}
     if profile.machine.device == "cpu":
         env["VLLM_CPU_KVCACHE_SPACE"] = str(settings.cpu_kv_cache_gb)

@@ -29,10 +29,11 @@ from mgl.llm.capabilities import (
     load_capabilities,
     save_capabilities,
 )
-from mgl.llm.engines.formats import CHOICE, EBNF, FORMATS, GBNF, JSON, LARK, RESPONSE_FORMAT, Format
-from mgl.llm.engines.server import Http, Kind, Server, identify, list_models, read_metrics
-from mgl.llm.engines.wire import read_completion, write_body, write_tools
 from mgl.llm.replies import strip_thinking
+from mgl.openai.formats import CHOICE, EBNF, FORMATS, GBNF, JSON, LARK, RESPONSE_FORMAT, Format
+from mgl.openai.replies import read_completion
+from mgl.openai.requests import write_body, write_tools
+from mgl.openai.servers import Http, Kind, Server, identify, list_models, read_metrics
 from mgl.prompt import one_line
 
 _BY_MAKE: Final[Mapping[Kind, tuple[Format, ...]]] = {

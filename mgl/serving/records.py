@@ -6,21 +6,14 @@
 only its owner can read it. Beside it lies a lock that the supervisor holds as long as it lives.
 Only the lock shows whether a server is supervised: process numbers are reused and clocks are set.
 
-A server's processes are found by a token in their environment (``MGL_SERVER``), which children
-inherit. Only processes that carry it are ever signalled, whoever started them and whatever their
-numbers are, and only a server of theirs is taken for the one that was started. On Linux a process
-that changes its title hides its environment from others unless ``SPT_NOENV`` is set there. Other
-users' processes cannot be inspected; none is ours.
+A server's processes are found by their token (``mgl.processes``), and only a server of theirs is
+taken for the one that was started.
 """
 
 from __future__ import annotations
 
-import hmac
-import os
-import signal
-import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -30,9 +23,9 @@ from mgl.errors import EngineUnavailable, ResourceError
 from mgl.models.files import write_whole
 from mgl.models.permissions import FILE, make_private_folder
 from mgl.models.profiles import Task
+from mgl.processes import find_processes
 
 if TYPE_CHECKING:
-    import psutil
     from pydantic import TypeAdapter
 
 State = Literal["starting", "ready", "restarting", "failed", "stopped"]
@@ -41,9 +34,6 @@ _LOCAL: Final = ("127.0.0.1", "localhost", "::1")
 # Commands test a lock by taking it for a moment; a supervisor waits this long for it.
 _LOCK_S: Final = 1.0
 _TEST_S: Final = 0.1
-_TOKEN: Final = "MGL_SERVER"
-_TICK_S: Final = 0.1
-_DEATH_S: Final = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,87 +234,3 @@ def _adapter() -> TypeAdapter[ServerRecord]:
     from pydantic import TypeAdapter
 
     return TypeAdapter(ServerRecord)
-
-
-def token_environment(token: str) -> Mapping[str, str]:
-    """What the environment of a server's first process must contain."""
-    return {_TOKEN: token, "SPT_NOENV": "1"}
-
-
-def prove_start(challenge: str) -> str | None:
-    """Prove that this process was started with its token; None if it was started without one."""
-    token = os.environ.get(_TOKEN)
-    return compute_proof(token, challenge) if token else None
-
-
-def compute_proof(token: str, challenge: str) -> str:
-    """What only a process that has the token can answer to a challenge; it tells nothing of it."""
-    return hmac.new(token.encode(), challenge.encode(), "sha256").hexdigest()
-
-
-def find_processes(token: str) -> list[psutil.Process]:
-    """Find the living processes that carry a token, parents before their children."""
-    import psutil
-
-    found = []
-    for process in psutil.process_iter():
-        with suppress(psutil.Error):
-            if process.pid != os.getpid() and process.environ().get(_TOKEN) == token:
-                found.append(process)
-    return found
-
-
-def holds_port(token: str, port: int) -> bool:
-    """Whether a process that carries a token listens on a port, and so nobody else does."""
-    import psutil
-
-    for process in find_processes(token):
-        with suppress(psutil.Error):
-            for each in process.net_connections("tcp"):
-                if each.status == psutil.CONN_LISTEN and each.laddr.port == port:
-                    return True
-    return False
-
-
-def end_processes(
-    token: str,
-    *,
-    patience_s: float,
-    hurry: Callable[[], bool] = lambda: False,
-    reap: Callable[[], object] = lambda: None,
-) -> int:
-    """End all processes that carry a token; returns how many had to be killed.
-
-    The topmost are asked to stop, and stop their children. What is left after ``patience_s``
-    seconds, or once ``hurry`` is true, is killed. ``reap`` is called while waiting, for the
-    caller's own children. Raises EngineUnavailable if some survive even that.
-    """
-    import psutil
-
-    found = find_processes(token)
-    own = {process.pid for process in found}
-    for process in found:
-        with suppress(psutil.Error):
-            if process.ppid() not in own:
-                process.send_signal(signal.SIGTERM)
-    deadline = time.monotonic() + patience_s
-    while (left := find_processes(token)) and time.monotonic() < deadline and not hurry():
-        reap()
-        time.sleep(_TICK_S)
-    killed = len(left)
-    deadline = time.monotonic() + _DEATH_S
-    while left:
-        if time.monotonic() > deadline:
-            numbers = ", ".join(str(process.pid) for process in left)
-            raise EngineUnavailable(
-                f"the server's processes {numbers} do not die",
-                hint="a driver may hold them: look at the system's log, or restart the machine",
-            )
-        for process in left:
-            with suppress(psutil.Error):
-                process.send_signal(signal.SIGKILL)
-        reap()
-        time.sleep(_TICK_S)
-        left = find_processes(token)
-    reap()
-    return killed

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from mgl.llm.engines.server import Http, find_model, list_models, match_model
 from mgl.models.profiles import DEFAULT_PROFILE, HubSource, ModelProfile, Weights
+from mgl.openai.servers import Http, find_model, list_models, match_model
 from mgl.serving.probe import probe_once
 
 ASSUMED_CONTEXT: Final = 4096

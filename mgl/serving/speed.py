@@ -21,7 +21,7 @@ from typing import Final
 
 from mgl.errors import EngineUnusable
 from mgl.llm.capabilities import Speed, load_capabilities, save_capabilities
-from mgl.llm.engines.server import Http, Server, identify
+from mgl.openai.servers import Http, Server, identify
 from mgl.serving.probe import probe_once
 
 STEPS: Final = (4, 16, 64, 128, 256)

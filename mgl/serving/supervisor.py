@@ -9,8 +9,8 @@ is jittered, as long as a restart can help and there were few within a while. It
 its record (``mgl.serving.records``) and passed to ``report``.
 
 A supervisor stops on SIGTERM, SIGINT or SIGHUP, or on ``request_stop``, which leaves a file that it
-reads. If the supervisor itself is killed, the server lives on and is found by the token that its
-processes carry (``mgl.serving.records``).
+reads. If the supervisor itself is killed, the server lives on and is found by its token
+(``mgl.processes``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import os
 import random
 import secrets
 import signal
-import subprocess
 import sys
 import time
 from collections import deque
@@ -35,29 +34,19 @@ import httpx
 from mgl.errors import EngineUnavailable, UsageError
 from mgl.llm.capabilities import forget_capabilities
 from mgl.models.files import write_whole
-from mgl.serving.logs import (
-    Failure,
-    LogTail,
-    count_oom_kills,
-    explain_failure,
-    find_stage,
-    open_log,
-)
+from mgl.processes import TICK_S, LogTail, Started, end_processes, holds_port, new_token, start
+from mgl.serving.logs import Failure, count_oom_kills, explain_failure, find_stage
 from mgl.serving.plan import LaunchPlan
 from mgl.serving.records import (
     ServerRecord,
-    end_processes,
-    holds_port,
     list_running,
     lock_port,
     read_record,
     remove_record,
     stop_file,
-    token_environment,
     write_record,
 )
 
-_TICK_S: Final = 0.1
 _POLL_S: Final = 0.3
 _READY_S: Final = 5.0
 _TAIL_BYTES: Final = 65536
@@ -103,7 +92,7 @@ class Supervisor:
             served_name=plan.served_name,
             base_url=plan.base_url,
             api_key=secrets.token_urlsafe(32),
-            token=secrets.token_hex(16),
+            token=new_token(),
             supervisor_pid=os.getpid(),
             log=home / "servers" / "log" / f"{plan.port}.log",
             adapters=dict(plan.adapters),
@@ -169,45 +158,31 @@ class Supervisor:
         if self._is_stopping():
             return None
         kills, was_ready = count_oom_kills(), False
-        with open_log(self._record.log) as log:
-            tail = LogTail(self._record.log)
-            try:
-                child = subprocess.Popen(
-                    self._plan.command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    env={
-                        **{name: os.environ[name] for name in os.environ if name not in _KEYS},
-                        "PYTHONUNBUFFERED": "1",
-                        **self._plan.env,
-                        "VLLM_API_KEY": self._record.api_key,
-                        **token_environment(self._record.token),
-                    },
-                    start_new_session=True,
-                )
-            except OSError as error:
-                return Failure(
-                    f"{self._plan.command[0]} cannot be started: {error.strerror or error}",
-                    "name the Python that has vLLM with --python",
-                )
-            try:
-                while child.poll() is None and not self._is_stopping():
-                    was_ready = self._check_progress(tail, was_ready)
-                    self._pause(_POLL_S, child)
-            finally:
-                end_processes(
-                    self._record.token,
-                    patience_s=self._rhythm.stop_s,
-                    hurry=lambda: self._stops > 1,
-                    reap=child.poll,
-                )
-        code = child.wait()
+        env = {
+            **{name: os.environ[name] for name in os.environ if name not in _KEYS},
+            "PYTHONUNBUFFERED": "1",
+            **self._plan.env,
+            "VLLM_API_KEY": self._record.api_key,
+        }
+        try:
+            server = start(self._plan.command, self._record.log, self._record.token, env=env)
+        except OSError as error:
+            return Failure(
+                f"{self._plan.command[0]} cannot be started: {error.strerror or error}",
+                "name the Python that has vLLM with --python",
+            )
+        try:
+            while not server.has_ended and not self._is_stopping():
+                was_ready = self._check_progress(server.log, was_ready)
+                self._pause(_POLL_S, server)
+        finally:
+            server.end(patience_s=self._rhythm.stop_s, hurry=lambda: self._stops > 1)
+        code = server.process.wait()
         if self._is_stopping():
             return None
         killed = None if kills is None else (count_oom_kills() or kills) - kills
         return explain_failure(
-            tail.read_end(_TAIL_BYTES), code, was_ready=was_ready, oom_kills=killed
+            server.log.read_end(_TAIL_BYTES), code, was_ready=was_ready, oom_kills=killed
         )
 
     def _check_progress(self, tail: LogTail, ready: bool) -> bool:
@@ -223,13 +198,13 @@ class Supervisor:
             self._update(progress=stages[-1])
         return False
 
-    def _pause(self, seconds: float, child: subprocess.Popen[bytes] | None = None) -> None:
-        """Sleep, but no longer than until a stop is requested or the child has ended."""
+    def _pause(self, seconds: float, server: Started | None = None) -> None:
+        """Sleep, but no longer than until a stop is requested or the server has ended."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and not self._is_stopping():
-            if child is not None and child.poll() is not None:
+            if server is not None and server.has_ended:
                 return
-            time.sleep(_TICK_S)
+            time.sleep(TICK_S)
 
     def _is_stopping(self) -> bool:
         if not self._stops and self._stop_file.exists():
@@ -290,7 +265,7 @@ def request_stop(home: Path, record: ServerRecord, *, patience_s: float = 45.0) 
                 f"the supervisor of {record.describe()} does not answer",
                 hint=f"end process {record.supervisor_pid}, then run the command again",
             )
-        time.sleep(_TICK_S)
+        time.sleep(TICK_S)
     end_processes(record.token, patience_s=patience_s)
     with lock_port(home, record.port) as is_abandoned:
         if is_abandoned:
@@ -321,39 +296,33 @@ def start_detached(
     from pydantic import TypeAdapter
 
     path = home / "servers" / "log" / f"{plan.port}.supervisor.log"
-    with open_log(path) as log:
-        tail = LogTail(path)
-        process = subprocess.Popen(
-            [sys.executable, "-m", "mgl.serving.supervisor", str(home)],
-            stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    assert process.stdin is not None
-    with process.stdin as stdin:
-        stdin.write(TypeAdapter(LaunchPlan).dump_json(plan))
+    command = [sys.executable, "-m", "mgl.serving.supervisor", str(home)]
+    plan_json = TypeAdapter(LaunchPlan).dump_json(plan)
+    supervisor = start(command, path, new_token(), stdin=plan_json)
     last: ServerRecord | None = None
+
+    def find_final() -> ServerRecord | None:
+        nonlocal last
+        record = read_record(home, plan.port)
+        if record is None or record.supervisor_pid != supervisor.process.pid:
+            return None
+        if record != last:
+            last = record
+            report(record)
+        return record if record.state in ("ready", "failed") else None
+
     try:
-        while last is None or last.state not in ("ready", "failed"):
-            has_ended = process.poll() is not None
-            record = read_record(home, plan.port)
-            if record is not None and record.supervisor_pid == process.pid and record != last:
-                last = record
-                report(record)
-            elif has_ended:
-                said = tail.read_end(2000).strip().splitlines()
-                raise EngineUnavailable(
-                    f"the supervisor ended: {said[-1] if said else 'it does not say why'}",
-                    hint=f"see {path}; without --detach it runs in this terminal",
-                )
-            else:
-                time.sleep(_TICK_S)
+        final = supervisor.wait_for(find_final)
     except KeyboardInterrupt:
-        process.terminate()
-        process.wait()
+        supervisor.process.terminate()
+        supervisor.process.wait()
         raise
-    return last
+    if final is None:
+        raise EngineUnavailable(
+            f"the supervisor ended: {supervisor.log.read_last_line()}",
+            hint=f"see {path}; without --detach it runs in this terminal",
+        )
+    return final
 
 
 def _main() -> None:

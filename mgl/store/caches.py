@@ -1,7 +1,8 @@
 """What a store keeps so that it need not be computed again: token counts, vectors, indexes.
 
 Counts and vectors are kept by model and digest of the text, and hold no words of it. Whoever looks
-one up owns it, too (``mgl.store.owners``).
+one up owns it, too (``mgl.store.owners``). They are deleted with the turns that the text is made of
+(``mgl.store.lineage``).
 
 A search index has a name and rows by integer id. A lexical index keeps the hashed stems of its
 texts, a vector index points to the vectors that are cached by text, so no vector is stored twice.
@@ -19,7 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mgl.llm.calls import find_made_of
 from mgl.store import records
+from mgl.store.lineage import ALL, count_deletions, deleted_since, encode_turns, record_text
 from mgl.store.owners import Owners
 
 if TYPE_CHECKING:
@@ -47,12 +50,12 @@ class Caches(Owners):
 
     def put_token_counts(self, model_id: str, counts: Mapping[str, int]) -> None:
         """Keep token counts by text, so that a replayed run needs no tokenizer."""
-        values = [(model_id, records.text_digest(text), tokens) for text, tokens in counts.items()]
         with self._write() as connection:
+            kept = self._take_texts(connection, counts)
             connection.executemany(
-                "INSERT INTO token_counts VALUES (?, ?, ?) ON CONFLICT DO NOTHING", values
+                "INSERT INTO token_counts VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                [(model_id, digest, counts[text]) for text, digest in kept.items()],
             )
-            self._take(connection, (digest for _, digest, _ in values))
 
     # Vectors
 
@@ -68,10 +71,9 @@ class Caches(Owners):
         vectors: Sequence[NDArray[np.float32]] | NDArray[np.float32],
     ) -> None:
         """Keep the vector of each text, of any length."""
-        digests = [records.text_digest(text) for text in texts]
         with self._write() as connection:
-            _insert_vectors(connection, model_id, digests, vectors)
-            self._take(connection, digests)
+            kept = self._take_texts(connection, texts)
+            _insert_vectors(connection, model_id, map(kept.get, texts), vectors)
 
     # Search indexes
 
@@ -140,17 +142,17 @@ class Caches(Owners):
 
         A text that has a cached vector keeps that one.
         """
-        digests = [records.text_digest(text) for text in texts.values()]
         with self._write() as connection:
             number, version = _change(connection, name)
-            _insert_vectors(connection, model_id, digests, vectors)
-            self._take(connection, digests)
+            kept = self._take_texts(connection, texts.values())
+            _insert_vectors(connection, model_id, map(kept.get, texts.values()), vectors)
             connection.executemany(
                 """INSERT OR REPLACE INTO index_vectors
                 SELECT ?, ?, number FROM vectors WHERE model_id = ? AND digest = ?""",
                 [
-                    (number, identity, model_id, digest)
-                    for identity, digest in zip(texts, digests, strict=True)
+                    (number, identity, model_id, kept[text])
+                    for identity, text in texts.items()
+                    if text in kept
                 ],
             )
             return version
@@ -172,20 +174,45 @@ class Caches(Owners):
         """What a table keeps of each text, else None; what is found is owned from now on."""
         owner = self._owner
         number = None if owner is None else owner.number
-        digests = [records.text_digest(text) for text in texts]
-        select = f"""SELECT {column}, EXISTS (
-            SELECT 1 FROM owned WHERE owner = ? AND owned.digest = {table}.digest
-        ) FROM {table} WHERE model_id = ? AND digest = ?"""
+        select = f"""SELECT {column},
+            ?1 IS NULL OR EXISTS (SELECT 1 FROM owned WHERE owner = ?1 AND digest = ?3),
+            ?4 IS NULL OR EXISTS (
+                SELECT 1 FROM text_lineage
+                WHERE document_id = ?4 AND digest = ?3 AND turns = ifnull(?5, turns)
+            ) FROM {table} WHERE model_id = ?2 AND digest = ?3"""
         with self._read() as connection:
-            rows = [
-                connection.execute(select, (number, model_id, digest)).fetchone()
-                for digest in digests
+            around = self._find_lineage(connection)
+            source = None if around is None else around.document_id
+            wanted = [
+                (records.text_digest(each), encode_turns(find_made_of(each))) for each in texts
             ]
-        new = [digest for digest, row in zip(digests, rows, strict=True) if row and not row[1]]
-        if new and owner is not None:
+            rows = [
+                connection.execute(select, (number, model_id, digest, source, turns)).fetchone()
+                for digest, turns in wanted
+            ]
+        new = [text for text, row in zip(texts, rows, strict=True) if row and not all(row[1:])]
+        if new:
             with self._write() as connection:
-                self._take(connection, new)
+                self._take_texts(connection, new)
         return [None if row is None else row[0] for row in rows]
+
+    def _take_texts(self, connection: sqlite3.Connection, texts: Iterable[str]) -> dict[str, bytes]:
+        """Own texts and note the turns that they are made of; return the digests of those that may
+        be kept: none that is made of a turn that was deleted meanwhile."""
+        around = self._find_lineage(connection)
+        kept = {text: records.text_digest(text) for text in texts}
+        if around is not None:
+            source, since = around.document_id, around.since
+            is_late = since is not None and since != count_deletions(connection, source)
+            for text, digest in [*kept.items()]:
+                exact = find_made_of(text)
+                turns = encode_turns(around.turns if exact is None else exact) or ALL
+                if is_late and deleted_since(connection, source, since, turns):
+                    del kept[text]
+                else:
+                    record_text(connection, source, digest, turns, is_exact=exact is not None)
+        self._take(connection, kept.values())
+        return kept
 
 
 def drop_indexes(connection: sqlite3.Connection, prefix: str) -> None:
@@ -211,16 +238,12 @@ def drop_texts(connection: sqlite3.Connection, digests: Collection[bytes]) -> No
 def forget_turns(connection: sqlite3.Connection, memory_id: str, turns: Collection[int]) -> None:
     """Remove deleted turns from the indexes of a memory.
 
-    Indexes named ``<memory>/turns`` have turns' numbers for ids, and one of turns with the turn
-    before (``+``) loses the next, too. All others are emptied, for what they hold is not known
-    here: a memory extends an index by what it lacks, and the vectors of what is left are cached.
+    Indexes named ``<memory>/turns`` have turns' numbers for ids. All others are emptied: a memory
+    extends an index by what it lacks, and the vectors of what is left are cached.
     """
-    prefix = f"{memory_id}/"
-    for name, _ in _find_indexes(connection, prefix):
-        what, _, rest = name.removeprefix(prefix).partition("@")[0].partition("+")
-        if what == "turns":
-            ids = {*turns, *(number + 1 for number in turns if rest)}
-            _remove_rows(connection, name, sorted(ids))
+    for name, _ in _find_indexes(connection, f"{memory_id}/"):
+        if name.partition("@")[0] == f"{memory_id}/turns":
+            _remove_rows(connection, name, sorted(turns))
             continue
         number, _ = _change(connection, name)
         for table in ("index_stems", "index_vectors"):
@@ -266,7 +289,7 @@ def _find_indexes(connection: sqlite3.Connection, prefix: str) -> list[tuple[str
 def _insert_vectors(
     connection: sqlite3.Connection,
     model_id: str,
-    digests: Iterable[bytes],
+    digests: Iterable[bytes | None],
     vectors: Sequence[NDArray[np.float32]] | NDArray[np.float32],
 ) -> None:
     connection.executemany(
@@ -274,5 +297,6 @@ def _insert_vectors(
         (
             (model_id, digest, vector.astype("<f4").tobytes())
             for digest, vector in zip(digests, vectors, strict=True)
+            if digest is not None
         ),
     )

@@ -21,17 +21,13 @@ from mgl.llm.base import Completion, Message, Request, Sampling, TokenUsage, Too
 from mgl.llm.calls import CallRecord, Lineage, content_hash, request_json
 from mgl.store import records
 from mgl.store.lineage import count_deletions, deleted_since, encode_turns, meets
-from mgl.store.owners import Owners, find_source
+from mgl.store.owners import RUN, Owners, find_source
 
 COLUMNS: Final = (
     "key, memory_id, stage, model_id, prompt_hash, schema_hash, temperature, top_p, max_tokens, "
     "seed, input_tokens, output_tokens, cached_tokens, seconds, finish_reason, outcome, error, "
     "request, reply, tool_calls, logprobs, way, loosened"
 )
-
-
-RUN: Final = "run "
-"""The prefix of an owner of calls that is an evaluation run; its folder follows."""
 
 
 _ADDED = """min(
@@ -193,22 +189,38 @@ class CallTable(Owners):
 
     def find_call(self, key: str) -> CallRecord | None:
         """The first call under this key that has a completion."""
-        found = self._calls_where("key = ? AND finish_reason IS NOT NULL", key, "number LIMIT 1")
+        is_done = "key = ? AND finish_reason IS NOT NULL"
+        found = self._calls_where(is_done, key, order="number LIMIT 1")
         return found[0] if found else None
 
     def find_failure(self, key: str) -> CallRecord | None:
         """The last call under this key where no completion came back."""
-        found = self._calls_where("key = ? AND finish_reason IS NULL", key, "number DESC LIMIT 1")
+        has_failed = "key = ? AND finish_reason IS NULL"
+        found = self._calls_where(has_failed, key, order="number DESC LIMIT 1")
         return found[0] if found else None
 
     def calls(self, memory_id: str) -> list[CallRecord]:
         """The calls issued for a memory, in order (a replayed call is not issued again)."""
         return self._calls_where("memory_id = ?", memory_id)
 
-    def _calls_where(self, condition: str, value: str, order: str = "number") -> list[CallRecord]:
+    def answer_calls(self, memory_id: str, question: str) -> list[CallRecord]:
+        """The calls behind a stored answer, replayed ones too, in the order in which they were
+        first made."""
+        behind = """number IN (SELECT call FROM answer_calls
+            JOIN answers ON answers.number = answer WHERE memory_id = ? AND question = ?)"""
+        return self._calls_where(behind, memory_id, records.dump(question))
+
+    def reply_calls(self, document_id: str, turn: int) -> list[CallRecord]:
+        """The calls behind a reply, by its number, as of ``answer_calls``."""
+        behind = "number IN (SELECT call FROM reply_calls WHERE document_id = ? AND turn = ?)"
+        return self._calls_where(behind, document_id, turn)
+
+    def _calls_where(
+        self, condition: str, *values: str | int, order: str = "number"
+    ) -> list[CallRecord]:
         query = f"SELECT {COLUMNS} FROM llm_calls WHERE {condition} ORDER BY {order}"
         with self._read() as connection:
-            return [call_from_row(row) for row in connection.execute(query, (value,))]
+            return [call_from_row(row) for row in connection.execute(query, values)]
 
     def building_seconds(self, memory_id: str) -> float:
         """The wall time in which a memory's calls were made, but for answers; as of ``pace``."""
@@ -240,10 +252,10 @@ class CallTable(Owners):
         return Pace(calls, read or 0, written or 0, max(0.0, seconds)) if calls else None
 
 
-def empty_call(connection: sqlite3.Connection, number: int) -> tuple[CallRecord, str]:
-    """Remove a call's words and replace its key; return the call as it was, and the new key.
+def empty_call(connection: sqlite3.Connection, number: int) -> tuple[str, str]:
+    """Remove a call's words and replace its key; return the old key and the new one.
 
-    Stage, tokens and seconds stay: they were spent.
+    Stage, tokens and seconds stay: they were spent. No answer or reply leads to it any more.
     """
     row = connection.execute(
         f"SELECT {COLUMNS} FROM llm_calls WHERE number = ?", (number,)
@@ -254,7 +266,9 @@ def empty_call(connection: sqlite3.Connection, number: int) -> tuple[CallRecord,
         f"UPDATE llm_calls SET ({COLUMNS}) = ({records.placeholders(COLUMNS)}) WHERE number = ?",
         (*call_row(emptied, row[1]), number),
     )
-    return call, emptied.key
+    for table in ("answer_calls", "reply_calls"):
+        connection.execute(f"DELETE FROM {table} WHERE call = ?", (number,))
+    return call.key, emptied.key
 
 
 def _without_words(call: CallRecord) -> CallRecord:

@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from unicodedata import normalize
 
 from mgl.errors import StoreConflict, StoreDeleted, StoreError
 from mgl.store import deletion, lineage, records, removal
@@ -315,16 +316,17 @@ class Store(TurnTable, CallTable, Caches):
     def documents_called(self, name: str) -> list[str]:
         """List the ids of the documents and conversations with exactly this name, the oldest first.
 
-        A document is found by its other names, too.
+        A document is found by its other names, too. Where none has the name as it is written, it
+        is looked for in composed characters (NFC), as conversations are named.
         """
+        select = """SELECT id FROM documents WHERE name = ?1 OR (media_type != ?2
+            AND id IN (SELECT document_id FROM names WHERE name = ?1)) ORDER BY created_at, id"""
         with self._read() as connection:
-            found = connection.execute(
-                """SELECT id FROM documents WHERE name = ?1 OR (media_type != ?2
-                AND id IN (SELECT document_id FROM names WHERE name = ?1))
-                ORDER BY created_at, id""",
-                (records.pack(name), CONVERSATION),
-            )
-            return [identity for (identity,) in found]
+            for form in (name, normalize("NFC", name)):
+                rows = connection.execute(select, (records.pack(form), CONVERSATION)).fetchall()
+                if rows:
+                    break
+            return [identity for (identity,) in rows]
 
     # The edit log
 
@@ -499,11 +501,13 @@ class Store(TurnTable, CallTable, Caches):
         *,
         turns: Collection[int] | None = None,
         since: int | None = None,
+        calls: Sequence[str] = (),
     ) -> bool:
         """Keep what a memory answered; an earlier answer to the same question is replaced.
 
-        ``turns`` are those that it is made of, None for all. Nothing is kept, and False returned,
-        where one of them was deleted after the deletion ``since``.
+        ``turns`` are those that it is made of, None for all. ``calls`` are the keys of those behind
+        it; an answer that took none has those of the one before. Nothing is kept, and False
+        returned, where a turn was deleted after the deletion ``since``.
         """
         with self._write() as connection:
             _require_memory(connection, memory_id)
@@ -513,12 +517,16 @@ class Store(TurnTable, CallTable, Caches):
             made_of = lineage.encode_turns(turns)
             if lineage.deleted_since(connection, source, since, made_of):
                 return False
-            connection.execute(
+            (number,) = connection.execute(
                 """INSERT INTO answers (memory_id, question, payload, turns) VALUES (?, ?, ?, ?)
                 ON CONFLICT (memory_id, question)
-                DO UPDATE SET payload = excluded.payload, turns = excluded.turns""",
+                DO UPDATE SET payload = excluded.payload, turns = excluded.turns
+                RETURNING number""",
                 (memory_id, records.dump(question), records.dump(payload), made_of),
-            )
+            ).fetchone()
+            if calls:
+                connection.execute("DELETE FROM answer_calls WHERE answer = ?", (number,))
+                lineage.link_calls(connection, "answer_calls", (number,), calls)
         return True
 
     def answers(self, memory_id: str) -> list[Mapping[str, Any]]:

@@ -10,7 +10,8 @@ answer is made of, and those that a call's prompt showed. What meets a deleted t
 - calls lose their words and replay no more; their tokens and seconds stay, for they were spent;
 - answers, reports, snapshots and search indexes of the memories are dropped: they can be made
   again;
-- vectors and token counts are dropped by the texts that went, unless another source has them, too.
+- vectors and token counts are dropped by the turns that their texts are made of, unless another
+  source has the same texts.
 
 One plain check follows: a row, call or answer of these memories that has a word which only the
 deleted text held goes, too; a question may have it. Calls about an evaluation's own copy of a text
@@ -27,10 +28,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Literal
 
-from mgl.llm.calls import CallRecord
-from mgl.prompt import one_line, words_of
+from mgl.prompt import words_of
 from mgl.store import caches, calls, owners, records
-from mgl.store.lineage import meets, record_deletion
+from mgl.store.lineage import meets, record_deletion, release_texts
 from mgl.store.records import EditRecord, MemoryRecord
 from mgl.types import Conversation, Turn
 
@@ -95,15 +95,15 @@ class Gone:
 
     def takes(self, row: EditRecord) -> bool:
         """Whether a row is made of a deleted turn, or has a word that only they held."""
-        if row.turns is not None:
-            is_made_of = not self.turns.isdisjoint(row.turns)
-        else:
-            is_made_of = row.span is None or self.touches(row)
+        is_made_of = not self.turns.isdisjoint(self.find_turns(row))
         return is_made_of or self.is_told_in([row.payload, row.reason])
 
-    def touches(self, row: EditRecord) -> bool:
-        """Whether the span of a row lies in a deleted turn."""
-        return row.span is not None and not self.turns.isdisjoint(self.source.turns_at(row.span))
+    def find_turns(self, row: EditRecord) -> Collection[int]:
+        """The turns that a row is made of: all, where it does not say."""
+        if row.turns is not None:
+            return row.turns
+        everything = range(len(self.before))
+        return everything if row.span is None else self.source.turns_at(row.span)
 
     def is_told_in(self, value: Any) -> bool:
         """Whether a JSON value has a word that only the deleted text held; times have none."""
@@ -113,12 +113,6 @@ class Gone:
             if not _TIME.fullmatch(text)
         )
 
-    @property
-    def texts(self) -> set[str]:
-        """The deleted turns as memories embed and count them."""
-        said = [self.before[number] for number in self.turns]
-        return {form for turn in said for form in (turn.text, turn.line, one_line(turn.line))}
-
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
@@ -126,13 +120,14 @@ class Rewritten:
 
     ``log`` are its rows, one for one, without what went; ``step`` is what the next step says of
     it, if the kind writes one. With ``cut`` the rows and marks of that step and of all after it
-    are removed, so that they are done again. ``texts`` went with them: their vectors go.
+    are removed, so that they are done again. ``turns`` are others whose rows had words of what
+    went: what was embedded or counted of them goes, too.
     """
 
     log: Sequence[EditRecord]
     step: Sequence[EditRecord] = ()
     cut: int | None = None
-    texts: Collection[str] = ()
+    turns: Collection[int] = ()
 
 
 MemoryLog = tuple[MemoryRecord, int, Sequence[EditRecord]]
@@ -147,11 +142,6 @@ def mask_text(text: str, ranges: Ranges) -> str:
     for start, end in ranges:
         text = text[:start] + MASK * len(text[start:end]) + text[end:]
     return text
-
-
-def is_deleted(turn: Turn) -> bool:
-    """Whether a turn is what a deletion left of one."""
-    return not turn.text.strip(MASK)
 
 
 def redact_turn(turn: Turn, number: int, what: Redaction) -> Turn:
@@ -186,12 +176,11 @@ def delete(
     """
     _overwrite_turns(connection, gone, digests)
     record_deletion(connection, gone.document_id, gone.turns)
-    renamed, replies = _empty_calls(connection, gone)
-    texts = gone.texts | replies
+    renamed, turns = _empty_calls(connection, gone), set(gone.turns)
     steps: list[MemoryLog] = []
     for memory, step, log in logs:
         rewritten = rewrite(memory, step, log, gone)
-        texts.update(rewritten.texts)
+        turns.update(rewritten.turns)
         _write_log(connection, memory.id, log, rewritten, renamed)
         if rewritten.step:
             steps.append((memory, step, rewritten.step))
@@ -202,7 +191,7 @@ def delete(
         for table in ("reports", "snapshots"):
             connection.execute(f"DELETE FROM {table} WHERE memory_id = ?", (memory.id,))
         caches.forget_turns(connection, memory.id, gone.turns)
-    lost = {records.text_digest(text) for text in texts}
+    lost = release_texts(connection, gone.document_id, turns)
     caches.drop_texts(connection, owners.release(connection, gone.document_id, lost))
     return steps
 
@@ -271,16 +260,13 @@ def _write_log(
             )
 
 
-def _empty_calls(connection: sqlite3.Connection, gone: Gone) -> tuple[dict[str, str], set[str]]:
-    """Empty the calls that showed a deleted turn, or have a word of it, as a question may.
-
-    Calls of an evaluation run are the run's, and stay.
-    Returns their new keys by the old, and the texts of their replies, which may be embedded.
-    """
+def _empty_calls(connection: sqlite3.Connection, gone: Gone) -> dict[str, str]:
+    """Empty the calls that showed a deleted turn, or have a word of it, as a question may; return
+    their new keys by the old. Calls of an evaluation run are the run's, and stay."""
     found = connection.execute(
         """SELECT number, turns, request, reply, error FROM llm_calls
         WHERE document_id = ? AND (memory_id IS NULL OR memory_id NOT LIKE ?)""",
-        (gone.document_id, f"{calls.RUN}%"),
+        (gone.document_id, f"{owners.RUN}%"),
     ).fetchall()
     hit = [
         number
@@ -293,17 +279,7 @@ def _empty_calls(connection: sqlite3.Connection, gone: Gone) -> tuple[dict[str, 
             ]
         )
     ]
-    emptied = [calls.empty_call(connection, number) for number in hit]
-    texts = {one_line(text) for call, _ in emptied for text in _read_reply(call)}
-    return {call.key: key for call, key in emptied}, texts
-
-
-def _read_reply(call: CallRecord) -> Iterator[str]:
-    """The texts of a reply in JSON."""
-    try:
-        yield from strings(json.loads(call.completion.text if call.completion else ""))
-    except ValueError:
-        return
+    return dict(calls.empty_call(connection, number) for number in hit)
 
 
 def find_answers(connection: sqlite3.Connection, memory_id: str, gone: Gone) -> dict[int, str]:

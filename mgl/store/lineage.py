@@ -1,4 +1,4 @@
-"""Which turns a row was made of, and which deletions it may not know of.
+"""Which turns and calls a row was made of, and which deletions it may not know of.
 
 Turns are kept as JSON ranges of their numbers, ends inclusive, so that "all so far" is as short in
 a long conversation as in a short one:
@@ -9,13 +9,21 @@ a long conversation as in a short one:
     (0, 1, 2, 7)
 
 None, for turns that nobody stated, stands for all.
+
+Texts that were embedded or counted are known by their digests alone, each with the sets of turns
+that it can be made of: a line that was said twice has two. It goes when a deletion has met them
+all.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Sequence, Set
+from typing import Final, Literal
+
+ALL: Final = "[[0,9223372036854775807]]"
+"""All turns, those to come too, where a column may not be NULL."""
 
 
 def encode_turns(turns: Iterable[int] | None) -> str | None:
@@ -40,12 +48,64 @@ def decode_turns(column: str | None) -> tuple[int, ...] | None:
     return tuple(n for first, last in json.loads(column) for n in range(first, last + 1))
 
 
-def meets(column: str | None, turns: Collection[int]) -> bool:
+def meets(column: str | None, turns: Set[int]) -> bool:
     """Whether a column has one of some turns."""
     if column is None:
         return bool(turns)
-    ranges = json.loads(column)
-    return any(first <= number <= last for first, last in ranges for number in turns)
+    return any(
+        not turns.isdisjoint(range(first, last + 1))
+        if last - first < len(turns)
+        else any(first <= number <= last for number in turns)
+        for first, last in json.loads(column)
+    )
+
+
+def record_text(
+    connection: sqlite3.Connection, document_id: str, digest: bytes, turns: str, *, is_exact: bool
+) -> None:
+    """Note the turns that a text is made of, as a column has them; those that are not exact, only
+    where none are known."""
+    connection.execute(
+        """INSERT OR IGNORE INTO text_lineage SELECT ?1, ?2, ?3 WHERE ?4 OR NOT EXISTS (
+            SELECT 1 FROM text_lineage WHERE document_id = ?1 AND digest = ?2)""",
+        (document_id, digest, turns, is_exact),
+    )
+
+
+def release_texts(connection: sqlite3.Connection, document_id: str, turns: Set[int]) -> list[bytes]:
+    """Drop the sets that a deletion meets; return the digests of the texts that have none left."""
+    found = connection.execute(
+        "SELECT DISTINCT turns FROM text_lineage WHERE document_id = ?", (document_id,)
+    ).fetchall()
+    met = json.dumps([column for (column,) in found if meets(column, turns)])
+    dropped = connection.execute(
+        """DELETE FROM text_lineage WHERE document_id = ?
+        AND turns IN (SELECT value FROM json_each(?)) RETURNING digest""",
+        (document_id, met),
+    ).fetchall()
+    select = "SELECT 1 FROM text_lineage WHERE document_id = ? AND digest = ?"
+    return [
+        digest
+        for (digest,) in set(dropped)
+        if connection.execute(select, (document_id, digest)).fetchone() is None
+    ]
+
+
+def link_calls(
+    connection: sqlite3.Connection,
+    table: Literal["answer_calls", "reply_calls"],
+    row: Sequence[str | int],
+    keys: Iterable[str],
+) -> None:
+    """Note the calls behind an answer or a reply, ``row`` being its columns in the table.
+
+    A key stands for its first call with a completion, or else for the first that failed.
+    """
+    connection.executemany(
+        f"""INSERT OR IGNORE INTO {table} SELECT {", ".join("?" for _ in row)}, number
+        FROM llm_calls WHERE key = ? ORDER BY finish_reason IS NULL, number LIMIT 1""",
+        [(*row, key) for key in keys],
+    )
 
 
 def record_deletion(connection: sqlite3.Connection, document_id: str, turns: Iterable[int]) -> None:
@@ -83,4 +143,4 @@ def deleted_since(
     found = connection.execute(
         "SELECT turns FROM deletions WHERE document_id = ? AND number > ?", (document_id, since)
     )
-    return any(meets(turns, decode_turns(each) or ()) for (each,) in found)
+    return any(meets(turns, frozenset(decode_turns(each) or ())) for (each,) in found)

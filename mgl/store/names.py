@@ -16,7 +16,7 @@ from mgl.types import CONVERSATION, Conversation
 
 def find_id(connection: sqlite3.Connection, name: str) -> str | None:
     """The id of the conversation that is known by this name, if there is one."""
-    own = Conversation.named(name)
+    own = Conversation.from_name(name)
     row = (
         connection.execute(
             "SELECT id FROM documents WHERE named = 1 AND name = ?", (pack(own.name),)
@@ -33,7 +33,7 @@ def find_renamed(connection: sqlite3.Connection, name: str) -> str | None:
     row = connection.execute(
         """SELECT documents.name FROM documents JOIN names ON document_id = id
         WHERE names.name = ? AND media_type = ? ORDER BY created_at, id""",
-        (pack(Conversation.named(name).name), CONVERSATION),
+        (pack(Conversation.from_name(name).name), CONVERSATION),
     ).fetchone()
     return None if row is None else unpack(row[0])
 
@@ -48,7 +48,7 @@ def mark_named(connection: sqlite3.Connection, identity: str, name: str) -> None
     """Note that a conversation is known by its name; StoreConflict if it has another by now."""
     update = "UPDATE documents SET named = 1 WHERE id = ? AND name = ?"
     if not connection.execute(update, (identity, pack(name))).rowcount:
-        raise taken(name)
+        raise name_conflict(name)
 
 
 def rename(connection: sqlite3.Connection, identity: str, name: str) -> bool:
@@ -61,7 +61,7 @@ def rename(connection: sqlite3.Connection, identity: str, name: str) -> bool:
     return connection.execute(update, (pack(name), identity)).rowcount == 1
 
 
-def taken(name: str) -> StoreConflict:
+def name_conflict(name: str) -> StoreConflict:
     """What is raised where two begin or rename a conversation at the same time."""
     return StoreConflict(
         f"another conversation was called {name!r} meanwhile", hint="run the same command again"

@@ -21,11 +21,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from mgl.errors import StoreDeleted
+from mgl.llm.calls import Lineage, find_lineage
 from mgl.store import records
 from mgl.store.file import DatabaseFile
+from mgl.types import CONVERSATION
+
+RUN: Final = "run "
+"""The prefix of an owner that is an evaluation run; its folder follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,7 @@ class Owners(DatabaseFile):
     ) -> Owner:
         """Return the owner with this id and source, which is made where it is missing.
 
-        ``identity`` is a memory's id, or a run's (``mgl.store.calls.RUN``), which works on many
+        ``identity`` is a memory's id, or a run's (``RUN``), which works on many
         sources. StoreDeleted where the memory or the source that it ``requires`` is not there.
         """
         with self._read() as connection:
@@ -127,15 +132,36 @@ class Owners(DatabaseFile):
                 ((owner.number, digest) for digest in digests),
             )
 
+    def _find_lineage(self, connection: sqlite3.Connection) -> Lineage | None:
+        """What the texts are made of that are written now: of turns that nobody stated, all of the
+        conversation that the owner's memory is of. None for a document's, and for a run's, which
+        no deletion takes."""
+        owner = self._owner
+        row = (
+            owner
+            and connection.execute(
+                """SELECT owners.id, document_id, media_type FROM owners
+            LEFT JOIN documents ON documents.id = document_id WHERE number = ?""",
+                (owner.number,),
+            ).fetchone()
+        )
+        if not row:  # nobody's, or of one that was deleted, who can write nothing
+            return find_lineage()
+        identity, source, media_type = row
+        if identity.startswith(RUN):
+            return None
+        is_talk = source is not None and media_type in (None, CONVERSATION)
+        return find_lineage() or (Lineage(source) if is_talk else None)
+
 
 def release(
     connection: sqlite3.Connection, document_id: str, digests: Collection[bytes]
 ) -> list[bytes]:
-    """Take some digests from all owners of a source; return those that nobody else owns."""
+    """Take some digests from the memories of a source; return those that nobody else owns."""
     connection.executemany(
         """DELETE FROM owned WHERE digest = ?
-        AND owner IN (SELECT number FROM owners WHERE document_id = ?)""",
-        [(digest, document_id) for digest in digests],
+        AND owner IN (SELECT number FROM owners WHERE document_id = ? AND id NOT LIKE ?)""",
+        [(digest, document_id, f"{RUN}%") for digest in digests],
     )
     return _list_free(connection, digests)
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mgl.store import caches, owners, records
-from mgl.store.calls import RUN
+from mgl.store.owners import RUN
 from mgl.store.records import MemoryRecord
 
 _OF_MEMORY: Final = ("answers", "reports", "snapshots", "edits", "steps")
@@ -85,7 +85,7 @@ def remove(connection: sqlite3.Connection, removal: Removal) -> None:
         )
     connection.execute("DELETE FROM memories WHERE id IN (SELECT value FROM json_each(?))", (ids,))
     if removal.takes_source:
-        for table in ("turns", "corrections", "deletions"):
+        for table in ("turns", "corrections", "deletions", "text_lineage"):
             connection.execute(f"DELETE FROM {table} WHERE document_id = ?", (source,))
         connection.execute("DELETE FROM names WHERE document_id = ?", (source,))
         connection.execute("DELETE FROM documents WHERE id = ?", (source,))

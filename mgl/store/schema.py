@@ -219,12 +219,40 @@ MIGRATIONS: Final = {
     );
     CREATE INDEX unapplied_edits ON edits (memory_id, outcome, reason)
         WHERE outcome != 'applied'""",
+    "0018_behind": """CREATE TABLE answer_calls (
+        answer INTEGER NOT NULL REFERENCES answers (number) ON DELETE CASCADE,
+        call INTEGER NOT NULL REFERENCES llm_calls (number) ON DELETE CASCADE,
+        PRIMARY KEY (answer, call)
+    ) WITHOUT ROWID;
+    CREATE INDEX answers_by_call ON answer_calls (call);
+    CREATE TABLE reply_calls (
+        document_id TEXT NOT NULL,
+        turn INTEGER NOT NULL,
+        call INTEGER NOT NULL REFERENCES llm_calls (number) ON DELETE CASCADE,
+        PRIMARY KEY (document_id, turn, call),
+        FOREIGN KEY (document_id, turn) REFERENCES turns (document_id, number) ON DELETE CASCADE
+    ) WITHOUT ROWID;
+    CREATE INDEX replies_by_call ON reply_calls (call)""",
+    "0019_text_lineage": """CREATE TABLE text_lineage (
+        document_id TEXT NOT NULL,
+        digest BLOB NOT NULL,
+        turns TEXT NOT NULL,
+        PRIMARY KEY (document_id, digest, turns)
+    ) WITHOUT ROWID;
+    INSERT INTO text_lineage
+        SELECT DISTINCT documents.id, owned.digest, '[[0,9223372036854775807]]'
+        FROM owned JOIN owners ON owners.number = owned.owner
+        JOIN documents ON documents.id = owners.document_id
+        WHERE documents.media_type = 'text/x-conversation' AND owned.digest IN (
+            SELECT digest FROM vectors UNION SELECT digest FROM token_counts)""",
 }
 """Statements by name, in order, separated by semicolons. ``follows`` is the number of the turn
 before, in the history of a client; ``names`` are those that a document had before. ``named`` is 1
 for conversations that are known by their names, and NULL for those of earlier versions until they
 are renamed. ``corrections`` has the numbers of turns that say what others should have said,
-``snapshots`` the state of a memory before a step."""
+``snapshots`` the state of a memory before a step. ``answer_calls`` and ``reply_calls`` say which
+calls were made, or replayed, for an answer and for a reply. ``text_lineage`` joins vectors and
+token counts with turns: a row is one set of turns that a text can be made of."""
 
 
 @contextmanager

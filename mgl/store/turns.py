@@ -20,7 +20,7 @@ from sys import intern
 from mgl.errors import Conflict, StoreConflict, StoreError
 from mgl.store import names, records
 from mgl.store.file import read_secret
-from mgl.store.lineage import decode_turns, encode_turns
+from mgl.store.lineage import decode_turns, encode_turns, link_calls
 from mgl.store.owners import Owners
 from mgl.types import CONVERSATION, Conversation, Document, Turn
 
@@ -30,10 +30,11 @@ _COLUMNS = "id, speaker, text, time, session"
 @dataclass(frozen=True, slots=True)
 class ReplySources:
     """The turns that a reply was made of (what it replies to, and what it cites), and all that its
-    prompt showed, by their numbers."""
+    prompt showed, by their numbers; the keys of the ``calls`` behind a reply that is to be kept."""
 
     made_of: frozenset[int]
     shown: frozenset[int]
+    calls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class TurnTable(Owners):
         document = Document(identity, name, "", (), CONVERSATION, conversation.notes)
         with self._write() as connection:
             if conversation.is_named and names.find_id(connection, name) not in (None, identity):
-                raise names.taken(name)
+                raise names.name_conflict(name)
             connection.execute(
                 f"""INSERT INTO documents ({records.DOCUMENT_COLUMNS})
                 VALUES ({records.placeholders(records.DOCUMENT_COLUMNS)})
@@ -99,8 +100,8 @@ class TurnTable(Owners):
         with self._read() as connection:
             known = names.find_id(connection, name)
             if known is not None:
-                return replace(Conversation.named(name), id=known)
-            begun = (Conversation.named(name, renamed) for renamed in count())
+                return replace(Conversation.from_name(name), id=known)
+            begun = (Conversation.from_name(name, renamed) for renamed in count())
             return next(each for each in begun if not names.is_taken(connection, each.id))
 
     def find_chat(self, name: str) -> str:
@@ -301,6 +302,8 @@ def insert_turn(
             "may be one of them",
             hint="another mgl may be writing to this conversation: try again",
         )
+    if sources is not None:
+        link_calls(connection, "reply_calls", (document_id, number), sources.calls)
 
 
 def _row(turn: Turn) -> records.Row:

@@ -1,7 +1,8 @@
 """Trains a LoRA of a language model: to answer as rows do (SFT), to prefer the better of two
 answers (DPO), or to answer so that a reward rises (GRPO).
 
-    adapter = make_causal("mine", "builder", rows, base, settings, home(), observer)
+    task = CausalTask("builder", base, rows, settings, Recipe())
+    adapter = make_causal("mine", task, home(), observer)
 
 A prompt is tokenized as the engines send it, an answer as their grammar lays it out, with the
 token that ends it; the loss is of the answer alone. A row that does not fit is dropped, never cut.
@@ -46,45 +47,47 @@ _BEST: Final = "best.safetensors"
 _IGNORED: Final = -100
 
 
-def make_causal(
-    name: str,
-    kind: CausalKind,
-    rows: Sequence[Row],
-    base: CausalBase,
-    settings: FitSettings,
-    recipe: Recipe,
-    home: Path,
-    observer: Observer,
-) -> LoraAdapter:
+@dataclass(frozen=True, slots=True)
+class CausalTask:
+    """What is trained: an adapter of a kind for a base, to answer as ``rows`` do."""
+
+    kind: CausalKind
+    base: CausalBase
+    rows: Sequence[Row]
+    settings: FitSettings
+    recipe: Recipe
+
+
+def make_causal(name: str, task: CausalTask, home: Path, observer: Observer) -> LoraAdapter:
     """Train an adapter for a language model and keep it in the home.
 
     InputError for rows that cannot be learnt from and for a loss that is no number; UsageError
     without the extra ``training``; ResourceError where the model does not load or the disk is
     full.
     """
+    rows, recipe = task.rows, task.recipe
     wanted = Preference if recipe.method == "dpo" else Example
     if not rows or not all(isinstance(row, wanted) for row in rows):
         raise InputError(
             f"{recipe.method} learns from rows of the kind {wanted.__name__.lower()} alone",
             hint="make them with `mgl train data`",
         )
-    if kind == "yes-no" and {row.completion for row in rows} != {"Yes", "No"}:  # type: ignore[union-attr]
+    if task.kind == "yes-no" and {row.completion for row in rows} != {"Yes", "No"}:  # type: ignore[union-attr]
         raise InputError(
             "a judge learns from rows that are answered by Yes and by No",
             hint="collect them with `mgl train data --corpus hotpotqa-support`",
         )
-    train, development = split(rows)  # type: ignore[type-var]
 
     def run(work: Path) -> Trained:
         try:
-            return _Training(kind, base, train, development, settings, recipe, work, observer).run()
+            return _Training(task, work, observer).run()
         except OSError as error:
             raise ResourceError(
                 f"the training in {work} cannot be written: {error.strerror or error}",
                 hint="make room on that disk, then run the same command again",
             ) from error
 
-    return keep_training(name, kind, run, rows, settings, home, base=base, recipe=recipe.describe())
+    return keep_training(name, task.kind, run, rows, task.settings, home, base=task.base)
 
 
 @dataclass(slots=True)
@@ -120,20 +123,11 @@ class _Progress:
 
 
 class _Training:
-    def __init__(
-        self,
-        kind: CausalKind,
-        base: CausalBase,
-        rows: Sequence[Row],
-        development: Sequence[Row],
-        settings: FitSettings,
-        recipe: Recipe,
-        work: Path,
-        observer: Observer,
-    ) -> None:
-        self._kind, self._base, self._work, self._observer = kind, base, work, observer
-        self._settings, self._recipe = settings, recipe
-        self.tokenizer, model = load_causal(base.folder)
+    def __init__(self, task: CausalTask, work: Path, observer: Observer) -> None:
+        self._kind, self._base, self._work, self._observer = task.kind, task.base, work, observer
+        self._settings, self._recipe = settings, recipe = task.settings, task.recipe
+        rows, development = split(task.rows)  # type: ignore[type-var]
+        self.tokenizer, model = load_causal(self._base.folder)
         most = settings.max_tokens
         self._development = take_rows(self.tokenizer, development, most, observer)
         self._rows = take_rows(self.tokenizer, rows, most, observer)
@@ -142,7 +136,7 @@ class _Training:
                 f"{len(self._rows)} rows and {len(self._development)} for development are too few",
                 hint="give more rows, or a higher --max-tokens",
             )
-        described = {**asdict(settings), **recipe.describe(), "base": base.describe()}
+        described = {**asdict(settings), **recipe.describe(), "base": self._base.describe()}
         self._began = time.process_time()
         self._progress = _Progress.read(work / _STATE, hash_rows([*rows, *development], described))
         self._length = math.ceil(len(self._rows) / settings.batch)
@@ -190,7 +184,8 @@ class _Training:
             steps.index(best) if best else -1,
             progress.seconds,
         )
-        return Trained(fitted, metrics, self._write(self._work / "adapter"))
+        files = self._write(self._work / "adapter")
+        return Trained(fitted, metrics, files, recipe=self._recipe.describe())
 
     # What TRL's loop reports
 

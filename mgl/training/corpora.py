@@ -66,10 +66,6 @@ def collect(names: Sequence[str], folder: Path, hold_out: Collection[str] = ()) 
     return list(rows)
 
 
-def _read_locomo(path: Path, hold_out: Collection[str]) -> Iterator[Pair]:
-    return _of_benchmark("locomo", "CC BY-NC 4.0", path, hold_out)
-
-
 def _read_longmemeval(path: Path, hold_out: Collection[str]) -> Iterator[Pair]:
     """Yield marked turns of haystacks; in files ``evidence*.json`` every turn is evidence."""
     for file in sorted(path.glob("*.json")):
@@ -368,7 +364,7 @@ CORPORA: Final[Mapping[str, tuple[str, Reader]]] = {
     "musique-answers": ("multihop", partial(_read_passage_answers, "musique")),
     "longmemeval-answers": ("longmemeval", _read_longmemeval_answers),
     "locomo-answers": ("locomo", _read_locomo_answers),
-    "locomo": ("locomo", _read_locomo),
+    "locomo": ("locomo", partial(_of_benchmark, "locomo", "CC BY-NC 4.0")),
     "tiage": ("tiage/train.json", partial(_read_tiage, "tiage")),
     "tiage-dev": ("tiage/dev.json", partial(_read_tiage, "tiage-dev")),
 }

@@ -23,7 +23,7 @@ from mgl.benchmarks.base import Benchmark
 from mgl.errors import UsageError
 from mgl.evaluation.audit import RIGHT
 from mgl.evaluation.records import Calls
-from mgl.evaluation.runs.folder import RunFolder
+from mgl.evaluation.runs.folder import open_run
 from mgl.evaluation.runs.manifest import Manifest
 from mgl.evaluation.runs.units import list_calls
 from mgl.llm.calls import CallRecord
@@ -96,7 +96,7 @@ def read_run(folder: Path, store: Store, hold_out: Collection[str] = ()) -> LogR
     Sources of the names ``hold_out`` are left out. UsageError for a run without a graph memory, or
     without the plain methods of the same model beside it.
     """
-    manifest, log = Manifest.read(folder), RunFolder(folder).log
+    manifest, log = open_run(folder)
     benchmark: Benchmark = registry.load("benchmark", manifest.arguments.benchmark)
     corpus, licence = f"{benchmark.name}-log", benchmark.about.licence
     examples: dict[tuple[Any, ...], Example] = {}

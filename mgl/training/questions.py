@@ -104,7 +104,7 @@ async def list_texts(source: Source, count: Counter) -> list[SourceText]:
             line,
             "\n".join(lines[max(0, place - 2) : place]),
             tuple(range(max(0, place - 2), place + 1)),
-            _says_much(turn.text),
+            len(turn.text.split()) >= FEWEST_WORDS,
         )
         for place, (turn, line) in enumerate(zip(source.turns, lines, strict=True))
     ]
@@ -153,7 +153,3 @@ def keep_found(pairs: Sequence[Pair], texts: Sequence[SourceText]) -> list[Pair]
             others = tuple(text for text in found if text != pair.positive)
             kept.append(replace(pair, negatives=others[:MOST_NEGATIVES]))
     return kept
-
-
-def _says_much(text: str) -> bool:
-    return len(text.split()) >= FEWEST_WORDS

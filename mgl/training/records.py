@@ -10,7 +10,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -55,12 +55,13 @@ class Base:
 @dataclass(frozen=True, slots=True)
 class Trained:
     """How a training went: its ``metrics`` on the development rows, the adapter's ``files``, and
-    ``examples`` of what changed, a line each."""
+    ``examples`` of what changed, a line each. ``recipe`` are settings besides those of fitting."""
 
     fitted: Fitted
     metrics: Mapping[str, float]
     files: Sequence[Path]
     examples: Sequence[str] = ()
+    recipe: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +83,13 @@ def keep_training(
     home: Path,
     *,
     base: Base,
-    recipe: Mapping[str, Any] | None = None,
 ) -> LoraAdapter:
     """Train in a folder of the home, which is removed once the adapter is written with its
     manifest, its course and its page, ``record.md``.
 
     ``rows`` are all that it is made with, development included. Those that a model wrote adapt it
-    to a text; all others count as learnt from it. ``recipe`` are further settings. Errors as of
-    ``train`` and ``write_adapter``; ResourceError where a source was deleted meanwhile.
+    to a text; all others count as learnt from it. Errors as of ``train`` and ``write_adapter``;
+    ResourceError where a source was deleted meanwhile.
     """
     work = home / WORK / name
     make_private_folder(work)
@@ -111,7 +111,7 @@ def keep_training(
         "adapted_to": sorted({row.source for row in rows if row.corpus == WRITTEN}),
         "questions": sorted(map(hash_question, asked)),
         "rows": Counter(row.corpus for row in rows),
-        "settings": {**asdict(settings), **(recipe or {})},
+        "settings": {**asdict(settings), **trained.recipe},
         "metrics": {key: round(value, 4) for key, value in trained.metrics.items()},
     }
     fitted = trained.fitted

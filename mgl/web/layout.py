@@ -182,7 +182,7 @@ def _spread(graph: Any, part: Sequence[int]) -> Points:
             force[:, axis] -= np.bincount(ends[:, 1], pull[:, axis], len(part))
         size = np.maximum(np.sqrt((force * force).sum(axis=1, keepdims=True)), 1e-6)
         points = points + force / size * np.minimum(size, heat)
-    return _level(_loosen(points))
+    return _level(_push_apart(points))
 
 
 def _see_from_pivots(graph: Any, part: Sequence[int]) -> Points:
@@ -206,7 +206,7 @@ def _see_from_pivots(graph: Any, part: Sequence[int]) -> Points:
     return spread
 
 
-def _loosen(points: Points) -> Points:
+def _push_apart(points: Points) -> Points:
     """Move near points apart: those that follow one another in strips, across and down by turns."""
     import numpy as np
 

@@ -5,6 +5,7 @@
     scripts/bench/gpu.py --plan --card "NVIDIA H200,141" what would run, and what has to be carried
     scripts/bench/gpu.py --tokenizer DIR --minutes 14    all that is not done yet, in 14 minutes
     scripts/bench/gpu.py --only profiles
+    scripts/bench/gpu.py --tokenizer DIR --pretend       steps 1 and 2, small, on vLLM's CPU build
 
 Each figure is a line of JSON in the record (--record), and so is the end of each part: a part that
 is done is skipped by the next run, one that failed is tried again. The models of ``profiles`` and
@@ -18,22 +19,25 @@ import argparse
 import asyncio
 import json
 import os
+import random
 import secrets
 import shlex
+import shutil
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from gpu_models import CONFIGS, make_model, read_log
+from gpu_models import CONFIGS, MADE, TINY, make_model, make_profile, read_log
 from stepping import Figures, Part, Record, Step, print_list, print_plan, run_steps
 from throughput import Throughput, load
 from traffic import RecordingEngine, build_all
@@ -42,13 +46,14 @@ from mgl import registry
 from mgl.errors import EngineRejected, MglError, ResourceError
 from mgl.evaluation.runs.manifest import MANIFEST
 from mgl.lab import Lab
-from mgl.llm.base import Completion, Request
+from mgl.llm.base import Completion, Message, Request
 from mgl.llm.capabilities import ServerEndpoint
-from mgl.llm.engines.formats import EBNF, JSON, LARK, Format
-from mgl.llm.engines.wire import write_body
 from mgl.llm.fakes import SchemaEngine
 from mgl.models import shipped
 from mgl.models.profiles import ModelProfile, load_profiles
+from mgl.openai.formats import EBNF, JSON, LARK, Format
+from mgl.openai.requests import write_body
+from mgl.openai.servers import Http, identify
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.serving.box import choose_for_cards, parse_card
 from mgl.serving.machine import (
@@ -56,26 +61,32 @@ from mgl.serving.machine import (
     Machine,
     choose_python,
     compute_memory,
+    compute_sequence_bytes,
     inspect_machine,
 )
-from mgl.serving.plan import LaunchPlan, make_plan, weights_folder
+from mgl.serving.plan import Launch, LaunchPlan, context_length, make_plan, weights_folder
 from mgl.serving.probe import probe
-from mgl.serving.profile import ServingProfile, load_serving_profiles
+from mgl.serving.profile import ServingProfile, load_serving_profile, load_serving_profiles
 from mgl.serving.records import ServerRecord
 from mgl.serving.supervisor import request_stop, start_detached
-from mgl.text import read_document
-from mgl.types import Question
+from mgl.text import read_document, sentence_spans
+from mgl.training.corpora import collect
+from mgl.training.data import Example, Preference, write_rows
+from mgl.training.hindsight import HelpfulSpan, write_edits
+from mgl.types import Document, Question
 
 ROOT: Final = Path(__file__).parents[2]
 STORY, CHAT = ROOT / "examples" / "a-scandal-in-bohemia.txt", ROOT / "examples" / "chat.jsonl"
 QUESTION: Final = "What does the King want from Holmes, and how does the matter end?"
 LEVELS: Final = (1, 16, 64, 256)
+PRETENDED: Final = (1, 8)
 REPLY: Final = 160
 """Tokens of each reply in a load."""
 
 FORMATS: Final[Mapping[str, Format]] = {"guidance": LARK, "xgrammar": EBNF, "outlines": JSON}
 METHODS: Final = ("mindgraph", "hgmem", "gam", "mnemis")
 PROMPTS: Final = 64
+NOTHING: Final = '{"operations": []}'
 
 # Made models and their servers
 
@@ -90,31 +101,47 @@ class Box:
     python: Path
     tokenizer: Path
     data: Path | None
+    levels: Sequence[int] = LEVELS
+    memories: int = 64
+    characters: int = 60_000
 
-    def plan(self, model: ModelProfile, compiler: str) -> LaunchPlan:
-        """The profile's own command under a compiler; a made model is loaded without weights."""
-        is_made = model.name in CONFIGS
+    @property
+    def is_pretended(self) -> bool:
+        return self.profile.machine.device == "cpu"
+
+    def plan(self, model: ModelProfile, compiler: str, *, longest: bool = False) -> LaunchPlan:
+        """The profile's own command under a compiler; a made model is loaded without weights.
+
+        ``longest``: vLLM itself chooses the longest context that its cache holds.
+        """
+        is_made = model.name in MADE
         settings = self.profile.settings.model_copy(update={"structured_outputs": "measured"})
         profile = self.profile.model_copy(update={"settings": settings})
         made = make_plan(
             profile,
             model,
-            weights=self.home / "gpu-models" / model.name
-            if is_made
-            else weights_folder(model, self.home),
-            python=self.python,
-            home=self.home,
-            compiler=compiler,
+            Launch(
+                self.home / "gpu-models" / model.name
+                if is_made
+                else weights_folder(model, self.home),
+                self.python,
+                home=self.home,
+                compiler=compiler,
+            ),
         )
-        extra = ("--load-format", "dummy") if is_made else ()
-        return replace(made, command=(*made.command, *extra))
+        command = [*made.command, *(("--load-format", "dummy") if is_made else ())]
+        if longest:
+            command[command.index("--max-model-len") + 1] = "auto"
+        return replace(made, command=tuple(command))
 
     @contextmanager
-    def serve(self, model: ModelProfile, compiler: str) -> Iterator[ServerRecord]:
+    def serve(
+        self, model: ModelProfile, compiler: str, *, longest: bool = False
+    ) -> Iterator[ServerRecord]:
         """Serve a model; ResourceError with the log's last words if it does not start."""
-        if model.name in CONFIGS:
+        if model.name in MADE:
             make_model(model.name, self.home / "gpu-models", self.tokenizer)
-        plan = self.plan(model, compiler)
+        plan = self.plan(model, compiler, longest=longest)
         server = start_detached(plan, self.home, report=lambda one: print(f"  {one.state}"))
         try:
             if server.state != "ready":
@@ -129,37 +156,72 @@ def measure_start(box: Box, model: ModelProfile, server: ServerRecord, seconds: 
     yield "start_s", round(seconds, 1)
     logged = read_log(server.log.read_text("utf-8", "replace"))
     yield from logged.items()
-    settings = box.profile.settings_for(model.name)
-    need = compute_memory(model, box.profile.machine, settings)
-    if need is not None and "weights_gib" in logged:
-        yield "weights_by_plan_gib", round(need.weights / GIB, 2)
+    settings, hardware = box.profile.settings_for(model.name), box.profile.machine
+    need = compute_memory(model, hardware, settings)
+    if need is None:
+        return
+    cache = need.sequence  # what a CPU reserves; on a GPU what the share leaves
+    for gpu in box.machine.gpus[:1]:
+        share = int(gpu.total * settings.gpu_memory_utilization)
+        cache = share - need.weights - need.work
+        yield "share_gib", round(share / GIB, 2)
+        for now in inspect_machine("cuda").gpus[:1]:
+            yield "used_gib", round((now.total - now.free) / GIB, 2)
+    per_token = compute_sequence_bytes(model, settings) / context_length(model, settings)
+    yield "weights_by_plan_gib", round(need.weights / GIB, 3)
+    yield "cache_tokens_by_plan", round(cache / per_token)
+    if "weights_gib" in logged:
         yield "weights_to_plan", round(logged["weights_gib"] * GIB / need.weights, 4)
-    for gpu in inspect_machine("cuda").gpus[:1]:
-        yield "used_gib", round((gpu.total - gpu.free) / GIB, 2)
-        yield "share_gib", round(gpu.total * settings.gpu_memory_utilization / GIB, 2)
+    if "cache_tokens" in logged:
+        yield "cache_to_plan", round(logged["cache_tokens"] * per_token / cache, 4)
+
+
+def run_longest(box: Box, model: ModelProfile) -> Figures:
+    """Serve the longest context that fits, and fill it by one prompt."""
+    began = time.monotonic()
+    with box.serve(model, "guidance", longest=True) as server:
+        yield from measure_start(box, model, server, time.monotonic() - began)
+        longest = asyncio.run(read_context(server))
+        yield "longest_context", longest
+        body = {"model": server.served_name, "max_tokens": 1, "temperature": 0.0}
+        body["messages"] = [{"role": "user", "content": " a" * (longest - 64)}]
+        seconds, (sent,) = asyncio.run(load(server.base_url, [body], 1, server.api_key))
+        if sent.refused:
+            raise ResourceError(f"{longest} tokens: {sent.refused}", hint="see the server's log")
+        yield "filled_tokens", sent.input_tokens
+        yield "filled_s", round(seconds, 2)
+
+
+async def read_context(server: ServerRecord) -> int:
+    """The tokens of the longest sequence that a server takes, by its own word."""
+    async with Http(server.base_url, server.api_key) as http:
+        return (await identify(http, [server.served_name])).context_tokens or 0
 
 
 # Loads
 
 
 class Recorder(SchemaEngine):
-    """Keeps the requests of a build, as many as are wanted, and then refuses."""
+    """Keeps the different prompts of a build, as many as are wanted, and then refuses."""
 
-    def __init__(self, most: int) -> None:
-        super().__init__(context_tokens=32_768)
+    def __init__(self, most: int, context: int) -> None:
+        super().__init__(context_tokens=context)
         self.most = most
-        self.requests: list[Request] = []
+        self.kept: dict[tuple[Message, ...], Request] = {}
 
     async def generate(self, request: Request) -> Completion:
-        if len(self.requests) >= self.most:
+        if len(self.kept) >= self.most:
             raise EngineRejected("enough requests were recorded", hint="")
-        self.requests.append(request)
+        self.kept.setdefault(tuple(request.messages), request)
         return await super().generate(request)
 
 
-def record_prompts(method: str, most: int = PROMPTS) -> list[Request]:
-    """The first requests of a method's build of the demo's story, or of the example's chat."""
-    recorder = Recorder(most)
+def record_prompts(method: str, context: int, most: int = PROMPTS) -> list[Request]:
+    """The first prompts of a method's build of the demo's story, or of the example's chat.
+
+    ``context`` is the server's, in tokens; a quarter is left for how its tokenizer counts.
+    """
+    recorder = Recorder(most, context * 3 // 4)
     source = STORY if method in ("mindgraph", "hgmem") else CHAT
     models: dict[str, Any] = {"embedder": WordEmbedder(), "reranker": WordReranker()}
     with (
@@ -168,14 +230,29 @@ def record_prompts(method: str, most: int = PROMPTS) -> list[Request]:
         suppress(EngineRejected),
     ):
         lab.build(source, [QUESTION] if source == STORY else [], memory=method)
-    return recorder.requests
+    return list(recorder.kept.values())
+
+
+def count_shared(text: str, other: str) -> int:
+    """How many characters two texts begin with alike."""
+    pairs = enumerate(zip(text, other, strict=False))
+    return next((at for at, (one, two) in pairs if one != two), min(len(text), len(other)))
 
 
 def write_bodies(
     requests: Sequence[Request], model: str, format_: Format | None, count: int
 ) -> list[dict[str, Any]]:
-    """Bodies of so many requests, each another prompt; unconstrained ones reply at full length."""
+    """Bodies of so many requests; unconstrained ones reply at full length.
+
+    Each is another prompt: repetitions are numbered where the prompts begin to differ, so that the
+    cache holds of them what it holds of a build's.
+    """
     salt, bodies = secrets.token_hex(8), []
+    texts = [request.messages[-1].content for request in requests]
+    shared = [
+        max((count_shared(text, other) for other in texts if other != text), default=0)
+        for text in texts
+    ]
     for number in range(count):
         request = requests[number % len(requests)]
         constrained = request.json_schema is not None or bool(request.choices)
@@ -185,17 +262,19 @@ def write_bodies(
             body |= {"min_tokens": REPLY, "ignore_eos": True}
         if number >= len(requests):
             *before, last = body["messages"]
-            body["messages"] = [*before, {**last, "content": f"{last['content']}\n({number})"}]
+            text, start = last["content"], shared[number % len(requests)]
+            numbered = f"{text[:start]}({number}) {text[start:]}"
+            body["messages"] = [*before, {**last, "content": numbered}]
         bodies.append(body)
     return bodies
 
 
 def measure_loads(
-    url: str, key: str | None, model: str, compiler: str, levels: Sequence[int] = LEVELS
+    url: str, key: str | None, model: str, compiler: str, levels: Sequence[int], context: int
 ) -> Figures:
     """Tokens a second of each method's prompts, free and constrained, at each level."""
     for method in METHODS:
-        requests = record_prompts(method)
+        requests = record_prompts(method, context)
         for way in ("free", compiler):
             for at_once in levels:
                 bodies = write_bodies(requests, model, FORMATS.get(way), max(8, 2 * at_once))
@@ -211,14 +290,19 @@ def measure_loads(
                     yield f"{name} refused", f"{len(sent) - len(good)} of {len(sent)}: {why}"
 
 
-def measure_beside_vllm(box: Box, server: ServerRecord, at_once: int = 64) -> Figures:
+def measure_beside_vllm(box: Box, server: ServerRecord, at_once: int, context: int) -> Figures:
     """The same free prompts by mgl's load and by vLLM's own bench, in the same minute."""
-    bodies = write_bodies(record_prompts("mindgraph"), server.served_name, None, 2 * at_once)
+    requests = record_prompts("mindgraph", context)
+    bodies = write_bodies(requests, server.served_name, None, 2 * at_once)
+    for body in bodies:  # vLLM's bench sends one message
+        text = "\n\n".join(each["content"] for each in body["messages"])
+        body["messages"] = [{"role": "user", "content": text}]
     seconds, sent = asyncio.run(load(server.base_url, bodies, at_once, server.api_key))
     ours = sum(one.output_tokens for one in sent) / seconds
+    yield "mgl_write_tok_s", round(ours, 1)
     with tempfile.TemporaryDirectory() as folder:
         prompts, result = Path(folder) / "prompts.jsonl", Path(folder) / "result.json"
-        lines = (json.dumps({"prompt": one["messages"][-1]["content"]}) for one in bodies)
+        lines = (json.dumps({"prompt": one["messages"][0]["content"]}) for one in bodies)
         prompts.write_text("\n".join(lines) + "\n", encoding="utf-8")
         root = server.base_url.removesuffix("/v1")
         command = [str(box.python), "-m", "vllm.entrypoints.cli.main", "bench", "serve"]
@@ -227,11 +311,17 @@ def measure_beside_vllm(box: Box, server: ServerRecord, at_once: int = 64) -> Fi
         command += ["--tokenizer", str(box.tokenizer), "--dataset-name", "custom"]
         command += ["--dataset-path", str(prompts), "--custom-output-len", str(REPLY)]
         command += ["--num-prompts", str(len(bodies)), "--max-concurrency", str(at_once)]
-        command += ["--ignore-eos", "--save-result", "--result-filename", str(result)]
+        command += ["--skip-chat-template", "--temperature", "0", "--ignore-eos"]
+        command += ["--save-result", "--result-filename", str(result)]
         env = {**os.environ, "OPENAI_API_KEY": server.api_key, "HF_HUB_OFFLINE": "1"}
-        subprocess.run(command, env=env, check=True, capture_output=True, timeout=240)
+        done = subprocess.run(
+            command, env=env, check=False, capture_output=True, text=True, timeout=240
+        )
+        if done.returncode or not result.is_file():
+            said = (done.stderr + done.stdout).strip().splitlines()[-1:] or ["it said nothing"]
+            yield "vllm_bench_write_tok_s", f"not measured: {said[0]}"
+            return
         theirs = float(json.loads(result.read_text("utf-8"))["output_throughput"])
-    yield "mgl_write_tok_s", round(ours, 1)
     yield "vllm_bench_write_tok_s", round(theirs, 1)
     yield "mgl_to_vllm_bench", round(ours / theirs, 3)
 
@@ -242,9 +332,11 @@ def run_profile(box: Box, model: ModelProfile, compiler: str) -> Figures:
         yield from measure_start(box, model, server, time.monotonic() - began)
         found = asyncio.run(probe(server.base_url, server.api_key))
         yield from ((f"probe {one.name}", one.verdict) for one in found.findings)
-        yield from measure_loads(server.base_url, server.api_key, server.served_name, compiler)
+        where = server.base_url, server.api_key, server.served_name
+        context = asyncio.run(read_context(server))
+        yield from measure_loads(*where, compiler, box.levels, context)
         if compiler == "guidance":
-            yield from measure_beside_vllm(box, server)
+            yield from measure_beside_vllm(box, server, min(64, max(box.levels)), context)
 
 
 # mgl's own loop
@@ -252,15 +344,15 @@ def run_profile(box: Box, model: ModelProfile, compiler: str) -> Figures:
 
 @contextmanager
 def sample_gpu() -> Iterator[list[float]]:
-    """Per cent of the time that the card was busy, each second."""
+    """Per cent of the time that the card was busy, each second; nothing without nvidia-smi."""
     busy: list[float] = []
+    if shutil.which("nvidia-smi") is None:
+        yield busy
+        return
     command = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
     with subprocess.Popen([*command, "-l", "1"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        reader = threading.Thread(
-            target=lambda out: busy.extend(float(line) for line in out if line.strip()),
-            args=(process.stdout,),
-        )
+        reader = threading.Thread(target=_read_samples, args=(process.stdout, busy))
         reader.start()
         try:
             yield busy
@@ -269,30 +361,63 @@ def sample_gpu() -> Iterator[list[float]]:
             reader.join()
 
 
-def run_loop(box: Box, model: ModelProfile, memories: int, at_once: int) -> Figures:
-    """One process builds memories side by side: how busy are the card and the process?"""
-    story = read_document(STORY)
-    works = [(story, Question(f"{QUESTION} ({number})")) for number in range(memories)]
+def _read_samples(lines: Iterable[str], busy: list[float]) -> None:
+    for line in lines:
+        with suppress(ValueError):  # what a driver cannot tell is [N/A]
+            busy.append(float(line))
+
+
+def mean_busy(busy: Sequence[float]) -> float | str:
+    return round(statistics.fmean(busy), 1) if busy else "not measured: no sample of nvidia-smi"
+
+
+def read_novels(data: Path | None, count: int, length: int) -> list[Document]:
+    """Parts of novels, each another: real ones of a folder of benchmarks, then made ones.
+
+    A made part has the sentences of the demo's story in an order of its own.
+    """
+    books = sorted((data / "narrativeqa" / "books").glob("*.txt")) if data else []
+    texts = [
+        text[start : start + length]
+        for text in (read_document(book).text for book in books)
+        for start in range(0, len(text) - length, length)
+    ][:count]
+    sentences = read_document(STORY).text.split(". ")
+    for number in range(count - len(texts)):
+        made, draw = "", random.Random(number)
+        while len(made) < length:
+            made += ". ".join(draw.sample(sentences, len(sentences))) + ". "
+        texts.append(made[:length])
+    return [Document.from_text(f"novel {number}", text) for number, text in enumerate(texts)]
+
+
+def run_loop(box: Box, model: ModelProfile, at_once: int) -> Figures:
+    """One process builds a memory of each novel: how busy are the card and the process?"""
+    novels = read_novels(box.data, box.memories, box.characters)
+    works = [(novel, Question(QUESTION)) for novel in novels]
     kind = registry.load("memory", "mindgraph")
     config = kind.Config(preset="paper", build_tokens=REPLY, max_operations=4)
 
     async def build(server: ServerRecord) -> Figures:
-        seen = await probe(server.base_url, server.api_key)
-        endpoint = ServerEndpoint(server.base_url, server.api_key, capabilities=seen)
+        where = server.base_url, server.api_key
+        seen = await probe(*where)
+        endpoint = ServerEndpoint(*where, capabilities=seen)
         engine = await RecordingEngine.record(endpoint, model, model_id=model.name)
         try:
             engine.begin(secrets.token_hex(8))
             with sample_gpu() as busy:
                 made = await build_all(engine, kind, config, works, concurrency=at_once)
-            whole = Throughput(engine, server.base_url, server.api_key, kind, config, works[:8])
+            whole = Throughput(engine, *where, kind, config, works[:8], rounds=1)
             level = await whole.measure(at_once)
         finally:
             await engine.aclose()
         calls = sum(made.outcomes.values())
         return iter(
             [
-                ("gpu_busy", round(statistics.fmean(busy or [0.0]), 1)),
+                ("gpu_busy", mean_busy(busy)),
                 ("process_cpu", round(made.cpu_seconds / made.seconds, 3)),
+                ("build_s", round(made.seconds, 1)),
+                ("calls", calls),
                 ("calls_s", round(calls / made.seconds, 2)),
                 ("cpu_ms_a_call", round(1000 * made.cpu_seconds / max(1, calls), 2)),
                 ("mgl_to_ceiling", round(level.output_ratio, 3)),
@@ -304,51 +429,72 @@ def run_loop(box: Box, model: ModelProfile, memories: int, at_once: int) -> Figu
         yield from asyncio.run(build(server))
 
 
-def _suite(model: ModelProfile, memory: str) -> list[str]:
-    out = Path("runs") / f"gpu-{memory}"
+def _evaluation(out: Path, model: str, memory: str, benchmark: Sequence[str]) -> list[str]:
+    """Evaluate a method at 128 items at once, or go on with that."""
     if (out / MANIFEST).exists():
         return ["mgl", "eval", "resume", str(out)]
-    options = ["--model", model.name, "--concurrency", "128", "--out", str(out)]
-    return ["mgl", "eval", "run", "locomo", "--memory", memory, *options]
+    options = ["--memory", memory, "--model", model, "--concurrency", "128", "--out", str(out)]
+    return ["mgl", "eval", "run", *benchmark, *options]
 
 
-def run_suite(box: Box, model: ModelProfile, memory: str) -> Figures:
-    """Evaluate a method on LoCoMo, or go on with that."""
+def run_served(box: Box, model: ModelProfile, command: Sequence[str], minutes: float) -> Figures:
     with box.serve(model, "guidance"):
-        yield from run_command(_suite(model, memory), 7)
+        yield from run_command(command, minutes)
 
 
 def run_command(command: Sequence[str], minutes: float) -> Figures:
-    """Run a command: its seconds, how busy the card was, and what it printed."""
+    """Run a command: its seconds, how busy card and process were, and what it printed."""
     if command[0] == "mgl":
         command = [sys.executable, "-m", "mgl", *command[1:]]
-    began = time.monotonic()
+    began, before = time.monotonic(), os.times()
     with sample_gpu() as busy:
         done = subprocess.run(
             command, capture_output=True, text=True, check=False, timeout=60 * minutes
         )
-    yield "seconds", round(time.monotonic() - began, 1)
-    yield "gpu_busy", round(statistics.fmean(busy or [0.0]), 1)
+    seconds, after = time.monotonic() - began, os.times()
+    worked = after.children_user + after.children_system
+    worked -= before.children_user + before.children_system
+    yield "seconds", round(seconds, 1)
+    yield "gpu_busy", mean_busy(busy)
+    yield "process_cpu", round(worked / seconds, 3)
     yield "said", (done.stdout + done.stderr)[-4000:]
     if done.returncode:
         raise ResourceError(f"exit {done.returncode}: {shlex.join(command)}", hint="see `said`")
 
 
-FLAG: Final = """\
-import json, sys, time
-from FlagEmbedding import BGEM3FlagModel, FlagReranker
-folder, reranker = sys.argv[1:]
-texts = [f"Name{n} met Name{n * 7 % 311} at the harbour. " * 12 for n in range(1024)]
-model = BGEM3FlagModel(folder, use_fp16=True)
-model.encode(texts[:64])
-start = time.time()
-model.encode(texts, return_dense=True, return_sparse=True, return_colbert_vecs=True)
-print(json.dumps({"bge_m3_texts_s": len(texts) / (time.time() - start)}))
-ranker = FlagReranker(reranker, use_fp16=True)
-start = time.time()
-ranker.compute_score([[texts[0], text] for text in texts])
-print(json.dumps({"reranker_pairs_s": len(texts) / (time.time() - start)}))
-"""
+def write_training_rows(data: Path | None, folder: Path, count: int = 128) -> Figures:
+    """Rows for a builder: ``gpu-sft.jsonl``, the same for GRPO, and pairs for DPO.
+
+    They are HotpotQA's marked sentences as edits where its file is, else some sentences of made
+    novels. The worse of a pair edits nothing.
+    """
+    corpus, rows = "hotpotqa-edits", list[Example]()
+    if data is not None and (data / "multihop").is_dir():
+        rows = [row for row in collect([corpus], data) if isinstance(row, Example)]
+    else:
+        corpus = "made"
+        for text in read_novels(None, count, 2_000):
+            marked = [HelpfulSpan(*span, "Holmes") for span in sentence_spans(text.text)[1:9:3]]
+            rows += [
+                Example((("user", one.prompt),), one.completion, one.schema, text.id, corpus, "CC0")
+                for one in write_edits(text, QUESTION, marked)
+            ]
+    write_rows(rows, folder / "gpu-sft.jsonl")
+    write_rows(rows, folder / "gpu-grpo.jsonl")
+    about = ("prompt", "schema", "source", "corpus", "licence")
+    pairs = [
+        Preference(
+            chosen=row.completion,
+            rejected=NOTHING,
+            **{name: getattr(row, name) for name in about},
+        )
+        for row in rows
+        if row.completion != NOTHING
+    ]
+    write_rows(pairs, folder / "gpu-dpo.jsonl")
+    yield "rows", len(rows)
+    yield "pairs", len(pairs)
+    yield "corpus", corpus
 
 
 # The steps
@@ -356,8 +502,44 @@ print(json.dumps({"reranker_pairs_s": len(texts) / (time.time() - start)}))
 
 def list_steps(box: Box) -> list[Step]:
     """The steps on a machine: its profile's models, and what commands need."""
-    served_by_name = load_profiles()
-    models = [served_by_name[name] for name in CONFIGS if name in box.profile.models]
+    known = load_profiles()
+    small = known["qwen2.5-coder-1.5b"]
+    models = [known[name] for name in CONFIGS if name in box.profile.models]
+    if box.is_pretended:
+        return _list_served(box, [make_profile(TINY)], small, ("guidance",))
+    steps = _list_served(box, models, models[-1] if models else None, tuple(FORMATS))
+    suites = []
+    for memory in ("turns", "naive-rag", "gam", "mnemis", "transcript"):
+        command = _evaluation(Path("runs") / f"gpu-{memory}", small.name, memory, ["locomo"])
+        suites.append(_served_part(box, memory, 8, small, command))
+    rows = Part("rows", 1, (), partial(write_training_rows, box.data, Path()))
+    training, before = [rows], ""
+    for base in ("qwen2.5-coder-0.5b", small.name):
+        for method in ("sft", "dpo", "grpo"):
+            own = f"gpu-{base.rsplit('-', 1)[1].replace('.', '')}-{method}"
+            start = f"--from {before}" if method != "sft" else f"--base {base}"
+            options = f"--rows gpu-{method}.jsonl --profile {box.profile.name} --method {method}"
+            training.append(_command_part(f"mgl train builder {own} {start} {options} --json", 8))
+            before = own
+    encoders = shlex.join([sys.executable, str(ROOT / "scripts/bench/gpu_encoders.py")])
+    weights = [box.home / "weights" / name for name in ("qwen2.5-coder-0.5b", small.name)]
+    data = (box.data,) if box.data else ()
+    return [
+        *steps,
+        Step("suites", "LoCoMo by the 1.5B with every method", tuple(suites), (weights[1], *data)),
+        Step("training", "SFT, DPO and GRPO of a builder", tuple(training), (*weights, *data)),
+        Step(
+            "encoders",
+            "FlagEmbedding's bge-m3 and reranker, made",
+            (_command_part(encoders, 4, name="bge-m3"),),
+        ),
+    ]
+
+
+def _list_served(
+    box: Box, models: Sequence[ModelProfile], largest: ModelProfile | None, ways: Sequence[str]
+) -> list[Step]:
+    """The profiles, and mgl's own loop on the largest model."""
     profiles = [
         Part(
             f"{model.name} {compiler}",
@@ -365,58 +547,40 @@ def list_steps(box: Box) -> list[Step]:
             (box.plan(model, compiler).shell(),),
             partial(run_profile, box, model, compiler),
         )
-        for compiler in FORMATS
+        for compiler in ways
         for model in models
     ]
-    loops = [
+    profiles += [
         Part(
-            f"64 memories x{at_once}",
-            6,
-            (box.plan(largest, "guidance").shell(), f"build 64 memories, {at_once} calls at once"),
-            partial(run_loop, box, largest, 64, at_once),
+            f"{model.name} longest",
+            4,
+            (box.plan(model, "guidance", longest=True).shell(),),
+            partial(run_longest, box, model),
         )
-        for largest in models[-1:]
-        for at_once in (32, 128)
+        for model in models
     ]
-    small = served_by_name["qwen2.5-coder-1.5b"]
-    suites = [
-        Part(
-            memory, 8, (shlex.join(_suite(small, memory)),), partial(run_suite, box, small, memory)
-        )
-        for memory in ("turns", "naive-rag", "gam", "mnemis", "transcript")
-    ]
-    training, before = [], ""
-    for base in ("qwen2.5-coder-0.5b", small.name):
-        for method in ("sft", "dpo", "grpo"):
-            own = f"gpu-{base.rsplit('-', 1)[1].replace('.', '')}-{method}"
-            start = f"--from {before}" if method != "sft" else f"--base {base}"
-            rows = f"--rows gpu-{method}.jsonl --profile {box.profile.name} --method {method}"
-            training.append(f"mgl train builder {own} {start} {rows}")
-            before = own
-    flag = shlex.join([sys.executable, "-c", FLAG, "bge-m3", "bge-reranker-v2-m3"])
-    weights = box.home / "weights" / small.name
+    asked = ["locomo", "--limit", "200"] if box.data else ["recall-chat", "--repeats", "6"]
+    asked = ["recall-chat", "--limit", "8"] if box.is_pretended else asked
+    loops = []
+    for model in [largest] if largest else []:
+        shown = (box.plan(model, "guidance").shell(), f"{box.characters:,} characters of each")
+        loops += [
+            Part(f"{box.memories} novels x{n}", 8, shown, partial(run_loop, box, model, n))
+            for n in (max(box.levels) // 8, max(box.levels) // 2)
+        ]
+        command = _evaluation(Path("runs/gpu-loop"), model.name, "transcript", asked)
+        loops.append(_served_part(box, "items x128", 8, model, command))
     return [
         Step("profiles", "the profiles with made models", tuple(profiles), (box.tokenizer,)),
         Step("loop", "one process fills the card", tuple(loops), (box.tokenizer,)),
-        Step(
-            "suites",
-            "LoCoMo by the 1.5B with every method",
-            tuple(suites),
-            (weights, *([box.data] if box.data else ())),
-        ),
-        Step(
-            "training",
-            "SFT, DPO and GRPO of a builder",
-            tuple(_command_part(line, 8) for line in training),
-            (weights, *(Path(f"gpu-{each}.jsonl") for each in ("sft", "dpo", "grpo"))),
-        ),
-        Step(
-            "flag",
-            "FlagEmbedding's bge-m3 and reranker",
-            (_command_part(flag, 4, name="bge-m3"),),
-            (box.home / "weights" / "bge-m3", box.home / "weights" / "bge-reranker-v2-m3"),
-        ),
     ]
+
+
+def _served_part(
+    box: Box, name: str, minutes: float, model: ModelProfile, command: Sequence[str]
+) -> Part:
+    run = partial(run_served, box, model, command, minutes - 1)
+    return Part(name, minutes, (shlex.join(command),), run)
 
 
 def _command_part(line: str, minutes: float, name: str = "") -> Part:
@@ -424,15 +588,20 @@ def _command_part(line: str, minutes: float, name: str = "") -> Part:
 
 
 def open_box(options: argparse.Namespace) -> Box:
-    """The machine with its profile; with --card a made-up one."""
+    """The machine with its profile: with --card a made-up one, with --pretend its CPU."""
     home = shipped.home()
-    cards = tuple(parse_card(one) for one in options.card or ())
-    machine = Machine(None, cards) if cards else inspect_machine("cuda")
-    if machine.trouble:
-        raise ResourceError(machine.trouble, hint="--plan and --list take --card 'NVIDIA H200,141'")
-    profile, _ = choose_for_cards(machine.gpus, load_serving_profiles(), load_profiles())
-    python = options.python or choose_python("cuda", home)
-    return Box(machine, profile, home, python, options.tokenizer, options.data)
+    if options.pretend:
+        profile, machine = load_serving_profile("cpu"), inspect_machine("cpu")
+    else:
+        cards = tuple(parse_card(one) for one in options.card or ())
+        machine = Machine(None, cards) if cards else inspect_machine("cuda")
+        if machine.trouble:
+            hint = "--plan and --list take --card 'NVIDIA H200,141'; --pretend takes the CPU"
+            raise ResourceError(machine.trouble, hint=hint)
+        profile, _ = choose_for_cards(machine.gpus, load_serving_profiles(), load_profiles())
+    python = options.python or choose_python(profile.machine.device, home)
+    box = Box(machine, profile, home, python, options.tokenizer, options.data)
+    return replace(box, levels=PRETENDED, memories=2, characters=8_000) if options.pretend else box
 
 
 def parse(words: Sequence[str] | None) -> argparse.Namespace:
@@ -441,6 +610,7 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--list", action="store_true", help="the steps with their minutes")
     parser.add_argument("--plan", action="store_true", help="what would run; runs nothing")
+    parser.add_argument("--pretend", action="store_true", help="take the CPU for a card")
     parser.add_argument("--only", metavar="STEP")
     parser.add_argument("--card", action="append", metavar="NAME,GB", help="for --list and --plan")
     parser.add_argument(
@@ -449,15 +619,18 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--record", type=Path, default=Path("runs/gpu.jsonl"))
     parser.add_argument("--python", type=Path, help="the Python that has vLLM")
     parser.add_argument("--tokenizer", type=Path, default=Path("gpu-tokenizer"))
-    parser.add_argument("--data", type=Path, help="benchmarks, to carry")
+    parser.add_argument("--data", type=Path, help="the folder of benchmarks (MGL_DATA)")
     options = parser.parse_args(words)
     if options.card and not (options.list or options.plan):
         parser.error("--card is a made-up GPU: add --plan or --list")
+    if options.data:
+        os.environ["MGL_DATA"] = str(options.data)
     return options
 
 
 def main(words: Sequence[str] | None = None) -> int:
     options = parse(words)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # `timeout` ends it with its server
     try:
         steps, record = list_steps(open_box(options)), Record(options.record)
     except MglError as error:

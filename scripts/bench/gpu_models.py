@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mgl.errors import ResourceError
+from mgl.models.profiles import Architecture, ModelProfile, load_profile
 
 TOKENIZER_FILES: Final = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 
@@ -54,6 +55,12 @@ CONFIGS: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 """The publisher's config.json of each model."""
 
+TINY: Final = "made-tiny"
+_SMALL = {"hidden_size": 256, "num_attention_heads": 4, "num_hidden_layers": 2}
+_SMALL |= {"intermediate_size": 512, "num_key_value_heads": 2}
+MADE: Final = {**CONFIGS, TINY: {**_QWEN, **_SMALL}}
+"""CONFIGS, and one that a CPU runs fast."""
+
 _LOGGED: Final = {
     "weights_gib": re.compile(r"[Ll]oading took ([\d.]+) Gi?B"),
     "cache_tokens": re.compile(r"KV cache size: ([\d,]+) tokens"),
@@ -68,11 +75,30 @@ def make_model(name: str, folder: Path, tokenizer: Path) -> Path:
         )
     place = folder / name
     place.mkdir(parents=True, exist_ok=True)
-    (place / "config.json").write_text(json.dumps(CONFIGS[name], indent=1), encoding="utf-8")
+    (place / "config.json").write_text(json.dumps(MADE[name], indent=1), encoding="utf-8")
     for file in (tokenizer / each for each in TOKENIZER_FILES):
         if file.is_file():
             shutil.copy(file, place)
     return place
+
+
+def make_profile(name: str) -> ModelProfile:
+    """A model profile for a made model that mgl ships none for."""
+    config, like = MADE[name], load_profile("qwen2.5-7b-instruct")
+    wide, layers, heads = (
+        config[each] for each in ("hidden_size", "num_hidden_layers", "num_key_value_heads")
+    )
+    head = wide // config["num_attention_heads"]
+    attention = 2 * wide * (wide + heads * head) + wide + 2 * heads * head
+    layer = attention + 3 * wide * config["intermediate_size"] + 2 * wide
+    architecture = Architecture(
+        parameters=layers * layer + wide + 2 * config["vocab_size"] * wide,
+        dtype=config["torch_dtype"],
+        layers=layers,
+        kv_heads=heads,
+        head_dim=head,
+    )
+    return like.model_copy(update={"name": name, "architecture": architecture})
 
 
 def read_log(text: str) -> dict[str, float]:

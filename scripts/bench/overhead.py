@@ -38,12 +38,12 @@ from mgl.evaluation.runs.lifecycle import replay_run, start_run, verify_run
 from mgl.evaluation.runs.manifest import Arguments
 from mgl.evaluation.runs.plan import plan_run, reopen_plan
 from mgl.evaluation.runs.runner import Execution
+from mgl.lab.engines import open_engine
 from mgl.lab.model import ModelChoice
 from mgl.lab.workplace import OwnModels, Workplace
 from mgl.llm.base import Message
 from mgl.llm.capabilities import ServerEndpoint
 from mgl.llm.client import Client
-from mgl.llm.engines import open_engine
 from mgl.llm.engines.deferred import DeferredEngine
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.llm.fakes import SchemaEngine

@@ -140,7 +140,7 @@ async def measure(
             held += new
             source = Conversation.from_turns("talk", held)
         else:
-            source = Conversation.named("talk")
+            source = Conversation.from_name("talk")
             with Store.open(path) as store:
                 began = time.process_time()
                 memory = open_memory(name, store, source, embedder)

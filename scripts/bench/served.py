@@ -36,7 +36,7 @@ from mgl.llm.base import Completion, Request, ToolCall
 from mgl.llm.calls import call_key
 from mgl.llm.fakes import SchemaEngine
 from mgl.llm.progress import find_listener
-from mgl.peers.listening import find_loop
+from mgl.openai.listening import find_loop
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 
 if TYPE_CHECKING:

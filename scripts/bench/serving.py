@@ -15,16 +15,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from throughput import Level, Run, Throughput
+from throughput import Level, Throughput
 from traffic import RecordingEngine, Work
 
 from mgl import registry
-from mgl.cli.output import print_json, print_table, say
+from mgl.cli.output import print_json, say
 from mgl.cli.progress import open_observer
 from mgl.errors import MglError, UsageError
+from mgl.lab.engines import model_id
 from mgl.lab.model import ModelChoice
 from mgl.llm.capabilities import ServerEndpoint
-from mgl.llm.engines import model_id
 from mgl.models import shipped
 from mgl.serving.probe import probe_once
 from mgl.text import read_document
@@ -64,10 +64,7 @@ def measure_throughput(arguments: Namespace) -> None:
         return measured
 
     measured = run_on_server(arguments, measure)
-    if arguments.json:
-        print_json({"memories": len(works), "levels": [level.to_json() for level in measured]})
-    else:
-        print_levels(measured)
+    print_json({"memories": len(works), "levels": [level.to_json() for level in measured]})
 
 
 def run_on_server(
@@ -136,55 +133,6 @@ def read_works(arguments: Namespace, questions: Sequence[str]) -> list[Work]:
     return [(document, Question(text)) for document in documents for text in questions]
 
 
-def print_levels(levels: Sequence[Level]) -> None:
-    print_table(
-        (
-            *("AT ONCE", "LOAD", "TIME S", "CALLS", "OUT TOK/S", "TOTAL TOK/S", "CACHED"),
-            *("TTFT MS", "TPOT MS", "E2EL MS", "SLOTS BUSY"),
-        ),
-        [
-            (str(level.concurrency or f"auto ({level.peak})"), name, *_cells(run))
-            for level in levels
-            for name, runs in (
-                ("mgl", level.mgl),
-                ("ceiling", level.ceiling),
-                ("constrained", level.constrained),
-            )
-            for run in runs
-        ],
-    )
-    for level in levels:
-        outside = level.outside_server
-        print(
-            f"at {level.concurrency or 'auto'}: mgl {level.output_ratio:.2f} of the ceiling's "
-            f"output tokens a second ({level.total_ratio:.2f} of all tokens, "
-            f"{level.constrained_ratio:.2f} of the same under constraints); no request in flight "
-            f"{level.outside_calls:.1%} of the time"
-            + (f", outside the server {outside:.1%}" if outside is not None else "")
-            + f", mgl's CPU {level.cpu_share:.1%}; "
-            f"calls repeated or given up: {sum(built.repeated for built in level.builds)}"
-        )
-        runs = (*level.mgl, *level.ceiling, *level.constrained)
-        if failed := sum(run.failed for run in runs):
-            say(f"note: {failed} requests were refused or lost")
-        if not all(run.alone for run in runs):
-            say("note: the server had other clients, so its TTFT and TPOT are not mgl's alone")
-
-
-def _cells(run: Run) -> tuple[str, ...]:
-    return (
-        f"{run.duration:.1f}",
-        str(run.completed),
-        f"{run.output_throughput:.1f}",
-        f"{run.total_token_throughput:.1f}",
-        f"{run.cached / max(1, run.total_input):.1%}",
-        f"{run.mean_ttft_ms:.0f}",
-        f"{run.mean_tpot_ms:.1f}",
-        f"{run.mean_e2el_ms:.0f}",
-        f"{run.slots_busy:.1%}",
-    )
-
-
 def build_parser() -> ArgumentParser:
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("paths", metavar="PATH", nargs="+", type=Path, help="documents to read")
@@ -199,7 +147,6 @@ def build_parser() -> ArgumentParser:
     parser.add_argument("--model", help="model profile")
     parser.add_argument("--models", type=Path, help="folder of further model profiles")
     parser.add_argument("--base-url", help="the server")
-    parser.add_argument("--json", action="store_true")
     return parser
 
 

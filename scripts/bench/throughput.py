@@ -26,8 +26,8 @@ import httpx
 from pydantic import BaseModel
 from traffic import Built, Counters, RecordingEngine, Sent, Work, build_all, read_sent
 
-from mgl.llm.engines.server import Connections
 from mgl.memories.base import MemoryKind
+from mgl.openai.servers import Connections
 
 _WARM_UP_CALLS = 4
 _WARM_UP_TOKENS = 16

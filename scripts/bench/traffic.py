@@ -26,11 +26,11 @@ from mgl.llm.base import Engine
 from mgl.llm.capabilities import ServerEndpoint
 from mgl.llm.client import Client, Policy
 from mgl.llm.engines.deferred import DeferredEngine
-from mgl.llm.engines.openai import OpenAIEngine
-from mgl.llm.engines.server import PROBE_SECONDS, Http, read_metrics
 from mgl.memories.base import MemoryKind, Tools
 from mgl.models.profiles import ModelProfile
 from mgl.observer import SILENT
+from mgl.openai.engine import OpenAIEngine
+from mgl.openai.servers import PROBE_SECONDS, Http, read_metrics
 from mgl.store import Store
 from mgl.types import Document, Question
 

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from mgl.api.keys import OWNER, Keys
@@ -19,7 +20,9 @@ from mgl.llm.base import Completion, Request, TokenUsage, ToolCall
 from mgl.llm.fakes import ScriptedEngine
 from mgl.llm.progress import find_listener
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
+from tests.api.requests import check_answer
 from tests.cli.server import reply_to
+from tests.patience import PATIENCE_S
 
 MEMORY = "mgl/gam"
 
@@ -91,6 +94,22 @@ async def open_server(
     served.engine, served.key = engine, keys.add(OWNER)
     async with served:
         yield served
+
+
+@asynccontextmanager
+async def connect(served: Served, key: str | None = None) -> AsyncIterator[httpx.AsyncClient]:
+    """A client that compares each answer with its description."""
+    headers = {"Authorization": f"Bearer {key or served.key}"}
+
+    async def check(answer: httpx.Response) -> None:
+        if answer.headers.get("content-type") == "application/json":
+            await answer.aread()
+            check_answer(answer)
+
+    async with httpx.AsyncClient(
+        base_url=served.root, headers=headers, timeout=PATIENCE_S, event_hooks={"response": [check]}
+    ) as http:
+        yield http
 
 
 @pytest.fixture

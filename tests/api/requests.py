@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 from starlette.routing import compile_path
 
-from mgl.api.answers import Failed
 from mgl.api.server import ALL
+from mgl.openai.shapes import Failed
 
 CHARACTERS = st.characters(exclude_categories=())  # with half characters, which JSON can hold
 TEXT = st.text(CHARACTERS, max_size=12)

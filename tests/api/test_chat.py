@@ -231,18 +231,6 @@ async def test_words_that_order_something_stay_words(serve: Serve) -> None:
         }
 
 
-async def test_what_was_forgotten_is_not_taken_in_again(serve: Serve, mgl_home: Path) -> None:
-    async with serve() as served, client(served) as api:
-        reply = await say(api, HORSE)
-        tenant = await served.open_tenant("")
-        ids = [turn.id for turn in tenant.memories.lab.transcript("diary").turns]
-        await tenant.memories.forget("diary", ids)  # with the reply, which would align them
-        again = await say(api, HORSE, reply.content, "It rains")
-        assert again.content
-        assert HORSE not in [text for _, text in await stored(served)]
-    assert b"called Star" not in (mgl_home / DATABASE).read_bytes()
-
-
 async def test_turns_that_are_appended_meanwhile_keep_their_place(serve: Serve) -> None:
     async with serve() as served, client(served) as api:
         tenant = await served.open_tenant("")

@@ -1,4 +1,4 @@
-"""Deleting by REST, by MCP and by the integrations, with jobs and open conversations."""
+"""Deleting by REST and by MCP, with jobs and open conversations."""
 
 from __future__ import annotations
 
@@ -7,19 +7,16 @@ import json
 import subprocess
 import sys
 import threading
-import warnings
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from mgl.integrations.client import RestClient
-from mgl.integrations.mem0 import Memory
 from mgl.lab import Lab
 from mgl.llm.base import Completion, Request
-from tests.api.conftest import MEMORY, Serve, Served, TalkEngine
-from tests.api.test_rest import append, client, finish
+from tests.api.conftest import MEMORY, Serve, TalkEngine, connect
+from tests.api.test_rest import append, finish
 from tests.cli.server import story
 from tests.leftovers import find_left
 
@@ -42,7 +39,7 @@ async def list_names(http: httpx.AsyncClient) -> list[str]:
 
 
 async def test_a_document_is_deleted_with_its_job(serve: Serve, mgl_home: Path) -> None:
-    async with serve(preset="paper") as served, client(served) as http:
+    async with serve(preset="paper") as served, connect(served) as http:
         job = await upload(http, question=["How many met Zorblat?"])
         memory = (await finish(http, job["id"]))["memory_id"]
         kept = (await finish(http, (await upload(http, "other.txt", story(8)))["id"]))["memory_id"]
@@ -71,7 +68,7 @@ async def test_a_document_is_deleted_with_its_job(serve: Serve, mgl_home: Path) 
 async def test_a_conversation_is_deleted_with_its_name_and_begins_anew(
     serve: Serve, mgl_home: Path
 ) -> None:
-    async with serve() as served, client(served) as http:
+    async with serve() as served, connect(served) as http:
         for text in ("I keep a zorblat", "It is called Quaxby"):
             await append(http, text, name="vintorp")
         await append(http, "I keep nothing", name="other")
@@ -96,7 +93,7 @@ async def test_a_conversation_is_deleted_with_its_name_and_begins_anew(
 
 
 async def test_a_conversations_path_never_deletes_a_document(serve: Serve) -> None:
-    async with serve(preset="paper") as served, client(served) as http:
+    async with serve(preset="paper") as served, connect(served) as http:
         done = await finish(http, (await upload(http))["id"])
         for name in ("vintorp.txt", done["memory_id"]):
             assert (await http.delete(f"/api/conversations/{name}")).status_code == 404
@@ -109,7 +106,7 @@ async def test_a_conversations_path_never_deletes_a_document(serve: Serve) -> No
 
 
 async def test_one_kind_of_memory_goes_alone(serve: Serve) -> None:
-    async with serve() as served, client(served) as http:
+    async with serve() as served, connect(served) as http:
         for kind in ("gam", "mnemis"):
             turns = {"turns": [{"text": f"I like {kind}"}], "memory": kind}
             assert (await http.post("/api/conversations/diary/turns", json=turns)).is_success
@@ -136,7 +133,7 @@ async def delete_elsewhere(name: str) -> None:
 async def test_another_process_deletes_what_the_server_has_open(
     serve: Serve, mgl_home: Path
 ) -> None:
-    async with serve(preset="paper") as served, client(served) as http:
+    async with serve(preset="paper") as served, connect(served) as http:
         await append(http, "I keep a zorblat called Quaxby", name="vintorp")
         found = await http.get("/api/memories/vintorp/search", params={"q": "zorblat"})
         assert found.json()["results"]
@@ -175,7 +172,7 @@ async def test_a_document_is_deleted_while_a_job_builds_it(
     serve: Serve, mgl_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiting = Waiting(monkeypatch, "Zorblat")
-    async with serve(preset="paper") as served, client(served) as http:
+    async with serve(preset="paper") as served, connect(served) as http:
         job = await upload(http)
         await asyncio.to_thread(waiting.reached.wait, 60)
         assert (await http.delete("/api/memories/vintorp.txt")).status_code == 200
@@ -199,7 +196,7 @@ async def test_a_job_is_stopped_and_deleted_with_its_document(
         return build(*arguments, **named)
 
     monkeypatch.setattr(Lab, "build", wait)
-    async with serve(preset="paper") as served, client(served) as http:
+    async with serve(preset="paper") as served, connect(served) as http:
         job = await upload(http, question=["Who is Quaxby?"])
         waits = await upload(http, "other.txt", story(3))
         await asyncio.to_thread(entered.wait, 60)
@@ -222,7 +219,7 @@ async def test_a_job_is_stopped_and_deleted_with_its_document(
 async def test_a_job_that_is_done_leaves_its_memory_and_another_its_document(
     serve: Serve,
 ) -> None:
-    async with serve(preset="paper") as served, client(served) as http:
+    async with serve(preset="paper") as served, connect(served) as http:
         first = await finish(http, (await upload(http))["id"])
         second = await upload(http, question=["How many met?"])
         await finish(http, second["id"])
@@ -235,7 +232,7 @@ async def test_a_job_that_is_done_leaves_its_memory_and_another_its_document(
 async def test_a_job_whose_document_is_gone_is_not_begun_again(
     serve: Serve, mgl_home: Path
 ) -> None:
-    async with serve(preset="paper") as served, client(served) as http:
+    async with serve(preset="paper") as served, connect(served) as http:
         job = await upload(http)
         await finish(http, job["id"])
         path = mgl_home / "jobs" / f"{job['id']}.json"
@@ -243,7 +240,7 @@ async def test_a_job_whose_document_is_gone_is_not_begun_again(
         await http.delete("/api/memories/vintorp.txt")
     path.write_text(left)  # as if the one who deleted had been killed
     path.with_name(f"{path.name}.77").write_text('{"document": "vintorp')
-    async with serve(preset="paper") as served, client(served) as http:
+    async with serve(preset="paper") as served, connect(served) as http:
         assert (await http.get("/api/jobs")).json()["jobs"] == []
         assert served.engine.requests == []
     assert find_left(mgl_home, WORDS) == {}
@@ -253,7 +250,7 @@ async def test_a_reply_that_is_written_while_its_conversation_is_deleted_is_not_
     serve: Serve, mgl_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiting = Waiting(monkeypatch, "zorblat")
-    async with serve() as served, client(served) as http:
+    async with serve() as served, connect(served) as http:
         await append(http, "I keep a quaxby", name="vintorp")
         chat = {"model": MEMORY, "user": "vintorp", "messages": [
             {"role": "user", "content": "I have a zorblat, too."}]}  # fmt: skip
@@ -273,8 +270,8 @@ async def test_a_reply_that_is_written_while_its_conversation_is_deleted_is_not_
 async def test_each_tenant_deletes_its_own(serve: Serve, mgl_home: Path) -> None:
     async with (
         serve(tenants=["ann"]) as served,
-        client(served) as http,
-        client(served, served._keys.add("ann")) as ann,
+        connect(served) as http,
+        connect(served, served._keys.add("ann")) as ann,
     ):
         for each in (http, ann):
             await append(each, "I keep a zorblat", name="vintorp")
@@ -283,34 +280,6 @@ async def test_each_tenant_deletes_its_own(serve: Serve, mgl_home: Path) -> None
         assert await list_names(http) == ["vintorp"]
     assert find_left(mgl_home / "tenants", WORDS) == {}
     assert find_left(mgl_home, WORDS)
-
-
-async def test_integrations_delete_whole_conversations(serve: Serve, mgl_home: Path) -> None:
-    def use(served: Served) -> None:
-        given: dict[str, Any] = {"base_url": served.base_url, "api_key": served.key}
-        memory = Memory(**given)
-        memory.add("I keep a zorblat called Quaxby", user_id="vintorp")
-        memory.add("I keep nothing", user_id="other")
-        assert memory.delete_all(user_id="vintorp")["message"]
-        memory.delete_all(user_id="vintorp")  # nothing is there, and nothing is wrong
-        assert memory.get_all(filters={"user_id": "vintorp"}) == {"results": []}
-        assert len(memory.get_all(filters={"user_id": "other"})["results"]) == 1
-        assert find_left(mgl_home, WORDS) == {}
-        pytest.importorskip("langchain_core", reason="needs the extra langchain")
-        from mgl.integrations.langchain import MglChatHistory
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            history = MglChatHistory("vintorp", **given)
-        history.add_user_message("I keep a zorblat called Quaxby")
-        history.clear()
-        assert history.messages == []
-        assert find_left(mgl_home, WORDS) == {}
-        history.add_user_message("Again")
-        assert [turn["id"] for turn in RestClient(**given).turns("vintorp")] == ["1"]
-
-    async with serve() as served:
-        await asyncio.to_thread(use, served)
 
 
 async def test_an_agent_deletes_by_mcp(serve: Serve, mgl_home: Path) -> None:

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from mgl.api.openapi import describe
 from mgl.api.server import ALL
 from mgl.lab.workplace import Workplace
-from tests.api.conftest import MEMORY, open_server
+from tests.api.conftest import MEMORY, connect, open_server
 from tests.api.requests import requests
-from tests.api.test_rest import HORSE, append, client, finish
+from tests.api.test_rest import HORSE, append, finish
 
 DESCRIBED = describe(ALL)
 NAMES = {
@@ -38,7 +38,7 @@ def test_what_is_described_is_answered_whatever_came_before(sent: list[Any]) -> 
 
 
 async def play(home: Path, sent: list[Any]) -> None:
-    async with open_server(home, rate=0, native_tools=True) as served, client(served) as http:
+    async with open_server(home, rate=0, native_tools=True) as served, connect(served) as http:
         await append(http, HORSE, "It rains")
         turns = {"turns": [{"text": HORSE}], "memory": "mnemis"}
         await http.post("/api/conversations/trip/turns", json=turns)

@@ -9,10 +9,10 @@ import openai
 import pytest
 
 from mgl.api.responses import _encode
-from tests.api.conftest import MEMORY, Serve
+from tests.api.conftest import MEMORY, Serve, connect
 from tests.api.test_chat import DIARY, client, messages, say, stored
 from tests.api.test_rest import finish
-from tests.api.test_tasks import connect, find_texts
+from tests.api.test_tasks import find_texts
 from tests.cli.server import story
 
 BESIDES: dict[str, Any] = {
@@ -156,6 +156,30 @@ async def test_a_response_names_the_conversation_that_it_goes_on_in(serve: Serve
             model=MEMORY, input="It hails", conversation=second.conversation.id
         )
         assert (await find_texts(http, "diary"))[::2] == ["It rains", "It snows", "It hails"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "metadata"),
+    [({"X-OpenWebUI-Chat-Id": "garden"}, {}), ({}, {"thread_id": "garden"})],
+)
+async def test_a_response_belongs_to_the_chat_that_its_client_names(
+    serve: Serve, headers: dict[str, str], metadata: dict[str, str]
+) -> None:
+    named: Any = {"extra_headers": {"X-MGL-Conversation": "", **headers}, "metadata": metadata}
+    async with serve() as served, client(served) as api, connect(served) as http:
+        first = await api.responses.create(model=MEMORY, input="It rains", **named)
+        said: Any = [
+            {"role": "user", "content": "It rains"},
+            {"role": "assistant", "content": first.output_text},
+            {"role": "user", "content": "It snows"},
+        ]
+        second = await api.responses.create(model=MEMORY, input=said, **named)
+        assert await find_texts(http, "garden") == [
+            "It rains",
+            first.output_text,
+            "It snows",
+            second.output_text,
+        ]
 
 
 async def test_no_response_is_found_in_a_document(serve: Serve) -> None:

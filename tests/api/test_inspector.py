@@ -10,14 +10,14 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from tab import Tab
 
 from mgl.api.inspector import INSPECTOR
 from mgl.api.keys import OWNER
-from tests.api.conftest import Serve, Served
-from tests.api.test_rest import HORSE, client, finish
+from tests.api.conftest import Serve, Served, connect
+from tests.api.test_rest import HORSE, finish
 from tests.cli.server import story
 from tests.web.browser import led
+from tests.web.tab import Tab
 from tests.web.test_axe import FIND
 
 NAME = "<img src=x onerror=\"document.title='taken'\">"
@@ -62,7 +62,7 @@ async def test_the_frame_is_open_and_all_data_want_the_key(serve: Serve) -> None
 
 
 async def test_an_edit_leads_to_the_call_that_proposed_it(serve: Serve) -> None:
-    async with serve(preset="paper") as served, client(served) as http:
+    async with serve(preset="paper") as served, connect(served) as http:
         given = await http.post(
             "/api/documents", params={"name": "book.txt"}, content=story(8).encode()
         )
@@ -82,7 +82,7 @@ async def test_an_edit_leads_to_the_call_that_proposed_it(serve: Serve) -> None:
 
 
 async def test_a_trace_says_what_an_answer_and_a_reply_were_made_of(serve: Serve) -> None:
-    async with serve() as served, client(served) as http:
+    async with serve() as served, connect(served) as http:
         await tell(served)
         trace = "/api/memories/diary/trace"
         asked = {"question": "What is the horse called?"}
@@ -113,7 +113,7 @@ async def test_a_trace_says_what_an_answer_and_a_reply_were_made_of(serve: Serve
 
 
 async def test_a_trace_of_a_document_has_its_passages(serve: Serve) -> None:
-    async with serve() as served, client(served) as http:
+    async with serve() as served, connect(served) as http:
         given = await http.post("/api/documents", params={"name": "b.txt"}, content=story(8))
         source = f"/api/memories/{(await finish(http, given.json()['id']))['memory_id']}"
         asked = {"question": "Who met P2?"}
@@ -139,7 +139,7 @@ async def tell(served: Served, name: str = "diary", memory: str = "gam") -> None
         {"speaker": who, "text": text, "time": f"2024-05-{day:02}T10:00", "session": str(day)}
         for who, day, text in said
     ]
-    async with client(served) as http:
+    async with connect(served) as http:
         lines = "\n".join(map(json.dumps, turns))
         await http.post(f"/api/conversations/{name}/file", params={"memory": memory}, content=lines)
     memories = (await served.open_tenant(OWNER)).memories
@@ -209,7 +209,7 @@ async def test_a_reader_corrects_and_forgets_turns_of_the_transcript(
     async with serve() as served:
         await tell(served)
         await asyncio.to_thread(_change_turns, tab, served.root, served.key, axe)
-        async with client(served) as http:
+        async with connect(served) as http:
             exported = (await http.get("/api/memories/diary/export")).json()
         assert exported["forgotten"] == ["L1", "L4"]
         said = [(turn["text"], turn["time"][:10]) for turn in exported["turns"]]
@@ -260,7 +260,7 @@ async def test_a_reader_adds_files_cancels_a_job_and_renames_a_document(
     book, chat = tmp_path / "b ü.txt", tmp_path / "talk.jsonl"
     book.write_text(story(8), encoding="utf-8")
     chat.write_text(json.dumps({"speaker": "Ann", "text": HORSE}))
-    async with serve(preset="paper") as served, client(served) as http:
+    async with serve(preset="paper") as served, connect(served) as http:
         await asyncio.to_thread(_add, tab, served.root, served.key, axe, [book, chat])
         listed = (await http.get("/api/memories")).json()["memories"]
         assert {each["document"] for each in listed} == {"talk", "My book"}
@@ -368,7 +368,7 @@ def _search(tab: Tab, root: str, key: str, axe: str) -> None:
 async def test_a_page_keeps_answers_until_what_they_repeat_is_deleted(
     serve: Serve, tab: Tab
 ) -> None:
-    async with serve() as served, client(served) as http:
+    async with serve() as served, connect(served) as http:
         await tell(served)
         sent = {"model": "mgl/gam", "metadata": {"conversation": "diary"}}
         said = [{"role": "user", "content": "I sold the cart"}]  # the reply is not made of L1
@@ -415,7 +415,7 @@ def _search_for(tab: Tab, words: str) -> None:
 async def test_news_comes_while_an_edge_is_open_and_something_is_searched(
     serve: Serve, tab: Tab
 ) -> None:
-    async with serve(preset="paper") as served, client(served) as http:
+    async with serve(preset="paper") as served, connect(served) as http:
         given = await http.post("/api/documents", params={"name": "b.txt"}, content=story(8))
         identity = (await finish(http, given.json()["id"]))["memory_id"]
         page = (await http.get(f"/api/memories/{identity}/page")).json()
@@ -441,7 +441,7 @@ async def test_a_page_in_sight_shows_what_is_new_where_the_reader_is(
     serve: Serve, tab: Tab, axe: str
 ) -> None:
     """It neither moves the text nor lets go of what is selected; out of sight it asks nothing."""
-    async with serve() as served, client(served) as http:
+    async with serve() as served, connect(served) as http:
         await tell(served)
         more = [{"text": f"Day {number}: it rains, and nobody comes."} for number in range(40)]
         await http.post("/api/conversations/diary/turns", json={"turns": more})
@@ -520,7 +520,7 @@ def _wait_writing(tab: Tab, http: httpx.AsyncClient, name: str) -> None:
 
 @pytest.mark.browser
 async def test_the_list_renews_itself_and_asks_once_at_a_time(serve: Serve, tab: Tab) -> None:
-    async with serve() as served, client(served) as http:
+    async with serve() as served, connect(served) as http:
         await tell(served)
         await asyncio.to_thread(tab.unlock, served.root, served.key)
         await asyncio.to_thread(tab.show, f"{served.root}/inspect/")
@@ -532,7 +532,7 @@ async def test_the_list_renews_itself_and_asks_once_at_a_time(serve: Serve, tab:
 
 
 async def test_each_kind_that_is_offered_takes_a_file(serve: Serve) -> None:
-    async with serve() as served, client(served) as http:
+    async with serve() as served, connect(served) as http:
         kinds = (await http.get("/api/kinds")).json()
         for kind in kinds["documents"]:
             query = {"name": f"{kind}.txt", "memory": kind}
@@ -547,7 +547,7 @@ async def test_each_kind_that_is_offered_takes_a_file(serve: Serve) -> None:
 
 async def test_a_page_is_sent_once(serve: Serve) -> None:
     """Answers leave it as it is; turns, corrections, deletions and names change it."""
-    async with serve() as served, client(served) as http:
+    async with serve() as served, connect(served) as http:
         await tell(served)
         path = "/api/memories/diary/page"
         seen = await http.get(path)
@@ -576,7 +576,7 @@ async def test_a_page_is_sent_once(serve: Serve) -> None:
 async def test_the_list_is_sorted_filtered_and_shown_by_pages(
     serve: Serve, tab: Tab, axe: str
 ) -> None:
-    async with serve() as served, client(served) as http:
+    async with serve() as served, connect(served) as http:
         for number in range(52):
             sent = {"turns": [], "memory": "mnemis" if number == 7 else "gam"}
             await http.post(f"/api/conversations/talk {number}/turns", json=sent)
@@ -700,7 +700,7 @@ async def test_a_reader_merges_entities_and_forgets_the_turn_that_one_stands_on(
     async with serve() as served:
         await tell(served, memory="mnemis")
         await asyncio.to_thread(_forget, tab, served.root, served.key)
-        async with client(served) as http:
+        async with connect(served) as http:
             page = (await http.get("/api/memories/diary/page")).text
         assert HORSE not in page
         assert "I painted" in page
@@ -708,7 +708,7 @@ async def test_a_reader_merges_entities_and_forgets_the_turn_that_one_stands_on(
 
 @pytest.mark.browser
 async def test_a_reader_deletes_memories_after_seeing_what_goes(serve: Serve, tab: Tab) -> None:
-    async with serve(preset="paper") as served, client(served) as http:
+    async with serve(preset="paper") as served, connect(served) as http:
         await tell(served, name=NAME)
         given = await http.post("/api/documents", params={"name": "b.txt"}, content=story(8))
         await finish(http, given.json()["id"])
@@ -748,6 +748,28 @@ def _delete(tab: Tab, root: str, key: str) -> None:
     assert tab.run("document.title") == "Memories · mgl"
 
 
+@pytest.mark.browser
+async def test_a_page_that_grows_large_is_drawn_as_a_large_one(serve: Serve, tab: Tab) -> None:
+    """Though it was not large when it was loaded."""
+    async with serve() as served:
+        await tell(served)
+        await asyncio.to_thread(_grow, tab, served.root, served.key)
+
+
+def _grow(tab: Tab, root: str, key: str) -> None:
+    tab.unlock(root, key)
+    tab.show(f"{root}/inspect/memory?id=diary")
+    small, large = tab.run(
+        """Promise.all([import("./camera.js"), import("./state.js")]).then(([seen, held]) => {
+            seen.camera.zoom = 0.02;
+            const sizes = [seen.size()];
+            held.drawable.push(...Array(2001).fill(held.drawable[0]));
+            return [...sizes, seen.size()];
+        })"""
+    )
+    assert large < small
+
+
 def _forget(tab: Tab, root: str, key: str) -> None:
     first = (
         f"[...document.querySelectorAll('#text mark')].find((e) => {HORSE!r}.includes(e.innerText))"
@@ -755,6 +777,8 @@ def _forget(tab: Tab, root: str, key: str) -> None:
     tab.unlock(root, key)
     tab.show(f"{root}/inspect/memory?id=diary")
     tab.run(f"{first}.click()")
+    for view in ("timeline", "graph"):
+        tab.run(f"document.querySelector('#views [value={view}]').click()")
     tools = "document.querySelector('.by-hand').textContent"
     assert tab.run(tools) == "Merge…Forget this turn…"
     tab.run("document.querySelector('.by-hand button').click()")
@@ -766,3 +790,11 @@ def _forget(tab: Tab, root: str, key: str) -> None:
     said = tab.wait("document.querySelector('.by-hand p')?.textContent")
     assert said == "1 turn and what was made of it are deleted for good."
     renewed(tab, "document.querySelector('.by-hand button').click()")
+    assert HORSE not in tab.run("document.documentElement.textContent")
+    tab.run("document.querySelector('#views [value=log]').click()")
+    for op in ("merge", "forget"):
+        row = "[...document.querySelectorAll('#log-rows > li')].findLast("
+        row += f"(each) => each.querySelector('b')?.textContent == {op!r})"
+        tab.wait(f"!!{row}")
+        tab.run(f"{row}.querySelector('summary').click()")
+        assert "cannot be undone" in tab.wait(f"{row}.querySelector('.acts')?.textContent")

@@ -21,6 +21,7 @@ from mgl.lab.workplace import DATABASE
 from mgl.llm.base import Completion, TokenUsage
 from mgl.llm.progress import find_listener
 from tests.api.conftest import MEMORY, Serve, Served, open_server
+from tests.patience import PATIENCE_S
 
 ZEBRA = "My zebra lives in Utrecht"
 TOOL: dict[str, Any] = {
@@ -101,14 +102,6 @@ def read_files(home: Path) -> Iterator[bytes]:
 
 
 # A message after a deletion
-
-
-async def test_a_message_after_a_deletion_is_kept(serve: Serve) -> None:
-    async with serve() as served, connect(served) as client:
-        (turn,) = await client.append({"text": ZEBRA})
-        await client.forget(turn)
-        reply = await client.chat(user("I bought a boat."))
-        assert await client.texts() == ["I bought a boat.", reply["content"]]
 
 
 async def test_an_id_of_a_deleted_turn_is_no_other_turns(serve: Serve) -> None:
@@ -303,6 +296,36 @@ async def test_a_stream_that_is_stopped_ends_the_reply_and_keeps_what_was_seen(
         assert set(seen.split()) == {"word"}
         reply = await client.chat(user("It rains."), assistant("word"), user("It snows."))
         assert await client.texts() == ["It rains.", "word", "It snows.", reply["content"]]
+
+
+async def test_a_message_that_goes_on_from_a_part_of_a_reply_stops_it(serve: Serve) -> None:
+    """Some clients stop reading, and leave their connection open."""
+
+    async def write(request: Any) -> Completion:
+        if "It snows." in request.messages[-1].content:
+            return Completion("So it does.", "stop", TokenUsage(1, 1))
+        hear = find_listener()
+        assert hear is not None
+        for words in itertools.count(1):
+            hear(" ".join(["word"] * words))
+            await asyncio.sleep(0.05)
+        raise AssertionError
+
+    async with serve() as served, connect(served) as client:
+        served.engine.generate = write  # type: ignore[method-assign]
+        sent = {"model": MEMORY, "user": "diary", "stream": True, "messages": [user("It rains.")]}
+        async with client._http.stream("POST", "/v1/chat/completions", json=sent) as answer:
+            lines = answer.aiter_lines()
+            async for line in lines:
+                if "word" in line:
+                    break
+            said = [user("It rains."), assistant("word"), user("It snows.")]
+            reply = await asyncio.wait_for(client.chat(*said), PATIENCE_S)
+            rest = [line async for line in lines]
+            assert any("went on with another" in line for line in rest)
+        texts = await client.texts()
+        assert [texts[0], *texts[2:]] == ["It rains.", "It snows.", reply["content"]]
+        assert set(texts[1].split()) == {"word"}
 
 
 async def test_forgotten_words_do_not_come_back_with_tools(serve: Serve, mgl_home: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
@@ -12,120 +11,16 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from mgl.api.memories import Memories
 from mgl.errors import MglError, UsageError
 from mgl.integrations.client import RestClient
 from mgl.integrations.mem0 import Memory
 from mgl.lab import Lab
-from mgl.memories.base import is_memory_id
-from mgl.peers.wire import NotServed
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
-from mgl.types import Document, Question, Turn
-from tests.api.conftest import Serve, Served, TalkEngine, open_server
+from mgl.types import Document, Turn
+from tests.api.conftest import Serve, Served, TalkEngine, connect, open_server
 
 SECRET = "The otter number 0 sleeps"
-
-Names = (
-    st.one_of(
-        st.sampled_from(
-            [
-                "a",
-                "ac",
-                "A",
-                "a ",
-                " a",
-                "mem_",
-                "mem",
-                "run a",
-                "%",
-                "_",
-                "0",
-                "Zoë",
-                "Zoe",
-                "a/b",
-                "/",
-            ]
-        ),
-        st.text("0123456789abcdef", min_size=1, max_size=12),
-        st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8),
-    )
-    .map(lambda name: normalize("NFC", name))
-    .filter(lambda name: name.strip() and name.strip() not in (".", ".."))
-)
-Verbs = st.sampled_from(["append", "search", "export", "forget", "ask", "show", "nodes"])
-Steps = st.lists(
-    st.tuples(Verbs, st.integers(0, 5), st.integers(0, 5), st.integers(0, 16)),
-    min_size=4,
-    max_size=12,
-)
-
-
-@given(st.lists(Names, min_size=2, max_size=4, unique=True), Steps)
-def test_every_verb_sees_its_own(names: list[str], steps: list[Any]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(play(Path(folder), names, steps))
-
-
-async def play(home: Path, names: list[str], steps: list[Any]) -> None:
-    """Names are the given ones, and the beginnings of ids that there are."""
-    said: dict[str, list[str]] = {}
-    lab = Lab.open(
-        engine=TalkEngine(native_tools=False),
-        embedder=WordEmbedder(),
-        reranker=WordReranker(),
-        home=home,
-    )
-    with lab:
-        memories = Memories(lab)
-        for number, (verb, place, whose, length) in enumerate(steps):
-            ids = lab.find_ids("")
-            begins = [
-                part for each in ids for part in (each[:length], each[4:][:length]) if part.strip()
-            ]
-            offered = [*names, *begins]
-            name = offered[place % len(offered)]
-            known = said.get(name)
-            if verb == "append":
-                owner = len(said) if known is None else [*said].index(name)
-                text = f"The otter of owner{owner} {number}"
-                if is_memory_id(name):
-                    with pytest.raises(UsageError, match="written as a memory's id"):
-                        await memories.append(name, [Turn("", "user", text)])
-                    continue
-                await memories.append(name, [Turn("", "user", text)])
-                said.setdefault(name, []).append(text)
-                continue
-            if known is None:
-                with pytest.raises(NotServed):
-                    await memories.find_conversation(name)
-                continue
-            source = (await memories.find_conversation(name)).id
-            shown = await do(memories, verb, source, known, whose)
-            others = {f"owner{at}" for at, each in enumerate(said) if each != name}
-            assert not others & set(shown.replace("'", " ").replace('"', " ").split())
-        for name, texts in said.items():
-            held = await memories.export((await memories.find_conversation(name)).id)
-            assert [turn["text"] for turn in held["turns"]] == texts
-
-
-async def do(memories: Memories, verb: str, source: str, said: list[str], whose: int) -> str:
-    if verb == "search":
-        return str(await memories.search(source, "the otter"))
-    if verb == "ask":
-        return str(await memories.ask(source, Question("Which otter?")))
-    if verb == "show":
-        return str(await memories.show(source))
-    if verb == "nodes":
-        return str(await memories.nodes(source))
-    held = await memories.export(source)
-    if verb == "forget" and held["turns"]:
-        turn = held["turns"][whose % len(held["turns"])]
-        said.remove(turn["text"])
-        return str(await memories.forget(source, [turn["id"]]))
-    return str(held)
 
 
 async def keep_a_secret(served: Served) -> str:
@@ -359,8 +254,3 @@ async def test_a_text_that_came_under_two_names_is_found_by_both(serve: Serve) -
         assert (await http.get("/api/memories/second.txt")).status_code == 404
         assert (await http.delete("/api/memories/first.txt")).status_code == 200
         assert (await http.get("/api/memories/first.txt")).status_code == 404
-
-
-def connect(served: Served) -> httpx.AsyncClient:
-    headers = {"Authorization": f"Bearer {served.key}"}
-    return httpx.AsyncClient(base_url=served.root, headers=headers, timeout=60)

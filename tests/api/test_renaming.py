@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 from urllib.parse import quote
 
 import httpx
@@ -17,21 +18,42 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.api.memories import Memories
-from mgl.errors import Conflict, MglError, StoreConflict
+from mgl.errors import Conflict, MglError, StoreConflict, UsageError
 from mgl.lab import Lab
-from mgl.peers.wire import NotServed
+from mgl.memories.base import is_memory_id
+from mgl.openai.errors import NotServed
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
-from mgl.types import Conversation, Document, Turn
-from tests.api.conftest import Serve, Served, TalkEngine
+from mgl.types import Conversation, Document, Question, Turn
+from tests.api.conftest import Serve, TalkEngine, connect
 
-NAMES = ("a", "b", "c", "Zoe\u0308", "a/b")
+Names = (
+    st.one_of(
+        st.sampled_from(
+            [
+                *("a", "ac", "A", "a ", " a", "mem_", "mem", "run a"),
+                *("%", "_", "0", "Zoë", "Zoe", "a/b", "/"),
+            ]
+        ),
+        st.text("0123456789abcdef", min_size=1, max_size=12),
+        st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8),
+    )
+    .map(lambda name: normalize("NFC", name))
+    .filter(lambda name: name.strip() and name.strip() not in (".", ".."))
+)
+Verbs = st.sampled_from(
+    [
+        *("append", "append", "rename", "rename", "forget", "delete", "restart"),
+        *("search", "export", "ask", "show", "nodes"),
+    ]
+)
 Steps = st.lists(
     st.tuples(
-        st.sampled_from(["append", "append", "rename", "rename", "forget", "delete", "restart"]),
+        Verbs,
         st.sampled_from(["", "ann"]),
-        st.sampled_from(NAMES),
-        st.sampled_from(NAMES),
+        st.integers(0, 5),
+        st.integers(0, 5),
+        st.integers(0, 16),
     ),
     min_size=4,
     max_size=16,
@@ -43,30 +65,44 @@ def open_lab(home: Path) -> Lab:
     return Lab.open(engine=engine, embedder=WordEmbedder(), reranker=WordReranker(), home=home)
 
 
-@given(Steps)
-def test_nothing_is_lost_and_nothing_is_seen_under_another_name(steps: list[Any]) -> None:
+@given(st.lists(Names, min_size=2, max_size=4, unique=True), Steps)
+def test_nothing_is_lost_and_every_verb_sees_its_own(names: list[str], steps: list[Any]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(play(Path(folder), steps))
+        asyncio.run(play(Path(folder), names, steps))
 
 
-async def play(home: Path, steps: list[tuple[str, str, str, str]]) -> None:
-    """Do the steps, each with the memories of a tenant, and compare with what names should hold."""
+async def play(home: Path, names: list[str], steps: list[tuple[str, str, int, int, int]]) -> None:
+    """Do the steps, each with the memories of a tenant, and compare with what names should hold.
+
+    Names are the given ones, and the beginnings of ids that there are.
+    """
     labs = {tenant: open_lab(home / tenant / "home") for tenant in ("", "ann")}
     opened = {tenant: Memories(lab) for tenant, lab in labs.items()}
     said: dict[str, dict[str, list[str]]] = {"": {}, "ann": {}}
     ids: dict[str, dict[str, str]] = {"": {}, "ann": {}}
     try:
-        for number, (verb, tenant, name, other) in enumerate(steps):
+        for number, (verb, tenant, place, goal, length) in enumerate(steps):
             memories, texts, known = opened[tenant], said[tenant], ids[tenant]
-            if verb == "append":
-                text = f"{tenant} {number}"
-                await memories.append(name, [Turn("", "user", text)])
-                texts.setdefault(name, []).append(text)
-                known.setdefault(name, (await memories.find_conversation(name)).id)
-            elif verb == "restart":
+            begins = [
+                part
+                for each in labs[tenant].find_ids("")
+                for part in (each[:length], each[4:][:length])
+                if part.strip()
+            ]
+            offered = [*names, *begins]
+            name, other = offered[place % len(offered)], names[goal % len(names)]
+            if verb == "restart":
                 labs[tenant].close()
                 labs[tenant] = open_lab(home / tenant / "home")
                 opened[tenant] = Memories(labs[tenant])
+            elif verb == "append" and is_memory_id(name):
+                with pytest.raises(UsageError, match="written as a memory's id"):
+                    await memories.append(name, [Turn("", "user", "Hi.")])
+            elif verb == "append":
+                text = f"The otter no{number}x sleeps"
+                await memories.append(name, [Turn("", "user", text)])
+                texts.setdefault(name, []).append(text)
+                known.setdefault(name, (await memories.find_conversation(name)).id)
             elif name not in texts:
                 with pytest.raises(NotServed):
                     await memories.find_conversation(name)
@@ -79,12 +115,12 @@ async def play(home: Path, steps: list[tuple[str, str, str, str]]) -> None:
             elif verb == "delete":
                 await memories.delete(name)
                 del texts[name], known[name]
-            elif texts[name]:
-                held = await memories.export(known[name])
-                await memories.forget(known[name], [held["turns"][0]["id"]])
-                del texts[name][0]
+            else:
+                shown = await do(memories, verb, known[name], texts[name])
+                others = [each for of in said.values() for own in of.values() for each in own]
+                assert not any(each in shown for each in others if each not in texts[name])
         for tenant, memories in opened.items():
-            for name in NAMES:
+            for name in names:
                 if name not in said[tenant]:
                     with pytest.raises(NotServed):
                         await memories.show(name)
@@ -97,9 +133,22 @@ async def play(home: Path, steps: list[tuple[str, str, str, str]]) -> None:
             lab.close()
 
 
-def connect(served: Served) -> httpx.AsyncClient:
-    headers = {"Authorization": f"Bearer {served.key}"}
-    return httpx.AsyncClient(base_url=served.root, headers=headers, timeout=60)
+async def do(memories: Memories, verb: str, source: str, said: list[str]) -> str:
+    """What is shown; the first turn is forgotten where that is the verb."""
+    match verb:
+        case "search":
+            return str(await memories.search(source, "the otter"))
+        case "ask":
+            return str(await memories.ask(source, Question("Which otter?")))
+        case "show":
+            return str(await memories.show(source))
+        case "nodes":
+            return str(await memories.nodes(source))
+    held = await memories.export(source)
+    if verb == "forget" and held["turns"]:
+        said.pop(0)
+        return str(await memories.forget(source, [held["turns"][0]["id"]]))
+    return str(held)
 
 
 async def chat(http: httpx.AsyncClient, *said: str, **name: Any) -> Mapping[str, Any]:
@@ -188,7 +237,7 @@ async def test_a_name_that_another_process_gave_away_opens_nothing_of_it(serve: 
         await chat(http, "My horse is called Star.", user="a")
         lab = (await served.open_tenant("")).memories.lab
         with Store.open(lab._store.path) as store:
-            store.rename_conversation(Conversation.named("a").id, "b")
+            store.rename_conversation(Conversation.from_name("a").id, "b")
         assert (await http.get("/api/conversations/a/export")).status_code == 404
         assert (await http.get("/api/memories/a")).status_code == 404
         await chat(http, "It rains.", user="a")
@@ -225,7 +274,7 @@ def test_a_document_takes_no_chats_name(tmp_path: Path) -> None:
 def test_a_store_of_before_is_renamed_too(tmp_path: Path) -> None:
     """Its conversations carry no mark that they are known by their names."""
     with Store.open(tmp_path / "mgl.sqlite") as store:
-        old = replace(Conversation.named("a"), is_named=False)
+        old = replace(Conversation.from_name("a"), is_named=False)
         store.put_conversation(old)
         assert store.named_conversation("a").id == old.id
         store.rename_conversation(old.id, "b")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,28 +19,11 @@ from mgl.lab import Lab, estimates
 from mgl.llm.base import Completion, Request
 from mgl.llm.fakes import ScriptedEngine
 from mgl.types import Document
-from tests.api.conftest import Serve, Served
-from tests.api.requests import check_answer
+from tests.api.conftest import Serve, Served, connect
 from tests.cli.server import story
 from tests.patience import PATIENCE_S
 
 HORSE = "My horse is called Star"
-
-
-@asynccontextmanager
-async def client(served: Served, key: str | None = None) -> AsyncIterator[httpx.AsyncClient]:
-    """A client that compares each answer with its description."""
-    headers = {"Authorization": f"Bearer {key or served.key}"}
-
-    async def check(answer: httpx.Response) -> None:
-        if answer.headers.get("content-type") == "application/json":
-            await answer.aread()
-            check_answer(answer)
-
-    async with httpx.AsyncClient(
-        base_url=served.root, headers=headers, timeout=PATIENCE_S, event_hooks={"response": [check]}
-    ) as http:
-        yield http
 
 
 async def append(http: httpx.AsyncClient, *texts: str, name: str = "diary") -> list[str]:
@@ -64,7 +45,7 @@ async def finish(http: httpx.AsyncClient, job: str) -> dict[str, Any]:
 
 
 async def test_a_conversation_is_appended_to_searched_asked_and_forgotten(serve: Serve) -> None:
-    async with serve() as served, client(served) as http:
+    async with serve() as served, connect(served) as http:
         assert await append(http, HORSE, *(f"It rains on day {day}" for day in range(5))) == [
             *"123456"
         ]
@@ -90,7 +71,7 @@ async def test_a_conversation_is_appended_to_searched_asked_and_forgotten(serve:
 
 async def test_words_are_found_in_all_memories(serve: Serve) -> None:
     """Each passage once, those with the words as they were given first; nothing forgotten."""
-    async with serve() as served, client(served) as http:
+    async with serve() as served, connect(served) as http:
         text = b"Star is a horse.\n\nAnn met Bo.\n\nThe horse saw a Star."
         given = await http.post("/api/documents", params={"name": "b.txt"}, content=text)
         await finish(http, given.json()["id"])
@@ -120,7 +101,7 @@ async def test_what_a_turn_says_is_corrected(serve: Serve, memory: str) -> None:
     said = {"speaker": "Ann", "text": HORSE, "time": "2024-05-01T10:00:00+00:00", "session": "1"}
     later = {**said, "id": "later", "text": "It rains", "time": "2024-05-09T10:00:00+00:00"}
     path = "/api/conversations/diary"
-    async with serve() as served, client(served) as http:
+    async with serve() as served, connect(served) as http:
         turns = {"turns": [{**said, "id": "a/b"}, later], "memory": memory}
         await http.post(f"{path}/turns", json=turns)
         await http.post(f"{path}/ask", json={"question": "What is the horse called?"})
@@ -145,7 +126,7 @@ async def test_what_a_turn_says_is_corrected(serve: Serve, memory: str) -> None:
 
 
 async def test_a_kind_that_no_conversation_has_is_refused(serve: Serve) -> None:
-    async with serve() as served, client(served) as http:
+    async with serve() as served, connect(served) as http:
         await http.post("/api/conversations/diary/turns", json={"turns": [{"text": "Hm."}]})
         for query in ("memory=", "memory=none", "memory=gam&memory=-1"):
             for verb in ("", "/export", "/nodes"):
@@ -155,7 +136,7 @@ async def test_a_kind_that_no_conversation_has_is_refused(serve: Serve) -> None:
 
 
 async def test_a_conversation_may_begin_empty(serve: Serve) -> None:
-    async with serve() as served, client(served) as http:
+    async with serve() as served, connect(served) as http:
         for _ in range(2):
             begun = await http.post("/api/conversations/diary/turns", json={"turns": []})
             assert begun.json() == {"turns": []}
@@ -170,7 +151,7 @@ async def test_a_chat_log_is_taken_in_once(serve: Serve) -> None:
         json.dumps({"speaker": "Ann", "text": f"word {n}", "time": f"2023-05-08T10:{n:02}"})
         for n in range(60)
     ]
-    async with serve() as served, client(served) as http:
+    async with serve() as served, connect(served) as http:
         for _ in range(2):
             answer = await http.post("/api/conversations/log/file", content="\n".join(lines))
             assert (answer.status_code, answer.json()) == (201, {"turns": 60})
@@ -180,7 +161,7 @@ async def test_a_chat_log_is_taken_in_once(serve: Serve) -> None:
 
 
 async def test_a_document_is_built_by_a_job_and_asked(serve: Serve) -> None:
-    async with serve(preset="paper") as served, client(served) as http:
+    async with serve(preset="paper") as served, connect(served) as http:
         given = await http.post(
             "/api/documents", params={"name": "book.txt"}, content=story(20).encode()
         )
@@ -215,7 +196,7 @@ async def test_an_unfinished_job_goes_on_after_a_restart(
         ended.wait(PATIENCE_S)
 
     monkeypatch.setattr(Lab, "build", wait)
-    async with serve(preset="paper") as served, client(served) as http:
+    async with serve(preset="paper") as served, connect(served) as http:
         given = await http.post(
             "/api/documents", params={"name": "book.txt"}, content=story(8).encode()
         )
@@ -224,9 +205,9 @@ async def test_an_unfinished_job_goes_on_after_a_restart(
         assert (await http.get(f"/api/jobs/{job}")).json()["state"] == "running"
     ended.set()
     monkeypatch.setattr(Lab, "build", build)
-    async with serve(preset="paper") as served, client(served) as http:
+    async with serve(preset="paper") as served, connect(served) as http:
         assert (await finish(http, job))["state"] == "done"
-    async with serve(preset="paper") as served, client(served) as http:
+    async with serve(preset="paper") as served, connect(served) as http:
         assert (await http.get(f"/api/jobs/{job}")).json()["state"] == "done"
         assert served.engine.requests == []
 
@@ -245,12 +226,12 @@ async def test_a_job_that_failed_says_why(
         raise fault
 
     monkeypatch.setattr(Lab, "build", fail)
-    async with serve() as served, client(served) as http:
+    async with serve() as served, connect(served) as http:
         given = await http.post("/api/documents", params={"name": "b.txt"}, content=b"P1 met P2.")
         done = await finish(http, given.json()["id"])
         assert (done["state"], done["error"][: len(said)]) == ("failed", said)
         assert "by zero" not in done["error"]
-    async with serve() as served, client(served) as http:
+    async with serve() as served, connect(served) as http:
         assert (await finish(http, done["id"]))["state"] == "failed"
 
 
@@ -278,7 +259,7 @@ async def test_a_name_is_never_read_as_a_path(
 ) -> None:
     """Neither the name of a document, of a memory, nor of a conversation, wherever it runs."""
     monkeypatch.chdir(mgl_home)
-    async with serve() as served, client(served) as http:
+    async with serve() as served, connect(served) as http:
         paths = (name, name.replace("/", "%2F"))
         for path in paths:
             for end, sent in (("ask", {"question": "What?"}), ("forget", {"turns": ["1"]})):
@@ -316,7 +297,7 @@ async def test_a_name_is_never_read_as_a_path(
 async def test_what_cannot_be_read_is_refused(
     serve: Serve, method: str, path: str, body: Any
 ) -> None:
-    async with serve() as served, client(served) as http:
+    async with serve() as served, connect(served) as http:
         answer = await http.request(method, path, json=body)
         assert answer.status_code == 400, answer.text
         assert answer.json()["error"]["message"]
@@ -337,7 +318,7 @@ async def test_what_cannot_be_read_is_refused(
 async def test_what_is_not_there_and_what_is_not_possible_are_told_apart(
     serve: Serve, path: str, body: Any, status: int
 ) -> None:
-    async with serve() as served, client(served) as http:
+    async with serve() as served, connect(served) as http:
         book = b"P1 met P2."
         given = await http.post("/api/documents", params={"name": "book.txt"}, content=book)
         await finish(http, given.json()["id"])
@@ -350,7 +331,7 @@ async def test_what_is_not_there_and_what_is_not_possible_are_told_apart(
 
 
 async def test_a_document_gets_another_name_and_is_found_by_both(serve: Serve) -> None:
-    async with serve() as served, client(served) as http:
+    async with serve() as served, connect(served) as http:
         given = await http.post("/api/documents", params={"name": "b.txt"}, content=b"P1 met P2.")
         source = (await finish(http, given.json()["id"]))["memory_id"]
         named = await http.patch(f"/api/memories/{source}", json={"name": "Ann's book"})
@@ -363,22 +344,11 @@ async def test_a_document_gets_another_name_and_is_found_by_both(serve: Serve) -
             assert refused.status_code == 400, refused.text
 
 
-async def test_a_document_is_searched_shown_and_asked(serve: Serve) -> None:
-    async with serve() as served, client(served) as http:
-        given = await http.post("/api/documents", params={"name": "b.txt"}, content=b"P1 met P2.")
-        source = f"/api/memories/{(await finish(http, given.json()['id']))['memory_id']}"
-        for path in ("", "/nodes", "/export", "/page", "/log", "/calls", "/search?q=P1"):
-            answer = await http.get(f"{source}{path}")
-            assert answer.status_code == 200, answer.text
-        answer = await http.post(f"{source}/ask", json={"question": "Who met P2?"})
-        assert answer.status_code == 200, answer.text
-
-
 async def test_turns_that_are_sent_again_are_known_by_their_ids(serve: Serve) -> None:
     """A client that gives ids, and no times, may repeat what was not answered."""
     path = "/api/conversations/diary/turns"
     sent: Any = {"turns": [{"id": "a", "text": HORSE}, {"id": "b", "text": "It rains"}]}
-    async with serve() as served, client(served) as http:
+    async with serve() as served, connect(served) as http:
         for _ in range(2):
             answer = await http.post(path, json=sent)
             assert (answer.status_code, answer.json()) == (201, {"turns": ["a", "b"]})
@@ -397,7 +367,7 @@ async def test_turns_that_are_sent_again_are_known_by_their_ids(serve: Serve) ->
 async def test_what_is_not_there_is_said_without_telling_where_things_are(
     serve: Serve, mgl_home: Path
 ) -> None:
-    async with serve() as served, client(served) as http:
+    async with serve() as served, connect(served) as http:
         for path in ("/api/memories/nobody", "/api/jobs/none", "/api/none", "/inspect/none"):
             answer = await http.get(path)
             assert answer.status_code == 404
@@ -405,7 +375,7 @@ async def test_what_is_not_there_is_said_without_telling_where_things_are(
 
 
 async def test_the_description_names_all_that_is_served(serve: Serve) -> None:
-    async with serve() as served, client(served) as http:
+    async with serve() as served, connect(served) as http:
         described = (await http.get("/api/openapi.json")).json()
     assert described == json.loads(json.dumps(describe(ALL)))
     assert {
@@ -421,7 +391,7 @@ async def test_a_large_document_wants_to_be_confirmed(
 ) -> None:
     monkeypatch.setattr(estimates, "MOST_CHARACTERS", 100)
     log = "\n".join(json.dumps({"text": f"word {n}"}) for n in range(60)).encode()
-    async with serve(preset="paper") as served, client(served) as http:
+    async with serve(preset="paper") as served, connect(served) as http:
         for path, params, content in (
             ("/api/documents", {"name": "book.txt"}, story(20).encode()),
             ("/api/conversations/log/file", {}, log),
@@ -466,7 +436,7 @@ async def test_a_cancelled_job_stops_keeps_what_it_did_and_is_not_begun_again(
 ) -> None:
     book = {"name": "book.txt", "memory": "graph"}
     text = story(400).encode()
-    async with serve(preset="paper") as served, client(served) as http:
+    async with serve(preset="paper") as served, connect(served) as http:
         stuck = _Stuck(served, answers=2)
         job = (await http.post("/api/documents", params=book, content=text)).json()["id"]
         later = (await http.post("/api/documents", params=book, content=text)).json()["id"]
@@ -477,7 +447,7 @@ async def test_a_cancelled_job_stops_keeps_what_it_did_and_is_not_begun_again(
         assert await asyncio.to_thread(stuck.cancelled.wait, 30)
         assert (await finish(http, job))["state"] == "cancelled"
         assert (await http.post("/api/jobs/none/cancel")).status_code == 404
-    async with serve(preset="paper") as served, client(served) as http:
+    async with serve(preset="paper") as served, connect(served) as http:
         other = await http.post(
             "/api/documents", params={"name": "b.txt"}, content=story(3).encode()
         )
@@ -498,7 +468,7 @@ async def test_a_cancelled_job_stops_keeps_what_it_did_and_is_not_begun_again(
 
 
 async def test_a_finished_job_is_not_cancelled(serve: Serve) -> None:
-    async with serve(preset="paper") as served, client(served) as http:
+    async with serve(preset="paper") as served, connect(served) as http:
         given = await http.post(
             "/api/documents", params={"name": "b.txt"}, content=story(3).encode()
         )
@@ -510,7 +480,7 @@ async def test_a_finished_job_is_not_cancelled(serve: Serve) -> None:
 async def test_the_list_holds_while_memories_begin_and_go(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with serve() as served, client(served) as http:
+    async with serve() as served, connect(served) as http:
         for name in ("diary", "trip"):
             await append(http, "I moved to Lisbon.", name=name)
         lab = (await served.open_tenant("")).memories.lab

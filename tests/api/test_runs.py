@@ -8,18 +8,17 @@ from typing import Any
 
 import httpx
 import pytest
-from tab import Tab
 
 from mgl.api.runs import Runs
 from mgl.models.adapters import find_adapter, write_adapter
-from mgl.peers.wire import NotServed
+from mgl.openai.errors import NotServed
 from mgl.training.data import Pair
 from mgl.training.fitting import Epoch, FitSettings, Fitted
 from mgl.training.records import Base, Course, Trained, keep_training, read_course
-from tests.api.conftest import Serve
-from tests.api.test_rest import client
+from tests.api.conftest import Serve, connect
 from tests.evaluation.report.folders import Said, item, method, write_run
 from tests.evaluation.report.test_report import EVIL, run
+from tests.web.tab import Tab
 from tests.web.test_axe import FIND
 
 
@@ -130,7 +129,7 @@ def test_no_name_leads_out_of_the_folder(runs: Path, tmp_path: Path) -> None:
 async def test_only_the_owner_sees_them(serve: Serve, runs: Path, mgl_home: Path) -> None:
     train(mgl_home)
     async with serve(runs=runs, tenants=["bea"]) as served:
-        async with client(served) as http:
+        async with connect(served) as http:
             assert len((await http.get("/api/runs")).json()["runs"]) == 3
             found = await http.get("/api/runs/report", params={"name": "first"})
             assert found.json()["chapters"][0]["title"] == "locomo"

@@ -9,7 +9,7 @@ import pytest
 
 from mgl.api.tasks import is_task
 from mgl.llm.base import Message
-from tests.api.conftest import MEMORY, Serve
+from tests.api.conftest import MEMORY, Serve, connect
 from tests.effort import within_cpu_seconds
 
 HISTORY = "USER: My horse is called Star\nASSISTANT: A fine name."
@@ -116,11 +116,6 @@ async def send(http: httpx.AsyncClient, body: dict[str, Any], **headers: str) ->
     assert answer.status_code == 200, answer.text
     message: dict[str, Any] = answer.json()["choices"][0]["message"]
     return message
-
-
-def connect(served: Any) -> httpx.AsyncClient:
-    headers = {"Authorization": f"bearer {served.key}"}
-    return httpx.AsyncClient(base_url=served.root, headers=headers, timeout=60)
 
 
 async def find_texts(http: httpx.AsyncClient, name: str) -> list[str]:

@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mgl.lab.workplace import DATABASE, Workplace
-from tests.api.conftest import Served, open_server
-from tests.patience import PATIENCE_S
+from tests.api.conftest import connect, open_server
 
 WORDS = {"": "quagga", "ann": "zeppelin"}
 """What each says, and the other never does."""
@@ -54,8 +53,8 @@ async def play(home: Path, steps: list[Step]) -> None:
     said: dict[str, dict[str, list[str]]] = {name: {} for name in WORDS}
     async with (
         open_server(home, tenants=["ann"], rate=0) as served,
-        open_client(served, served.key) as owner,
-        open_client(served, served._keys.add("ann")) as ann,
+        connect(served, served.key) as owner,
+        connect(served, served._keys.add("ann")) as ann,
     ):
         for number, (tenant, what, talk, place) in enumerate(steps):
             (other,) = {*WORDS.values()} - {WORDS[tenant]}
@@ -77,11 +76,6 @@ async def play(home: Path, steps: list[Step]) -> None:
             elif what == "export" and known:
                 texts = [each["text"] for each in answer.json()["turns"]]
                 assert [text for text in texts if WORDS[tenant] in text] == said[tenant][talk]
-
-
-def open_client(served: Served, key: str) -> httpx.AsyncClient:
-    headers = {"Authorization": f"Bearer {key}"}
-    return httpx.AsyncClient(base_url=served.root, headers=headers, timeout=PATIENCE_S)
 
 
 async def do(

@@ -66,10 +66,10 @@ async def test_a_rewritten_note_is_found_by_its_old_words_until_all_are_embedded
     rows = store.edits(memory.id)
     notes = a_mem._Notes.of(rows, LINES)
     assert notes.notes[0].context == "zebra"
-    assert "zebra" not in notes.documents["0"]
+    assert "zebra" not in notes.documents[0]
     evolved = [row for row in rows if row.op == "evolve"] * a_mem.REBUILT
     again = a_mem._Notes.of([*rows[:-1], *evolved[: a_mem.REBUILT]], LINES)
-    assert again.documents["0"] == f"{LINES[0]} , zebra I zebra"
+    assert again.documents[0] == f"{LINES[0]} , zebra I zebra"
 
 
 async def test_a_turn_without_a_note_is_found_by_its_own_words(store: Store) -> None:

@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 
-from mgl.benchmarks.base import Dataset
 from mgl.benchmarks.beam import BEAM, BEAM_1M, BEAM_10M
 from mgl.errors import InputError
-from mgl.types import Conversation, Turn
-from tests.benchmarks.seen import seen
+from tests.benchmarks.seen import seen, talk_of
 
 ASKED: dict[str, list[dict[str, Any]]] = {
     "abstention": [
@@ -85,15 +83,9 @@ def write(folder: Path, said: object, asked: object = ASKED, name: str = "chat.j
     (folder / "probing_questions" / "probing_questions.json").write_text(json.dumps(asked))
 
 
-def turns_of(dataset: Dataset, name: str) -> tuple[Turn, ...]:
-    talk = dataset.sources[name]()
-    assert isinstance(talk, Conversation)
-    return tuple(talk.turns)
-
-
 def test_a_batch_is_a_session_of_the_day_of_its_anchor_and_marks_are_gone(tmp_path: Path) -> None:
     write(tmp_path / "chats" / "100K" / "1", batches())
-    turns = turns_of(BEAM.read(tmp_path), "100K-1")
+    turns = talk_of(BEAM.read(tmp_path), "100K-1").turns
     assert [(turn.id, turn.session, turn.speaker, turn.text) for turn in turns] == [
         ("S1:0", "1", "user", "I wrote 60 tests."),
         ("S1:1", "1", "assistant", "Fine."),
@@ -133,7 +125,7 @@ def test_the_truncated_chat_is_read_where_it_is_there_and_chats_are_in_order(
     write(tmp_path / "9", batches()[:1], name="chat_trunecated.json")
     dataset = BEAM.read(tmp_path)
     assert list(dataset.sources) == ["100K-9", "100K-10"]
-    assert [len(turns_of(dataset, name)) for name in dataset.sources] == [2, 4]
+    assert [len(talk_of(dataset, name).turns) for name in dataset.sources] == [2, 4]
     assert {*dataset.sha256} == {
         "9/chat_trunecated.json", "9/probing_questions.json",
         "10/chat.json", "10/probing_questions.json",
@@ -144,7 +136,7 @@ def test_plans_of_10m_are_joined_and_their_sessions_counted_through(tmp_path: Pa
     plans = [{"plan-1": batches(), "plan-2": None}, {"plan-1": None, "plan-2": batches(4)}]
     write(tmp_path / "10M" / "3", plans)
     dataset = BEAM_10M.read(tmp_path)
-    ids = [turn.id for turn in turns_of(dataset, "10M-3")]
+    ids = [turn.id for turn in talk_of(dataset, "10M-3").turns]
     assert ids == ["S1:0", "S1:1", "S2:2", "S2:3", "S3:4", "S3:5", "S4:6", "S4:7"]
 
 
@@ -160,7 +152,7 @@ def test_what_the_download_script_writes_is_read_alike(tmp_path: Path) -> None:
     flat = [[one for turn in batch["turns"] for one in turn] for batch in batches()]
     write(tmp_path / "b", flat)
     one, other = BEAM.read(tmp_path / "a"), BEAM.read(tmp_path / "b")
-    assert turns_of(one, "100K-a") == turns_of(other, "100K-b")
+    assert talk_of(one, "100K-a").turns == talk_of(other, "100K-b").turns
     assert [item.evidence for item in one.items] == [item.evidence for item in other.items]
 
 
@@ -196,8 +188,7 @@ def test_a_folder_without_chats_and_an_anchor_that_is_no_date(tmp_path: Path) ->
     said = batches()
     said[0]["turns"][0][0]["time_anchor"] = "February-30-2024"
     write(tmp_path / "1", said)
-    talk = BEAM.read(tmp_path).sources["100K-1"]()
-    assert isinstance(talk, Conversation)
+    talk = talk_of(BEAM.read(tmp_path), "100K-1")
     assert talk.turns[0].time is None
     assert "February-30-2024" in talk.notes[0]
 
@@ -206,6 +197,6 @@ def test_the_real_chats(development_data: Path) -> None:
     dataset = BEAM.read(development_data / "beam")
     assert (len(dataset.sources), len(dataset.items), dataset.notes) == (10, 200, ())
     assert sum(bool(item.evidence) for item in dataset.items) == 179
-    texts = [turn.text for name in dataset.sources for turn in turns_of(dataset, name)]
+    texts = [turn.text for name in dataset.sources for turn in talk_of(dataset, name).turns]
     assert len(texts) == 2362
     assert not any("->->" in text for text in texts)

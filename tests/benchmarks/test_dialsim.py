@@ -24,7 +24,7 @@ from mgl.benchmarks.dialsim import (
 )
 from mgl.errors import InputError
 from mgl.types import Conversation, Question
-from tests.benchmarks.seen import seen
+from tests.benchmarks.seen import seen, talk_of
 
 OPTIONS = ["Ann", "Bo", "Cy", "Di", "I do not remember."]
 SCRIPT = """\
@@ -74,9 +74,8 @@ def test_a_scene_gives_one_question_asked_of_what_was_said_until_then(tmp_path: 
         ("friends", "S01E01/1:2"),
         ("friends", "S01E02/1:2"),
     ]
-    (series,) = (source() for source in dataset.sources.values())
+    series = talk_of(dataset, *dataset.sources)
     first, last = (source_until(series, item.after) for item in dataset.items)
-    assert isinstance(series, Conversation)
     assert isinstance(first, Conversation)
     assert isinstance(last, Conversation)
     assert first.id == series.id
@@ -106,9 +105,7 @@ def test_a_scene_gives_one_question_asked_of_what_was_said_until_then(tmp_path: 
 def test_a_scene_of_an_earlier_day_comes_no_sooner_than_in_the_series(tmp_path: Path) -> None:
     later = {"S01": {1: scene(hard_q=hard()), 2: scene("May 1, 1990", "Joey: As a child.")}}
     dataset = read(tmp_path, later)
-    series = dataset.sources["friends"]()
-    assert isinstance(series, Conversation)
-    assert series.turns[-1].text == "As a child."
+    assert talk_of(dataset, "friends").turns[-1].text == "As a child."
 
 
 def test_a_memory_does_not_see_what_is_right(tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ import pytest
 from mgl.benchmarks.base import Dataset
 from mgl.benchmarks.locomo import LOCOMO, LOCOMO_ALL, LOCOMO_GROWTH
 from mgl.errors import InputError
-from mgl.types import Conversation
-from tests.benchmarks.seen import seen
+from tests.benchmarks.seen import seen, talk_of
 
 
 def written(folder: Path, *questions: object) -> Path:
@@ -100,10 +99,8 @@ def test_the_real_questions(development_data: Path) -> None:
     assert all(item.golds for item in answered)
     assert sum(bool(item.evidence) for item in answered) == 760
     assert sum(not item.golds for item in dataset.items) == 235
-    for name, source in dataset.sources.items():
-        talk = source()
-        assert isinstance(talk, Conversation)
-        known = {turn.id for turn in talk.turns}
+    for name in dataset.sources:
+        known = {turn.id for turn in talk_of(dataset, name).turns}
         own = [item for item in dataset.items if item.source == name]
         assert all(known.issuperset(item.evidence) for item in own)
     assert dataset.notes == (

@@ -12,8 +12,7 @@ import pytest
 from mgl.benchmarks.base import Dataset
 from mgl.benchmarks.locomo_plus import LOCOMO_PLUS
 from mgl.errors import InputError
-from mgl.types import Conversation
-from tests.benchmarks.seen import seen
+from tests.benchmarks.seen import seen, talk_of
 
 BEGAN = ["1:56 pm on 8 May, 2023", "9:00 am on 20 May, 2023", "9:00 am on 1 June, 2023"]
 
@@ -45,12 +44,6 @@ def read(folder: Path, *rows: object) -> Dataset:
     (folder / "locomo10.json").write_text(json.dumps(talks))
     (folder / "locomo_plus.json").write_text(json.dumps(rows))
     return LOCOMO_PLUS.read(folder)
-
-
-def talk_of(dataset: Dataset, name: str) -> Conversation:
-    talk = dataset.sources[name]()
-    assert isinstance(talk, Conversation)
-    return talk
 
 
 def test_a_cue_is_a_session_at_its_time_and_rows_go_round_the_conversations(

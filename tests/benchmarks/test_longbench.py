@@ -7,6 +7,7 @@ import pytest
 
 from mgl.benchmarks.longbench import LONGBENCH_V2
 from mgl.errors import InputError
+from tests.benchmarks.seen import document_of
 
 ROW = {
     "_id": "one",
@@ -41,7 +42,7 @@ def test_an_item_with_its_choices(tmp_path: Path) -> None:
     assert item.category == "Single-Document QA"
     assert item.labels == {"sub_domain": "Detective", "difficulty": "hard", "length": "medium"}
     assert item.source == other.source
-    assert dataset.sources[item.source]().text == "It was raining."  # type: ignore[union-attr]
+    assert document_of(dataset, item.source).text == "It was raining."
 
 
 def test_two_rows_of_one_id_and_a_letter_that_is_no_choice_are_refused(tmp_path: Path) -> None:

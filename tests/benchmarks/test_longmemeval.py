@@ -10,8 +10,7 @@ import pytest
 from mgl.benchmarks.base import Dataset
 from mgl.benchmarks.longmemeval import LONGMEMEVAL, LONGMEMEVAL_M
 from mgl.errors import InputError
-from mgl.types import Conversation
-from tests.benchmarks.seen import seen
+from tests.benchmarks.seen import seen, talk_of
 
 
 def said(content: str | None, **fields: object) -> dict[str, object]:
@@ -42,12 +41,6 @@ def read(folder: Path, *rows: object) -> Dataset:
     return LONGMEMEVAL.read(folder)
 
 
-def talk_of(dataset: Dataset, name: str = "q1") -> Conversation:
-    source = dataset.sources[name]()
-    assert isinstance(source, Conversation)
-    return source
-
-
 def test_an_item_has_its_own_haystack_and_is_asked_at_its_date(tmp_path: Path) -> None:
     dataset = read(
         tmp_path, row(), row(question_id="q2", answer=3), row(question_id="q3_abs", answer="")
@@ -58,7 +51,7 @@ def test_an_item_has_its_own_haystack_and_is_asked_at_its_date(tmp_path: Path) -
     assert item.question.asked_at == datetime(2023, 5, 30, 23, 40)
     assert (item.category, item.golds) == ("single-session-user", ("Rome",))
     assert (item.source, other.source) == ("q1", "q2")
-    turns = talk_of(dataset).turns
+    turns = talk_of(dataset, "q1").turns
     assert [turn.id for turn in turns] == ["S1:1", "S1:2", "S2:1", "S2:2", "S2:3"]
     assert [turn.session for turn in turns] == ["1", "1", "2", "2", "2"]
     assert [turn.speaker for turn in turns[:2]] == ["user", "assistant"]
@@ -117,7 +110,7 @@ def test_an_unordered_haystack_is_read_in_the_order_of_its_dates(tmp_path: Path)
     dataset = read(
         tmp_path, row(haystack_dates=["2023/05/22 (Mon) 02:21", row()["haystack_dates"][1]])
     )
-    assert next(turn.id for turn in talk_of(dataset).turns) == "S2:1"
+    assert next(turn.id for turn in talk_of(dataset, "q1").turns) == "S2:1"
     assert dataset.items[0].evidence == ("S2:2",)
 
 
@@ -130,7 +123,7 @@ def test_dates_that_are_none_and_questions_without_a_history_are_told(tmp_path: 
         "q1: date 'soon' is not understood: left out",
         "q2: no session: left out",
     }
-    talk = talk_of(dataset)
+    talk = talk_of(dataset, "q1")
     assert {turn.time for turn in talk.turns} == {None}
     assert len(talk.notes) == 2
 

@@ -8,6 +8,7 @@ import pytest
 from mgl.benchmarks.base import Dataset
 from mgl.benchmarks.loogle import LOOGLE
 from mgl.errors import InputError
+from tests.benchmarks.seen import document_of
 
 PAIR = {"Q": "Who came?", "A": "Ann.", "S": "Ann came."}
 
@@ -29,7 +30,7 @@ def test_a_document_with_its_questions(tmp_path: Path) -> None:
     assert first.golds == ("Ann.",)
     assert (first.category, dict(first.labels)) == ("longdep_qa", {})
     assert second.labels == {"type": "computation"}
-    assert dataset.sources[first.source]().text == "Ann came. Bo left."  # type: ignore[union-attr]
+    assert document_of(dataset, first.source).text == "Ann came. Bo left."
     assert set(dataset.sha256) == {"longdep_qa.jsonl"}
 
 

@@ -15,8 +15,7 @@ from mgl.benchmarks.base import Dataset
 from mgl.benchmarks.lengths import TOKEN_BYTES
 from mgl.benchmarks.memoryagentbench import MEMORYAGENTBENCH, PART_TOKENS, cut_parts
 from mgl.errors import InputError
-from mgl.types import Conversation
-from tests.benchmarks.seen import seen
+from tests.benchmarks.seen import seen, talk_of
 
 FACTS = " ".join(f"{n}. Person {n} lives in town {n % 7}." for n in range(200))
 
@@ -64,8 +63,7 @@ def test_each_competency_has_its_items_and_its_texts_in_parts(tmp_path: Path) ->
         "Accurate_Retrieval-1/a",
         "Accurate_Retrieval-1/b",
     ]
-    talk = dataset.sources["Conflict_Resolution-2"]()
-    assert isinstance(talk, Conversation)
+    talk = talk_of(dataset, "Conflict_Resolution-2")
     assert len(talk.turns) == 4
     assert " ".join(turn.text for turn in talk.turns) == FACTS
     assert {turn.speaker for turn in talk.turns} == {"user"}

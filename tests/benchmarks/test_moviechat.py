@@ -9,8 +9,7 @@ import pytest
 from mgl.benchmarks.base import Dataset
 from mgl.benchmarks.moviechat import MOVIECHAT
 from mgl.errors import InputError
-from mgl.types import Conversation
-from tests.benchmarks.seen import seen
+from tests.benchmarks.seen import seen, talk_of
 
 
 def video(name: str = "a", **fields: object) -> dict[str, Any]:
@@ -33,9 +32,7 @@ def read(folder: Path, *videos: dict[str, Any], captions: dict[str, str] | None 
 
 
 def texts(dataset: Dataset, name: str = "a") -> list[str]:
-    source = dataset.sources[name]()
-    assert isinstance(source, Conversation)
-    return [turn.text for turn in source.turns]
+    return [turn.text for turn in talk_of(dataset, name).turns]
 
 
 STREAM = '{"time": 3725.5, "text": "It rains."}\n{"time": 4, "text": "A man runs."}\n'

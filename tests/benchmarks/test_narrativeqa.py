@@ -9,8 +9,7 @@ import pytest
 from mgl.benchmarks.base import Dataset
 from mgl.benchmarks.narrativeqa import NARRATIVEQA
 from mgl.errors import InputError
-from mgl.types import Document
-from tests.benchmarks.seen import seen
+from tests.benchmarks.seen import document_of, seen
 
 BOOK = {"file": "rain.txt", "nqa_document_id": "d1", "nqa_title": "Rain"}
 TEXT = (
@@ -41,7 +40,7 @@ def test_a_book_with_its_questions(tmp_path: Path) -> None:
     assert [item.id for item in dataset.items] == ["Rain/q0", "Rain/q1"]
     assert {item.source for item in dataset.items} == {"Rain"}
     assert dataset.items[0].golds == ("Ann", "Ann.")
-    assert dataset.sources["Rain"]().text == "It rained."  # type: ignore[union-attr]
+    assert document_of(dataset, "Rain").text == "It rained."
     assert set(dataset.sha256) == {"books.json", "qaps.jsonl", "rain.txt"}
 
 
@@ -136,7 +135,7 @@ def test_the_official_release_is_read_in_its_own_words(tmp_path: Path) -> None:
     assert (rain.id, rain.golds) == ("Rain/q0", ("Ann's friend", "The friend"))
     assert rain.labels == {"set": "test", "kind": "gutenberg"}
     assert (sun.source, sun.golds) == ("Sun, the", ("Yes.",))
-    assert dataset.sources["Rain"]().text == "It rained."  # type: ignore[union-attr]
+    assert document_of(dataset, "Rain").text == "It rained."
     assert set(dataset.sha256) == {"documents.csv", "qaps.csv", "0a1.content", "0b2.content"}
 
 
@@ -146,9 +145,9 @@ def test_a_story_goes_from_its_start_to_its_end(tmp_path: Path) -> None:
     folder = official(tmp_path, ends)
     text = "Licence. It\nbegan with rain. It rained\nand ended in sun. Licence."
     (folder / "tmp" / "0a1.content").write_text(text)
-    sources = NARRATIVEQA.read(folder).sources
-    assert sources["Rain"]().text == "It\nbegan with rain. It rained\nand ended"  # type: ignore[union-attr]
-    assert sources["Sun, the"]().text == "It rained."  # type: ignore[union-attr]
+    dataset = NARRATIVEQA.read(folder)
+    assert document_of(dataset, "Rain").text == "It\nbegan with rain. It rained\nand ended"
+    assert document_of(dataset, "Sun, the").text == "It rained."
 
 
 def test_stories_that_were_not_fetched_are_left_out_with_a_note(tmp_path: Path) -> None:
@@ -190,9 +189,8 @@ def test_the_real_books(development_data: Path) -> None:
         "The Picture of Dorian Gray": 29,
     }
     assert {len(item.golds) for item in dataset.items} == {2}
-    for source in dataset.sources.values():
-        document = source()
-        assert isinstance(document, Document)
+    for name in dataset.sources:
+        document = document_of(dataset, name)
         assert "gutenberg-tm" not in document.text.lower()
         assert "gutenberg ebook" not in document.text.lower()
         assert "Produced by" not in document.text[:2000]

@@ -14,8 +14,7 @@ from mgl.benchmarks.drawing import select
 from mgl.benchmarks.nocha import NOCHA
 from mgl.errors import InputError
 from mgl.evaluation.papers.suites import load_suites
-from mgl.types import Document
-from tests.benchmarks.seen import seen
+from tests.benchmarks.seen import document_of, seen
 
 TEXTS = {"rain": "CHAPTER I\n\nIt rained.", "sun": "It shone."}
 
@@ -45,12 +44,6 @@ def read(folder: Path, *claims: dict[str, object]) -> Dataset:
     return NOCHA.read(written(folder, claims))
 
 
-def text_of(dataset: Dataset, book: str = "rain") -> str:
-    source = dataset.sources[book]()
-    assert isinstance(source, Document)
-    return source.text
-
-
 def test_a_pair_is_linked_by_book_and_index(tmp_path: Path) -> None:
     sun = claim(7, True, "sun"), claim(7, False, "sun")
     dataset = read(tmp_path, claim(9, True), *PAIR, sun[0], claim(9, False), sun[1])
@@ -61,10 +54,9 @@ def test_a_pair_is_linked_by_book_and_index(tmp_path: Path) -> None:
     assert {item.question.options for item in dataset.items} == {("TRUE", "FALSE")}
     assert len({(item.source, item.category, item.pair) for item in dataset.items}) == 3
     assert list(dataset.sources) == ["rain", "sun"]
-    assert text_of(dataset, "sun") == "It shone."
-    rain = dataset.sources["rain"]()
-    assert isinstance(rain, Document)
-    assert [section.label for section in rain.sections] == ["CHAPTER I"]
+    assert document_of(dataset, "sun").text == "It shone."
+    sections = document_of(dataset, "rain").sections
+    assert [section.label for section in sections] == ["CHAPTER I"]
 
 
 def test_a_memory_does_not_see_what_is_true_nor_why(tmp_path: Path) -> None:
@@ -108,7 +100,7 @@ def test_the_real_claims(development_data: Path) -> None:
         "the_great_gatsby_f_scott_fitzgerald": 30,
     }
     for name in dataset.sources:
-        assert len(text_of(dataset, name)) > 200_000
+        assert len(document_of(dataset, name).text) > 200_000
     for true, false in zip(dataset.items[::2], dataset.items[1::2], strict=True):
         assert (true.pair, true.golds, false.golds) == (false.pair, ("TRUE",), ("FALSE",))
         claims = true.question.text, false.question.text

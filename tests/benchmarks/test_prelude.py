@@ -9,6 +9,7 @@ import pytest
 from mgl.benchmarks.base import Dataset
 from mgl.benchmarks.prelude import PRELUDE
 from mgl.errors import InputError, UsageError
+from tests.benchmarks.seen import document_of
 
 ROW = {
     "book_name": "Rain",
@@ -36,7 +37,7 @@ def test_a_story_and_its_label(tmp_path: Path) -> None:
     assert first.choices == ("Consistent", "Contradict")
     assert first.question.options == second.question.options == ("CONSISTENT", "CONTRADICT")
     assert (first.id, second.id) == ("0", "1")
-    assert "Oslo" in dataset.sources["Rain"]().text  # type: ignore[union-attr]
+    assert "Oslo" in document_of(dataset, "Rain").text
     assert set(dataset.sha256) == {"prelude.jsonl", "Rain.txt"}
 
 

@@ -13,7 +13,7 @@ from mgl.errors import InputError
 from mgl.evaluation.records import Record
 from mgl.evaluation.scorers.cascade import cascade
 from mgl.evaluation.scorers.registry import AGGREGATES, Scored, score_answer
-from mgl.types import Conversation
+from tests.benchmarks.seen import talk_of
 
 ONE = """
 - id: one
@@ -36,9 +36,8 @@ def test_the_ten_dialogues_ship_and_are_as_they_are_described(
     dataset = RECALL_CHAT.read(place)
     assert (len(dataset.sources), len(dataset.items)) == (10, RECALL_CHAT.about.items)
     assert sum(item.category == "update" for item in dataset.items) >= 7
-    for name, source in dataset.sources.items():
-        talk = source()
-        assert isinstance(talk, Conversation)
+    for name in dataset.sources:
+        talk = talk_of(dataset, name)
         assert 6 <= len(talk.turns) <= 20
         said = {turn.id: turn for turn in talk.turns}
         own = [item for item in dataset.items if item.source == name]
@@ -65,8 +64,7 @@ def test_the_further_dialogues_are_read(monkeypatch: pytest.MonkeyPatch, name: s
 def test_a_dialogue_is_read_as_a_chat_stores_it(tmp_path: Path) -> None:
     (tmp_path / "dialogues.yaml").write_text(ONE)
     dataset = RECALL_CHAT.read(tmp_path)
-    talk = dataset.sources["one"]()
-    assert isinstance(talk, Conversation)
+    talk = talk_of(dataset, "one")
     assert [(turn.id, turn.speaker, turn.session) for turn in talk.turns] == [
         ("1", "user", "2026-01-01"),
         ("1+", "assistant", "2026-01-01"),

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from mgl.benchmarks import ruler
 from mgl.benchmarks.ruler import LINE, RULER_NIAH_S1, Needle, NeedleKeys, NiahConfig, load_keys
 from mgl.errors import InputError, UsageError
+from tests.benchmarks.seen import document_of
 
 NEEDLE = Needle("blue-ant", "1234567", place=3, lines=4)
 WORDS = st.lists(st.from_regex(r"\A[ab](-?[ab]){0,3}\Z"), min_size=1, max_size=8)
@@ -60,7 +61,7 @@ async def test_items_fill_the_length_and_go_no_further(length: int) -> None:
     assert len({item.golds for item in dataset.items}) == 12
     places = set()
     for item in dataset.items:
-        text = dataset.sources[item.source]().text  # type: ignore[union-attr]
+        text = document_of(dataset, item.source).text
         [number] = item.golds
         assert 10**6 <= int(number) < 10**7
         lines = text.split("\n")
@@ -108,7 +109,7 @@ def test_a_file_of_rulers_own(tmp_path: Path) -> None:
     [item] = dataset.items
     assert (item.id, item.golds, item.category) == ("5", ("1234567",), "niah_single_1")
     assert item.question.text == NEEDLE.question
-    assert dataset.sources["5"]().text == NEEDLE.text  # type: ignore[union-attr]
+    assert document_of(dataset, "5").text == NEEDLE.text
     assert item.labels["length"] == "300"
     assert int(item.labels["depth"]) > 60
 

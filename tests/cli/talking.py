@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 
-from mgl.llm.engines.formats import CHOSEN
+from mgl.openai.formats import CHOSEN
 
 __all__ = ["reply_about_talk"]
 

@@ -105,6 +105,8 @@ def test_a_memory_built_for_several_questions_or_none_answers_each(
     assert len(server.seen) == calls + 1
 
     nothing = json.loads(mgl("build", book, "--json", *options).stdout)
+    told = mgl("build", book, *options)
+    assert f"next: mgl ask {nothing['memory_id']} QUESTION" in told.stderr
     assert nothing["memory_id"] != several["memory_id"]
     assert ask_json(mgl, book, "Unheard of?", *options)["memory_id"] == nothing["memory_id"]
     assert ask_json(mgl, book, "Who?", *options)["memory_id"] == several["memory_id"]

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
+from mgl.cli.app import app
 from mgl.cli.chat import _open_prompt, _Printed
+from mgl.lab import Lab
+from mgl.memories import talk as memories
+from tests.cli.server import Server
+from tests.patience import PATIENCE_S
 
 UP, LEFT, HOME, CTRL_C, CTRL_D, ENTER = "\x1b[A", "\x1b[D", "\x1b[H", "\x03", "\x04", "\r"
 
@@ -40,13 +49,43 @@ def test_a_pasted_line_break_does_not_end_the_line(typed: PipeInput) -> None:
     assert read_line() == "one\ntwo"
 
 
-@pytest.mark.parametrize("key", [CTRL_C, CTRL_D])
-def test_blank_lines_are_passed_over_until_the_input_ends(typed: PipeInput, key: str) -> None:
+def test_blank_lines_are_passed_over_until_the_input_ends(typed: PipeInput) -> None:
     read_line = _open_prompt("Ann", [])
-    typed.send_text(f"{ENTER}  {ENTER}Hello{ENTER}{key}")
+    typed.send_text(f"{ENTER}  {ENTER}Hello{ENTER}{CTRL_D}")
     assert read_line() == "Hello"
-    typed.send_text(key)
     assert read_line() is None
+
+
+def test_ctrl_c_clears_the_line_and_does_not_end_the_chat(typed: PipeInput) -> None:
+    read_line = _open_prompt("Ann", [])
+    typed.send_text(f"My pin is{CTRL_C}{CTRL_C}Hello{ENTER}{CTRL_D}")
+    assert read_line() == "Hello"
+    assert read_line() is None
+
+
+def test_ctrl_c_stops_a_reply_and_the_chat_goes_on(
+    typed: PipeInput,
+    server: Server,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    say, begun = memories.say_in_talk, list[str]()
+
+    async def press(*about: Any, **how: Any) -> str:
+        begun.append(how["recent"][-1].text)
+        if len(begun) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.sleep(PATIENCE_S)
+        return await say(*about, **how)
+
+    monkeypatch.setattr(memories, "say_in_talk", press)
+    typed.send_text(f"It rains.{ENTER}It snows.{ENTER}{CTRL_D}")
+    words = ["chat", "talk", "--preset", "small", "--model", "qwen2.5-7b-instruct"]
+    app([*words, "--base-url", server.url], standalone_mode=False)
+    assert "stopped; what you said is kept" in capsys.readouterr().err
+    assert begun == ["It rains.", "It snows."]
+    with Lab.open() as lab:
+        assert [turn.id for turn in lab.transcript("talk").turns] == ["1", "2", "2+"]
 
 
 def test_a_reply_is_printed_as_it_is_written_and_begins_anew_where_it_is_asked_for_again(

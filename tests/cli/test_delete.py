@@ -10,9 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from mgl.cli.app import app
 from mgl.lab import Lab
 from mgl.models.adapters import write_adapter
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
@@ -92,16 +90,6 @@ def test_a_person_at_the_terminal_confirms(memories: dict[str, str], mgl_home: P
     assert gone.returncode == 0, gone.stderr
     assert gone.stdout.splitlines()[-1] == "deleted: diary, with 1 memory"
     assert find_left(mgl_home, [memories["talk"], "diary", "I keep a zorblat"]) == {}
-
-
-def test_a_yes_may_be_piped_in(memories: dict[str, str], mgl_home: Path) -> None:
-    def pipe(answer: str) -> Result:
-        return CliRunner().invoke(app, ["delete", "diary"], input=answer)
-
-    assert pipe("n\n").stderr.splitlines()[-1] == "nothing was deleted"
-    assert find_left(mgl_home, [memories["talk"]])
-    assert pipe("y\n").stdout.splitlines()[-1] == "deleted: diary, with 1 memory"
-    assert find_left(mgl_home, [memories["talk"]]) == {}
 
 
 def test_a_memory_goes_alone_by_its_id_its_beginning_or_its_kind(

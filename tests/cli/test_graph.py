@@ -20,7 +20,9 @@ def test_a_dry_run_tells_the_cost_and_calls_no_model(mgl: Mgl, book: Path, serve
     before = json.loads(mgl(*command, "--dry-run", "--json").stdout)
     assert (before["done"], before["seconds"], before["measured"]) == (0, None, 0)
 
-    assert mgl(*command).exit_code == 0
+    built = mgl(*command)
+    assert built.exit_code == 0
+    assert "mgl ask" not in built.output  # a graph answers nothing
     assert len(server.seen) == before["calls"] == before["chunks"]
     (listed,) = json.loads(mgl("list", "--json").stdout)
     calls = json.loads(mgl("log", listed["memory_id"], "--calls", "--json").stdout)

@@ -59,6 +59,44 @@ def test_a_stuck_command_ends_with_its_guard(stop: signal.Signals, code: int) ->
     wait_until(lambda: not is_alive(child))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the guard is for Linux")
+@pytest.mark.parametrize("command", ["chat", "ask"])
+def test_one_ctrl_c_stops_a_reply_and_not_its_chat(command: str) -> None:
+    program = f"""
+import sys, time
+from mgl.cli import guard
+guard.PATIENCE_S = 0.1
+guard.guard_command(["{command}"])
+try:
+    print("replying", flush=True)
+    time.sleep(600)
+except KeyboardInterrupt:
+    time.sleep(1)
+sys.exit(6)"""
+    process = start(program)
+    assert process.stdout is not None
+    process.stdout.readline()
+    os.kill(process.pid, signal.SIGINT)
+    process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == (6 if command == "chat" else INTERRUPTED)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the guard is for Linux")
+def test_a_second_ctrl_c_ends_a_stuck_chat() -> None:
+    process = start(STUCK.replace('["ask"]', '["chat"]'))
+    assert process.stdout is not None
+    process.stdout.readline()
+
+    def press() -> bool:
+        if process.poll() is None:
+            os.kill(process.pid, signal.SIGINT)
+        return process.poll() is not None
+
+    wait_until(press)
+    process.communicate()
+    assert process.returncode == INTERRUPTED
+
+
 @pytest.mark.parametrize("word", ["sys.exit(6)", "os._exit(6)"])
 def test_the_guard_ends_as_its_command_does(word: str) -> None:
     program = (

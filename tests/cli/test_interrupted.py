@@ -92,23 +92,6 @@ def test_a_stopped_build_goes_on_where_it_was(
     assert exports[0] == exports[1]
 
 
-def test_a_call_that_was_paid_before_its_chunk_was_written_is_not_paid_again(
-    mgl: Mgl, book: Path, server: Server, mgl_home: Path
-) -> None:
-    """Killed between the reply and the edits: the log has the call, the chunk is not done."""
-    words = command(book, server)[3:]
-    whole = json.loads(mgl(*words).stdout)
-    with closing(sqlite3.connect(mgl_home / "mgl.sqlite")) as connection, connection:
-        last = connection.execute("SELECT max(chunk) FROM steps").fetchone()
-        connection.execute("DELETE FROM edits WHERE chunk = ?", last)
-        connection.execute("DELETE FROM steps WHERE chunk = ?", last)
-    calls = len(server.seen)
-    again = json.loads(mgl(*words).stdout)
-    assert len(server.seen) == calls
-    assert again["usage"]["calls"] == 0
-    assert {**again, "usage": 0} == {**whole, "usage": 0}
-
-
 def test_the_second_of_two_that_ask_the_same_takes_the_first_ones_answer(
     book: Path, server: Server, tmp_path: Path
 ) -> None:

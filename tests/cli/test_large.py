@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from mgl.cli.app import app
 from mgl.lab import estimates
@@ -42,71 +39,47 @@ def commands(book: Path, log: Path, server: Server) -> dict[str, tuple[object, .
     }
 
 
-LIMITED = """from mgl.cli import main
-from mgl.lab import estimates
-estimates.MOST_CHARACTERS = 100
-main()"""
+Type = Callable[..., Result]
 
 
-def type_in(said: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """``mgl`` on a terminal, at which somebody types this; its limit is 100 characters."""
-    keyboard, terminal = pty.openpty()
-    try:
-        os.write(keyboard, said.encode())
-        return subprocess.run(
-            [sys.executable, "-c", LIMITED, *map(str, arguments)],
-            stdin=terminal,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-    finally:
-        os.close(keyboard)
-        os.close(terminal)
+@pytest.fixture
+def type_in(commands: dict[str, tuple[object, ...]], monkeypatch: pytest.MonkeyPatch) -> Type:
+    """Run one of the commands, with a limit of 100 characters, where somebody types this."""
+    monkeypatch.setattr(estimates, "MOST_CHARACTERS", 100)
+
+    def run(name: str, said: str, *options: str) -> Result:
+        words = [str(word) for word in commands[name]]
+        return CliRunner().invoke(app, [*words, *options], input=said)
+
+    return run
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-@pytest.mark.parametrize("said", ["", "n\n"])
-def test_without_a_terminal_it_wants_yes(
-    mgl: Mgl,
-    commands: dict[str, tuple[object, ...]],
-    server: Server,
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    said: str,
+def test_where_nobody_answers_it_wants_yes(
+    mgl: Mgl, type_in: Type, server: Server, name: str
 ) -> None:
-    monkeypatch.setattr(estimates, "MOST_CHARACTERS", 100)
-    refused = CliRunner().invoke(app, [str(word) for word in commands[name]], input=said)
+    refused = type_in(name, "")
     assert refused.exit_code == 2
     assert "--yes" in refused.stderr
     assert server.seen == []
     assert json.loads(mgl("list", "--json").stdout) == []
-    done = mgl(*commands[name], "--yes")
+    done = type_in(name, "", "--yes")
     assert done.exit_code == 0, done.output
 
 
-def test_a_yes_may_be_piped_in(
-    commands: dict[str, tuple[object, ...]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(estimates, "MOST_CHARACTERS", 100)
-    begun = CliRunner().invoke(app, [str(word) for word in commands["build"]], input="y\n")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_it_is_asked_about_once(mgl: Mgl, type_in: Type, server: Server, name: str) -> None:
+    for no in ("\n", "n\n"):
+        refused = type_in(name, no)
+        assert refused.exit_code == 2
+        assert "characters" in refused.stderr
+        assert server.seen == []
+        assert json.loads(mgl("list", "--json").stdout) == []
+    begun = type_in(name, "y\n")
     assert begun.exit_code == 0, begun.output
-
-
-@pytest.mark.parametrize("name", ["build", "add"])
-def test_on_a_terminal_it_is_asked_about(
-    mgl: Mgl, commands: dict[str, tuple[object, ...]], server: Server, name: str
-) -> None:
-    refused = type_in("\n", *commands[name])
-    assert refused.returncode == 2
-    assert "characters" in refused.stderr
-    assert server.seen == []
-    assert json.loads(mgl("list", "--json").stdout) == []
-    begun = type_in("y\n", *commands[name])
-    assert begun.returncode == 0, begun.stderr
     assert "[y/N]" in begun.stderr
-    again = type_in("", *commands[name])
-    assert again.returncode == 0, "what was begun goes on without being asked about"
+    again = type_in(name, "")
+    assert again.exit_code == 0, "what was begun goes on without being asked about"
 
 
 def test_what_counts_is_the_calls_the_tokens_and_the_time(

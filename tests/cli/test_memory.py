@@ -326,6 +326,9 @@ def test_adapters_trained_on_a_conversation_go_with_its_turns(
         write_adapter(name, mgl_home, {**manifest, **learnt}, [])
     merged = mgl_home / "converted" / "asked@0123456789ab"
     merged.mkdir(parents=True)
+    planned = mgl("forget", diary, "--turn", "L1", "--dry-run", "--yes")
+    assert planned.exit_code == 0, planned.stderr
+    assert planned.stdout.startswith("1 turn would be deleted\n")
     assert type_in("n\n", "forget", diary, "--turn", "L1").exit_code == 0
     assert list_adapters(mgl_home)[:3] == ["asked", "evidence", "labelled"]
 

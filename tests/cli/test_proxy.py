@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from mgl.serving import records
+from mgl import processes
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
 from tests.cli.shell import free_port, run_shell
@@ -59,7 +59,7 @@ def test_its_key_is_not_among_the_arguments_that_all_users_see(
 ) -> None:
     run("--port", port, "--model", MODEL, "--base-url", server.url, *words, "--detach")
     token = json.loads((mgl_home / "proxies" / f"{port}.json").read_text())["token"]
-    started = records.find_processes(token)
+    started = processes.find_processes(token)
     assert started
     assert "sesame" not in str([each.cmdline() for each in started])
     url = f"http://127.0.0.1:{port}/v1/models"

@@ -14,7 +14,7 @@ from mgl.evaluation.papers.outlook import measure_reads
 from mgl.evaluation.papers.suites import load_suites
 from mgl.evaluation.runs.manifest import Manifest
 from mgl.llm.capabilities import Speed
-from mgl.llm.engines.server import Http
+from mgl.openai.servers import Http
 from mgl.serving import speed
 from tests.cli.conftest import Mgl
 from tests.cli.server import MODEL, Server

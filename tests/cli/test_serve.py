@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from mgl import processes
 from mgl.llm.engines.host import Model
 from mgl.llm.engines.shared import start_host
 from mgl.models.files import compute_sha256
@@ -23,7 +24,7 @@ from mgl.serving import records
 from mgl.serving.records import ServerRecord
 from tests.cli.conftest import Mgl
 from tests.cli.test_interrupted import hear_ctrl_c
-from tests.llm.server import MODEL, VLLM, chat, serving
+from tests.openai.answering import MODEL, VLLM, chat, serving
 from tests.patience import PATIENCE_S, wait_until
 from tests.serving.conftest import FAKE, free_port
 
@@ -94,7 +95,7 @@ def start(mgl_home: Path, tmp_path: Path, weights: Path, port: int) -> Iterator[
     ]:
         if record.supervisor_pid != os.getpid():
             os.kill(record.supervisor_pid, signal.SIGKILL)
-        records.end_processes(record.token, patience_s=0.0)
+        processes.end_processes(record.token, patience_s=0.0)
 
 
 def foreground(words: Start, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
@@ -225,7 +226,7 @@ def test_in_the_foreground_until_ctrl_c(
     assert "tiny: loading weights 50%\n" in stderr
     assert stderr.endswith("stopped\n")
     assert record.api_key not in stdout + stderr
-    assert records.find_processes(record.token) == []
+    assert processes.find_processes(record.token) == []
 
 
 def test_a_terminal_has_one_line_that_is_written_over(
@@ -271,7 +272,7 @@ def test_left_running_it_is_shown_found_and_stopped(
     assert len(records.list_running(mgl_home)) == 1
     stopped = mgl("serve", "stop")
     assert stopped.stdout == f"stopped tiny on port {port}\n"
-    assert records.find_processes(record.token) == []
+    assert processes.find_processes(record.token) == []
     assert "no server runs" in mgl("serve", "status").stdout
     assert "no server runs" in mgl("serve", "stop").stdout
 
@@ -295,12 +296,12 @@ def test_ctrl_c_while_a_detached_server_starts_stops_it(
     monkeypatch.setenv("FAKE_OPTIONS", "--load-until /never")
     process = foreground((*start, "--detach"))
     wait_until(lambda: records.read_record(mgl_home, port) is not None)
-    wait_until(lambda: bool(records.find_processes(_record(mgl_home, port).token)))
+    wait_until(lambda: bool(processes.find_processes(_record(mgl_home, port).token)))
     token = _record(mgl_home, port).token
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
-    assert records.find_processes(token) == []
+    assert processes.find_processes(token) == []
     assert records.list_running(mgl_home) == records.find_leftovers(mgl_home) == []
 
 
@@ -320,7 +321,7 @@ def test_a_server_that_lost_its_supervisor(
     assert refused.exit_code == 2
     assert f"`mgl serve stop --port {port}`" in refused.stderr
     assert mgl("serve", "stop").stdout == f"stopped tiny on port {port}\n"
-    assert records.find_processes(record.token) == []
+    assert processes.find_processes(record.token) == []
     assert mgl("serve", "status").stderr == ""
 
 
@@ -328,10 +329,12 @@ def test_a_model_without_a_server_is_shown_and_stopped(
     mgl: Mgl, mgl_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MGL_ENGINE_IDLE", "300")
+    monkeypatch.setenv("MGL_SERVER", server := processes.new_token())
     weights = mgl_home / "model.gguf"
     weights.write_bytes(b"no model, so it fails to load, and waits for somebody to tell")
     model = Model.find(mgl_home, weights, model_id="m@1", context_tokens=9, cache=None)
     start_host(model)
+    processes.end_processes(server, patience_s=0.0)  # as the end of the server that started it
     (told,) = json.loads(mgl("serve", "status", "--json").stdout)
     assert (told["model_id"], told["socket"]) == ("m@1", str(model.socket))
     assert f"m@1: process {told['pid']}, " in mgl("serve", "status").stdout

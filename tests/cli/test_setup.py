@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from mgl import processes
 from mgl.models import shipped
-from mgl.serving import installing, records
+from mgl.serving import installing, machine, records
 from tests.cli.conftest import Mgl
 from tests.cli.test_serve import PYTHON, TINY, run
 from tests.serving.conftest import FAKE
@@ -53,7 +54,7 @@ def test_a_card_gets_the_largest_model_that_it_holds(
     assert lines[0] == f"card: {card.partition(',')[0]}, {card.partition(',')[2]} GB, driver 580.0"
     assert f"server: mgl serve start {profile} --model {model} --detach" in lines
     assert any(line.startswith(f"weights: {size} from Qwen/") for line in lines)
-    assert any("pinned by hashes" in line and "4.0 GB to download" in line for line in lines)
+    assert any("pinned by hashes" in line and "4.3 GB to download" in line for line in lines)
     assert f"--served-model-name {model}" in printed.stdout
     assert not (mgl_home / "servers").exists()
 
@@ -106,7 +107,7 @@ def box(mgl_home: Path, tmp_path: Path) -> Iterator[Path]:
     yield mgl_home
     for record in records.list_running(mgl_home):
         os.kill(record.supervisor_pid, signal.SIGKILL)
-        records.end_processes(record.token, patience_s=0.0)
+        processes.end_processes(record.token, patience_s=0.0)
 
 
 def test_a_box_is_set_up_once(box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +129,7 @@ def test_an_installation_that_was_interrupted_is_completed(
 ) -> None:
     """A person's own environment is taken as it is; one that was left half made is not."""
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}:/usr/bin:/bin")
-    assert not installing.needs_install(box)
+    assert installing.find_missing(box) is None
     commands: list[list[str]] = []
 
     def fail_once(command: list[str]) -> str:
@@ -140,18 +141,55 @@ def test_an_installation_that_was_interrupted_is_completed(
     monkeypatch.setattr(installing, "run", fail_once)
     with pytest.raises(KeyboardInterrupt):
         installing.install_vllm(box, report=lambda _: None)
-    assert installing.needs_install(box)
+    assert installing.find_missing(box) == f"{box / 'servers' / 'vllm'} was left half installed"
     said: list[str] = []
     python = installing.install_vllm(box, report=said.append)
-    assert not installing.needs_install(box)
+    assert installing.find_missing(box) is None
     assert python == box / "servers" / "vllm" / "bin" / "python"
-    assert "vllm==0.32.0" in said[0]
+    assert f"vllm=={installing.LOCKED}" in said[0]
     assert "--require-hashes" in commands[-1]
     assert "--no-deps" in commands[-1]
     changed = tmp_path / "lock.txt"
-    changed.write_text("vllm==0.33.0\n")
+    changed.write_text("vllm==0.99.0\n")
     monkeypatch.setattr(installing, "find_lock", lambda _: changed)
-    assert installing.needs_install(box)
+    assert "of another lock" in (installing.find_missing(box) or "")
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ('echo "vllm 0.11.2"', "vllm 0.11.2 of {python} is too old"),
+        ("", "{python} has no vLLM"),
+        ('echo "no such module" >&2; exit 1', "{python} cannot be run: no such module"),
+    ],
+)
+def test_a_vllm_of_ones_own_is_never_changed(
+    box: Path, monkeypatch: pytest.MonkeyPatch, answer: str, said: str
+) -> None:
+    """One that cannot serve is named, with both ways out, and nothing is installed over it."""
+    python = box / "servers" / "vllm" / "bin" / "python"
+    python.write_text(f"#!/bin/sh\n{answer}\n")
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:/usr/bin:/bin")
+    refused = run("serve", "setup")
+    assert refused.returncode == 5
+    assert said.format(python=python) in refused.stderr
+    assert "mgl did not make that environment" in refused.stderr
+    assert f"pip install vllm=={installing.LOCKED}" in refused.stderr
+    assert f"delete {box / 'servers' / 'vllm'}" in refused.stderr
+    assert sorted(each.name for each in (box / "servers" / "vllm").iterdir()) == ["bin"]
+
+
+def test_an_old_vllm_elsewhere_is_named_before_another_is_installed(
+    mgl: Mgl, mgl_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = tmp_path / "old-python"
+    old.write_text('#!/bin/sh\necho "vllm 0.11.2"\n')
+    old.chmod(0o755)
+    monkeypatch.setattr(machine, "choose_python", lambda *_: old)
+    planned = mgl("serve", "setup", "--dry-run", "--card", "NVIDIA L4,24")
+    assert planned.exit_code == 0, planned.stderr
+    assert f"vLLM: vllm 0.11.2 of {old} is too old" in planned.stdout
+    assert f"into {mgl_home / 'servers' / 'vllm'}" in planned.stdout
 
 
 @pytest.mark.parametrize(
@@ -171,7 +209,7 @@ def test_another_system_than_the_locks_is_refused(
 
 def test_the_lock_pins_vllm_and_each_file(mgl_home: Path) -> None:
     text = installing.find_lock(mgl_home).read_text("utf-8")
-    assert f"vllm=={installing.KNOWN_GOOD} \\\n" in text
+    assert f"vllm=={installing.LOCKED} \\\n" in text
     assert "://" not in text, "a lock names no registry"
     for block in text.replace(" \\\n", " ").splitlines():
         name, *hashes = re.split(r"\s+--hash=", block.strip())

@@ -6,6 +6,7 @@ import json
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -217,13 +218,35 @@ def test_a_hyperedge_says_what_it_joins_and_what_is_gone_is_not_shown(
     assert "p0" not in last
 
 
+def test_a_turn_that_comes_while_it_is_looked_for_is_shown(
+    mgl: Mgl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Lab.open() as lab:
+        lab.talk("diary").append(Turn("1", "Ann", "It rains."))
+    export = Lab.export
+
+    def export_later(lab: Lab, source: str) -> dict[str, Any]:
+        lab.talk("diary").append(Turn("2", "Ann", "It snows."))
+        return export(lab, source)
+
+    monkeypatch.setattr(Lab, "export", export_later)
+    assert "It snows." in mgl("show", "diary", "2").stdout
+
+
 def test_a_turn_of_dots_is_no_deleted_one(mgl: Mgl) -> None:
     with Lab.open() as lab:
         for number, text in enumerate(("···", "I have a secret.", "Hi.")):
             lab.talk("diary").append(Turn(f"{number}", "Ann", text))
     assert mgl("forget", "diary", "--turn", "1", "--yes").exit_code == 0
-    (_, turns) = mgl("show", "diary").stdout.split("\nturns:\n")
-    assert [line.split(",")[0].split("]")[0] for line in turns.strip().splitlines()] == [
+    shown = {each: mgl("show", "diary", each).stdout for each in ("0", "1")}
+    assert "“···”" in shown["0"]
+    assert "(deleted)" in shown["1"]
+    turns = json.loads(mgl("export", "diary").stdout)["turns"]
+    assert [(turn["number"], turn["id"]) for turn in turns] == [(0, "0"), (2, "2")]
+    logged = [line for line in mgl("log", "diary").stdout.splitlines() if "Ann:" in line]
+    assert ["(deleted)" in line for line in logged] == [False, True, False]
+    (_, listed) = mgl("show", "diary").stdout.split("\nturns:\n")
+    assert [line.split(",")[0].split("]")[0] for line in listed.strip().splitlines()] == [
         "[turn 0",
         "  [turn 2",
     ]

@@ -19,7 +19,6 @@ import psutil
 import pytest
 
 from mgl.errors import EngineUnavailable, ResourceError, install_hint
-from mgl.serving import records
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
 from tests.cli.shell import free_port, run_shell
@@ -62,13 +61,12 @@ def processes() -> set[int]:
             environment = process.environ()
         except psutil.Error:
             continue
-        marks = records.token_environment("").keys()
-        if marks <= environment.keys() and environment.get("MGL_HOME") == os.environ["MGL_HOME"]:
+        if "MGL_SERVER" in environment and environment.get("MGL_HOME") == os.environ["MGL_HOME"]:
             found.add(process.pid)
     return found
 
 
-def test_detached_with_a_key_for_each_tenant(
+def test_detached_with_a_key_for_each_tenant_and_once_a_port(
     mgl: Mgl, server: Server, port: int, mgl_home: Path
 ) -> None:
     stop = ("up", "--stop", "--port", port)
@@ -81,7 +79,14 @@ def test_detached_with_a_key_for_each_tenant(
     for key in keys:
         names = [each["id"] for each in ask(port, key).json()["data"]]
         assert names == ["mgl/gam", "mgl/mnemis", MODEL]
+    second = fail("up", *choice, "--detach")
+    assert (second.returncode, second.stdout) == (2, "")
+    assert f"port {port} is taken" in second.stderr
+    assert "--stop" in second.stderr
+    assert ask(port, keys[0]).status_code == 200
     assert f"stopped the server on port {port}" in mgl(*stop).stdout
+    with pytest.raises(httpx.ConnectError):
+        ask(port, keys[0])
     assert "no server was detached" in mgl(*stop).stdout
     assert (mgl_home / "tenants" / "ann" / "mgl.sqlite").exists()
     log = mgl_home / "up" / f"{port}.log"
@@ -130,21 +135,6 @@ def test_detached_without_the_extra_says_what_to_install(port: int, tmp_path: Pa
     assert hint == f"hint: {install_hint('server')}"
 
 
-def test_a_second_one_on_a_port_is_refused_and_the_first_can_be_stopped(
-    mgl: Mgl, server: Server, port: int
-) -> None:
-    choice = ("--port", port, "--model", MODEL, "--base-url", server.url, "--detach")
-    key = run(*choice).splitlines()[0].split()[-1]
-    second = fail("up", *choice)
-    assert (second.returncode, second.stdout) == (2, "")
-    assert f"port {port} is taken" in second.stderr
-    assert "--stop" in second.stderr
-    assert ask(port, key).status_code == 200
-    assert f"stopped the server on port {port}" in mgl("up", "--stop", "--port", port).stdout
-    with pytest.raises(httpx.ConnectError):
-        ask(port, key)
-
-
 class Stranger(BaseHTTPRequestHandler):
     """Says of itself what any server says."""
 
@@ -159,20 +149,19 @@ class Stranger(BaseHTTPRequestHandler):
         pass
 
 
-@pytest.mark.parametrize(("command", "kind"), [("up", "up"), ("proxy", "proxies")])
 def test_a_strangers_server_is_not_taken_for_the_one_just_started(
-    mgl: Mgl, server: Server, mgl_home: Path, command: str, kind: str
+    mgl: Mgl, server: Server, mgl_home: Path
 ) -> None:
     with HTTPServer(("127.0.0.1", 0), Stranger) as stranger:
         thread = Thread(target=stranger.serve_forever, daemon=True)
         thread.start()
         port = stranger.server_address[1]
         choice = ("--port", port, "--model", MODEL, "--base-url", server.url, "--detach")
-        done = fail(command, *choice)
+        done = fail("up", *choice)
         assert (done.returncode, done.stdout) == (2, "")
         assert f"port {port} cannot be used" in done.stderr
-        assert not (mgl_home / kind / f"{port}.json").exists()
-        assert "was detached on port" in mgl(command, "--stop", "--port", port).stdout
+        assert not (mgl_home / "up" / f"{port}.json").exists()
+        assert "was detached on port" in mgl("up", "--stop", "--port", port).stdout
         assert httpx.get(f"http://127.0.0.1:{port}/health", trust_env=False).status_code == 200
         stranger.shutdown()
         thread.join()
@@ -202,10 +191,15 @@ def test_ctrl_c_before_it_is_ready_leaves_nothing_running(port: int) -> None:
         assert not processes()
 
 
-def test_one_that_died_is_not_said_to_be_stopped(
-    mgl: Mgl, server: Server, port: int, mgl_home: Path
+def test_one_that_cannot_be_stopped_or_has_died_is_not_said_to_be_stopped(
+    mgl: Mgl, server: Server, port: int, mgl_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run("--port", port, "--model", MODEL, "--base-url", server.url, "--detach")
+    with monkeypatch.context() as patch:  # as another user's, whose processes one cannot see
+        patch.setattr("mgl.processes.find_processes", lambda _token: [])
+        done = mgl("up", "--stop", "--port", port)
+    assert done.exit_code == EngineUnavailable.exit_code
+    assert "still answers" in done.stderr
     for number in processes():
         os.kill(number, signal.SIGKILL)
     wait_until(lambda: not processes())
@@ -213,19 +207,6 @@ def test_one_that_died_is_not_said_to_be_stopped(
     assert "had ended already" in said
     assert "stopped" not in said
     assert not (mgl_home / "up" / f"{port}.json").exists()
-
-
-def test_one_that_cannot_be_stopped_is_not_said_to_be(
-    mgl: Mgl, server: Server, port: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As another user's, whose processes this one cannot see."""
-    run("--port", port, "--model", MODEL, "--base-url", server.url, "--detach")
-    with monkeypatch.context() as patch:
-        patch.setattr("mgl.serving.records.find_processes", lambda _token: [])
-        done = mgl("up", "--stop", "--port", port)
-    assert done.exit_code == EngineUnavailable.exit_code
-    assert "still answers" in done.stderr
-    assert "stopped" in mgl("up", "--stop", "--port", port).stdout
 
 
 def test_a_record_that_is_none_is_named(mgl: Mgl, port: int, mgl_home: Path) -> None:
@@ -238,19 +219,13 @@ def test_a_record_that_is_none_is_named(mgl: Mgl, port: int, mgl_home: Path) -> 
     path.unlink()
 
 
-def test_another_host_needs_a_key(mgl: Mgl) -> None:
+def test_another_host_needs_a_key_of_its_own(mgl: Mgl, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of the model server opens no door to the network."""
+    monkeypatch.setenv("MGL_API_KEY", "the-model-servers-key")
     done = mgl("up", "--host", "0.0.0.0")
     assert done.exit_code == 2
     assert "no key was given" in done.stderr
     assert "MGL_UP_KEY" in done.stderr
-
-
-def test_the_key_of_the_model_server_opens_no_door_to_the_network(
-    mgl: Mgl, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MGL_API_KEY", "the-model-servers-key")
-    done = mgl("up", "--host", "0.0.0.0", "--port", "1", "--model", "none-such")
-    assert "no key was given" in done.stderr
 
 
 def test_detached_on_another_host_it_is_asked_there(
@@ -261,8 +236,3 @@ def test_detached_on_another_host_it_is_asked_there(
     said = run(*choice, "--detach")
     assert f"ready at http://127.0.0.2:{port}/v1" in said
     assert "stopped" in mgl("up", "--stop", "--port", port).stdout
-
-
-def test_a_model_that_is_not_there_is_named_at_once(mgl: Mgl) -> None:
-    done = mgl("up", "--port", "1", "--model", "none-such")
-    assert done.exit_code == 2

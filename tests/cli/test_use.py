@@ -15,8 +15,8 @@ from mgl.serving import nearby
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
 from tests.evaluation.trial import write_data
-from tests.llm.server import LLAMA as TOKENIZING
-from tests.llm.server import Route, chat, serving
+from tests.openai.answering import LLAMA as TOKENIZING
+from tests.openai.answering import Route, chat, serving
 from tests.serving.makes import obeying
 from tests.serving.test_nearby import LLAMA, LM_STUDIO, OLLAMA
 

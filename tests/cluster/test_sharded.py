@@ -26,7 +26,7 @@ from mgl.lab.workplace import DATABASE, Workplaces
 from mgl.models import shipped
 from mgl.observer import SilentObserver
 from mgl.store import Store
-from mgl.store.calls import RUN
+from mgl.store.owners import RUN
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server, serving
 from tests.cluster.conftest import SERVED, arguments
@@ -149,7 +149,6 @@ def test_more_servers_than_workers(mgl: Mgl, data: Path, tmp_path: Path, server:
 def test_a_judge_asks_through_the_workers(ray: Any, data: Path, server: Server) -> None:
     item = TINY.read(data).items[0]
     record = Record("direct", item_to_json(item), answer="Asgardpolis")
-    other = replace(record, method="naive-rag", answer="Nowhere.")
     seat = Seat("correctness", SERVED, "correctness")
     with Workplaces.open_home(ModelChoice(base_url=server.url), SilentObserver()) as places:
         execute = shard(
@@ -157,16 +156,11 @@ def test_a_judge_asks_through_the_workers(ray: Any, data: Path, server: Server) 
         )
         with places.open(SERVED) as place, execute(place) as executor:
             verdict = place.run(lambda: executor.judge(record, seat))
-            preference = place.run(lambda: executor.compare(record, other))
         assert len(server.seen) > 0, verdict
         with places.open(SERVED) as place, execute_here(place) as local:
             again = place.run(lambda: local.judge(record, seat))
-            preferred = place.run(lambda: local.compare(record, other))
-    assert (verdict, preference) == (
-        replace(again, took=verdict.took),
-        replace(preferred, took=preference.took),
-    )
-    assert preference.usage
+    assert verdict == replace(again, took=verdict.took)
+    assert verdict.usage
 
 
 def test_a_model_of_the_process_is_refused(ray: Any) -> None:

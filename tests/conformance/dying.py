@@ -124,7 +124,7 @@ def _work(case: Case, operation: Operation, folder: Path, last: int | None, send
         install_toys(patch, Path(mkdtemp(dir=folder)))
         keep_snapshots(patch)
         patch.setattr(file, "transaction", clock.transaction)
-        source = None if operation == "build" else Conversation.named("talk")
+        source = None if operation == "build" else Conversation.from_name("talk")
         memory = case.open(store, LoggingEngine(place.calls, clock), source)
         asyncio.run(_operate(case, operation, memory, place))
     sender.send(clock.now)

@@ -154,6 +154,17 @@ OWN_WORD = re.compile(r"zq\d+vy")
 COMMON_WORD = re.compile(r"\b(?:[Ll]antern|[Hh]arbour|[Ii]sland|[Kk]ettle|[Aa]mber|[Cc]edar)\b")
 
 
+def find_words(store: Store) -> set[int]:
+    """The numbers of the turns whose own word the database has anywhere in its bytes."""
+    files = [file.read_bytes().lower() for file in store.path.parent.glob(f"{store.path.name}*")]
+    return {
+        number
+        for number in range(len(TALK.turns))
+        for word in {own_word(number), typeset_word(number)}
+        if any(word.encode() in file for file in files)
+    }
+
+
 @dataclass(frozen=True)
 class Case:
     """A line of the table over one kind of source."""

@@ -231,7 +231,7 @@ async def test_an_empty_source_asks_no_model(case: Case) -> None:
                     await run(case, case.open(store, engine, Document.from_text("e.txt", text)))
             assert store.memories() == []
         else:
-            answer = await run(case, case.open(store, engine, Conversation.named("empty")))
+            answer = await run(case, case.open(store, engine, Conversation.from_name("empty")))
             assert answer is not None
             assert answer.text == UNMENTIONED or case.name == "deep-rag"  # which may know it
         assert engine.keys == [] or case.line in ASK_FIRST
@@ -241,7 +241,7 @@ async def test_an_empty_source_asks_no_model(case: Case) -> None:
 async def test_what_is_told_turn_by_turn_is_exported_as_it_was_told(case: Case) -> None:
     """A turn that comes again changes nothing."""
     with open_store() as store:
-        built, told = case.open(store), case.open(store, source=Conversation.named("talk"))
+        built, told = case.open(store), case.open(store, source=Conversation.from_name("talk"))
         await built.build()
         for turn in TALK.turns:
             await told.append(turn)

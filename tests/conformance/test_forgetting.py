@@ -9,19 +9,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mgl.errors import ReplyInvalid
+from mgl.errors import MglError, ReplyInvalid
 from mgl.lab.talk import AnswerKeeper
+from mgl.llm.base import Completion, Request
 from mgl.memories.deletion import delete
 from mgl.store import Store
 from mgl.store.deletion import MASK, Redaction
 from mgl.types import Question
 from tests.conformance.kinds import (
     OTHER,
+    PLACES,
     QUESTION,
     TALK,
     Case,
     RepeatingEngine,
     dump,
+    find_words,
     list_cases,
     open_store,
     own_word,
@@ -29,19 +32,27 @@ from tests.conformance.kinds import (
 )
 
 talks = list_cases(reads="conversation")
+growing = pytest.mark.parametrize("case", [case for case in talks if case.values[0].grows])
 few = settings(max_examples=settings().max_examples // 10)
 some = st.frozensets(st.integers(0, len(TALK.turns) - 1), min_size=1, max_size=5)
 
 
-def find_words(store: Store) -> set[int]:
-    """The numbers of the turns whose own word the database has anywhere in its bytes."""
-    files = [file.read_bytes().lower() for file in store.path.parent.glob(f"{store.path.name}*")]
+def find_embedded(store: Store, memory: Any) -> set[int]:
+    """The numbers of the turns whose own word is in a text of which the store has a vector."""
+    embedder = memory._tools.embedder._embedder
+    texts = list(dict.fromkeys(embedder.embedded))
+    kept = [
+        text.lower()
+        for model_id in (embedder.model_id, f"{embedder.model_id} as query")
+        for text, vector in zip(texts, store.vectors(model_id, texts), strict=True)
+        if vector is not None
+    ]
     numbers = range(len(TALK.turns))
     return {
         n
         for n in numbers
         for word in {own_word(n), typeset_word(n)}
-        if any(word.encode() in file for file in files)
+        if any(word in text for text in kept)
     }
 
 
@@ -76,6 +87,7 @@ async def test_no_byte_of_a_deleted_turn_is_left_and_the_rest_is_exact(
                 assert delete(store, TALK.id, Redaction(new))
             left = set(range(len(TALK.turns))) - deleted
             assert find_words(store) == left
+            assert find_embedded(store, memory) <= left
             for number, turn in enumerate(store.turns(TALK.id)):
                 said = TALK.turns[number]
                 text = MASK * len(said.text) if number in deleted else said.text
@@ -108,7 +120,7 @@ async def check_that_turns_are_kept(memory: Any, left: set[int]) -> None:
             assert TALK.turns[number].id in (await memory.answer(asked)).retrieved
 
 
-@pytest.mark.parametrize("case", [case for case in talks if case.values[0].grows])
+@growing
 @few
 @given(gone=some)
 async def test_a_dry_run_says_what_goes_and_deletes_nothing(
@@ -126,3 +138,34 @@ async def test_a_dry_run_says_what_goes_and_deletes_nothing(
         await renewed.build()
         made = sum(spent.completions for spent in renewed._tools.llm.usage().values())
         assert made >= planned.calls if planned.is_least else made == planned.calls
+
+
+class Interrupted(RepeatingEngine):
+    """Has another memory delete a turn, once, while it is asked with its words."""
+
+    def __init__(self, other: Any, number: int) -> None:
+        super().__init__()
+        self._other, self._number = other, number
+        self.is_done = False
+
+    async def generate(self, request: Request) -> Completion:
+        completion = await super().generate(request)
+        if not self.is_done and own_word(self._number) in self.prompts[-1]:
+            self.is_done = True
+            await self._other.forget([TALK.turns[self._number].id])
+        return completion
+
+
+@growing
+async def test_a_call_in_flight_while_its_turn_is_deleted_keeps_no_word(case: Case) -> None:
+    with open_store() as store:
+        other = Case("gam/small", "conversation").open(store, RepeatingEngine())
+        await other.build()
+        engine = Interrupted(other, 1)
+        memory = case.open(store, engine)
+        with suppress(MglError):
+            await memory.build()
+        if not engine.is_done:  # a build that asks no model
+            await ask(store, memory, Question(f"Who painted in {PLACES[1]}?"))
+        assert engine.is_done
+        assert 1 not in find_words(store)

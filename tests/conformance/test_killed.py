@@ -109,7 +109,7 @@ def test_turns_that_two_processes_append_at_once_are_all_there_in_their_order(
     place = Place(tmp_path)
     place.work_together(case, ["append even", "append odd"])
     with Store.open(place.database) as store:
-        exported = case.open(store, source=Conversation.named("talk")).export()
+        exported = case.open(store, source=Conversation.from_name("talk")).export()
     ids = [turn["id"] for turn in exported["turns"]]
     assert sorted(ids) == sorted(turn.id for turn in TALK.turns)
     for half in (TALK.turns[::2], TALK.turns[1::2]):

@@ -5,7 +5,9 @@ Two objects write to one memory in turns, as two processes do: each reads what t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -21,13 +23,22 @@ from tests.conformance.kinds import (
     TALK,
     Case,
     RepeatingEngine,
+    find_words,
     keep_snapshots,
     list_cases,
     open_store,
 )
 from tests.conformance.snapshots import check_same, check_snapshots
+from tests.memories.gam.test_forgetting import check as check_gam
+from tests.memories.mnemis.test_forgetting import check as check_mnemis
 
 CASES = [case for case in list_cases() if hasattr(case.values[0].kind, "vocabulary")]
+SOUND: dict[str, Callable[[Any, Store], None]] = {
+    "gam": partial(check_gam, ordered=False),
+    "mnemis": check_mnemis,
+}
+"""What holds of a state, whatever was appended, merged and deleted."""
+
 few = settings(max_examples=settings().max_examples // 4)
 
 changes = st.lists(
@@ -42,11 +53,16 @@ changes = st.lists(
 
 
 def check(case: Case, store: Store, source: Source) -> None:
-    """A memory that is opened now has the state of its whole log, and its snapshot agrees."""
+    """A memory that is opened now has the state of its whole log, which is sound and has no word
+    of a deleted turn, and its snapshot agrees."""
     opened = case.open(store, RepeatingEngine(), source)
     check_same(opened.state, case.kind.vocabulary.replay(store.edits(opened.id)))
+    assert find_words(store).isdisjoint(store.find_fates(source.id))
     if case.grows:
-        assert opened.measure() == opened.view().size
+        view = opened.view()
+        assert opened.measure() == view.size
+        assert all(node.label.strip() for node in view.nodes)
+        SOUND[case.name](opened, store)
     check_snapshots(store)
 
 
@@ -72,7 +88,7 @@ async def change(memory: Any, what: str, draw: Random) -> None:
 async def test_a_snapshot_and_the_steps_after_it_make_the_state_of_the_whole_log(
     case: Case, every: int, seed: int, changes: list[tuple[str, int, int]]
 ) -> None:
-    talk = Conversation.named("talk")
+    talk = Conversation.from_name("talk")
     with pytest.MonkeyPatch.context() as patch, open_store() as store:
         keep_snapshots(patch, every)
         memories = [case.open(store, RepeatingEngine(seed), talk) for _ in range(2)]

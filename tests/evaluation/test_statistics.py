@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import sys
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mgl.errors import UsageError
 from mgl.evaluation.statistics import (
     compare_pairs,
     correct_holm,
@@ -136,10 +134,3 @@ def test_intervals_of_ten_conversations_cover_and_tests_do_not_alarm(icc: float)
         alarms += compare_pairs(list(values), [0.6] * 1540, sources).p <= 0.05
     assert 0.92 <= covered / 300 <= 0.98
     assert alarms / 300 <= 0.08
-
-
-def test_without_the_extra_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "statsmodels.stats.proportion", None)
-    with pytest.raises(UsageError) as caught:
-        wilson_interval(1, 2)
-    assert "pip install" in caught.value.hint

@@ -18,7 +18,7 @@ from mgl.lab.suggestions import propose_profile, suggest_model
 from mgl.models import fetch
 from mgl.models.profiles import load_profiles
 from mgl.serving import nearby
-from tests.llm.server import models, serving
+from tests.openai.answering import models, serving
 
 URL = "http://127.0.0.1:9/v1"
 SERVED = DefaultModel(model="llama3.1:8b", base_url=URL)

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from mgl.lab import doctor
+from mgl.lab import doctor, suggestions
 from mgl.lab.doctor import Check, _import_error, examine
-from tests.llm.server import Answered, models, serving
+from tests.openai.answering import Answered, models, serving
 from tests.serving.conftest import free_port
 
 SERVED = """\
@@ -167,3 +167,11 @@ def test_a_server_that_is_down_or_not_named() -> None:
     assert not checks("smollm2-135m", base_url=url)["server"].ok
     assert not checks("smollm2-135m", base_url="http://[")["server"].ok
     assert "none is named" in checks("qwen2.5-7b-instruct")["server"].detail
+
+
+def test_it_says_why_no_better_model_is_suggested(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suggestions.psutil, "cpu_count", lambda logical: None if logical else 2)
+    monkeypatch.setattr(suggestions, "read_free_memory", lambda: 3_000_000_000)
+    why, what = suggestions.explain_none().split("; ")
+    assert "no larger profile fits 2 cores and 3.0 GB of free memory" in why
+    assert what.endswith("then run `mgl doctor` again")

@@ -15,7 +15,7 @@ from mgl.observer import SILENT
 from mgl.store import Store
 from tests.cli.server import serving as reading
 from tests.cli.server import story
-from tests.llm.server import LLAMA, OTHER, VLLM, Answered, Route, models, serving
+from tests.openai.answering import LLAMA, OTHER, VLLM, Answered, Route, models, serving
 
 SERVED = "qwen2.5-7b-instruct"
 NOWHERE = "http://127.0.0.1:9/v1"

@@ -21,6 +21,7 @@ from mgl.lab.workplace import DATABASE
 from mgl.llm.fakes import SchemaEngine
 from mgl.memories.deletion import delete
 from mgl.memories.gam import Gam
+from mgl.memories.talk import Change
 from mgl.memories.turns import UNMENTIONED
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
@@ -144,6 +145,18 @@ def test_a_talk_continues_after_reopening(server: Server) -> None:
         assert again.memory.conversation.turns == tuple(turns(FIRST, SECOND))
 
 
+def test_a_turn_with_a_plus_in_its_id_gets_a_reply_of_its_own(lab: Lab) -> None:
+    talk = lab.talk("diary")
+    talk.extend(
+        [Turn("C", "Ann", "I write C", MORNING), Turn("C+", "Ann", "I write more", MORNING)]
+    )
+    said = talk.reply(Turn("C+", "Ann", "I write more", MORNING)).answer.text
+    assert [(turn.id, turn.text) for turn in talk.read_turns()[2:]] == [("C++", said)]
+    assert [talk.history.find_reply(turn) for turn in ("C", "C+")] == [None, "C++"]
+    assert talk.roll.assistants == {"assistant"}
+    assert talk.history.find_follows() == {2: 1}
+
+
 @pytest.mark.parametrize("asked", [False, True])
 def test_another_model_continues_a_memory(server: Server, other: ModelChoice, asked: bool) -> None:
     """With the first model's options, also if nothing was said before it was asked."""
@@ -237,16 +250,16 @@ def test_reading_and_correcting_need_no_model(server: Server) -> None:
         talk = lab.look_at("diary")
         assert (talk.id, gam(talk).state) == (first.id, state)
         assert talk.usage().total.calls == 0
-        talk.edit("t1", summary="A job", frozen=True)
+        talk.edit("t1", Change(summary="A job", frozen=True))
         assert talk.export()["topics"]["t1"]["frozen"]
-        talk.freeze("t1", frozen=False)
+        talk.edit("t1", Change(frozen=False))
         assert not gam(talk).state.topics["t1"].frozen
         assert talk.forget(["D1:3"], dry_run=True).turns == ("D1:3",)
         with pytest.raises(UsageError):
             talk.flush()
         assert talk.stats().nodes == 1
         with pytest.raises(InputError, match="take in itself"):
-            talk.merge("t1", "t1", summary="Both")
+            talk.edit("t1", Change(summary="Both", merge="t1"))
     assert len(server.seen) == asked
 
 
@@ -294,9 +307,7 @@ def test_a_talk_is_read_by_many_threads_while_turns_are_added(
     assert gam(diary).state.turns == 20
 
 
-@pytest.mark.parametrize(
-    "unit", ["May 2 ", "one day ago ", "a" * 64, "Ann Bob of ", " ", "word. ", "\n"]
-)
+@pytest.mark.parametrize("unit", ["one day ago ", "a" * 64, "Ann Bob of ", " ", "word. ", "\n"])
 def test_a_large_turn_is_searched_and_asks(lab: Lab, unit: str) -> None:
     talk = lab.talk("diary", preset="small")
     large = "x" + unit * ((1 << 19) // len(unit)) + "x"

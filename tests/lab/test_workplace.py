@@ -6,7 +6,8 @@ import pytest
 
 from mgl import registry
 from mgl.lab.model import ModelChoice, NoModel
-from mgl.lab.workplace import Workplace
+from mgl.lab.workplace import OwnModels, Workplace
+from mgl.llm.fakes import SchemaEngine
 from mgl.observer import SilentObserver
 from mgl.store import Store
 
@@ -34,3 +35,21 @@ def test_a_memory_may_be_kept_elsewhere_than_its_calls(tmp_path: Path) -> None:
         assert place.tools(NoModel("m"), store=kept).store is kept
         assert place.tools(NoModel("m")).store is calls
         place.close()
+
+
+class Unclosed(SchemaEngine):
+    is_closed = False
+
+    async def aclose(self) -> None:
+        self.is_closed = True
+
+
+def test_a_programs_own_engine_needs_no_profile_and_stays_open(tmp_path: Path) -> None:
+    engine, choice = Unclosed(), ModelChoice("no-such-profile")
+    with (
+        Store.open(tmp_path / "mgl.sqlite") as store,
+        Workplace(tmp_path, store, choice, SilentObserver(), own=OwnModels(engine)) as place,
+    ):
+        assert place.engine is engine
+        assert place.preset == "paper"
+    assert not engine.is_closed

@@ -14,7 +14,6 @@ from pydantic import BaseModel, Field
 from mgl.errors import UsageError
 from mgl.llm.fakes import sample
 from mgl.llm.grammar import to_ebnf, to_regex
-from mgl.llm.inlining import inline_schema
 from mgl.llm.schemas import compile_schema, json_schema
 from tests.llm.notation import laid_out, pattern_of
 from tests.llm.shapes import SENTENCES, SHAPES, AllOptional, Answer, Edits, Figures, Notes, Report
@@ -190,23 +189,6 @@ def test_a_dictionary_has_values_of_one_kind() -> None:
     pattern = re.compile(pattern_of(to_ebnf(compile_schema(values))))
     assert pattern.fullmatch('{"a": 1, "b": 2}')
     assert not pattern.fullmatch('{"a": "1"}')
-
-
-def test_a_reference_is_followed_and_a_lost_one_is_named() -> None:
-    schema = {"$defs": {"N": {"type": "integer", "title": "N"}}, "properties": {
-        "n": {"allOf": [{"$ref": "#/$defs/N"}], "default": 1}}}  # fmt: skip
-    assert inline_schema(schema, "s") == {"properties": {"n": {"type": "integer"}}}
-    with pytest.raises(UsageError, match="refers to #/\\$defs/M"):
-        inline_schema({"$ref": "#/$defs/M"}, "s")
-
-
-class Tree(BaseModel):
-    children: list[Tree]
-
-
-def test_a_recursive_model_is_refused() -> None:
-    with pytest.raises(UsageError):
-        json_schema(Tree)
 
 
 @given(

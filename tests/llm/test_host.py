@@ -15,7 +15,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-import psutil
 import pytest
 
 from mgl.errors import EngineRejected, EngineUnavailable, EngineUnusable, MglError, ResourceError
@@ -361,16 +360,19 @@ def test_a_host_that_does_not_obey_is_killed_and_nothing_else(
 ) -> None:
     """Its number may be another process's by now."""
     monkeypatch.setattr(shared, "_STOP_S", 0.1)
-    name = "mgl.llm.engines.host" if is_host else "something.else"
-    command = [sys.executable, "-S", "-c", "import time; time.sleep(60)", name]
-    with socket.socket(socket.AF_UNIX) as deaf, subprocess.Popen(command) as process:
+    token = str((mgl_home / "deaf.sock").resolve()) if is_host else "another's"
+    environment, command = {"MGL_SERVER": token}, ["sleep", "60"]
+    with (
+        socket.socket(socket.AF_UNIX) as deaf,
+        subprocess.Popen(command, env=environment) as process,
+    ):
         deaf.bind(str(mgl_home / "deaf.sock"))
         deaf.listen()
         host = shared.RunningHost("m", process.pid, mgl_home / "deaf.sock")
         try:
             if is_host:
                 stop_host(host)
-                assert not psutil.pid_exists(process.pid)
+                assert process.wait(PATIENCE_S) < 0, "ended by a signal"
             else:
                 with pytest.raises(EngineUnavailable, match="does not stop"):
                     stop_host(host)

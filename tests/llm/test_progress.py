@@ -9,11 +9,11 @@ import pytest
 from mgl.errors import EngineRejected
 from mgl.llm.base import Message, Request, Sampling
 from mgl.llm.capabilities import ServerEndpoint
-from mgl.llm.engines.openai import OpenAIEngine
-from mgl.llm.engines.wire import join_events
 from mgl.llm.progress import LONG_PROMPT, PATIENCE_S, READING, WRITING, TokenProgress, listen
 from mgl.observer import SilentObserver
-from tests.llm.server import OTHER, PROFILE, VLLM, Route, Stream, chat, serving
+from mgl.openai.engine import OpenAIEngine
+from mgl.openai.replies import join_events, read_event
+from tests.openai.answering import OTHER, PROFILE, VLLM, Route, Stream, chat, serving
 
 
 class Hears(SilentObserver):
@@ -109,4 +109,4 @@ async def test_a_server_that_does_not_stream_after_all_is_read_as_it_answers() -
 
 def test_an_error_within_a_stream_is_an_error() -> None:
     with pytest.raises(EngineRejected):
-        join_events([{"error": {"message": "no such parameter", "code": 400}}])
+        join_events([read_event({"error": {"message": "no such parameter", "code": 400}})])

@@ -138,14 +138,15 @@ async def test_a_killed_process_is_started_again_by_whoever_needs_it(
 
 
 OWNER = """
-import asyncio, json, sys
+import asyncio, sys
+from pydantic import TypeAdapter
 from mgl.llm.base import Message, Request, Sampling
-from mgl.llm.engines.host import read_model
+from mgl.llm.engines.host import Model
 from mgl.llm.engines.shared import SharedEngine
 from mgl.llm.progress import listen
 
 async def main():
-    engine = await SharedEngine.open(read_model(json.load(sys.stdin)))
+    engine = await SharedEngine.open(TypeAdapter(Model).validate_json(sys.stdin.buffer.read()))
     with listen(lambda _: print("begun", flush=True)):
         await engine.generate(Request((Message("user", "Count for ever."),),
                                       sampling=Sampling(max_tokens=1900)))

@@ -28,7 +28,9 @@ from mgl.memories.turns import (
     answer_from_lines,
     cite_shown,
     cite_turn,
+    find_assistants,
     find_form,
+    find_replied,
     order_for_reply,
     read_answer,
     reply_to_turn,
@@ -72,6 +74,24 @@ def test_turns_are_shown_in_order_a_line_each_with_their_day() -> None:
         ((1,), "Bo: Good! [1] Ann: I have lost it"),
         ((2,), "(Monday, 08 May 2023) The horse is ill"),
     ]
+
+
+def test_a_plus_at_the_end_of_an_id_makes_no_reply() -> None:
+    """Of a turn that has one itself, nor of one that the same person said."""
+    said = [
+        ("C", "Ann"),
+        ("C+", "Ann"),
+        ("C++", "mgl"),
+        ("3", "Ann"),
+        ("3+", "mgl"),
+        ("3++", "mgl"),
+    ]
+    said += [("7+", "Bo")]
+    turns = [Turn(identity, speaker, "Hello") for identity, speaker in said]
+    speakers = dict(said)
+    replied = {turn.id: heard for turn in turns if (heard := find_replied(turn, speakers))}
+    assert replied == {"C++": "C+", "3+": "3", "3++": "3"}
+    assert find_assistants(turns, speakers) == {"mgl"}
 
 
 async def test_an_answer_cites_the_turns_of_the_memories_it_names() -> None:
@@ -227,6 +247,18 @@ async def test_a_reply_follows_the_last_turns_and_knows_what_was_said_earlier() 
         ("user", "The horse is ill\nAnn: What job?"),
     ]
     assert request.sampling.max_tokens >= 1000
+
+
+@pytest.mark.parametrize(("speaker", "cited"), [("mgl", []), ("Ann", ["1"])])
+async def test_what_the_voice_said_itself_is_no_source_of_its_reply(
+    speaker: str, cited: list[str]
+) -> None:
+    client, _ = llm("Your sister is called Klara.")
+    said = [Turn("1", speaker, "The sister is called Klara."), Turn("2", "Ann", "Who is she?")]
+    talk, mgl = Conversation.from_turns("talk", said), Voice("mgl")
+    say = partial(say_in_talk, recent=said[1:], voice=mgl, sampling=Sampling())
+    answer = await reply_to_turn(client, talk, show_turns(said, [0]), said[1], mgl, say)
+    assert [citation.node_id for citation in answer.citations] == cited
 
 
 async def test_a_reply_needs_no_memories_and_is_given_as_far_as_it_was_written() -> None:

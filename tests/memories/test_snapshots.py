@@ -27,7 +27,7 @@ from mgl.store.deletion import Gone, Redaction, Rewritten
 from mgl.store.records import Snapshot
 from mgl.types import Conversation, Turn
 
-TALK = Conversation.named("talk")
+TALK = Conversation.from_name("talk")
 EVERY = 5
 
 

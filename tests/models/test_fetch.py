@@ -265,20 +265,12 @@ def test_all_files_of_a_split_model_are_needed_and_checked(mgl_home: Path, tmp_p
     second.write_bytes(PARTS[1][::-1])
     with pytest.raises(ResourceError):
         find_weights(SPLIT, mgl_home)
+    assert find_weights(SPLIT, mgl_home) is None, "what is damaged was moved aside"
+    assert not second.exists()
     alone = put_split(tmp_path)
     alone.with_name(SPLIT_NAMES[1]).unlink()
     with pytest.raises(ResourceError, match="no GGUF file"):
         find_weights(SPLIT, mgl_home, alone)
-
-
-def test_a_damaged_file_of_a_split_model_is_moved_aside_and_fetched_again(mgl_home: Path) -> None:
-    first = put_split(mgl_home / "weights" / "tiny")
-    second = first.with_name(SPLIT_NAMES[1])
-    second.write_bytes(b"damaged")
-    with pytest.raises(ResourceError):
-        find_weights(SPLIT, mgl_home)
-    assert find_weights(SPLIT, mgl_home) is None
-    assert not second.exists()
 
 
 @pytest.mark.parametrize(

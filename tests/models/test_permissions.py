@@ -21,6 +21,7 @@ from mgl.models.permissions import (
     open_private,
     restrict,
 )
+from tests.privileges import no_umask
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="this system has no such permissions")
 
@@ -31,9 +32,8 @@ def mode(path: Path) -> int:
 
 @pytest.fixture
 def _no_umask() -> Iterator[None]:
-    before = os.umask(0)
-    yield
-    os.umask(before)
+    with no_umask():
+        yield
 
 
 @given(umask=st.integers(0, 0o777))

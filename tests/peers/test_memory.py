@@ -16,6 +16,7 @@ from mgl.llm.client import Client
 from mgl.llm.engines.recorded import REPLAYING, ModelFacts, RecordedCalls, RecordedEngine
 from mgl.llm.fakes import ScriptedEngine
 from mgl.peers import environments, memory
+from mgl.peers.host import load
 from mgl.peers.memory import PeerConfig
 from mgl.peers.process import HOST
 from mgl.store import Store
@@ -159,3 +160,9 @@ def test_its_files_go_though_whoever_started_it_was_killed(tmp_path: Path, busy:
     process.stdout.close()
     assert process.wait(PATIENCE_S) == 0
     assert not folder.exists()
+
+
+def test_an_adapter_is_the_files_own_class_not_one_that_it_imports(tmp_path: Path) -> None:
+    path = tmp_path / "adapter_file.py"
+    path.write_text("from logging import LoggerAdapter\nclass DiaryAdapter: ...\n")
+    assert load(str(path)).__name__ == "DiaryAdapter"

@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 
 from mgl.errors import ResourceError, UsageError
-from mgl.retrieval.embedders import CachedEmbedder
 from mgl.retrieval.flag import FlagEmbedder, flag_reranker
 from mgl.retrieval.multi import WEIGHTS, MultiEmbedder, Ranking, ranks_by_more
 from mgl.retrieval.opening import open_embedder, open_reranker
 from mgl.retrieval.vectors import HybridIndex, VectorIndex, open_index
-from mgl.store import Store
 from tests.retrieval import tiny
 
 pytestmark = [pytest.mark.retrieval, pytest.mark.filterwarnings("ignore")]
@@ -73,45 +71,6 @@ def test_texts_are_scored_as_flagembedding_scores_pairs(
     assert [hit.score for hit in hits] == pytest.approx([score for _, score in expected], abs=1e-5)
     (only,) = index.search(QUERY, 3, among=[9])
     assert only.id == 9
-
-
-def test_what_a_store_keeps_is_found_again_and_removed_for_good(folder: Path, store: Store) -> None:
-    ours = embedder(folder)
-    index = open_index(ours, store, "m1/texts")
-    index.extend(dict(enumerate(TEXTS)))
-    before = index.search(QUERY, 4)
-    again = open_index(ours, store, "m1/texts")
-    assert again.search(QUERY, 4) == before
-    again.remove([before[0].id])
-    for one in (index, again, open_index(ours, store, "m1/texts")):
-        assert [hit.id for hit in one.search(QUERY, 4)] == [hit.id for hit in before[1:]]
-    index.extend({1: TEXTS[0]})
-    replaced = open_index(ours, store, "m1/texts")
-    assert replaced.scores(QUERY) == pytest.approx(index.scores(QUERY), abs=1e-6)
-
-
-def test_representations_are_made_once(folder: Path, store: Store) -> None:
-    class Counting:
-        ranking: Ranking = "all"
-        model_id, dims = "m3:all", tiny.HIDDEN
-
-        def __init__(self) -> None:
-            self.inner, self.seen = embedder(folder), 0
-
-        def encode(self, texts: Any, *, task: Any = "passage") -> Any:
-            self.seen += len(texts)
-            return self.inner.encode(texts, task=task)
-
-    counting: Any = Counting()
-    cached = CachedEmbedder(counting, store)
-    assert ranks_by_more(cached)
-    first = cached.encode([*TEXTS, TEXTS[0]])
-    again = CachedEmbedder(counting, store).encode(TEXTS)
-    assert counting.seen == len(TEXTS)
-    for one, other in zip(first, again, strict=False):
-        assert np.array_equal(one.dense, other.dense)
-        assert np.array_equal(one.tokens, other.tokens)
-        assert one.lexical == pytest.approx(other.lexical)
 
 
 def test_dense_alone_is_the_default_and_a_name_ends_in_its_ranking(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -87,20 +86,6 @@ def test_odd_texts_have_vectors_and_order_does_not_matter(qwen_folder: Path) -> 
     with ThreadPoolExecutor(4) as pool:
         for again in pool.map(embedder.embed, [texts] * 8):
             assert again == pytest.approx(made, abs=1e-4)
-
-
-@pytest.mark.weights
-@pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="needs the extra retrieval")
-def test_minilm_finds_what_shares_no_word(minilm_weights: Path) -> None:
-    embedder = SentenceEmbedder(minilm_weights, model_id="all-minilm-l6-v2", dims=384)
-    passages = [
-        "Melanie went to a pottery workshop with her kids.",
-        "The physician examined the patient's heart.",
-        "The stock market fell sharply on Monday.",
-    ]
-    queries = ["Who made ceramics?", "A doctor looked at someone", "Shares lost value"]
-    likeness = embedder.embed(queries, task="query") @ embedder.embed(passages).T
-    assert likeness.argmax(axis=1).tolist() == [0, 1, 2]
 
 
 QUERY = "Who met Bo?"

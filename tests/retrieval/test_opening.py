@@ -15,7 +15,7 @@ from mgl.retrieval.fakes import WordEmbedder
 from mgl.retrieval.models import Source, find_model
 from mgl.retrieval.opening import open_embedder, open_reranker
 from mgl.store import Store
-from tests.llm.server import Server, models, serving
+from tests.openai.answering import Server, models, serving
 
 
 @pytest.fixture

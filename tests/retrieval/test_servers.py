@@ -12,7 +12,7 @@ from mgl.errors import EngineRejected, EngineUnavailable
 from mgl.llm.control import MARKS, unmark
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.retrieval.servers import ServerEmbedder, ServerReranker
-from tests.llm.server import LLAMA, MODEL, OTHER, Answered, Route, Server, models, serving
+from tests.openai.answering import LLAMA, MODEL, OTHER, Answered, Route, Server, models, serving
 
 NAMES = ("example/Words", "words")
 LIMIT = 40

@@ -31,7 +31,7 @@ TURNS = talk(
 
 def index_of(turns: list[Turn]) -> TurnIndex:
     index = TurnIndex(WordEmbedder(512))
-    index.extend(turns, range(len(turns)))
+    index.add_turns(turns, range(len(turns)))
     return index
 
 
@@ -112,7 +112,7 @@ async def test_turns_added_in_steps_rank_as_those_added_at_once(
         for step in [*steps, len(TURNS)]:
             until = min(done + step, len(TURNS))
             index = TurnIndex(WordEmbedder(512), store, "talk")
-            index.extend(TURNS, range(done, until))
+            index.add_turns(TURNS, range(done, until))
             done = until
         assert len(index) == len(TURNS)
         assert all(number in index for number in range(len(TURNS)))

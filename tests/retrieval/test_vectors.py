@@ -228,9 +228,9 @@ def test_ids_are_looked_for_together_and_the_store_is_asked_once_for_each_index(
     turns = [Turn(f"{number}", "Ann", text) for number, text in enumerate(TEXTS.values())]
     hybrid, said = HybridIndex(WordEmbedder(), store, "a"), TurnIndex(WordEmbedder(), store, "b")
     hybrid.extend(dict(enumerate(TEXTS.values())))
-    said.extend(turns, range(3))
+    said.add_turns(turns, range(3))
     hybrid.words.remove([1])
-    said.lines.remove([1])
+    said.vectors.remove([1])
     asked, find = list[str](), store.index_version
     monkeypatch.setattr(store, "index_version", lambda name: asked.append(name) or find(name))
     for index in (hybrid, said):

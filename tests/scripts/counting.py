@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tests.llm.server import Route, Server, chat, models, serving
+from tests.openai.answering import Route, Server, chat, models, serving
 
 MODEL = "Qwen/Qwen2.5-7B-Instruct"
 BLOCK = 4

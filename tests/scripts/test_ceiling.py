@@ -22,10 +22,16 @@ FINDS_NOTHING = {"graphrag", "memoryos"}
 """What has no communities, or no topics, of a source of three sentences."""
 
 CASES = [
-    pytest.param(name, memory, id=f"{name}-{memory}")
-    for name in sorted(WRITERS)
-    for memory in list_memories(load(name))
+    pytest.param(
+        name,
+        memory,
+        id=f"{name}-{memory}",
+        marks=() if (row + column) % 3 == 0 else pytest.mark.slow,
+    )
+    for row, name in enumerate(sorted(WRITERS))
+    for column, memory in enumerate(list_memories(load(name)))
 ]
+"""Each benchmark with every third memory, in turn; with --nightly each with all."""
 
 
 @pytest.mark.parametrize(("name", "memory"), CASES)

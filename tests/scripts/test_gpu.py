@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import gpu
 import pytest
-from gpu_models import CONFIGS, make_model, read_log
+from gpu_models import CONFIGS, TINY, make_model, make_profile, read_log
 from stepping import Figures, Part, Record, Step, run_steps
 
 from mgl.errors import EngineRejected, ResourceError
-from mgl.llm.engines.formats import EBNF, JSON, LARK, Format
 from mgl.models.profiles import load_profile
-from tests.scripts.counting import counting
+from mgl.openai.formats import EBNF, JSON, LARK, Format
+from mgl.serving.machine import Machine
+from mgl.serving.profile import load_serving_profile
+from mgl.serving.records import ServerRecord
+from mgl.training.data import Example, Preference, read_rows
+from mgl.training.tokens import lay_out
+from tests.openai.answering import Server
+from tests.scripts.counting import MODEL, counting
 
 H200 = ("--card", "NVIDIA H200,141")
 
@@ -44,6 +54,11 @@ def test_a_made_model_has_as_many_parameters_as_its_profile_says(name: str) -> N
     assert (layers, heads, head) == (known.layers, known.kv_heads, known.head_dim)
     assert config["torch_dtype"] == known.dtype
     assert ("quantization_config" in config) == (known.weight_bytes is not None)
+
+
+@pytest.mark.parametrize("name", [name for name in CONFIGS if "awq" not in name])
+def test_a_made_profile_is_computed_as_the_shipped_one(name: str) -> None:
+    assert make_profile(name).architecture == load_profile(name).architecture
 
 
 def test_a_made_model_needs_a_tokenizer(tokenizer: Path, tmp_path: Path) -> None:
@@ -145,12 +160,13 @@ def test_a_plan_says_what_would_run_and_what_has_to_be_carried(
     plan = capsys.readouterr().out
     size = sum(file.stat().st_size for file in tokenizer.iterdir())
     assert f"carry {tokenizer}: {size:,} bytes" in plan
-    assert plan.count("--load-format dummy") == 3 * len(CONFIGS) + 2
+    assert plan.count("--load-format dummy") == 4 * len(CONFIGS) + 2
     assert '"backend":"outlines"' in plan
     assert "mgl eval run locomo --memory gam" in plan
-    Record(tmp_path / "r.jsonl").write("loop", "64 memories x32", done=True)
+    assert plan.count("--max-model-len auto") == len(CONFIGS)
+    Record(tmp_path / "r.jsonl").write("loop", "64 novels x32", done=True)
     assert gpu.main(["--list", "--only", "loop", *words]) == 0
-    assert "12 minutes, 6 of them left" in capsys.readouterr().out
+    assert "24 minutes, 16 of them left" in capsys.readouterr().out
     assert not (tmp_path / "runs").exists()
 
 
@@ -158,7 +174,7 @@ def test_a_plan_says_what_would_run_and_what_has_to_be_carried(
 def test_no_step_takes_more_than_eight_minutes_a_part(tokenizer: Path) -> None:
     options = gpu.parse(["--plan", *H200, "--tokenizer", str(tokenizer)])
     steps = gpu.list_steps(gpu.open_box(options))
-    assert [step.name for step in steps] == ["profiles", "loop", "suites", "training", "flag"]
+    assert [step.name for step in steps] == ["profiles", "loop", "suites", "training", "encoders"]
     assert all(part.minutes <= 8 for step in steps for part in step.parts)
     names = [(step.name, part.name) for step in steps for part in step.parts]
     assert len({*names}) == len(names)
@@ -184,12 +200,12 @@ def short_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("short_story")
 @pytest.mark.parametrize("method", gpu.METHODS)
 def test_the_prompts_are_those_that_builds_send(method: str) -> None:
-    requests = gpu.record_prompts(method, most=3)
+    requests = gpu.record_prompts(method, 32_768, most=3)
     assert len(requests) == 3
     assert any(one.json_schema is not None or one.choices for one in requests)
     for format_ in (LARK, EBNF, JSON, None):
         bodies = gpu.write_bodies(requests, "m", format_, 7)
-        assert len({json.dumps(body["messages"]) for body in bodies}) >= 5
+        assert len({json.dumps(body["messages"]) for body in bodies}) == 7
         assert len({body["cache_salt"] for body in bodies}) == 1
         for body in bodies:
             is_held = "structured_outputs" in body
@@ -202,12 +218,159 @@ def test_loads_are_figures_for_each_method_way_and_level(monkeypatch: pytest.Mon
     monkeypatch.setattr(gpu, "METHODS", ("mindgraph",))
     formats: dict[str, Format] = {"guidance": LARK}
     monkeypatch.setattr(gpu, "FORMATS", formats)
-    requests = gpu.record_prompts("mindgraph", most=4)
-    monkeypatch.setattr(gpu, "record_prompts", lambda _: requests)
+    requests = gpu.record_prompts("mindgraph", 32_768, most=4)
+    monkeypatch.setattr(gpu, "record_prompts", lambda *_: requests)
     with counting() as (server, held):
-        figures = dict(gpu.measure_loads(f"{server.url}/v1", None, "m", "guidance", levels=(2,)))
+        figures = dict(gpu.measure_loads(f"{server.url}/v1", None, "m", "guidance", (2,), 32_768))
     assert {name.rsplit(" ", 1)[0] for name in figures} == {
         f"mindgraph {way} x2" for way in ("free", "guidance")
     }
     assert all(float(figures[name]) > 0 for name in figures if name.endswith("_tok_s"))
     assert sum("structured_outputs" in body for body in held.bodies) == 8
+
+
+@pytest.mark.usefixtures("mgl_home")
+def test_a_cpu_that_pretends_runs_the_first_two_steps_small(
+    tokenizer: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--tokenizer", str(tokenizer), "--record", str(tmp_path / "r.jsonl"))
+    assert gpu.main(["--plan", "--pretend", *words]) == 0
+    plan = capsys.readouterr().out
+    assert [line for line in plan.splitlines() if line.startswith("==")] == [
+        "== profiles: the profiles with made models",
+        "== loop: one process fills the card",
+    ]
+    assert f"-- {TINY} longest: 4 minutes" in plan
+    assert "--served-model-name qwen2.5-coder-1.5b" in plan
+    assert "mgl eval run recall-chat --limit 8" in plan
+    assert "nvidia" not in plan
+
+
+def test_where_no_driver_is_the_card_was_not_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Zero per cent would be a figure."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    figures = dict(gpu.run_command([sys.executable, "-c", "print(sum(range(10**7)))"], 1))
+    assert str(figures["gpu_busy"]).startswith("not measured")
+    assert figures["said"] == "49999995000000\n"
+    assert float(figures["process_cpu"]) > 0
+
+
+def test_samples_of_a_card_leave_out_what_its_driver_cannot_tell() -> None:
+    busy: list[float] = []
+    gpu._read_samples(["50\n", "[N/A]\n", "\n", "70\n"], busy)
+    assert busy == [50.0, 70.0]
+    assert gpu.mean_busy(busy) == 60.0
+
+
+def test_novels_are_real_ones_first_and_each_is_another(tmp_path: Path) -> None:
+    books = tmp_path / "narrativeqa" / "books"
+    books.mkdir(parents=True)
+    (books / "b.txt").write_text("".join(f"Sentence {n}. " for n in range(500)), "utf-8")
+    novels = gpu.read_novels(tmp_path, 6, 3_000)
+    assert [len(novel.text) for novel in novels] == [3_000] * 6
+    assert len({novel.id for novel in novels}) == 6
+    assert [novel.text.startswith("Sentence 0.") for novel in novels] == [True] + [False] * 5
+    assert ["Holmes" in novel.text for novel in novels] == [False] * 2 + [True] * 4
+    assert novels == gpu.read_novels(tmp_path, 6, 3_000)
+
+
+@pytest.mark.usefixtures("short_story")
+def test_rows_to_train_on_are_made_where_no_corpus_is(tmp_path: Path) -> None:
+    figures = dict(gpu.write_training_rows(None, tmp_path, 12))
+    rows = read_rows(tmp_path / "gpu-sft.jsonl", Example)
+    assert len({row.source for row in rows}) == 12
+    assert rows == read_rows(tmp_path / "gpu-grpo.jsonl", Example)
+    assert figures["rows"] == len(rows) > 0
+    assert all(lay_out(row.completion, row.schema) is not None for row in rows)
+    pairs = read_rows(tmp_path / "gpu-dpo.jsonl", Preference)
+    assert figures["pairs"] == len(pairs) > 0
+    for pair in pairs:
+        assert pair.chosen != pair.rejected
+        assert lay_out(pair.rejected, pair.schema) is not None
+
+
+@pytest.fixture
+def pretended(
+    tokenizer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[gpu.Box, list[dict[str, Any]]]]:
+    """A box whose servers are stand-ins, and the bodies that they got."""
+    with counting() as (server, held):
+
+        @contextmanager
+        def serve(*_: object, **__: object) -> Iterator[ServerRecord]:
+            yield make_record(server, tmp_path)
+
+        monkeypatch.setattr(gpu.Box, "serve", serve)
+        cpu = load_serving_profile("cpu")
+        box = gpu.Box(Machine(None), cpu, tmp_path, Path("python"), tokenizer, None, (1, 2))
+        yield box, held.bodies
+
+
+def make_record(server: Server, folder: Path) -> ServerRecord:
+    log = folder / "8000.log"
+    log.write_text("INFO CPU KV cache size: 1,048,576 tokens, Maximum concurrency for 8,192\n")
+    about = ("cpu", "made", "generate", MODEL, f"{server.url}/v1", "key", "token", 1)
+    return ServerRecord(*about, log=log, state="ready")
+
+
+def test_the_longest_context_is_filled_by_one_prompt(
+    pretended: tuple[gpu.Box, list[dict[str, Any]]],
+) -> None:
+    box, bodies = pretended
+    figures = dict(gpu.run_longest(box, make_profile(TINY)))
+    assert figures["longest_context"] == 8192
+    assert figures["filled_tokens"] == 8192 - 64
+    assert [body["max_tokens"] for body in bodies] == [1]
+    # two layers of two heads of 64 numbers, keys and values of two bytes each, in 2 GiB
+    assert figures["cache_tokens_by_plan"] == 2 * 2**30 / (2 * 2 * 2 * 64 * 2)
+    assert figures["cache_to_plan"] == 0.5
+
+
+@pytest.mark.usefixtures("short_story")
+def test_a_bench_of_vllms_that_cannot_run_costs_no_other_figure(
+    pretended: tuple[gpu.Box, list[dict[str, Any]]], tmp_path: Path
+) -> None:
+    """It needs pandas, which vLLM's own requirements leave out."""
+    python = tmp_path / "python"
+    python.write_text(
+        "#!/bin/sh\necho \"ModuleNotFoundError: No module named 'pandas'\" >&2\nexit 1\n"
+    )
+    python.chmod(0o755)
+    box = replace(pretended[0], python=python)
+    figures = dict(gpu.measure_beside_vllm(box, make_record_of(box), 2, 8192))
+    assert float(figures["mgl_write_tok_s"]) > 0
+    told = "not measured: ModuleNotFoundError: No module named 'pandas'"
+    assert figures["vllm_bench_write_tok_s"] == told
+    assert all(len(body["messages"]) == 1 for body in pretended[1])
+
+
+def make_record_of(box: gpu.Box) -> ServerRecord:
+    with box.serve(make_profile(TINY), "guidance") as server:
+        return server
+
+
+@pytest.mark.usefixtures("short_story")
+def test_repeated_prompts_share_with_others_what_a_builds_prompts_share() -> None:
+    """A number at their end left the whole of a prompt in the cache."""
+    requests = gpu.record_prompts("mindgraph", 32_768, most=3)
+    texts = [request.messages[-1].content for request in requests]
+    assert len({*texts}) == 3
+    bodies = gpu.write_bodies(requests, "m", None, 6)
+    for text, body in zip(texts, bodies[3:], strict=True):
+        again = body["messages"][-1]["content"]
+        others = [one for one in texts if one != text]
+        in_a_build = max(gpu.count_shared(text, one) for one in others)
+        assert 0 <= gpu.count_shared(again, text) - in_a_build <= 1
+        assert in_a_build < len(text) / 2
+
+
+@pytest.mark.usefixtures("short_story")
+def test_prompts_are_recorded_for_the_context_of_the_server() -> None:
+    long, short = (
+        max(len(one.messages[-1].content) for one in gpu.record_prompts("mindgraph", context, 4))
+        for context in (32_768, 4096)
+    )
+    assert short < long
+    assert short / 3 < 4096

@@ -29,7 +29,7 @@ def reply(request: Request) -> str:
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> Judge:
     engine = Judge(reply)
-    monkeypatch.setattr("mgl.lab.workplace.defer", lambda *_, **__: engine)
+    monkeypatch.setattr("mgl.lab.providers.defer", lambda *_, **__: engine)
     return engine
 
 

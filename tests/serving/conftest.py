@@ -9,6 +9,7 @@ from random import SystemRandom
 
 import pytest
 
+from mgl import processes
 from mgl.serving import records
 from mgl.serving.plan import LaunchPlan
 
@@ -60,4 +61,4 @@ def _nothing_left(mgl_home: Path) -> Iterator[None]:
         *records.list_running(mgl_home),
         *(left.record for left in records.find_leftovers(mgl_home)),
     ]:
-        records.end_processes(record.token, patience_s=0.0)
+        processes.end_processes(record.token, patience_s=0.0)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mgl.serving.probe import WORDS
-from tests.llm.server import MODEL, Answered, Route, Server, chat, models, serving
+from tests.openai.answering import MODEL, Answered, Route, Server, chat, models, serving
 
 FREE = "The capital of France is Paris."
 STRUCTURED = (

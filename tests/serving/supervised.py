@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from mgl import processes
 from mgl.serving import records
 from mgl.serving.plan import LaunchPlan
 from mgl.serving.records import ServerRecord
@@ -58,7 +59,7 @@ class Supervised:
         if (record := records.read_record(self.home, self.port)) is not None:
             self.process.kill()
             self.process.wait()
-            records.end_processes(record.token, patience_s=0.0)
+            processes.end_processes(record.token, patience_s=0.0)
         else:
             self.process.kill()
         self.process.communicate()

@@ -13,7 +13,7 @@ from mgl.lab.doctor import Check
 from mgl.models.profiles import load_profiles
 from mgl.serving.checks import check_adapter, check_plan, read_chat_template
 from mgl.serving.machine import Gpu, Machine, ServerEnvironment
-from mgl.serving.plan import make_plan
+from mgl.serving.plan import Launch, make_plan
 from mgl.serving.profile import ServingProfile, load_serving_profiles
 
 SHIPPED = load_serving_profiles()
@@ -48,7 +48,7 @@ def checked(
 ) -> dict[str, Check]:
     profile = SHIPPED[serving] if isinstance(serving, str) else serving
     chosen = MODELS[model or profile.models[0]]
-    made = make_plan(profile, chosen, weights=weights, python=Path("/v/python"), **options)
+    made = make_plan(profile, chosen, Launch(weights, Path("/v/python"), **options))
     default = CPU_BUILD if profile.machine.device == "cpu" else GPU_BUILD
     checks = check_plan(
         made, profile, chosen, weights=weights, environment=environment or default, machine=here

@@ -16,8 +16,8 @@ from mgl.lab import doctor
 from mgl.serving import records
 from mgl.serving.records import ServerRecord, find_server, server_at
 from tests.cli.server import Server, story
-from tests.llm.server import Answered, chat, models
-from tests.llm.server import serving as serving_routes
+from tests.openai.answering import Answered, chat, models
+from tests.openai.answering import serving as serving_routes
 from tests.serving.test_records import record_of
 
 MODEL = "qwen2.5-7b-instruct"

@@ -11,7 +11,13 @@ import pytest
 
 from mgl.errors import ResourceError
 from mgl.serving import machine
-from mgl.serving.machine import choose_python, find_environment, inspect_machine, parse_version
+from mgl.serving.machine import (
+    LOCKED,
+    choose_python,
+    find_environment,
+    inspect_machine,
+    parse_version,
+)
 
 
 def fake_python(path: Path, says: str, code: int = 0) -> Path:
@@ -50,7 +56,7 @@ def test_the_build_for_cpus_is_not_taken_for_a_gpu(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("device", "command"),
-    [("cpu", "scripts/serve-cpu"), ("cuda", "-m pip install vllm==0.32.0")],
+    [("cpu", "scripts/serve-cpu"), ("cuda", f"-m pip install vllm=={LOCKED}")],
 )
 def test_a_machine_without_vllm_is_told_the_command(
     device: machine.Device, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -13,7 +13,7 @@ import pytest
 
 from mgl.serving import nearby, records
 from mgl.serving.nearby import NearbyServer, describe_server, find_nearby
-from tests.llm.server import Answered, Route, Server, serving
+from tests.openai.answering import Answered, Route, Server, serving
 from tests.serving.test_records import record_of
 
 GB = 10**9

@@ -13,7 +13,7 @@ import pytest
 
 from mgl.errors import UsageError
 from mgl.models.profiles import load_profiles
-from mgl.serving.plan import LaunchPlan, make_plan
+from mgl.serving.plan import Launch, LaunchPlan, make_plan
 from mgl.serving.profile import ServingProfile, load_serving_profiles
 from tests.patience import PATIENCE_S
 
@@ -25,7 +25,7 @@ PYTHON = Path("/opt/vllm/bin/python")
 def plan(serving: str | ServingProfile, model: str | None = None, **options: Any) -> LaunchPlan:
     profile = SHIPPED[serving] if isinstance(serving, str) else serving
     chosen = MODELS[model or profile.models[0]]
-    return make_plan(profile, chosen, **{"weights": None, "python": PYTHON, **options})
+    return make_plan(profile, chosen, Launch(**{"weights": None, "python": PYTHON, **options}))
 
 
 def value(made: LaunchPlan, option: str) -> str | None:
@@ -186,19 +186,23 @@ def vllm_python() -> Path:
 
 PARSE = """\
 import json, sys
-try:
-    from vllm.entrypoints.launchers.cli_args import make_arg_parser, validate_parsed_serve_args
-except ModuleNotFoundError:  # where it was before 0.32
-    from vllm.entrypoints.openai.cli_args import make_arg_parser, validate_parsed_serve_args
+from importlib import import_module
+
+for place in ("common", "launchers", "openai"):  # since 0.33, in 0.32, before
+    try:
+        options = import_module(f"vllm.entrypoints.{place}.cli_args")
+        break
+    except ModuleNotFoundError:
+        continue
 from vllm.config import StructuredOutputsConfig
 from vllm.utils.argparse_utils import FlexibleArgumentParser
 
 told = {}
 for name, arguments in json.load(sys.stdin).items():
-    parser = make_arg_parser(FlexibleArgumentParser())
+    parser = options.make_arg_parser(FlexibleArgumentParser())
     try:
         parsed = parser.parse_args(arguments)
-        validate_parsed_serve_args(parsed)
+        options.validate_parsed_serve_args(parsed)
     except SystemExit:
         told[name] = "refused"
     except Exception as error:

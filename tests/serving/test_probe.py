@@ -12,7 +12,7 @@ from mgl.llm.capabilities import Capabilities
 from mgl.serving.probe import QUESTIONS, SUBSTRING, probe, probe_once, probe_pooling
 from tests.cli.server import serving as serving_story
 from tests.cli.server import story
-from tests.llm.server import MODEL, Answered, Server, chat, models, serving
+from tests.openai.answering import MODEL, Answered, Server, chat, models, serving
 from tests.serving.makes import (
     IGNORANT,
     LLAMA,

@@ -12,20 +12,21 @@ from typing import Annotated
 import pytest
 from pydantic import BaseModel, create_model
 
+from mgl import processes
 from mgl.errors import ContextOverflow, EngineRejected
 from mgl.lab import Lab
+from mgl.lab.engines import open_engine
 from mgl.llm.base import Message, Request, Sampling
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.capabilities import ServerEndpoint
 from mgl.llm.client import Client, Policy
 from mgl.llm.constraints import max_chars, one_of, part_of
-from mgl.llm.engines import open_engine
-from mgl.llm.engines.openai import OpenAIEngine
-from mgl.llm.engines.wire import write_messages
 from mgl.memories.base import Tools
 from mgl.memories.mindgraph import MindGraph, MindGraphConfig
 from mgl.models.profiles import load_profile
 from mgl.observer import SilentObserver
+from mgl.openai.engine import OpenAIEngine
+from mgl.openai.requests import write_messages
 from mgl.serving import records
 from mgl.serving.probe import probe
 from mgl.serving.records import ServerRecord
@@ -199,7 +200,7 @@ async def test_a_build_goes_on_when_its_server_is_back(
         while len(store.chunks_done(memory.id)) < 2:
             assert not build.done()
             await asyncio.sleep(0.05)
-        for process in await asyncio.to_thread(records.find_processes, record.token):
+        for process in await asyncio.to_thread(processes.find_processes, record.token):
             if "EngineCore" in " ".join([*process.cmdline(), process.name()]):
                 process.send_signal(signal.SIGKILL)
                 killed += 1

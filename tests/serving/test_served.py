@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from mgl.cli.app import app
 from mgl.errors import EngineUnusable
 from mgl.models.profiles import ModelProfile, load_profiles
 from mgl.serving.served import ASSUMED_CONTEXT, find_served, guess_preset
-from tests.llm.server import MODEL, Route, Server, chat, models, serving
-from tests.serving.makes import LLAMA, LM_STUDIO, OLLAMA, Make, obeying
+from tests.openai.answering import MODEL, Route, Server, models, serving
+from tests.serving.makes import LLAMA, LM_STUDIO, OLLAMA, Make
 
 LLAMA3 = "llama3.1:8b"
-CLAIMS = chat('{"answer": "Bo.", "confidence": "high", "citations": []}')
 
 
 def routes_of(make: Make, **more: Route) -> dict[str, Route]:
@@ -94,24 +89,3 @@ async def test_a_model_that_is_not_served_is_refused(tmp_path: Path) -> None:
 )
 def test_the_preset_follows_the_size_in_the_name(name: str, preset: str) -> None:
     assert guess_preset(name) == preset
-
-
-@pytest.mark.parametrize("options", [(), ("--model", LLAMA3)], ids=["its own", "by name"])
-def test_a_question_is_answered_by_whatever_is_served(
-    options: tuple[str, ...], tmp_path: Path
-) -> None:
-    book = tmp_path / "book.txt"
-    book.write_text("Ann met Bo in Rome.")
-
-    def answer(body: Any) -> Any:
-        schema = body.get("response_format", {}).get("json_schema", {}).get("schema", {})
-        if "word" in schema.get("properties", {}):
-            return chat(obeying(schema))
-        return CLAIMS if "Ann met Bo" in json.dumps(body["messages"]) else chat("Hm.")
-
-    with serving(routes_of(OLLAMA, **{"/v1/chat/completions": answer})) as server:
-        words = ("ask", str(book), "Who met Ann?", "--memory", "direct")
-        result = CliRunner().invoke(app, [*words, "--base-url", server.url, *options])
-        assert result.exit_code == 0, result.stderr
-        assert "Bo" in result.stdout
-        assert {body["model"] for body in server.bodies()} == {LLAMA3}

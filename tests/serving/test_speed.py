@@ -11,7 +11,7 @@ import pytest
 
 from mgl.errors import EngineLost, EngineUnusable
 from mgl.llm.capabilities import Capabilities, ProbeResult, Speed, Verdict, load_capabilities
-from mgl.llm.engines.server import Http, Server
+from mgl.openai.servers import Http, Server
 from mgl.serving import speed as speeds
 from mgl.serving.speed import find_speed, measure_speed
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import secrets
 import signal
 import stat
-import subprocess
 import urllib.error
 import urllib.request
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -15,6 +13,7 @@ from typing import ClassVar
 
 import pytest
 
+from mgl import processes
 from mgl.errors import UsageError
 from mgl.serving import records
 from mgl.serving.records import ServerRecord, find_leftovers
@@ -42,13 +41,13 @@ def test_it_starts_tells_how_far_it_is_and_stops_without_a_trace(
         assert is_ready(record)
         assert record.progress == ""
         assert records.list_running(mgl_home) == [record]
-        assert len(records.find_processes(record.token)) == 2
+        assert len(processes.find_processes(record.token)) == 2
         assert stat.S_IMODE(record.log.stat().st_mode) == 0o600
         assert "Application startup complete" in record.log.read_text()
         assert record.api_key not in record.log.read_text()
         supervised.process.send_signal(signal.SIGTERM)
         assert supervised.end()[0] == "stopped"
-    assert records.find_processes(record.token) == []
+    assert processes.find_processes(record.token) == []
     assert records.list_running(mgl_home) == records.find_leftovers(mgl_home) == []
 
 
@@ -75,12 +74,14 @@ def test_a_server_is_told_no_keys_but_its_own(
     for name in ("MGL_UP_KEY", "MGL_API_KEY"):
         monkeypatch.setenv(name, "sesame")
     with Supervised(mgl_home, plan_of(port)) as supervised:
-        (server,) = records.find_processes(supervised.ready().token)
+        (server,) = processes.find_processes(supervised.ready().token)
         assert "sesame" not in server.environ().values()
 
 
 def _commands(record: ServerRecord) -> list[str]:
-    return [word for process in records.find_processes(record.token) for word in process.cmdline()]
+    return [
+        word for process in processes.find_processes(record.token) for word in process.cmdline()
+    ]
 
 
 def test_a_server_that_does_not_heed_is_killed(mgl_home: Path, port: int) -> None:
@@ -88,7 +89,7 @@ def test_a_server_that_does_not_heed_is_killed(mgl_home: Path, port: int) -> Non
         record = supervised.ready()
         request_stop(mgl_home, record)
         assert supervised.end()[0] == "stopped"
-    assert records.find_processes(record.token) == []
+    assert processes.find_processes(record.token) == []
 
 
 def test_crashes_are_started_again_with_their_error_kept(mgl_home: Path, port: int) -> None:
@@ -98,7 +99,7 @@ def test_crashes_are_started_again_with_their_error_kept(mgl_home: Path, port: i
         again = supervised.ready(restarts=1)
         assert again.last_error == "the server ended with exit code 1"
         assert (again.api_key, again.token) == (record.api_key, record.token)
-        (server,) = records.find_processes(record.token)
+        (server,) = processes.find_processes(record.token)
         server.kill()
         killed = supervised.ready(restarts=2)
         assert "signal 9" in str(killed.last_error)
@@ -209,17 +210,8 @@ def test_a_killed_supervisor_leaves_a_server_that_is_found_and_ended(
         assert f"mgl serve stop --port {port}" in left.describe()
         request_stop(mgl_home, record, patience_s=0.5)
         assert not is_ready(record)
-    assert records.find_processes(record.token) == []
+    assert processes.find_processes(record.token) == []
     assert find_leftovers(mgl_home) == []
-
-
-def test_only_what_carries_the_token_is_ended() -> None:
-    mine, other = secrets.token_hex(), secrets.token_hex()
-    with subprocess.Popen(["sleep", "600"], env={"MGL_SERVER": other}) as bystander:
-        assert records.end_processes(mine, patience_s=0.0) == 0
-        assert bystander.poll() is None
-        assert [one.pid for one in records.find_processes(other)] == [bystander.pid]
-        bystander.kill()
 
 
 def test_it_can_be_stopped_while_it_starts_or_waits(mgl_home: Path, port: int) -> None:
@@ -230,6 +222,6 @@ def test_it_can_be_stopped_while_it_starts_or_waits(mgl_home: Path, port: int) -
     with Supervised(mgl_home, plan_of(port), first_delay_s=30, last_delay_s=30) as supervised:
         crash(supervised.ready())
         record = supervised.until(lambda one: one.state == "restarting")
-        wait_until(lambda: not records.find_processes(record.token))
+        wait_until(lambda: not processes.find_processes(record.token))
         request_stop(mgl_home, record)
         assert supervised.end()[0] == "stopped"

@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from unicodedata import normalize
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -183,27 +184,15 @@ def test_threads_share_one_store(store: Store, memory: MemoryRecord) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="this system has no such permissions")
-def test_a_store_and_what_lies_beside_it_is_its_owners_alone(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_a_store_that_others_could_read_is_its_owners_alone(
+    path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path = tmp_path / "new" / "mgl.sqlite"
-
-    def modes() -> dict[str, int]:
-        return {each.name: stat.S_IMODE(each.stat().st_mode) for each in path.parent.iterdir()}
-
-    before = os.umask(0)
-    try:
-        with Store.open(path) as store:
-            store.put_document(Document.from_text("a.txt", "said"))
-            found = modes()
-    finally:
-        os.umask(before)
-    assert found == dict.fromkeys(("mgl.sqlite", "mgl.sqlite-wal", "mgl.sqlite-shm"), 0o600)
-    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    assert caplog.messages == []
+    path.touch()
     path.chmod(0o644)
     with Store.open(path):
-        assert set(modes().values()) == {0o600}
+        files = [path, *path.parent.glob(f"{path.name}-*")]
+        assert {stat.S_IMODE(each.stat().st_mode) for each in files} == {0o600}
+    assert len(files) == 3
     assert caplog.messages == [f"other users could use {path}; now only you can"]
 
 
@@ -232,3 +221,10 @@ def test_a_document_that_is_opened_takes_no_name_from_another(store: Store) -> N
     store.put_document(new)
     assert sorted(store.documents_called("a.txt")) == sorted((one.id, new.id))
     assert store.documents_called("b.txt") == [other.id]
+    composed, apart = (
+        Document.from_text(normalize(form, "ü.txt"), form) for form in ("NFC", "NFD")
+    )
+    store.put_document(composed)
+    assert store.documents_called(apart.name) == [composed.id]
+    store.put_document(apart)  # whose name was written so, and goes first
+    assert store.documents_called(apart.name) == [apart.id]

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mgl.errors import StoreConflict, StoreError
 from mgl.llm.base import Completion, Message, Request, Sampling, TokenUsage
-from mgl.llm.calls import CallRecord, Lineage, call_key
+from mgl.llm.calls import CallRecord, Lineage, call_key, note_made_of, note_shown
 from mgl.store import EditRecord, MemoryRecord, Store
-from mgl.store.calls import RUN
 from mgl.store.deletion import MASK, Gone, Redaction, Rewritten, mask_text
 from mgl.store.lineage import decode_turns, encode_turns, meets
+from mgl.store.owners import RUN, owned_by
 from mgl.types import Answer, Conversation, Turn
 from tests.leftovers import left
 
@@ -159,9 +163,10 @@ def test_what_is_recorded_after_a_deletion_that_it_did_not_know_of_has_no_words(
 
 def test_vectors_token_counts_answers_and_reports_of_it_go(filled: Store) -> None:
     line = TALK.turns[1].line
-    for model in ("e1", "e2"):
-        filled.put_vectors(model, [line, SECRET, "other"], np.ones((3, 2), np.float32))
-        filled.put_token_counts(model, {line: 9, "other": 1})
+    with note_shown(TALK.id, {1}), note_made_of({"other": {0}}):
+        for model in ("e1", "e2"):
+            filled.put_vectors(model, [line, SECRET, "other"], np.ones((3, 2), np.float32))
+            filled.put_token_counts(model, {line: 9, "other": 1})
     cited = {"citations": [{"node_id": "2", "quote": ""}], "retrieved": []}
     for question, made, turns in [
         ("Who?", {}, {0}),
@@ -183,6 +188,66 @@ def test_vectors_token_counts_answers_and_reports_of_it_go(filled: Store) -> Non
     assert filled.report("r") is None
 
 
+SETS = st.lists(st.frozensets(st.integers(0, 3), max_size=3), min_size=1, max_size=4)
+
+
+@given(stated=SETS, gone=st.frozensets(st.integers(0, 3), min_size=1))
+def test_a_vector_goes_when_a_deletion_has_met_all_that_its_text_can_be_made_of(
+    stated: list[frozenset[int]], gone: frozenset[int]
+) -> None:
+    with TemporaryDirectory() as folder, Store.open(Path(folder) / "s.sqlite") as store:
+        store.put_conversation(TALK)
+        for turns in stated:  # the first embeds it, the others find it
+            with note_shown(TALK.id), note_made_of({"a text": turns}):
+                if store.vectors("e", ["a text"])[0] is None:
+                    store.put_vectors("e", ["a text"], np.ones((1, 2), np.float32))
+        for number in sorted(gone):
+            store.delete(TALK.id, Redaction(frozenset({number})), keep)
+        is_left = any(gone.isdisjoint(turns) for turns in stated)
+        assert (store.vectors("e", ["a text"])[0] is not None) == is_left
+
+
+def test_what_nobody_stated_is_made_of_all_turns_unless_a_run_has_it(filled: Store) -> None:
+    texts = ["one's", "two's", "both's", "exact"]
+    vectors = np.ones((1, 2), np.float32)
+    memory_one, run = filled.own("one", TALK.id), filled.own(f"{RUN}/runs/one", TALK.id)
+    for owner, own in [(memory_one, ["one's", "both's"]), (run, ["two's", "both's"])]:
+        with owned_by(owner):
+            for text in own:
+                filled.put_vectors("e", [text], vectors)
+    with owned_by(memory_one), note_shown(TALK.id):
+        with note_made_of({"exact": {0}}):
+            filled.put_vectors("e", ["exact"], vectors)
+        filled.vectors("e", ["exact"])  # as part of a prompt: it is still made of turn 0
+    filled.delete(TALK.id, ONLY_TWO, keep)
+    assert [one is None for one in filled.vectors("e", texts)] == [True, False, False, False]
+
+
+def test_what_is_embedded_after_a_deletion_that_it_did_not_know_of_is_not_kept(
+    filled: Store,
+) -> None:
+    before = filled.count_deletions(TALK.id)
+    filled.delete(TALK.id, ONLY_TWO, keep)
+    texts = {0: "late", 1: "other"}
+    with note_shown(TALK.id, since=before), note_made_of({"late": {1}, "other": {0}}):
+        filled.put_index_vectors("one/turns", "e", texts, np.ones((2, 2), np.float32))
+        filled.put_token_counts("e", {"late": 1, "other": 2})
+    assert [identity for identity, _ in filled.read_index_vectors("one/turns")] == [1]
+    assert filled.token_counts("e", ["late", "other"]) == [None, 2]
+
+
+def test_what_was_made_beside_a_turn_and_has_its_words_goes_too(filled: Store) -> None:
+    with note_shown(TALK.id), note_made_of({"a note": {3}, "another": {2}}):
+        filled.put_vectors("e", ["a note", "another"], np.ones((2, 2), np.float32))
+
+    def lose_a_row(memory: MemoryRecord, step: int, log: Sequence[EditRecord], gone: Gone) -> Any:
+        del memory, step, gone
+        return Rewritten(log, turns={3})
+
+    filled.delete(TALK.id, ONLY_TWO, lose_a_row)
+    assert [one is None for one in filled.vectors("e", ["a note", "another"])] == [True, False]
+
+
 def test_each_memorys_log_is_rewritten_cut_and_says_what_went(filled: Store) -> None:
     asked = call("prompt", "{}", shows=[1])
     filled.add_call(asked, "one")
@@ -200,16 +265,14 @@ def test_each_memorys_log_is_rewritten_cut_and_says_what_went(filled: Store) -> 
         if record.id == "two":
             return Rewritten(log, cut=1)
         blank = [replace(row, payload={}) for row in log]
-        return Rewritten(blank, [EditRecord(step, "gone", {}, "applied")], texts={"a horse"})
+        return Rewritten(blank, [EditRecord(step, "gone", {}, "applied")])
 
-    filled.put_vectors("e", ["a horse"], np.ones((1, 2), np.float32))
     filled.delete(TALK.id, ONLY_TWO, rewrite)
     assert [row.payload for row in filled.edits("one")] == [{}, {}, {}]
     assert filled.chunks_done("one") == {0, 1}
     assert [row.chunk for row in filled.edits("two")] == [0]
     assert filled.chunks_done("two") == {0}
     assert filled.edits("one")[0].call_key == filled.calls("one")[0].key != asked.key
-    assert filled.vectors("e", ["a horse"]) == [None]
 
 
 def test_one_that_fails_midway_has_deleted_nothing(filled: Store) -> None:
@@ -237,25 +300,3 @@ def test_it_says_where_a_reader_keeps_the_log_from_being_emptied(filled: Store) 
             connection.execute("COMMIT")
     filled.close()
     assert left(filled.path, [SECRET]) == []
-
-
-def test_no_page_of_a_large_file_keeps_a_copy(store: Store) -> None:
-    draw = random.Random(0)
-    texts = [
-        " ".join(f"w{number}x{draw.randrange(10**6)}" for _ in range(draw.randint(1, 300)))
-        for number in range(200)
-    ]
-    talk = Conversation.from_turns("t", [Turn(str(n), "Ann", t) for n, t in enumerate(texts)])
-    store.put_conversation(talk)
-    store.put_memory(memory("one", talk))
-    for number, text in enumerate(texts):
-        shown = Lineage(talk.id, frozenset({number}))
-        for _ in range(draw.randint(0, 2)):
-            record = call(f"{draw.random()} Ann: {text}", text)
-            store.add_call(replace(record, lineage=shown), "one")
-        payload = asdict(Answer(f"Q{number}", text, "low", ()))
-        store.put_answer("one", f"Q{number}", payload, turns={number})
-    for number in draw.sample(range(200), 20):
-        store.delete(talk.id, Redaction(frozenset({number})), keep)
-        for file in store.path.parent.glob(f"{store.path.name}*"):
-            assert f"w{number}x".encode() not in file.read_bytes()

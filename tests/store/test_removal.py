@@ -22,9 +22,8 @@ from mgl.errors import StoreDeleted, StoreError
 from mgl.llm.base import Completion, Message, Request, Sampling, TokenUsage
 from mgl.llm.calls import CallRecord, Lineage, call_key
 from mgl.store import EditRecord, MemoryRecord, Store
-from mgl.store.calls import RUN
 from mgl.store.deletion import Gone, Redaction, Rewritten
-from mgl.store.owners import owned_by
+from mgl.store.owners import RUN, owned_by
 from mgl.types import Conversation, Document, Source, Turn
 from tests.leftovers import find_left
 
@@ -140,7 +139,7 @@ def test_one_memory_goes_alone_while_another_needs_the_document(store: Store) ->
 
 
 def test_a_conversation_goes_with_its_name_and_begins_anew(store: Store) -> None:
-    talk = Conversation.named("zorblat")
+    talk = Conversation.from_name("zorblat")
     turns = (Turn("id1", "quaxby", f"{SHARED} And the vintorp.", None, "session7"),)
     said = replace(talk, turns=turns)
     fill(store, said, "mem_a")
@@ -174,7 +173,7 @@ def test_runs_keep_what_they_measured_and_are_named(store: Store) -> None:
 @pytest.mark.parametrize("other", ["mem_other", f"{RUN}/runs/one"])
 def test_turns_that_are_deleted_leave_others_what_they_use(store: Store, other: str) -> None:
     """A vector and a token count go with the turn that they are of, unless somebody else has it."""
-    talk = replace(Conversation.named("talk"), turns=(Turn("1", "Ann", SHARED),))
+    talk = replace(Conversation.from_name("talk"), turns=(Turn("1", "Ann", SHARED),))
     fill(store, talk, "mem_a")
     for user, text in ((other, SHARED), ("mem_a", f"Ann: {SHARED}")):
         with owned_by(store.own(user, talk.id if user == "mem_a" else "another")):
@@ -282,8 +281,8 @@ class Growing:
         self._store = store
         self._step = 0
         for name in self.words:
-            store.put_conversation(Conversation.named(name))
-            store.put_memory(make_memory(Conversation.named(name), f"mem_{name}"))
+            store.put_conversation(Conversation.from_name(name))
+            store.put_memory(make_memory(Conversation.from_name(name), f"mem_{name}"))
 
     def grow(self, turns: int, most: int) -> None:
         for _ in range(turns):
@@ -292,7 +291,7 @@ class Growing:
             text = f"{word} " * self.draw.choice([1, 3, 10, 20, most])
             row = EditRecord(self._step, "note", {"text": text[:2000]}, "applied", turns=())
             turn, place = Turn(f"{self._step}", "Ann", text), len(self.words[name])
-            talk = Conversation.named(name).id
+            talk = Conversation.from_name(name).id
             self._store.append_turns(talk, place, [turn], f"mem_{name}", [row])
             self.words[name].append(word)
             self._step += 1
@@ -311,7 +310,7 @@ class Growing:
                 ]
             )
 
-        return self._store.delete(Conversation.named("one").id, Redaction(numbers), drop)
+        return self._store.delete(Conversation.from_name("one").id, Redaction(numbers), drop)
 
 
 PROPERTY = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -325,7 +324,7 @@ def test_sqlite_leaves_no_copy_of_what_was_removed(
     with Store.open(tmp_path_factory.mktemp("removed") / "mgl.sqlite") as store:
         talks = Growing(store, seed)
         talks.grow(talks.draw.randint(60, 240), 400)
-        assert store.remove(Conversation.named("one").id)[1]
+        assert store.remove(Conversation.from_name("one").id)[1]
         assert find_words(store, talks.words["one"]) == []
         assert find_words(store, talks.words["two"]) == talks.words["two"]
 

@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from mgl.errors import StoreError
-from mgl.store import Store
+from mgl.store import Store, records
 from mgl.store import schema as store_schema
+from mgl.store.deletion import Redaction, Rewritten
 from mgl.store.schema import MIGRATIONS, migrate
+from mgl.types import Conversation, Document, Turn
 
 NAMES = [*MIGRATIONS]
 DIARY = "bdd890737f3a690b"
@@ -84,6 +86,28 @@ def test_a_store_of_a_released_version_opens_with_all_that_it_held(dump: Path, p
     Store.open(fresh).close()
     with connect(path) as opened, connect(fresh) as made:
         assert read_shape(opened) == read_shape(made)
+
+
+def test_what_was_embedded_before_turns_were_noted_counts_as_made_of_all_of_them(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk = Conversation.from_turns("talk", [Turn("1", "Ann", "Hi."), Turn("2", "Ann", "Bye.")])
+    letter = Document.from_text("letter", "Hi.")
+    migrate_until(NAMES.index("0019_text_lineage"), path, monkeypatch)
+    with connect(path) as connection:
+        for number, source in enumerate([talk.transcript, letter]):
+            names, marks = records.DOCUMENT_COLUMNS, records.placeholders(records.DOCUMENT_COLUMNS)
+            row = records.document_row(source)
+            connection.execute(f"INSERT INTO documents ({names}) VALUES ({marks})", row)
+            digest = records.text_digest(source.name)
+            connection.execute("INSERT INTO owners VALUES (?, 'mem', ?)", (number, source.id))
+            connection.execute("INSERT INTO owned VALUES (?, ?)", (number, digest))
+            connection.execute("INSERT INTO token_counts VALUES ('m', ?, 7)", (digest,))
+    with Store.open(path) as store:
+        store.put_conversation(talk)
+        assert store.token_counts("m", ["talk", "letter"]) == [7, 7]
+        store.delete(talk.id, Redaction(frozenset({1})), lambda *_: Rewritten(()))
+        assert store.token_counts("m", ["talk", "letter"]) == [None, 7]
 
 
 @pytest.mark.parametrize("count", range(len(MIGRATIONS) + 1))

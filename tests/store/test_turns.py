@@ -13,7 +13,7 @@ from mgl.errors import StoreConflict, StoreError
 from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.types import CONVERSATION, Conversation, Document, Turn
 
-TALK = Conversation.named("diary")
+TALK = Conversation.from_name("diary")
 MEMORY = "m1"
 ZONES = st.none() | st.integers(-720, 720).map(lambda m: timezone(timedelta(minutes=m)))
 TURNS = st.lists(
@@ -96,7 +96,7 @@ def test_an_id_is_given_once_in_a_conversation_and_again_in_another(store: Store
         store.put_conversation(replace(TALK, turns=(turn(0), turn(0, "Again."))))
     assert store.count_turns(TALK.id) is None, "nothing of it was written"
     for name in ("one", "two"):
-        talk = replace(Conversation.named(name), turns=(turn(0),))
+        talk = replace(Conversation.from_name(name), turns=(turn(0),))
         store.put_conversation(talk)
         assert store.conversation(talk.id) == talk
 

@@ -35,7 +35,6 @@ WORK: dict[str, tuple[Callable[[], Any], float]] = {
     "a list of names": (lambda: find_names("Aa Bb Cc Dd " * 24 * KB), 10),
     "dots on a line": (lambda: find_names("Ann " + ". " * 128 * KB), 10),
     "unsaid names": (lambda: find_unsaid("Ann Bob " * 16 * KB, "x"), 10),
-    "dates": (lambda: time_mentions("May 2 " * 128 * KB, SAID), 20),
     "a long quote": (lambda: locate("a." * 8 * KB + "zq", "a." * 64 * KB), 10),
     "an elided quote": (lambda: locate("a.a.… " * 1500 + "q", "a." * 64 * KB), 20),
     "keys": (lambda: find_private("AKIA" * 192 * KB), 20),
@@ -80,8 +79,8 @@ def test_a_name_is_found_beside_many() -> None:
 
 
 def test_times_are_read_up_to_a_number() -> None:
-    text = "May 2 " * (MOST_EXPRESSIONS + 5)
-    assert len(time_mentions(text, SAID)) == MOST_EXPRESSIONS
+    with within_cpu_seconds(20):
+        assert len(time_mentions("May 2 " * 128 * KB, SAID)) == MOST_EXPRESSIONS
 
 
 def test_every_address_is_private_however_many() -> None:

@@ -19,7 +19,7 @@ import pytest
 from mgl.errors import InputError, ResourceError
 from mgl.models.adapters import LORA, LORA_CONFIG, LoraAdapter
 from mgl.observer import SILENT
-from mgl.training.causal import CausalKind, make_causal
+from mgl.training.causal import CausalKind, CausalTask, make_causal
 from mgl.training.data import Example, Preference
 from mgl.training.fitting import FitSettings
 from mgl.training.recipes import CausalBase, Recipe
@@ -52,7 +52,8 @@ def train(
     recipe: Recipe | None = None,
     kind: CausalKind = "builder",
 ) -> LoraAdapter:
-    return make_causal("mine", kind, rows, base, settings, recipe or Recipe(), home, SILENT)
+    task = CausalTask(kind, base, rows, settings, recipe or Recipe())
+    return make_causal("mine", task, home, SILENT)
 
 
 def test_an_adapter_is_what_peft_and_servers_read_with_a_page(

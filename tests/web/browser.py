@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tab import Tab
+from tests.web.tab import Tab
 
 __all__ = ["driven", "dumped", "led", "shown"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tab import Tab
 
 from mgl.memories.view import GraphView
 from mgl.web.export import to_html
 from tests.web.browser import driven
+from tests.web.tab import Tab
 
 pytestmark = pytest.mark.browser
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from tab import Tab
 
 from mgl.memories.view import GraphView, ShownTalk, ViewEdge, ViewNode
 from mgl.store.records import EditRecord
@@ -18,6 +17,7 @@ from mgl.types import Answer, Conversation, Document, Turn
 from mgl.web.escape import visible
 from mgl.web.export import to_html
 from tests.web.browser import driven, dumped, shown
+from tests.web.tab import Tab
 
 pytestmark = pytest.mark.browser
 

@@ -7,12 +7,12 @@ from itertools import accumulate
 from pathlib import Path
 
 import pytest
-from tab import Tab
 
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.types import Document
 from mgl.web.export import to_html
 from tests.web.browser import shown
+from tests.web.tab import Tab
 
 pytestmark = pytest.mark.browser
 

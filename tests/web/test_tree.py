@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tab import Tab
 
 from mgl.memories.view import GraphView
 from mgl.web.export import to_html
 from tests.web.browser import driven
+from tests.web.tab import Tab
 
 pytestmark = pytest.mark.browser
 

@@ -1,4 +1,4 @@
-"""Judges: a model says under a schema whether an answer is right, or which of two is better.
+"""Judges: a model says under a schema whether an answer is right.
 
     >>> verdict = await JUDGES["locomo"].judge(llm, item, record)       # doctest: +SKIP
     >>> verdict.score, verdict.reason                                   # doctest: +SKIP
@@ -27,9 +27,7 @@ support is a share, BEAM's the mean over the rubric (§2.4: 0, 0.5 or 1 an item;
 counts 0.5 as 0, and the paper does not say which its tables use). For event ordering both BEAM
 judges give Kendall's tau-b of the events that the answer lists, rescaled to 0 to 1 as in the
 released report. There is no verdict if a reply does not fit its schema after the client's repairs,
-or if an item lacks what the judge reads: the score is None, which is missing, not wrong. A
-preference is 1 for the first answer, 0 for the second, 0.5 for neither (after Edge et al.,
-From Local to Global, 2024; prompts ours).
+or if an item lacks what the judge reads: the score is None, which is missing, not wrong.
 
 Official prompts are not part of this package: the loaders read them where the user has put the
 script beside the benchmark's files (``mgl.benchmarks.official``).
@@ -47,7 +45,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.benchmarks.base import Item
-from mgl.errors import ContextOverflow, EngineError, ReplyInvalid
+from mgl.errors import ContextOverflow, EngineError, ReplyInvalid, UsageError
 from mgl.evaluation.judges import prompts
 from mgl.evaluation.records import Record, VerdictRecord
 from mgl.evaluation.scorers.cascade import cascade
@@ -86,18 +84,24 @@ class Asking:
     sampling: Sampling
 
     async def ask(
-        self, text: str, schema: type[BaseModel], read: Callable[[Any], tuple[float | None, str]]
+        self,
+        text: str,
+        schema: type[BaseModel] | None,
+        read: Callable[[Any], tuple[float | None, str]],
     ) -> VerdictRecord:
-        """Ask under a schema and ``read`` the score and reason from the reply; without a score, but
-        with the reason, if the reply is invalid or the prompt too long."""
+        """Ask under a schema, or for plain text, and ``read`` the score and reason from the reply;
+        without a score, but with the reason, if the reply is invalid or the prompt too long."""
         try:
             reply = await self.llm.complete(
                 [Message("user", text)], schema, sampling=self.sampling, stage="judge"
             )
         except (ReplyInvalid, ContextOverflow) as error:
             return _none(error.message)
-        score, reason = read(reply.parsed)
+        score, reason = read(reply.text if schema is None else reply.parsed)
         return VerdictRecord(None if score is None else float(score), reply.text, reason)
+
+    def with_golds(self, *golds: str) -> Asking:
+        return replace(self, item=replace(self.item, golds=golds))
 
     async def decide(self, prompt: Prompt) -> VerdictRecord:
         """Ask a prompt of ours whether the answer is correct."""
@@ -213,12 +217,8 @@ def _fill_official(asking: Asking) -> str:
 
 async def _longmemeval_official(asking: Asking) -> VerdictRecord:
     """As the script has it: ten tokens of text, and right if they contain a yes."""
-    sampling, text = replace(asking.sampling, max_tokens=10), _fill_official(asking)
-    try:
-        reply = await asking.llm.complete([Message("user", text)], sampling=sampling, stage="judge")
-    except (ReplyInvalid, ContextOverflow) as error:
-        return _none(error.message)
-    return VerdictRecord(float("yes" in reply.text.lower()), reply.text)
+    brief = replace(asking, sampling=replace(asking.sampling, max_tokens=10))
+    return await brief.ask(_fill_official(asking), None, lambda said: ("yes" in said.lower(), ""))
 
 
 async def _locomo_plus_official(asking: Asking) -> VerdictRecord:
@@ -228,7 +228,7 @@ async def _locomo_plus_official(asking: Asking) -> VerdictRecord:
 
 def _about_cue(asking: Asking) -> Asking:
     """Put the item's passage in the place of its gold answer."""
-    return replace(asking, item=replace(asking.item, golds=(asking.item.passage,)))
+    return asking.with_golds(asking.item.passage)
 
 
 async def _locomo_mem0(asking: Asking) -> VerdictRecord:
@@ -276,8 +276,7 @@ def _evaluate_by(prompt: Prompt) -> Ask:
 
 async def _locomo(asking: Asking) -> VerdictRecord:
     if _is_trap(asking.item):
-        trapped = replace(asking, item=replace(asking.item, golds=()))
-        return await trapped.decide(prompts.ABSTENTION)
+        return await asking.with_golds().decide(prompts.ABSTENTION)
     return await asking.decide(prompts.TALK)
 
 
@@ -420,33 +419,11 @@ def _list_judges() -> Iterator[Judge]:
 JUDGES: Final[Mapping[str, Judge]] = MappingProxyType({each.name: each for each in _list_judges()})
 
 
-# Preferences
-
-NEITHER: Final = 0.5
-_SCORES: Final = {"first": 1.0, "second": 0.0, "neither": NEITHER}
-
-
-class _Preference(_Reply):
-    reason: Reason
-    better: Literal["first", "second", "neither"]
-
-
-async def prefer(llm: LLM, item: Item, first: Record, second: Record) -> VerdictRecord:
-    """Compare two answers beside the item's passage, or beside its gold answers if it has none.
-
-    Errors as of ``Judge.judge``; an item with neither is no verdict. Asked in both orders, a model
-    that prefers the same place twice looks at the place.
-    """
-    given = {"question": item.question.text, "first": first.answer, "second": second.answer}
-    if item.passage:
-        text = prompts.BETTER.render(passage=item.passage, **given)
-    elif item.golds:
-        text = prompts.CLOSER.render(gold=join_golds(item), **given)
-    else:
-        return _none("the item has neither a passage nor a gold answer")
-    return await Asking(llm, item, first, JUDGING).ask(
-        text, _Preference, lambda it: (_SCORES[it.better], it.reason)
-    )
+def find_judge(name: str) -> Judge:
+    """Find a judge by its name; UsageError if there is none."""
+    if name not in JUDGES:
+        raise UsageError(f"there is no judge {name!r}", hint=f"take one of {', '.join(JUDGES)}")
+    return JUDGES[name]
 
 
 # Reading verdicts again

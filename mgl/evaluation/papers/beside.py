@@ -16,7 +16,7 @@ from typing import Any, Final
 from mgl.errors import UsageError
 from mgl.evaluation.papers.references import PrintedCell
 from mgl.evaluation.papers.suites import Run, Suite, SuiteMethod
-from mgl.evaluation.records import BuildRecord, Record
+from mgl.evaluation.records import BuildRecord, Record, Spent, sum_seconds, sum_stages
 from mgl.evaluation.report.frame import RESULTS, Figure, Frame, Metric, Unit
 from mgl.evaluation.report.runs import Series
 from mgl.evaluation.runs.manifest import Method as RunMethod
@@ -177,13 +177,13 @@ def _find_staged(cell: PrintedCell) -> Metric | None:
 
 def _count_stages(series: Series, metric: Metric, stages: tuple[str, ...]) -> Figure | None:
     records: list[BuildRecord | Record] = [*series.builds, *series.records]
-    spent = [one.usage[stage] for one in records for stage in stages if stage in one.usage]
-    seconds = [one.took.get("stages", {}).get(stage, 0.0) for one in records for stage in stages]
+    usage, seconds = sum_stages(one.usage for one in records), sum_seconds(records)
+    spent = sum((usage[stage] for stage in stages if stage in usage), Spent())
     sessions = [one.memory["sessions"] for one in series.builds if "sessions" in one.memory]
     totals = {
-        "stage_input_tokens": float(sum(one.input_tokens for one in spent)),
-        "stage_output_tokens": float(sum(one.output_tokens for one in spent)),
-        "stage_seconds": sum(seconds),
+        "stage_input_tokens": float(spent.input_tokens),
+        "stage_output_tokens": float(spent.output_tokens),
+        "stage_seconds": sum(float(seconds[stage]) for stage in stages),
         "sessions": sum(sessions) / max(1, len(sessions)),
     }
     name = metric.name.removesuffix("_per_session")

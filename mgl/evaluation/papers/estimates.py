@@ -16,23 +16,27 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mgl.errors import InputError, MglError
 from mgl.evaluation.papers.references import Strict
-from mgl.evaluation.records import Spent
+from mgl.evaluation.records import Spent, sum_stages
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import MANIFEST, Manifest, Method
 from mgl.llm.capabilities import Speed
+from mgl.memories.base import PresetConfig
 from mgl.memories.graph.config import GraphConfig
 from mgl.memories.options import load_kind
 from mgl.models import shipped
 from mgl.store.calls import Pace
+
+if TYPE_CHECKING:
+    from mgl.evaluation.runs.plan import RunPlan
 
 Amount = tuple[float, float, float]
 """Calls, tokens in and tokens out."""
@@ -151,8 +155,8 @@ def _read_run(run: Path, benchmark: str) -> list[PastRun]:
         ]
         judged = [verdict.usage for one in answers for verdict in one.verdicts.values()]
         if answers:
-            of_item = _sum_by_stage([*(one.usage for one in answers), *judged], len(answers))
-            of_build = _sum_by_stage([one.usage for one in builds], len(builds))
+            of_item = _average([*(one.usage for one in answers), *judged], len(answers))
+            of_build = _average((one.usage for one in builds), len(builds))
             verdicts = len(manifest.panel) if judged else 0
             length = (manifest.dataset.made_with or {}).get("length")
             took = len(answers), len(builds), of_item, of_build
@@ -160,13 +164,8 @@ def _read_run(run: Path, benchmark: str) -> list[PastRun]:
     return found
 
 
-def _sum_by_stage(usages: Iterable[Mapping[str, Spent]], n: int) -> ByStage:
-    """Sum amounts by stage, divided by ``n``."""
-    found: defaultdict[str, Any] = defaultdict(lambda: np.zeros(3))
-    for usage in usages:
-        for stage, spent in usage.items():
-            found[stage] += np.array([spent.calls, spent.input_tokens, spent.output_tokens]) / n
-    return dict(found)
+def _average(usages: Iterable[Mapping[str, Spent]], n: int) -> ByStage:
+    return {stage: np.array(astuple(spent)) / n for stage, spent in sum_stages(usages).items()}
 
 
 @dataclass(frozen=True)
@@ -280,10 +279,34 @@ class Estimator:
         )
 
 
+def estimate_run(plan: RunPlan, pace: Callable[[str, str], Pace | None]) -> EstimatedCost | None:
+    """Estimate what a planned run will cost, from the runs in ./runs; None if nothing tells."""
+    manifest, rates = plan.manifest, load_rates()
+    asked = manifest.arguments
+    known = rates.benchmarks.get(asked.benchmark)
+    length = (manifest.dataset.made_with or {}).get("length")
+    size = BenchmarkSize(
+        items=len(plan.items),
+        sources=len({item.source for item in plan.items}),
+        tokens=length or (known.tokens if known else 0),
+    )
+    done, _ = read_past_runs(Path("runs"), asked.benchmark)
+    costs = Estimator(done, rates, pace).estimate(
+        asked.benchmark,
+        manifest.methods,
+        size,
+        judges=len(manifest.panel),
+        repeats=asked.repeats,
+    )
+    return add_costs(costs.values())
+
+
 def _identify_build(method: Method) -> tuple[Any, ...]:
     """Identify what a method builds: its memory, its model and the settings that decide it."""
     config = load_kind(method.memory, method.config.get("preset")).Config
-    deciding = set(config.model_fields) - getattr(config, "READING", frozenset())
+    deciding = set(config.model_fields)
+    if issubclass(config, PresetConfig):
+        deciding -= config.READING
     if issubclass(config, GraphConfig):  # HGMem's offline graph (§3.1)
         deciding = set(GraphConfig.model_fields)
     settings = sorted((name, method.config.get(name)) for name in deciding)

@@ -10,18 +10,18 @@ from statistics import fmean
 from typing import Final
 
 from mgl import registry
-from mgl.benchmarks.base import Dataset, Item
+from mgl.benchmarks.base import Dataset, GeneratedBenchmark, Item
 from mgl.benchmarks.drawing import sample, select
 from mgl.benchmarks.files import find_data
 from mgl.benchmarks.lengths import estimate_tokens
 from mgl.errors import InputError, MglError
-from mgl.evaluation.judges.judging import JUDGES
+from mgl.evaluation.judges.judging import JUDGES, find_judge
 from mgl.evaluation.papers.estimates import BenchmarkSize, EstimatedCost, Estimator
 from mgl.evaluation.papers.suites import Reads, Run
 from mgl.evaluation.records import RunLog
 from mgl.evaluation.runs.folder import RECORDS
 from mgl.evaluation.runs.manifest import Arguments, Method
-from mgl.evaluation.runs.plan import is_generated, list_methods
+from mgl.evaluation.runs.plan import list_methods
 from mgl.evaluation.runs.units import OpenModel
 from mgl.llm.capabilities import Speed
 from mgl.llm.engines.recorded import ModelFacts
@@ -122,7 +122,7 @@ class Outlooks:
                 f"the benchmark {run.benchmark}", hint="install the package that has it"
             )
         benchmark = registry.load("benchmark", run.benchmark)
-        if is_generated(benchmark):
+        if isinstance(benchmark, GeneratedBenchmark):
             return None, None
         place = find_data(benchmark.about, self.folder)
         if place is None:
@@ -191,10 +191,11 @@ def _list_scripts(run: Run, items: list[Item]) -> list[MglError]:
     """List the official judges whose scripts are not here."""
     lacks: list[MglError] = []
     for name in run.judges:
-        if not JUDGES[name].has_prompts(items):
-            ours = [other for other, judge in JUDGES.items() if judge.variant_of == name]
+        judge = find_judge(name)
+        if not judge.has_prompts(items):
+            ours = [other for other, one in JUDGES.items() if one.variant_of == name]
             options = ", ".join(f"--judge {other}=PROFILE" for other in ours)
-            hint = f"put {JUDGES[name].source} beside the data, or judge by ours: {options}"
+            hint = f"put {judge.source} beside the data, or judge by ours: {options}"
             lacks.append(InputError(f"the prompts of the judge {name}", hint=hint))
     return lacks
 

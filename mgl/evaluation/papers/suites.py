@@ -19,7 +19,7 @@ from typing import Any, Final, Literal, Self
 from pydantic import Field, model_validator
 
 from mgl.errors import InputError, UsageError
-from mgl.evaluation.judges.judging import JUDGES
+from mgl.evaluation.judges.judging import find_judge
 from mgl.evaluation.papers.references import Strict
 from mgl.models import shipped
 
@@ -98,9 +98,7 @@ class Run(Strict):
 
     def judged_by(self, name: str) -> Run:
         """Return the run with this judge as its only one; UsageError if unknown."""
-        if name not in JUDGES:
-            raise UsageError(f"there is no judge {name!r}", hint=f"take one of {', '.join(JUDGES)}")
-        return self.model_copy(update={"judges": (name,)})
+        return self.model_copy(update={"judges": (find_judge(name).name,)})
 
     def set_chunks(self, reads: Reads) -> Run:
         """Return the run with this number of chunks for the methods that read chunks."""

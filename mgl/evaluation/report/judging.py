@@ -5,8 +5,7 @@
     (3, 0.67)
 
 Of each judge: unreadable replies; agreement with itself (repeated verdicts), with scores by rule,
-with people (labelled answers) and with other judges; whether longer answers get higher verdicts. Of
-each judging model that compared answers in both orders: what their position does to its preference.
+with people (labelled answers) and with other judges; whether longer answers get higher verdicts.
 Verdicts that a rule gave without a model (a cascade, a letter) are left out where judges are
 compared with themselves or others: they agree whatever the model is worth. An unreadable verdict is
 compared with nothing.
@@ -24,7 +23,7 @@ from typing import Final
 
 import numpy as np
 
-from mgl.evaluation.judges.judging import NEITHER, TEMPERATURE
+from mgl.evaluation.judges.judging import TEMPERATURE
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.records import PEOPLE, Record
 from mgl.evaluation.report.cells import NONE, Cell, ReportTable, interval_cell, number
@@ -79,7 +78,6 @@ def judge_table(frame: Frame) -> Iterator[ReportTable]:
     by_rule = [one for one in frame.metrics if one in SCORERS and SCORERS[one].kind == "share"]
     rows = [row for one in judges for row in _judge_rows(one, by_rule)]
     rows += [row for pair in combinations(judges, 2) for row in _compare_judges(*pair)]
-    rows += _preference_rows(frame.group)
     if judges:
         title = f"The judge{'s' * (len(judges) > 1)}: {', '.join(one.named for one in judges)}"
         yield ReportTable(title, ("judge", "what", "found", "beside"), tuple(rows))
@@ -156,25 +154,6 @@ def _judge_rows(judge: _Judge, by_rule: Sequence[str]) -> Iterator[Row]:
             none = bias.low <= 0 <= bias.high
             told = "the interval holds 0: no bias shown" if none else "0 would be fair"
             yield _row(what, who, bias, f"answers with the same {among}; {told}", signed=True)
-
-
-def _preference_rows(group: RunGroup) -> Iterator[Row]:
-    """What the position of an answer does to the preferences of each judging model."""
-    for model in dict.fromkeys(pair.model for run in group.runs for pair in run.pairs):
-        own = [(run, pair) for run in group.runs for pair in run.pairs if pair.model == model]
-        forth = [pair.forth.score for _, pair in own]
-        back = [pair.back.score for _, pair in own]
-        yield _count_readable("readable preferences, %", model, [*forth, *back])
-        read = _pair_readable(forth, back)
-        single = [score for pair in read for score in pair if score != NEITHER]
-        if read:
-            same = wilson_interval(sum(sum(pair) == 1 for pair in read), len(read))
-            what = "the same preference in both orders, %"
-            yield _row(what, model, same, "pairs with both readable")
-        if single:
-            first = wilson_interval(single.count(1), len(single))
-            fair = "50 would be fair; 'neither' is left out"
-            yield _row("preferences for the first answer, %", model, first, fair)
 
 
 def _compare_judges(one: _Judge, other: _Judge) -> Iterator[Row]:

@@ -9,22 +9,22 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from io import StringIO
 from itertools import chain
+from typing import Any, Final
 
-from mgl.evaluation.audit import judge_answer
+from mgl.evaluation.audit import Verdict, judge_answer
 from mgl.evaluation.papers.beside import SuiteRows, put_beside
 from mgl.evaluation.papers.references import Paper
 from mgl.evaluation.papers.suites import Suite
-from mgl.evaluation.records import sum_spent
+from mgl.evaluation.records import Record, sum_spent
 from mgl.evaluation.report.cells import ReportTable, number
 from mgl.evaluation.report.frame import Frame
 from mgl.evaluation.report.judging import judge_table, list_doubts
 from mgl.evaluation.report.plots import Plot, draw_plots
-from mgl.evaluation.report.questions import ReportedItem, list_questions
-from mgl.evaluation.report.runs import StoredRun, group_runs
+from mgl.evaluation.report.runs import Series, StoredRun, group_runs
 from mgl.evaluation.report.tables import (
     NO_PRICES,
     Comparison,
@@ -42,6 +42,27 @@ from mgl.evaluation.report.tables import (
     spent_table,
 )
 from mgl.evaluation.statistics import FEWEST_SOURCES, Interval
+
+_ORDER: Final = ("split", "wrong", "unsure", "right")
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedAnswer:
+    """What a method answered, and what the headline makes of it."""
+
+    series: Series
+    verdict: Verdict
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedItem:
+    """One item, as a record has it. ``kind`` is ``right``, ``wrong`` or ``unsure`` if that holds
+    for all methods, and ``split`` if some are right and others wrong."""
+
+    item: Mapping[str, Any]
+    kind: str
+    answers: tuple[ReportedAnswer, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +196,29 @@ def _list_notes(frame: Frame) -> Iterator[str]:
     for run in group.runs:
         yield from (f"{note}." for note in run.notes)
     yield from list_doubts(group)
+
+
+def list_questions(frame: Frame) -> Sequence[ReportedItem]:
+    """List the questions with the first answer of each method, those first that methods differ
+    on."""
+    answers: dict[str, list[ReportedAnswer]] = {id: [] for id in frame.items}
+    for series in frame.group.series:
+        for record in series.records:
+            if not record.repeat:
+                verdict = judge_answer(record, frame.headline.name)
+                answers[record.item["id"]].append(ReportedAnswer(series, verdict, record))
+    found = [
+        ReportedItem(frame.items[id], _sum_up({one.verdict for one in own}), tuple(own))
+        for id, own in answers.items()
+    ]
+    return sorted(found, key=lambda one: (_ORDER.index(one.kind), one.item["source"]))
+
+
+def _sum_up(verdicts: set[Verdict]) -> str:
+    is_wrong = bool(verdicts & {"wrong", "failed"})
+    if "right" in verdicts:
+        return "split" if is_wrong else "right"
+    return "wrong" if is_wrong else "unsure"
 
 
 def to_csv(chapters: Sequence[Chapter]) -> str:

@@ -7,17 +7,15 @@ same way; the others are shown apart, with the reason.
 from __future__ import annotations
 
 import json
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from mgl.errors import InputError
-from mgl.evaluation.records import BuildRecord, PairRecord, Record, RunLog
+from mgl.evaluation.records import BuildRecord, Record, RunLog
 from mgl.evaluation.runs.due import list_keys
-from mgl.evaluation.runs.folder import RunFolder
+from mgl.evaluation.runs.folder import open_run
 from mgl.evaluation.runs.manifest import Manifest, Method
 
 
@@ -31,25 +29,8 @@ class StoredRun:
     records: Sequence[Record]
     builds: Sequence[BuildRecord]
     labelled: Sequence[Record]
-    pairs: Sequence[PairRecord]
     log: RunLog
     notes: tuple[str, ...] = ()
-
-    @property
-    def wall_seconds(self) -> float:
-        """The wall time of all its processes; of one that was killed, until its last record."""
-        records: list[Record | BuildRecord] = [*self.records, *self.builds]
-        known = sorted(each.took["at"] for each in records if "at" in each.took)
-        total, after = 0.0, float("inf")
-        for session in reversed(self.manifest.sessions):
-            start = datetime.fromisoformat(session.started).timestamp()
-            end = start
-            if session.ended is not None:
-                end = datetime.fromisoformat(session.ended).timestamp()
-            elif (place := bisect_left(known, after)) > bisect_left(known, start):
-                end = known[place - 1]
-            total, after = total + end - start, start
-        return total
 
 
 @dataclass(frozen=True)
@@ -87,7 +68,7 @@ class RunGroup:
 
 def read_run(path: Path) -> StoredRun:
     """Read a run's folder; InputError if it is not a run, or a file of it is another's."""
-    manifest, log = Manifest.read(path), RunFolder(path).log
+    manifest, log = open_run(path)
     keys = list_keys(manifest)
     known = [log.answers[key] for key in keys if key in log.answers]
     name, labels = path.resolve().name, {method.label for method in manifest.methods}
@@ -106,7 +87,6 @@ def read_run(path: Path) -> StoredRun:
         known,
         [one for one in log.builds.values() if one.method in labels],
         list(log.labelled.values()),
-        [pair for pair in log.pairs.values() if {pair.one, pair.other} <= labels],
         log,
         tuple(notes),
     )

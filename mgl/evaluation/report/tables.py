@@ -9,17 +9,23 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from itertools import combinations
 from types import MappingProxyType
-from typing import Any, Final
-
-import numpy as np
+from typing import Final
 
 from mgl.evaluation.papers.beside import Beside
 from mgl.evaluation.papers.references import PrintedCell
-from mgl.evaluation.records import BuildRecord, Record, Spent, VerdictRecord, sum_spent
-from mgl.evaluation.report.cells import NONE, Cell, ReportTable, figure_cell, interval_cell, number
+from mgl.evaluation.records import (
+    BuildRecord,
+    Record,
+    Spent,
+    VerdictRecord,
+    sum_seconds,
+    sum_spent,
+    sum_stages,
+)
+from mgl.evaluation.report.cells import NONE, Cell, ReportTable, figure_cell, interval_cell
 from mgl.evaluation.report.frame import CATEGORY, Frame, Metric
 from mgl.evaluation.report.runs import RunGroup, Series, StoredRun
 from mgl.evaluation.statistics import Paired, correct_holm
@@ -179,9 +185,7 @@ def _spent_row(series: Series, prices: Prices) -> tuple[Cell, ...]:
         model: sum_spent(one.usage for key, one in verdicts if judges[key] == model)
         for model in judges.values()
     }
-    records: list[BuildRecord | Record | VerdictRecord]
-    records = [*series.builds, *series.records, *(verdict for _, verdict in verdicts)]
-    seconds = sum(sum(one.took.get("stages", {}).values()) for one in records)
+    seconds = sum_seconds(_list_paid(series)).total()
     texts = [_show_tokens(spent) for spent in (built, answered, sum_spent([judged]))]
     texts.append(Cell(f"{seconds:,.0f}"))
     if prices:
@@ -236,17 +240,17 @@ def cost_tables(frame: Frame) -> Iterator[ReportTable]:
 
 
 def _stage_rows(series: Series) -> Iterator[tuple[Cell, ...]]:
-    stages: defaultdict[str, Any] = defaultdict(lambda: np.zeros(4))
-    judging = [verdict for one in series.records for verdict in one.verdicts.values()]
-    records: list[BuildRecord | Record | VerdictRecord]
-    records = [*series.builds, *series.records, *judging]
-    for record in records:
-        for stage, spent in record.usage.items():
-            stages[stage] += (spent.calls, spent.input_tokens, spent.output_tokens, 0)
-        for stage, seconds in record.took.get("stages", {}).items():
-            stages[stage] += (0, 0, 0, seconds)
-    for stage, totals in sorted(stages.items()):
+    paid = _list_paid(series)
+    usage, seconds = sum_stages(one.usage for one in paid), sum_seconds(paid)
+    for stage in sorted({*usage, *seconds}):
+        totals = (*astuple(usage.get(stage, Spent())), seconds[stage])
         yield Cell(series.label), Cell(stage), *(Cell(f"{total:,.0f}") for total in totals)
+
+
+def _list_paid(series: Series) -> list[BuildRecord | Record | VerdictRecord]:
+    """List all that took calls."""
+    verdicts = [verdict for one in series.records for verdict in one.verdicts.values()]
+    return [*series.builds, *series.records, *verdicts]
 
 
 def failure_table(group: RunGroup) -> Iterator[ReportTable]:
@@ -361,7 +365,6 @@ def _facts(run: StoredRun) -> Iterator[tuple[str, str]]:
     manifest = run.manifest
     asked, dataset = manifest.arguments, manifest.dataset
     yield "started, ended", f"{manifest.started}, {manifest.ended or 'not ended'}"
-    yield "wall seconds, of all its processes", number(run.wall_seconds, "seconds")
     only = (*asked.sources, *asked.categories, *(f"{k} {v}" for k, v in asked.labels.items()))
     limit = f"seed {asked.seed}, limit {asked.limit or 'none'}, repeats {asked.repeats}"
     yield "items", f"{limit}, {', '.join(only) or 'all'}"
@@ -381,4 +384,5 @@ def _facts(run: StoredRun) -> Iterator[tuple[str, str]]:
         parts = (machine.get("processor"), machine.get("system"), f"{machine.get('cores')} cores")
         on = ", ".join(filter(None, parts))
         how = f"{on}, {session.concurrency} items at once"
-        yield f"session of {session.started}", f"mgl {code.get('version')}{commit}{changed}; {how}"
+        to = f"{session.started} to {session.ended or 'its last record'}"
+        yield f"session from {to}", f"mgl {code.get('version')}{commit}{changed}; {how}"

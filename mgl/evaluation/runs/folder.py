@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from mgl.errors import UsageError
+from mgl.errors import InputError, UsageError
 from mgl.evaluation.judges.judging import JUDGES
 from mgl.evaluation.judges.panel import judge_of
-from mgl.evaluation.records import Record, RunLog, item_from_json, scratch_path
-from mgl.evaluation.runs.manifest import MANIFEST
+from mgl.evaluation.records import Record, RunLog, item_from_json
+from mgl.evaluation.runs.manifest import MANIFEST, Manifest
 from mgl.evaluation.scorers.registry import AGGREGATES, RANKED, Scored, can_have
 from mgl.models.files import hold_lock
 from mgl.models.permissions import make_private_folder
@@ -54,7 +54,7 @@ class RunFolder:
                 f"{path} already holds a run",
                 hint=f"resume it with `mgl eval resume {path}`, or name another --out",
             )
-        if held - {_LOCK, scratch_path(path / MANIFEST).name}:
+        if any(name != _LOCK and not name.startswith(MANIFEST) for name in held):
             raise UsageError(f"{path} is not empty", hint="name another --out")
         return cls(path)
 
@@ -79,6 +79,23 @@ class RunFolder:
 
     def remove_stores(self) -> None:
         shutil.rmtree(self.path / "work", ignore_errors=True)
+
+
+def open_run(path: Path) -> tuple[Manifest, RunLog]:
+    """Read a run's manifest and records.
+
+    InputError if there is no run, or if a verdict is of none of the run's judges.
+    """
+    manifest, log = Manifest.read(path), RunLog(path / RECORDS)
+    judges = {seat.key: None for seat in manifest.panel}
+    for record in (*log.answers.values(), *log.labelled.values()):
+        for key in record.verdicts.keys() - judges.keys():
+            raise InputError(
+                f"{path / RECORDS}: the verdict of {key!r} on {record.name} is of no judge of the "
+                f"run ({', '.join(judges) or 'it has none'})",
+                hint="undo the change to that file, or make the run again",
+            )
+    return manifest, log
 
 
 @dataclass(frozen=True, slots=True)

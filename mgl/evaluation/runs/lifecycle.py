@@ -15,7 +15,7 @@ that a replay needs in its own folder.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Final, Self
 
 from mgl import registry
 from mgl.errors import InputError, MglError, ReplyInvalid, ResourceError, UsageError
-from mgl.evaluation.judges.judging import JUDGES, prefer, read_again
-from mgl.evaluation.records import Record, RunLog, VerdictRecord, item_from_json
-from mgl.evaluation.runs.due import due_answers, due_bertscores, due_pairs, due_verdicts, list_keys
-from mgl.evaluation.runs.folder import RunFolder
+from mgl.evaluation.judges.judging import find_judge, read_again
+from mgl.evaluation.records import Record, RunLog, item_from_json
+from mgl.evaluation.runs.due import due_answers, due_bertscores, due_verdicts, list_keys
+from mgl.evaluation.runs.folder import RunFolder, open_run
 from mgl.evaluation.runs.manifest import Manifest, Session, utc_now
 from mgl.evaluation.runs.plan import RunPlan
 from mgl.evaluation.runs.provenance import (
@@ -38,7 +38,6 @@ from mgl.evaluation.runs.provenance import (
 from mgl.evaluation.runs.runner import Execution, Runner
 from mgl.evaluation.scorers.bertscore import bertscore_names, bertscores, bertscores_among
 from mgl.evaluation.scorers.registry import score_answer
-from mgl.llm.base import LLM
 from mgl.llm.calls import CallRecord
 from mgl.llm.concurrency import Portal
 from mgl.llm.engines.recorded import FAILURES
@@ -99,7 +98,9 @@ def resume_run(plan: RunPlan, path: Path, execution: Execution) -> Manifest:
 def _find_prompts(manifest: Manifest) -> dict[str, str]:
     memories = (registry.load("memory", method.memory) for method in manifest.methods)
     benchmark = registry.load("benchmark", manifest.arguments.benchmark)
-    return find_prompts([*memories, benchmark, *(JUDGES[seat.judge] for seat in manifest.panel)])
+    return find_prompts(
+        [*memories, benchmark, *(find_judge(seat.judge) for seat in manifest.panel)]
+    )
 
 
 def _run_session(plan: RunPlan, folder: RunFolder, execution: Execution) -> Manifest:
@@ -152,7 +153,7 @@ def verify_run(path: Path, match: TokenMatcher | None = None) -> list[Difference
     ``match`` computes BERTScores again, which are trusted without it; UsageError if it is of
     another model than the run's.
     """
-    manifest, log = Manifest.read(path), RunFolder(path).log
+    manifest, log = open_run(path)
     own = bertscores_among(manifest.scorers)
     if match is not None and own != bertscore_names(match.model_id):
         raise UsageError(
@@ -189,29 +190,18 @@ def _verify_scores(
 
 
 async def _verify_verdicts(manifest: Manifest, log: RunLog) -> list[Difference]:
-    """List the verdicts and preferences that are not what their replies say."""
+    """List the verdicts that are not what their replies say."""
     found = []
-
-    async def verify(
-        name: str, what: str, verdict: VerdictRecord, ask: Callable[[LLM], Awaitable[VerdictRecord]]
-    ) -> None:
-        if (again := await read_again(verdict, ask)) != verdict.score:
-            found.append(Difference(name, what, str(verdict.score), str(again)))
-
     for record in (*log.answers.values(), *log.labelled.values()):
         item = item_from_json(record.item)
         for seat in manifest.panel:
-            if (verdict := record.verdicts.get(seat.key)) is not None:
-                judge = partial(JUDGES[seat.judge].judge, item=item, record=record)
-                judge = partial(judge, sampling=seat.sampling)
-                await verify(record.name, f"verdict of {seat.key}", verdict, judge)
-    for pair in log.pairs.values():
-        one, other = (log.answers[label, pair.item, 0] for label in (pair.one, pair.other))
-        item, what = item_from_json(one.item), f"preference of {pair.model}"
-        forth = partial(prefer, item=item, first=one, second=other)
-        back = partial(prefer, item=item, first=other, second=one)
-        await verify(pair.name, what, pair.forth, forth)
-        await verify(pair.name, f"{what}, back", pair.back, back)
+            if (verdict := record.verdicts.get(seat.key)) is None:
+                continue
+            judge = partial(find_judge(seat.judge).judge, item=item, record=record)
+            again = await read_again(verdict, partial(judge, sampling=seat.sampling))
+            if again != verdict.score:
+                what = f"verdict of {seat.key}"
+                found.append(Difference(record.name, what, str(verdict.score), str(again)))
     return found
 
 
@@ -219,8 +209,6 @@ def _list_missing(manifest: Manifest, log: RunLog) -> Iterator[Difference]:
     """List what a complete run lacks."""
     for method, item, _ in due_answers(manifest, log):
         yield Difference(f"{method}: {item}", "record", "none", "an item of the run")
-    for item, one, other, model in due_pairs(manifest, log):
-        yield Difference(f"{one} beside {other}: {item}", f"preference of {model}", "none", "due")
     for record, seat in due_verdicts(manifest, log):
         yield Difference(record.name, f"verdict of {seat.key}", "none", "due")
     for record, names in due_bertscores(manifest.scorers, log):
@@ -232,7 +220,7 @@ def _list_missing(manifest: Manifest, log: RunLog) -> Iterator[Difference]:
 
 @dataclass(frozen=True)
 class Replay:
-    """``differing`` are items, builds and pairs whose records are not the same, except those in
+    """``differing`` are items and builds whose records are not the same, except those in
     ``exempt``, which have a failed call; ``records`` is how many were compared."""
 
     records: int

@@ -14,10 +14,10 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mgl.errors import InputError, describe_fault
+from mgl.errors import InputError, UsageError, describe_fault
 from mgl.evaluation.judges.panel import Seat, seat_panel
-from mgl.evaluation.records import replace_file
 from mgl.llm.engines.recorded import ModelFacts
+from mgl.models.files import write_whole
 
 MANIFEST = "manifest.json"
 
@@ -37,8 +37,8 @@ class Arguments(_Strict):
     a source at once; ``repeats`` how often each is asked. ``scorers`` are asked for besides the
     benchmark's own, and ``headline`` is the score or judge that methods are compared by. A judge is
     PROFILE or JUDGE=PROFILE, BERTScore's model MODEL or MODEL:LAYER. ``judge_labels`` is a file of
-    answers that people have judged; ``judge_pairs`` is how many pairs of answers are compared.
-    ``allow_leak`` measures adapters on what they were trained on, too.
+    answers that people have judged. ``allow_leak`` measures adapters on what they were trained on,
+    too.
     """
 
     benchmark: str
@@ -59,7 +59,6 @@ class Arguments(_Strict):
     judges: tuple[str, ...] = ()
     judge_repeats: int = 0
     judge_labels: Path | None = None
-    judge_pairs: int = 0
     bertscore: str | None = None
     allow_leak: bool = False
 
@@ -172,8 +171,14 @@ class Manifest(_Strict):
             ) from error
 
     def write(self, folder: Path) -> None:
-        """Write the manifest into a run's folder, replacing the one there."""
-        replace_file(folder / MANIFEST, (self.model_dump_json(indent=1) + "\n").encode())
+        """Write the manifest into a run's folder, replacing the one there; UsageError if it cannot
+        be written."""
+        try:
+            write_whole(folder / MANIFEST, (self.model_dump_json(indent=1) + "\n").encode())
+        except OSError as error:
+            raise UsageError(
+                f"cannot write {folder}: {error}", hint="name another place"
+            ) from error
 
 
 def utc_now() -> str:

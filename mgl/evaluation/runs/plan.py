@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mgl import registry
-from mgl.benchmarks.base import Benchmark, Dataset, Item
+from mgl.benchmarks.base import Benchmark, Dataset, GeneratedBenchmark, Item
 from mgl.benchmarks.drawing import sample, select
 from mgl.benchmarks.files import find_data
 from mgl.errors import InputError, UsageError
@@ -166,24 +166,18 @@ def _find_headline(manifest: Manifest) -> str:
 # Datasets
 
 
-def is_generated(benchmark: Benchmark) -> bool:
-    """Whether a dataset is generated if no file is given."""
-    return hasattr(benchmark, "generate")
-
-
 def _find_parameters(
     benchmark: Benchmark, data: Path | None, settings: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     """Find the parameters to generate a dataset with; None if it is read from files."""
     if data is not None:
         return None
-    if not is_generated(benchmark):
+    if not isinstance(benchmark, GeneratedBenchmark):
         raise UsageError(f"{benchmark.name} is read from files", hint="give --data PATH")
-    maker: Any = benchmark
-    prefix = f"{benchmark.name}."
-    given = {name: settings[name] for name in settings if name in maker.Config.model_fields}
+    prefix, fields = f"{benchmark.name}.", benchmark.Config.model_fields
+    given = {name: settings[name] for name in settings if name in fields}
     own = {name[len(prefix) :]: settings[name] for name in settings if name.startswith(prefix)}
-    return configure(benchmark.name, maker, {**given, **own}).model_dump(mode="json")
+    return configure(benchmark.name, benchmark, {**given, **own}).model_dump(mode="json")
 
 
 def _read_dataset(
@@ -196,13 +190,12 @@ def _read_dataset(
     if made_with is None:
         assert arguments.data is not None
         return benchmark.read(arguments.data)
-    maker: Any = benchmark
-    config = maker.Config.model_validate(made_with)
+    assert isinstance(benchmark, GeneratedBenchmark)
+    make, config = benchmark.generate, benchmark.Config.model_validate(made_with)
     with open_model(arguments.models[0]) as place:
 
-        async def generate() -> Dataset:
-            made: Dataset = await maker.generate(config, place.client().count_tokens)
-            return made
+        async def generate() -> Dataset:  # where a client may be made
+            return await make(config, place.client().count_tokens)
 
         return place.run(generate)
 
@@ -313,12 +306,8 @@ def _check_sources(benchmark: Benchmark, methods: Sequence[Method]) -> None:
 def _find_judges(arguments: Arguments, benchmark: Benchmark) -> tuple[JudgedBy, ...]:
     """Find the judges that were asked for, the first first, each with its model's profile."""
     found = tuple(_read_judge(one, benchmark) for one in arguments.judges)
-    if not found and (arguments.judge_repeats or arguments.judge_pairs or arguments.judge_labels):
+    if not found and (arguments.judge_repeats or arguments.judge_labels):
         raise UsageError("there is no judge to check", hint="give --judge PROFILE, too")
-    if arguments.judge_pairs and len(arguments.memories) * len(arguments.models) < 2:
-        raise UsageError(
-            "one method has no pairs of answers", hint="compare two, or leave out --judge-pairs"
-        )
     if len(set(found)) < len(found):
         raise UsageError(
             f"a judge is named twice: {', '.join(arguments.judges)}",

@@ -8,19 +8,18 @@ paid twice.
 A memory that does not depend on the question is built once per source, in a store of its own, and
 asked there or in a copy. Where items are asked after different turns of a source, one that takes in
 turns as they come grows from one to the next; any other is built anew for each. Judges are asked
-for the panel's verdicts on every answer; for its verdicts on answers that people have judged, once
-each; and which of two methods' answers to an item is better, in both orders.
+for the panel's verdicts on every answer, and once each on answers that people have judged.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from mgl.benchmarks.base import source_until
 from mgl.errors import MglError, UsageError
@@ -28,13 +27,11 @@ from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.records import (
     BuildRecord,
     Key,
-    PairKey,
-    PairRecord,
     Record,
     item_from_json,
     item_to_json,
 )
-from mgl.evaluation.runs.due import due_answers, due_bertscores, due_pairs, due_verdicts, list_keys
+from mgl.evaluation.runs.due import due_answers, due_bertscores, due_verdicts, list_keys
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import ExecutorName
 from mgl.evaluation.runs.plan import RunPlan
@@ -100,17 +97,14 @@ class Runner:
             if record.item["id"] not in self._log.labelled:
                 self._log.add_answer(record)
         verdicts = due_verdicts(self._manifest, self._log, retry=retry)
-        pairs = due_pairs(self._manifest, self._log, retry=retry)
         for model in dict.fromkeys(seat.model for seat in self._manifest.panel):
-            seats = [(record, seat) for record, seat in verdicts if seat.model == model]
-            compared = [key for key in pairs if key[-1] == model]
-            if seats or compared:
+            if seats := [(record, seat) for record, seat in verdicts if seat.model == model]:
                 with _naming_judge(model not in self._manifest.arguments.models):
-                    self._work_at(model, partial(self._judge_all, seats, compared))
+                    self._work_at(model, partial(self._judge_all, seats))
         self._add_bertscores()
         self._folder.remove_stores()
 
-    def _work_at(self, model: str, work: Callable[[Executor], Awaitable[None]]) -> None:
+    def _work_at(self, model: str, work: Callable[[Executor], Coroutine[Any, Any, None]]) -> None:
         known = self._manifest.models[model]
         with self._execution.open_model(model) as place:
             if place.facts.model_id != known.model_id:
@@ -127,11 +121,7 @@ class Runner:
                     "a new run",
                 )
             with self._execution.execute(place) as executor:
-
-                async def do_work() -> None:
-                    await work(executor)
-
-                place.run(do_work)
+                place.run(partial(work, executor))
 
     # Answers
 
@@ -287,31 +277,15 @@ class Runner:
 
     # Verdicts
 
-    async def _judge_all(
-        self,
-        verdicts: Sequence[tuple[Record, Seat]],
-        pairs: Sequence[PairKey],
-        executor: Executor,
-    ) -> None:
-        total = len(verdicts) + len(pairs)
-        progress = _Progress(self._execution.observer, "verdicts", total)
+    async def _judge_all(self, verdicts: Sequence[tuple[Record, Seat]], executor: Executor) -> None:
+        progress = _Progress(self._execution.observer, "verdicts", len(verdicts))
 
         async def judge(unit: tuple[Record, Seat]) -> None:
             record, seat = unit
             self._log.add_verdict(record, seat.key, await executor.judge(record, seat))
             progress.advance()
 
-        async def compare(key: PairKey) -> None:
-            item, one, other, model = key
-            first, second = (self._log.answers[label, item, 0] for label in (one, other))
-            is_retried = key in self._log.pairs
-            forth = await executor.compare(first, second, is_retried)
-            back = await executor.compare(second, first, is_retried)
-            self._log.add_pair(PairRecord(item, one, other, model, forth, back))
-            progress.advance()
-
         await self._each(verdicts, judge)
-        await self._each(pairs, compare)
 
     def _add_bertscores(self) -> None:
         """Give every answer its scores by the run's model. Pairs of texts computed before are in

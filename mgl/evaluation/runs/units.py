@@ -10,17 +10,16 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 from mgl.benchmarks.base import Item
 from mgl.errors import EngineError, EngineUnavailable, EngineUnusable, InputError
-from mgl.evaluation.judges.judging import JUDGES, prefer
+from mgl.evaluation.judges.judging import find_judge
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.records import (
     BuildRecord,
@@ -33,12 +32,14 @@ from mgl.evaluation.records import (
     title_build,
 )
 from mgl.evaluation.runs.manifest import Method
-from mgl.llm.calls import collect_keys, new_attempt
+from mgl.llm.calls import Lineage, collect_calls, new_attempt
 from mgl.llm.client import Client
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.base import Memory, MemoryKind, Tools
+from mgl.memories.capabilities import supports
 from mgl.memories.options import load_kind
 from mgl.memories.results import Stats, citation_json
+from mgl.memories.talk import TalkMemory
 from mgl.observer import SILENT, Observer
 from mgl.retrieval.matching import TokenMatcher
 from mgl.store import EditRecord, Store
@@ -153,10 +154,6 @@ class Executor(Protocol):
 
     async def judge(self, record: Record, seat: Seat) -> VerdictRecord: ...
 
-    async def compare(
-        self, first: Record, second: Record, is_retried: bool = False
-    ) -> VerdictRecord: ...
-
     def release(self, base: Path) -> None:
         """Close the store of a build that no question needs any more."""
         ...
@@ -199,46 +196,14 @@ class _Steps(Generic[ResultT]):
 
 
 class _Attempt:
-    """Work with a client of its own: its cost, and the ``reason`` why it failed, empty if not.
+    """Work with a client of its own: its cost, and the ``reason`` why it failed, empty if not."""
 
-    What it keeps is the run's, and of the source with this id. One that ``is_retried`` asks anew
-    for what the log has no usable reply of.
-    A failure of the model's replies ends the ``with``. What would fail everything else as well
-    is raised: no engine, one that refuses everything, a full disk, an option that cannot work.
-    """
-
-    def __init__(
-        self, place: UnitWorkplace, document_id: str | None = None, *, is_retried: bool
-    ) -> None:
-        self.llm = place.client()
+    def __init__(self, llm: Client) -> None:
+        self.llm = llm
         self.reason = ""
+        self.calls: list[tuple[str, Lineage | None]] = []
         self._idle = 0.0
         self._began = time.monotonic()
-        self._owning = place.own(document_id)
-        self._is_retried = is_retried
-        self._keys: dict[str, None] = {}
-        self._within = ExitStack()
-
-    def __enter__(self) -> _Attempt:
-        _ITEM_CLIENT.set(self.llm)
-        self._within.enter_context(self._owning)
-        self._within.enter_context(collect_keys(self._keys))
-        if self._is_retried:
-            self._within.enter_context(new_attempt())
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool:
-        self._within.__exit__(kind, error, trace)
-        fails_all = isinstance(error, EngineUnavailable | EngineUnusable)
-        if fails_all or not isinstance(error, EngineError | InputError):
-            return False
-        self.reason = f"{type(error).__name__}: {error.message}"
-        return True
 
     async def do(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
         """Await work whose waiting is not its own."""
@@ -276,8 +241,30 @@ class _Attempt:
             "replayed": total.replayed,
             "failed": total.failed,
             "cached_tokens": total.cached_tokens,
-            "keys": list(self._keys),
+            "keys": list(dict.fromkeys(key for key, _ in self.calls)),
         }
+
+
+@contextmanager
+def _attempt(
+    place: UnitWorkplace, document_id: str | None = None, *, is_retried: bool
+) -> Iterator[_Attempt]:
+    """Try work whose calls are the run's, and of the source with this id.
+
+    Retried, it asks anew for what the log has no usable reply of. A failure of the model's replies
+    ends the ``with``. What would fail everything else as well is raised: no engine, one that
+    refuses everything, a full disk, an option that cannot work.
+    """
+    attempt = _Attempt(place.client())
+    _ITEM_CLIENT.set(attempt.llm)
+    anew = new_attempt() if is_retried else nullcontext()
+    try:
+        with place.own(document_id), collect_calls(attempt.calls), anew:
+            yield attempt
+    except (EngineUnavailable, EngineUnusable):
+        raise
+    except (EngineError, InputError) as error:
+        attempt.reason = f"{type(error).__name__}: {error.message}"
 
 
 class LocalExecutor:
@@ -295,7 +282,7 @@ class LocalExecutor:
         if work.grown_from is not None:
             shutil.copy(work.grown_from, unfinished)  # with its permissions
         record, sessions = BuildRecord(work.method.label, work.title), {}
-        attempting = _Attempt(self._place, work.source.id, is_retried=work.is_retried)
+        attempting = _attempt(self._place, work.source.id, is_retried=work.is_retried)
         with Store.open(unfinished) as store, attempting as attempt:
             memory = work.open(self._place, attempt.llm, store, observer)
             known = store.steps(memory.id)
@@ -314,7 +301,7 @@ class LocalExecutor:
         """Answer an item, not graded yet; what is built for it alone is at ``path`` meanwhile."""
         source, read = ask.memory.source, ask.memory.read
         record = Record(ask.memory.method.label, item_to_json(ask.item), ask.repeat)
-        attempting = _Attempt(self._place, source.id, is_retried=ask.is_retried)
+        attempting = _attempt(self._place, source.id, is_retried=ask.is_retried)
         with attempting as attempt, self._open_memory(ask, path) as (store, memory):
             attempt.llm.shift_seeds(REPEAT_SEED * ask.repeat)
             reply = await attempt.do(memory.answer(ask.item.question))
@@ -346,26 +333,11 @@ class LocalExecutor:
 
     async def judge(self, record: Record, seat: Seat) -> VerdictRecord:
         """Ask a judge for its verdict, which has a reason, and no score, if the model gave none."""
-        judge, item = JUDGES[seat.judge].judge, item_from_json(record.item)
-        is_retried = seat.key in record.verdicts
-        return await self._decide(
-            lambda llm: judge(llm, item, record, sampling=seat.sampling), is_retried
-        )
-
-    async def compare(
-        self, first: Record, second: Record, is_retried: bool = False
-    ) -> VerdictRecord:
-        """Ask which of two answers to one item is better."""
-        item = item_from_json(first.item)
-        return await self._decide(lambda llm: prefer(llm, item, first, second), is_retried)
-
-    async def _decide(
-        self, ask: Callable[[Client], Coroutine[Any, Any, VerdictRecord]], is_retried: bool
-    ) -> VerdictRecord:
+        judge, item = find_judge(seat.judge), item_from_json(record.item)
         verdict = VerdictRecord(None, "")
-        with _Attempt(self._place, is_retried=is_retried) as attempt:
-            verdict = await attempt.do(ask(attempt.llm))
-            verdict = replace(verdict, usage=attempt.usage)
+        with _attempt(self._place, is_retried=seat.key in record.verdicts) as attempt:
+            asked = judge.judge(attempt.llm, item, record, sampling=seat.sampling)
+            verdict = replace(await attempt.do(asked), usage=attempt.usage)
         return replace(verdict, reason=attempt.reason or verdict.reason, took=attempt.took)
 
     def release(self, base: Path) -> None:
@@ -397,14 +369,9 @@ class LocalExecutor:
             remove_store(path)
 
 
-@contextmanager
-def execute_here(place: UnitWorkplace) -> Iterator[Executor]:
+def execute_here(place: UnitWorkplace) -> AbstractContextManager[Executor]:
     """Open an executor in this process."""
-    executor = LocalExecutor(place)
-    try:
-        yield executor
-    finally:
-        executor.close()
+    return closing(LocalExecutor(place))
 
 
 def remove_store(path: Path) -> None:
@@ -424,14 +391,13 @@ def source_as_read(source: Source, kind: MemoryKind) -> Source:
 
 def can_grow(kind: MemoryKind) -> bool:
     """Whether a memory of this kind takes in what a conversation goes on with."""
-    return hasattr(kind, "take_in")
+    return supports(kind, TalkMemory)
 
 
 async def flush(memory: Memory) -> None:
     """Consolidate the turns that a memory still buffers, as at the end of a conversation."""
-    flush = getattr(memory, "flush", None)
-    if flush is not None:
-        await flush()
+    if isinstance(memory, TalkMemory):
+        await memory.flush()
 
 
 def list_retrieved(reply: Answer, source: Source, read: Source) -> tuple[str, ...]:

@@ -55,11 +55,6 @@ def rank_evidence(returned: Sequence[str], evidence: Iterable[str], k: int) -> R
     return Ranked(share, float(share > 0), float(share == 1), gain / ideal if ideal else 0.0)
 
 
-def evidence_recall(returned: Sequence[str], evidence: Iterable[str], k: int) -> float:
-    """Share of a question's evidence among the first ``k`` returned; ValueError without any."""
-    return rank_evidence(returned, evidence, k).share
-
-
 def is_ranked(returned: Sequence[str], k: int) -> bool:
     """Whether the first ``k`` were chosen: there are no more, or they are out of source order."""
     places = [[int(number) for number in _NUMBER.findall(turn)] for turn in returned]

@@ -31,9 +31,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pydantic import TypeAdapter
+
 import mgl.llm
 from mgl.errors import EngineRejected, MglError
-from mgl.llm.base import Message, Request, Sampling
+from mgl.llm.base import Request
 from mgl.models.files import write_whole
 
 if TYPE_CHECKING:
@@ -156,6 +158,7 @@ class Host:
         self._last = time.monotonic()
         self._stopping = asyncio.Event()
         self._is_over = False
+        self._requests = TypeAdapter(Request)
 
     async def serve(self, listener: socket.socket) -> None:
         """Serve until idle or stopped; the socket's file is gone then, and so is the model."""
@@ -246,7 +249,7 @@ class Host:
                 return
             report = _Report(client, number)
             completion = await engine.run(
-                read_request(message["request"]),
+                self._requests.validate_python(message["request"]),
                 report,
                 report.listen if message["listens"] else None,
             )
@@ -274,25 +277,10 @@ class Host:
         return {"state": state, "requests": asked, "ends_in_s": left}
 
 
-def read_model(given: Mapping[str, Any]) -> Model:
-    """Read what ``dataclasses.asdict`` made of a model, its paths as texts."""
-    paths = {name: given[name] and Path(given[name]) for name in ("place", "weights", "cache")}
-    return Model(**{**given, **paths})
-
-
-def read_request(given: Mapping[str, Any]) -> Request:
-    """Read what ``dataclasses.asdict`` made of a request; this engine knows no tools."""
-    return Request(
-        messages=tuple(Message(one["role"], one["content"]) for one in given["messages"]),
-        json_schema=given["json_schema"],
-        sampling=Sampling(**given["sampling"]),
-        choices=tuple(given["choices"]),
-    )
-
-
 def main() -> None:
     """Listen, let whoever started this go on, and serve."""
-    model, idle_s = read_model(json.load(sys.stdin)), float(os.environ.get(IDLE, _IDLE_S))
+    model = TypeAdapter(Model).validate_json(sys.stdin.buffer.read())
+    idle_s = float(os.environ.get(IDLE, _IDLE_S))
     os.umask(0o177)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(str(model.socket))

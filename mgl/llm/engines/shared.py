@@ -12,7 +12,6 @@ import json
 import logging
 import os
 import socket
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -20,14 +19,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pydantic import TypeAdapter
+
 import mgl
 from mgl import errors
 from mgl.errors import EngineUnavailable, EngineUnusable, ResourceError
-from mgl.llm.base import Completion, Request, TokenUsage
+from mgl.llm.base import Completion, Request
 from mgl.llm.engines.host import LONGEST, Model
 from mgl.llm.progress import Progress, find_listener
 from mgl.models.files import hold_lock
-from mgl.models.permissions import open_private
+from mgl.processes import end_processes, find_processes, start
 
 if TYPE_CHECKING:
     from mgl.llm.engines.tokens import Tokenizer
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 CONCURRENCY: Final = 16
 _STATUS_S: Final = 1.0
 _STOP_S: Final = 30.0
-_KILL_S: Final = 10.0
-_HOST: Final = "mgl.llm.engines.host"
 
 _log = logging.getLogger(__name__)
 
@@ -58,6 +57,7 @@ class SharedEngine:
         self._loaded: Path | None = None
         self._tokenizer: Tokenizer | None = None
         self._loading = asyncio.Lock()
+        self._completions = TypeAdapter(Completion)
 
     @classmethod
     async def open(cls, model: Model, progress: Progress | None = None) -> SharedEngine:
@@ -87,9 +87,7 @@ class SharedEngine:
         finally:
             if self._progress is not None:
                 self._progress.end(request_id)
-        found["usage"] = TokenUsage(**found["usage"])
-        found["tool_calls"], found["logprobs"] = (), tuple(found["logprobs"])
-        return Completion(**found)
+        return self._completions.validate_python(found)
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return await asyncio.to_thread((await self._open_tokenizer()).count, texts)
@@ -246,24 +244,21 @@ def start_host(model: Model) -> None:
     searched = [str(Path(mgl.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     fault, folder = "", model.place.parent
     try:
-        with hold_lock(model.place.with_suffix(".lock")), open_private(model.log, "ab") as log:
+        with hold_lock(model.place.with_suffix(".lock")):
             if _is_listening(model.socket):
                 return
-            model.socket.unlink(missing_ok=True)  # its process was killed
-            log.truncate(0)
-            done = subprocess.run(
-                [sys.executable, "-m", _HOST],
-                input=json.dumps(asdict(model), default=str).encode(),
-                stdout=log,
-                stderr=log,
-                cwd=folder,
+            for left in (model.socket, model.log):  # its process was killed
+                left.unlink(missing_ok=True)
+            started = start(
+                [sys.executable, "-m", "mgl.llm.engines.host"],
+                model.log,
+                _token_of(model.socket),
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, searched))},
-                start_new_session=True,  # Ctrl-C is for the command alone
-                check=False,
+                cwd=folder,
+                stdin=json.dumps(asdict(model), default=str).encode(),
             )
-        if done.returncode != 0:
-            said = model.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            fault = said[-1][:300] if said else "it does not say why"
+            if started.process.wait() != 0:
+                fault = started.log.read_last_line()
     except OSError as error:
         fault = f"{error.strerror} ({error.filename or folder})"
     if fault:
@@ -318,19 +313,17 @@ def stop_host(host: RunningHost) -> None:
     """
     if (told := _question(host.socket, "stop", _STOP_S)) is None or "late" not in told:
         return
-    import psutil
-
-    try:
-        process = psutil.Process(host.pid)
-        if _HOST not in process.cmdline():  # the number is another's by now
-            raise psutil.NoSuchProcess(host.pid)
-        process.kill()
-        process.wait(_KILL_S)
-    except psutil.Error as error:
+    if not find_processes(_token_of(host.socket)):
         raise EngineUnavailable(
-            f"{host.model_id} does not stop ({type(error).__name__})",
+            f"{host.model_id} does not stop, and its process cannot be seen from here",
             hint=f"end the process that listens on {host.socket}",
-        ) from error
+        )
+    end_processes(_token_of(host.socket), patience_s=0.0)
+
+
+def _token_of(socket_path: Path) -> str:
+    """The token of the host of a socket (``mgl.processes``)."""
+    return str(socket_path.resolve())
 
 
 def _question(path: Path, what: str, patience_s: float) -> dict[str, Any] | None:

@@ -193,7 +193,7 @@ async def _find_boundaries(
             llm,
             BOUNDARIES.render(dialogue_text=number_lines(lines)),
             boundaries_schema(len(before), len(seen) - 1),
-            sampling=config.sampling(BOUNDARY_TOKENS),
+            sampling=config.make_sampling(BOUNDARY_TOKENS),
             stage="boundaries",
         )
     if proposal.reply is None:

@@ -140,7 +140,7 @@ class Consolidator:
                 self._tools.llm,
                 SUMMARY.render(content="\n".join(shown)),
                 Summary,
-                sampling=vary(self._config.sampling(SUMMARY_TOKENS), time),
+                sampling=vary(self._config.make_sampling(SUMMARY_TOKENS), time),
                 stage="summary",
             )
         if made.reply is None:
@@ -185,6 +185,6 @@ class Consolidator:
                 self._tools.llm,
                 RELATION.render(memory_1_content=one, memory_2_content=two),
                 Relate,
-                sampling=self._config.sampling(RELATION_TOKENS),
+                sampling=self._config.make_sampling(RELATION_TOKENS),
                 stage="relation",
             )

@@ -59,7 +59,7 @@ async def mark_events(
             llm,
             CUES.render(dialogue_text=number_lines(lines)),
             schema,
-            sampling=vary(config.sampling(CUE_TOKENS), time),
+            sampling=vary(config.make_sampling(CUE_TOKENS), time),
             stage="cues",
         )
     said = proposal.reply or Cues(temporal=[], consistent=[])

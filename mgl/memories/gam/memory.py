@@ -1,6 +1,6 @@
 """GAM as a memory: one conversation that it takes in turn by turn and is asked about in between.
 
-    memory = Gam(tools, Conversation.named("diary"))
+    memory = Gam(tools, Conversation.from_name("diary"))
     await memory.append(Turn("1", "Ann", "I have got the job!"))
     answer = await memory.answer(Question("Did Ann get the job?"))
 
@@ -18,6 +18,7 @@ from itertools import islice
 from typing import Any, ClassVar
 
 from mgl.errors import InputError
+from mgl.llm.calls import note_made_of
 from mgl.memories.base import Tools
 from mgl.memories.deletion import Target
 from mgl.memories.gam.boundaries import CONTEXT_TURNS, Trigger, find_cut, next_trigger
@@ -45,13 +46,11 @@ from mgl.memories.gam.state import (
     Miss,
     Rewrite,
     Topic,
-    raw_text,
 )
 from mgl.memories.log import Log
 from mgl.memories.talk import Change, Recall, TalkMemory, to_plain
 from mgl.memories.view import GraphView, MemorySize, ViewEdge, ViewNode
 from mgl.prompt import Prompt, one_line
-from mgl.retrieval.cues import list_queries
 from mgl.retrieval.shifts import ShiftDetector
 from mgl.store.deletion import MASK, Gone, Redaction, mask_text
 from mgl.text.sentences import sentence_spans
@@ -90,21 +89,16 @@ class GamRedactor:
     def __init__(self, gone: Gone, before: GamState) -> None:
         self._gone = gone
         self._before = before
-        self._dropped: set[str] = set()
 
     def redact(self, edit: Edit) -> Edit | None:
         """The edit without words; None for one that has nothing else."""
         match edit:
             case Consolidate(topic) | MergeTopics(topic=topic):
-                kept = (turn for turn in topic.turns if turn not in self._before.forgotten)
-                said = raw_text(replace(topic, turns=tuple(kept)), self._gone.before)
-                self._dropped |= {topic.summary, said}  # it was searched by either
                 known = topic.marks.items()
                 marks = {turn: mark for turn, mark in known if turn not in self._gone.turns}
                 topic = replace(topic, summary="", keywords=(), marks=marks)
                 return replace(edit, topic=topic)
-            case Rewrite(_, summary, _):
-                self._dropped.add(summary)
+            case Rewrite():
                 return None
             case MarkEvents(_, marks):
                 left = {turn: mark for turn, mark in marks.items() if turn not in self._gone.turns}
@@ -124,13 +118,6 @@ class GamRedactor:
         return [
             ForgetTurns(tuple(sorted(what.forgotten)), tuple(stale), tuple(sorted(what.masked)))
         ]
-
-    def texts(self, state: GamState, turns: Sequence[Turn]) -> set[str]:
-        """Topics as they are and were searched, and deleted turns as they are asked about."""
-        topics = state.topics.values()
-        found = {form for topic in topics for form in (topic.summary, raw_text(topic, turns))}
-        found |= list_queries(turns, self._gone.turns)
-        return found | self._dropped if state is self._before else found
 
 
 # The memory
@@ -322,9 +309,14 @@ class Gam(TalkMemory[GamConfig, Edit, GamState]):
 
     async def _count_tokens(self, numbers: Sequence[int]) -> int:
         lines = [self._log.turns[number].line for number in numbers]
-        missing = [line for line in dict.fromkeys(lines) if line not in self._counts]
+        missing = {
+            line: (number,)
+            for line, number in zip(lines, numbers, strict=True)
+            if line not in self._counts
+        }
         if missing:
-            counts = await self._tools.llm.count_tokens(missing)
+            with self._log.note_shown(numbers), note_made_of(missing):
+                counts = await self._tools.llm.count_tokens([*missing])
             self._counts.update(zip(missing, counts, strict=True))
         return sum(self._counts[line] for line in lines)
 

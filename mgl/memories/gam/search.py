@@ -14,6 +14,7 @@ from itertools import takewhile
 import numpy as np
 from numpy.typing import NDArray
 
+from mgl.llm.calls import note_made_of
 from mgl.memories.base import Tools
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.state import EMPTY, GamState, Topic, raw_text, topic_number
@@ -120,7 +121,9 @@ class Search:
 
     def _add_lines(self) -> None:
         missing = find_missing(self._lines.known, len(self._turns), self._state.forgotten)
-        self._lines.extend({number: self._turns[number].line for number in missing})
+        lines = {number: self._turns[number].line for number in missing}
+        with note_made_of({line: (number,) for number, line in lines.items()}):
+            self._lines.extend(lines)
 
     def _add_topics(self) -> None:
         """Index the topics that are new or were rewritten."""
@@ -131,7 +134,10 @@ class Search:
             names = list(topics)
         changed = [topics[name] for name in names]
         texts = {topic_number(each.id): search_text(each, self._turns) for each in changed}
-        self._topics.extend(texts)
+        with note_made_of(
+            {text: each.turns for text, each in zip(texts.values(), changed, strict=True)}
+        ):
+            self._topics.extend(texts)
         self._keywords.extend({topic_number(t.id): " ".join(t.keywords) for t in changed})
         self._indexed = topics
 

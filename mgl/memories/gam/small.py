@@ -36,7 +36,7 @@ from mgl.memories.turns import find_assistants
 from mgl.prompt import one_line
 from mgl.retrieval.cues import ASSISTANT, Implied, remove_names
 from mgl.retrieval.lexical import LexicalIndex, split_words
-from mgl.retrieval.turns import AROUND, Scores, add_words, weigh_in_context
+from mgl.retrieval.turns import AROUND, Scores, add_scores, add_words, weigh_in_context
 from mgl.text.stopwords import FUNCTION_WORDS, STOP_WORDS
 from mgl.text.support import find_replaced_names
 from mgl.types import Turn
@@ -153,12 +153,12 @@ class SmallReader(Reader):
         if config.without == "mfr" or config.meaning == "rerank":
             return await super()._chances(question, numbers, weights)
         query = remove_names(question, search.speakers)
+        words = await search.score_in_context(query, numbers)
         return await weigh_in_context(
             query,
             self._turns,
             numbers,
-            words=await search.score_in_context(query, numbers),
-            alike=await search.score_turns(query, numbers),
+            scores=add_scores(words, await search.score_turns(query, numbers)),
             weights=weights,
             reranker=self._tools.reranker,
             gone=self._state.forgotten,
@@ -197,7 +197,8 @@ class SmallConsolidator(Consolidator):
         self._spread = spread
 
     async def _describe(self, part: Sequence[int], time: int = 0) -> Described:
-        assistants = find_assistants([self._turns[number] for number in part])
+        speakers = {turn.id: turn.speaker for turn in self._turns}
+        assistants = find_assistants([self._turns[number] for number in part], speakers)
         told = [number for number in part if self._turns[number].speaker not in assistants] or part
         if self._config.summaries == "extract":
             return self._extract(told)

@@ -140,7 +140,7 @@ class GraphBuilder:
         rows = Rows(NumberedChunk.of(self.document, chunk))
         if (problem := await self._extract(rows, time)) is not None:
             self.tools.observer.note(f"chunk {chunk.index} {what}: {problem.problem}")
-            rows.fail(problem)
+            rows.fail(STAGE, problem.problem, reason=problem.reason)
         return rows
 
     async def _extract(self, rows: Rows, time: int = 0) -> Proposal[Extraction] | None:

@@ -19,10 +19,10 @@ from pydantic import create_model
 
 from mgl.llm.constraints import max_chars, number, one_of, several
 from mgl.memories.graph.names import NAME_CHARS, PRONOUNS, clean_name, entity_key, mentions
-from mgl.memories.propose import Proposal, StrictReply
+from mgl.memories.log import Draft, Vocabulary
+from mgl.memories.propose import StrictReply
 from mgl.prompt import one_line
 from mgl.store import EditRecord
-from mgl.store.records import EditOutcome
 from mgl.text import numbered_sentences, sentence_spans
 from mgl.text.groups import mark_days
 from mgl.types import Chunk, Document, Span
@@ -99,15 +99,57 @@ class NumberedChunk:
         return one_line(numbered_sentences(text, self.sentences, start, end, marks=days))
 
 
-class Rows:
-    """Collects the rows of one chunk."""
+@dataclass(frozen=True, slots=True)
+class NameEntity:
+    """What a passage tells of an entity; "" where it only names it."""
+
+    name: str
+    type: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class RelateEntities:
+    """What a passage tells of two entities together; both are named before."""
+
+    source: str
+    target: str
+    description: str
+
+
+GraphEdit = NameEntity | RelateEntities
+Keys = frozenset[str]
+"""The keys of the entities that one passage has named so far."""
+
+
+def apply(known: Keys, edit: GraphEdit) -> Keys:
+    """The keys after an edit. ValueError for one that cannot be."""
+    if isinstance(edit, NameEntity):
+        return known | {entity_key(edit.name)}
+    ends = {entity_key(edit.source), entity_key(edit.target)}
+    if len(ends) < 2:
+        raise ValueError("self_relation")
+    if not ends <= known:
+        raise ValueError("unknown_end")
+    return known
+
+
+VOCABULARY: Final = Vocabulary[GraphEdit, Keys](
+    {"entity": NameEntity, "relation": RelateEntities},
+    apply,
+    frozenset(),
+)
+
+
+class Rows(Draft[GraphEdit, Keys]):
+    """The rows of one chunk, whose state are the keys of the entities that it names."""
 
     def __init__(self, passage: NumberedChunk) -> None:
         self.passage, self.chunk = passage, passage.chunk
-        chunk = passage.chunk
-        place = {"start": chunk.span.start, "end": chunk.span.end, "tokens": chunk.tokens}
-        self.rows = [EditRecord(chunk.index, "chunk", place, "applied", span=chunk.span)]
-        self._known: set[str] = set()
+        index, span = self.chunk.index, self.chunk.span
+        place = {"start": span.start, "end": span.end, "tokens": self.chunk.tokens}
+        super().__init__(VOCABULARY, index, VOCABULARY.empty)
+        self.rows.append(EditRecord(index, "chunk", place, "applied", span=span))
 
     def take(self, reply: Extraction, call_key: str | None) -> None:
         """Add what a reply says, item by item."""
@@ -115,10 +157,6 @@ class Rows:
             self.entity(proposal.model_dump(), call_key)
         for proposal in reply.relations:
             self.relation(proposal.model_dump(), call_key)
-
-    def fail(self, proposal: Proposal[Extraction]) -> None:
-        """Add that no reply could be used."""
-        self._add("reply", {"error": proposal.problem}, rejected=proposal.reason)
 
     def as_step(self, step: int) -> list[EditRecord]:
         """The rows of a chunk that was read once more, as a step of their own; the first says
@@ -130,49 +168,37 @@ class Rows:
         """Add one entity: src, name, type and description."""
         name, wrong = _check_name(said["name"])
         text, cut = _cut_text(said["description"])
-        fields = {"name": name, "type": said["type"], "description": text}
-        if wrong is None:
-            self._known.add(entity_key(name))
-        repaired = "name_cleaned" if name != said["name"] else cut
-        self._add("entity", fields, self._span(said["src"]), call_key, wrong, repaired)
+        self.put(
+            NameEntity(name, said["type"], text),
+            rejected=wrong,
+            repaired="name_cleaned" if name != said["name"] else cut,
+            span=self._span(said["src"]),
+            call_key=call_key,
+        )
 
     def relation(self, said: Mapping[str, Any], call_key: str | None = None) -> None:
         """Add one relation: src, source, target and description."""
-        ends = [_check_name(said["source"]), _check_name(said["target"])]
-        names = [name for name, _ in ends]
+        (source, one), (target, other) = map(_check_name, (said["source"], said["target"]))
         text, cut = _cut_text(said["description"])
-        fields = {"source": names[0], "target": names[1], "description": text}
-        keys = [entity_key(name) for name in names]
-        new = [name for name, key in zip(names, keys, strict=True) if key not in self._known]
-        wrong = next((reason for _, reason in ends if reason is not None), None)
-        if wrong is None and keys[0] == keys[1]:
-            wrong = "self_relation"
-        if wrong is None and not all(mentions(name, self.passage.chunk.text) for name in new):
-            wrong = "unknown_end"
-        span = self._span(said["src"])
-        for name in new if wrong is None else ():
-            self._known.add(entity_key(name))
-            end = {"name": name, "type": UNKNOWN, "description": ""}
-            self._add("entity", end, span, call_key, repaired="named_in_relation")
-        repaired = cut if names == [said["source"], said["target"]] else "name_cleaned"
-        self._add("relation", fields, span, call_key, wrong, repaired)
+        span, wrong, known = self._span(said["src"]), one or other, self.state
+        new = {key: name for name in (source, target) if (key := entity_key(name)) not in known}
+        joins_two = wrong is None and entity_key(source) != entity_key(target)
+        if joins_two and all(mentions(name, self.passage.chunk.text) for name in new.values()):
+            for name in new.values():
+                end = NameEntity(name, UNKNOWN, "")
+                how = "named_in_relation"
+                self.put(end, repaired=how, span=span, call_key=call_key)
+        is_cleaned = (source, target) != (said["source"], said["target"])
+        self.put(
+            RelateEntities(source, target, text),
+            rejected=wrong,
+            repaired="name_cleaned" if is_cleaned else cut,
+            span=span,
+            call_key=call_key,
+        )
 
     def _span(self, src: int) -> Span:
         return self.passage.document.span(*self.passage.sentences[src - 1])
-
-    def _add(
-        self,
-        op: str,
-        payload: Mapping[str, Any],
-        span: Span | None = None,
-        call_key: str | None = None,
-        rejected: str | None = None,
-        repaired: str | None = None,
-    ) -> None:
-        outcome: EditOutcome = "rejected" if rejected else "repaired" if repaired else "applied"
-        reason = rejected or repaired
-        index = self.chunk.index
-        self.rows.append(EditRecord(index, op, payload, outcome, reason, span, call_key=call_key))
 
 
 def _check_name(said: str) -> tuple[str, str | None]:

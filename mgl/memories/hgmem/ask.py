@@ -59,7 +59,7 @@ class PaperAsker:
         self._inquiry = inquiry
         self._query = inquiry.question.text
         self._config = inquiry.config
-        self._sampling = inquiry.config.sampling(step, attempt)
+        self._sampling = inquiry.config.make_sampling(step, attempt)
 
     async def evolution(
         self, memory: HypergraphMemory, subqueries: Sequence[str], found: Sequence[Retrieve]

@@ -87,7 +87,7 @@ class HgMemConfig(PresetConfig, GraphConfig):
         """How many chunks a subquery finds by its own vector."""
         return 5 if self.released else 0
 
-    def sampling(self, step: int, attempt: int = 0) -> Sampling:
+    def make_sampling(self, step: int, attempt: int = 0) -> Sampling:
         """The sampling of a step. Each step has its own seed, so that a memory which did not change
         is not asked the same again; ``attempt`` counts how often the question was restarted."""
         seed = self.reply_seed + step + _ATTEMPT * attempt

@@ -112,9 +112,9 @@ class Evidence:
 
         Hyperedges are embedded, too (§4.2); what they are searched for, the paper leaves open.
         """
-        texts = {str(point.number): point.description for point in memory.points.values()}
+        texts = {point.number: point.description for point in memory.points.values()}
         ranked = await nearest(self.index.embedder, query, texts, len(texts))
-        return [int(number) for number, _ in ranked]
+        return [number for number, _ in ranked]
 
     async def best_chunks(self, query: str, among: Sequence[int] | None, count: int) -> list[int]:
         """The chunks nearest to the query, best first, among some of them or all."""

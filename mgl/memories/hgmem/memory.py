@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 from mgl.errors import ReplyInvalid, UsageError
 from mgl.memories.base import LogMemory, Tools, check_question
-from mgl.memories.calls import cite_evidence
+from mgl.memories.calls import Part, cite_evidence
 from mgl.memories.graph import DocumentGraph, EntityGraph, Estimate, GraphConfig
 from mgl.memories.graph.memory import find_graph_before
 from mgl.memories.hgmem.config import HgMemConfig
@@ -219,16 +219,13 @@ class HgMem(LogMemory[HgMemConfig, Edit, HypergraphMemory]):
     def _cite_answer(self, said: Respond, memory: HypergraphMemory) -> tuple[Citation, ...]:
         """Cite the sentences that tell most of an answer, in the chunks that it was given."""
         assert self._question is not None
-        chunks = [self._cite(number, memory) for number in said.read]
-        parts = [(each.node_id, each.span) for each in chunks]
+        parts = [self._name_chunk(number, memory) for number in said.read]
         return cite_evidence(self._document, said.text, self._question, parts)
 
-    def _cite(self, number: int, memory: HypergraphMemory) -> Citation:
-        """Cite a chunk under the first entity of the memory that is tied to it, or under its
-        number."""
+    def _name_chunk(self, number: int, memory: HypergraphMemory) -> Part:
+        """A chunk under the first entity of the memory that is tied to it, or under its number."""
         tied = (vertex.id for vertex in memory.vertices.values() if number in vertex.chunks)
-        span = self._graph.chunks()[number].span
-        return self._document.cite(next(tied, f"chunk-{number}"), span)
+        return next(tied, f"chunk-{number}"), self._graph.chunks()[number].span
 
 
 def _as_asked(question: Question) -> tuple[object, ...]:

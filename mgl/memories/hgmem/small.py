@@ -23,6 +23,7 @@ from mgl.memories.calls import (
     SUPPORTED,
     Claim,
     answer_field,
+    cite_parts,
     extract_claim,
     list_options,
 )
@@ -335,7 +336,7 @@ class SmallHgMem(HgMem):
         return self._config.chunk_tokens
 
     def _cite_answer(self, said: Respond, memory: HypergraphMemory) -> tuple[Citation, ...]:
-        return tuple(self._cite(number, memory) for number in said.chunks)
+        return cite_parts(self._document, (self._name_chunk(n, memory) for n in said.chunks))
 
     def _writing_prompts(self) -> Sequence[Prompt]:
         asked: Question | None = self._question

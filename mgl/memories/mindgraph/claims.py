@@ -41,6 +41,7 @@ from mgl.memories.calls import (
     PASSAGE_ANSWER,
     SUPPORTED,
     answer_from_passages,
+    cite_parts,
     extract_claim,
     find_support,
 )
@@ -56,7 +57,7 @@ from mgl.text.groups import show_span
 from mgl.text.names import Name, find_mentioned, find_names
 from mgl.text.sentences import split_question
 from mgl.text.support import find_telling, share_told
-from mgl.types import Answer, Chunk, Citation, Document, Question, Span
+from mgl.types import Answer, Chunk, Document, Question, Span
 
 BLOCKS_READ = 4
 GROUNDS = 2  # sentences that a claim is checked against
@@ -165,7 +166,7 @@ class ClaimReader:
         made: Iterable[MadeClaim] = (),
     ) -> None:
         self._tools = tools
-        self._document = document
+        self.document = document
         self._blocks = blocks
         self._names = find_names(document.text)
         self._made = tuple(made)
@@ -204,7 +205,7 @@ class ClaimReader:
             places = self._finder.find(question, BLOCKS_READ)
         spans = [self._blocks[place].span for place in places]
         if (known := self._find_known(question)) is not None:
-            around = passage_around(self._document, known, GROUND_CHARS)
+            around = passage_around(self.document, known, GROUND_CHARS)
             spans += [each for each in (around, known) if _is_apart(each, spans)][:1]
         return spans
 
@@ -244,13 +245,13 @@ class ClaimReader:
         One that only repeats its question ("They were married.") answers nothing: nothing bears it
         out.
         """
-        found = [find_evidence(self._document, span, claim, question) for span in spans]
+        found = [find_evidence(self.document, span, claim, question) for span in spans]
         found.sort(key=lambda each: -each[1])
 
         says_more = bool(_CHOICE.search(question) or find_telling(claim) - find_telling(question))
 
         async def check(span: Span) -> Ground:
-            passage = self._show(passage_around(self._document, span, GROUND_CHARS))
+            passage = self._show(passage_around(self.document, span, GROUND_CHARS))
             place = self._find_block(span)
             if not says_more or share_told(claim, passage) < TOLD_FLOOR:
                 return Ground(place, span, 0.0)
@@ -273,26 +274,22 @@ class ClaimReader:
             reading.question,
             str(row.payload["content"]),
             Ground(self._find_block(row.span), row.span, row.score),
-            tuple(self._document.span(start, end) for start, end in reading.spans),
+            tuple(self.document.span(start, end) for start, end in reading.spans),
             row.call_key,
             tokens,
             str(row.payload["id"]),
         )
 
-    def cite(self, claim: FoundClaim) -> Citation:
-        """Cite what a claim stands on."""
-        return self._document.cite(claim.name, claim.ground.span)
-
     async def _read_block(self, block: Chunk) -> FoundClaim | None:
         claim = await extract_claim(self._tools.llm, self._show(block.span), None)
         if claim is None:
             return None
-        span, _ = find_evidence(self._document, block.span, claim.text, OPEN_QUESTION)
+        span, _ = find_evidence(self.document, block.span, claim.text, OPEN_QUESTION)
         ground = Ground(block.index, span, claim.support)
         return FoundClaim("", claim.text, ground, (block.span,), claim.call_key)
 
     def _show(self, span: Span) -> str:
-        return show_span(self._document, span)
+        return show_span(self.document, span)
 
 
 def _is_apart(span: Span, others: Iterable[Span]) -> bool:
@@ -398,7 +395,7 @@ async def answer_from_claims(
         question=question.text,
         text=" ".join(claim.text for claim in said) or NOT_FOUND,
         confidence=None,
-        citations=tuple(reader.cite(claim) for claim in sure),
+        citations=cite_parts(reader.document, ((each.name, each.ground.span) for each in sure)),
         trace=tuple(map(describe_claim, said)),
         marks=() if len(sure) == len(found) else ("unconfirmed",),
         guesses=tuple(claim.text for claim in said if not claim.is_supported),

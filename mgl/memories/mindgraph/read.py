@@ -26,10 +26,10 @@ from pydantic import BaseModel, Field, ValidationError, WithJsonSchema, create_m
 
 from mgl.errors import ContextOverflow
 from mgl.llm.base import Message, Reply, Sampling, ToolCall
-from mgl.memories.calls import answer_field
+from mgl.memories.calls import answer_field, cite_parts
 from mgl.memories.mindgraph.prompts import ACTIONS, ANSWER, TOO_LARGE
 from mgl.memories.mindgraph.state import Graph, Node, serialise
-from mgl.memories.mindgraph.tools import NATIVE_TOOLS, GraphTools, cite_nodes
+from mgl.memories.mindgraph.tools import NATIVE_TOOLS, SHOWN_SOURCES, GraphTools
 from mgl.memories.propose import StrictReply
 from mgl.types import Answer, Confidence, Question
 
@@ -71,7 +71,8 @@ class GraphReader:
         cited = self._check_cited(final.cited_nodes)
         looked_up = [node for name in self.looked_up if (node := graph.node(name)) is not None]
         passages = [span for node in looked_up for span in self.tools.passages(node)]
-        citations = cite_nodes(document, cited)
+        parts = ((node.id, each.span) for node in cited for each in node.sources[:SHOWN_SOURCES])
+        citations = cite_parts(document, parts)
         passages += [citation.span for citation in citations]
         return Answer(
             question=self.question.text,

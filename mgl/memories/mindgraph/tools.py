@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
@@ -28,7 +28,7 @@ from mgl.memories.mindgraph.prompts import LOOKUP_SOURCE, REPORT, SUBGRAPH_SUMMA
 from mgl.memories.mindgraph.state import Graph, Node
 from mgl.memories.propose import StrictReply, propose
 from mgl.text.groups import show_span
-from mgl.types import Citation, Document, Span
+from mgl.types import Document, Span
 
 MIN_FINDINGS, MAX_FINDINGS = 5, 10
 REPORT_TOKENS = 2048
@@ -120,15 +120,6 @@ def passage_around(document: Document, span: Span, characters: int) -> Span:
     start = next((at for at in starts if at == 0 or text[at - 1].isspace()), first)
     end = next((at for at in ends if at == len(text) or text[at].isspace()), last)
     return document.span(start, end)
-
-
-def cite_nodes(document: Document, nodes: Sequence[Node]) -> tuple[Citation, ...]:
-    """Cite nodes in order, each by its latest sources, latest first."""
-    return tuple(
-        document.cite(node.id, source.span)
-        for node in nodes
-        for source in node.sources[:SHOWN_SOURCES]
-    )
 
 
 @dataclass(slots=True)

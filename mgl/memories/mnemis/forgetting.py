@@ -34,14 +34,11 @@ from mgl.memories.mnemis.edits import (
     Repeat,
     Restore,
 )
-from mgl.memories.mnemis.likeness import grouping_texts
-from mgl.memories.mnemis.reading import clip, render_episode
-from mgl.memories.mnemis.state import Entity, Fact, Mention, MnemisState, Node, node_text
+from mgl.memories.mnemis.reading import clip
+from mgl.memories.mnemis.state import Entity, Fact, Mention, MnemisState, Node
 from mgl.memories.mnemis.terms import FACT_CHARS
 from mgl.prompt import one_line, words_of
-from mgl.retrieval.cues import list_queries
 from mgl.store.deletion import Gone
-from mgl.types import Conversation, Turn
 
 ItemT = TypeVar("ItemT", Entity, Fact)
 
@@ -52,24 +49,13 @@ class MnemisRedactor:
     def __init__(self, gone: Gone, before: MnemisState) -> None:
         self._gone = gone
         self._before = before
-        self._old_texts: set[str] = set()
 
     def redact(self, edit: Edit) -> Edit | None:
         """The edit without words: a category keeps its children, most others nothing."""
-        match edit:
-            case Describe(id=known, summary=summary, tags=tags):
-                known = self._before.merged.get(known, known)
-                node = self._before.entities.get(known) or self._before.categories.get(known)
-                if node is not None:
-                    self._old_texts |= _list_embedded_texts(
-                        replace(node, summary=summary, tags=tags)
-                    )
-                return None
-            case PutCategory():
-                return replace(edit, name="")
-            case AddEpisode() | AddEntity() | AddFact() | Repeat() | Close() | Restore():
-                return None
-        return edit
+        if isinstance(edit, PutCategory):
+            return replace(edit, name="")
+        made = AddEpisode | AddEntity | AddFact | Repeat | Close | Restore | Describe
+        return None if isinstance(edit, made) else edit
 
     def restore(self, left: Sequence[Edit], after: MnemisState) -> list[Edit]:
         """The nodes that are put back, what is dropped, and what is stale."""
@@ -106,17 +92,6 @@ class MnemisRedactor:
                 dict(before.counts),
             ),
         ]
-
-    def texts(self, state: MnemisState, turns: Sequence[Turn]) -> set[str]:
-        """Nodes as they are searched and grouped, turns as they are asked about, and old forms."""
-        source = Conversation(self._gone.document_id, "", tuple(turns))
-        found = {render_episode(source, episode) for episode in state.episodes.values()}
-        found |= {fact.text for fact in state.facts.values()}
-        found |= list_queries(turns, self._gone.turns)
-        nodes: list[Node] = [*state.entities.values(), *state.categories.values()]
-        for node in nodes:
-            found |= _list_embedded_texts(node)
-        return found | self._old_texts if state is self._before else found
 
     def _keep_entity(self, entity: Entity, after: MnemisState) -> Entity | None:
         """The entity that is left, described as ``after`` has it, where only rows were dropped."""
@@ -164,15 +139,6 @@ class MnemisRedactor:
 
 def _description(node: Node) -> tuple[str, tuple[str, ...]]:
     return node.summary, node.tags
-
-
-def _list_embedded_texts(node: Node) -> set[str]:
-    """The texts under which a node is embedded, by any of its names."""
-    found = {node_text(node), node.summary} - {""}
-    for name in node.names if isinstance(node, Entity) else (node.name,):
-        named = replace(node, names=(name,)) if isinstance(node, Entity) else node
-        found |= {name, node_text(named), *grouping_texts(name, node.summary, node.tags)}
-    return found
 
 
 def _restore_changed(target: Mapping[str, ItemT], after: Mapping[str, ItemT]) -> Iterable[Restore]:

@@ -96,7 +96,7 @@ async def _sort(
     config: MnemisConfig,
 ) -> CheckedReply | None:
     """Ask for the categories of a batch, again if the reply breaks rules; None if it failed."""
-    names, sampling = [node.name for node in nodes], config.sampling(REPLY_TOKENS)
+    names, sampling = [node.name for node in nodes], config.make_sampling(REPLY_TOKENS)
 
     async def ask(
         messages: Sequence[Message], stage: str, failures: int = 0

@@ -169,7 +169,7 @@ class HierarchyBuilder:
         llm, lines = self.tools.llm, _list_children(state, category)
         nodes = "\n".join(await fit_texts(llm, lines, reserve=SUMMARY_TOKENS))
         prompt = DESCRIBE.render(name=one_line(category.name), nodes=nodes)
-        sampling = self.config.sampling(SUMMARY_TOKENS)
+        sampling = self.config.make_sampling(SUMMARY_TOKENS)
         return await propose(llm, prompt, _Described, sampling=sampling, stage="describe_category")
 
     def _is_rebuilt(self, state: MnemisState) -> bool:

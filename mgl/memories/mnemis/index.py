@@ -13,6 +13,8 @@ from typing import Any, Final, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mgl.llm.calls import note_made_of
+from mgl.memories.mnemis.edits import turns_of
 from mgl.memories.mnemis.reading import render_episode
 from mgl.memories.mnemis.state import MnemisState, summary_text, words_text
 from mgl.memories.rows import Chosen, list_speakers
@@ -71,7 +73,8 @@ class Index:
         named = self._find_changed("names", state.entities)
         own = ((at, name) for at, entity in named.items() for name in entity.names)
         fresh = [form for form in own if form not in self._forms]
-        self._names.extend(dict(enumerate((name for _, name in fresh), len(self._forms))))
+        with note_made_of({name: turns_of(state, named[at]) for at, name in fresh}):
+            self._names.extend(dict(enumerate((name for _, name in fresh), len(self._forms))))
         self._forms |= dict.fromkeys(fresh)
         self._grow_shared(state)
 
@@ -112,7 +115,8 @@ class Index:
     def update(self, state: MnemisState, source: Conversation) -> None:
         """Index what a question finds of a later state, where it is new or changed."""
         changed = self._find_changed("summaries", state.entities)
-        self.entities.vectors.extend({at: summary_text(each) for at, each in changed.items()})
+        with note_made_of({summary_text(e): turns_of(state, e) for e in changed.values()}):
+            self.entities.vectors.extend({at: summary_text(each) for at, each in changed.items()})
         self._grow_shared(state)
         self._grow_episodes(state, source)
         self.state = state
@@ -141,21 +145,26 @@ class Index:
         entities = self._find_changed("words", state.entities)
         facts = self._find_changed("facts", state.facts)
         self.entities.words.extend({at: words_text(each) for at, each in entities.items()})
-        self.facts.extend({at: facts[at].text for at in self.facts.find_missing(facts)})
+        new = {at: facts[at] for at in self.facts.find_missing(facts)}
+        with note_made_of({fact.text: turns_of(state, fact) for fact in new.values()}):
+            self.facts.extend({at: fact.text for at, fact in new.items()})
 
     def _grow_episodes(self, state: MnemisState, source: Conversation) -> None:
         numbers = state.episodes.changes_since(self.state.episodes) or ()
         places = range(len(self._numbers), len(self._numbers) + len(numbers))
         missing = self.episodes.find_missing(places)
         self._numbers += numbers
+        own = {at: state.episodes[self._numbers[at]] for at in missing}
         if isinstance(self.episodes, TurnIndex):
             self._spoken = [*self._spoken, *(state.episodes[each].turns[0] for each in numbers)]
             turns = Chosen(source.turns, self._spoken)
-            self.episodes.extend(turns, missing)
+            with note_made_of({turns[at].line: each.turns for at, each in own.items()}):
+                self.episodes.add_turns(turns, missing)
             self._turns = turns
         else:
-            own = {at: state.episodes[self._numbers[at]] for at in missing}
-            self.episodes.extend({at: render_episode(source, each) for at, each in own.items()})
+            texts = {at: render_episode(source, each) for at, each in own.items()}
+            with note_made_of({texts[at]: each.turns for at, each in own.items()}):
+                self.episodes.extend(texts)
 
     def _find_changed(self, part: str, table: Table[str, NodeT]) -> dict[int, NodeT]:
         """Return what a part lacks of a table's nodes, by the numbers of their ids."""

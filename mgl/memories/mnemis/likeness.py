@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from mgl.errors import UsageError, install_hint
+from mgl.llm.calls import note_made_of
 from mgl.llm.concurrency import for_each
 from mgl.llm.constraints import max_chars
 from mgl.memories.base import Tools
 from mgl.memories.mnemis.config import MnemisConfig
-from mgl.memories.mnemis.edits import EditDraft
+from mgl.memories.mnemis.edits import EditDraft, turns_below
 from mgl.memories.mnemis.grouping import Grouping
 from mgl.memories.mnemis.layers import Forming, Group, check_groups, is_first_person
 from mgl.memories.mnemis.state import Category, MnemisState, Node
@@ -81,7 +82,7 @@ async def form_by_likeness(
             tools.llm,
             prompt,
             _Named,
-            sampling=config.sampling(NAME_TOKENS),
+            sampling=config.make_sampling(NAME_TOKENS),
             stage="name_category",
             failures=draft.state.failed_builds,
         )
@@ -150,11 +151,6 @@ def group_vectors(vectors: NDArray[np.float32], size: int) -> list[list[int]]:
     return groups
 
 
-def grouping_texts(name: str, summary: str, tags: Sequence[str]) -> set[str]:
-    """Return the texts under which nodes of this name and description are embedded here."""
-    return {_join(name, about) for about in ("", ", ".join(tags), summary)}
-
-
 def _compare(
     tools: Tools,
     state: MnemisState,
@@ -163,10 +159,13 @@ def _compare(
 ) -> tuple[list[int | None], list[list[int]]]:
     """Return the existing category that takes each node, and the groups of the others; blocks."""
     embedder = tools.required_embedder
-    vectors = embedder.embed([_tagged_line(node) for node in nodes])
-    own = [_tagged_line(state.node(child)) for category in existing for child in category.children]
+    held = [state.node(child) for category in existing for child in category.children]
+    made_of = {_tagged_line(node): turns_below(state, node.id) for node in (*nodes, *held)}
+    with note_made_of(made_of):
+        vectors = embedder.embed([_tagged_line(node) for node in nodes])
+        own = embedder.embed([_tagged_line(node) for node in held])
     ends = np.cumsum([len(category.children) for category in existing])[:-1]
-    homes = find_homes(vectors, np.split(embedder.embed(own), ends) if existing else [])
+    homes = find_homes(vectors, np.split(own, ends) if existing else [])
     rest = [place for place, home in enumerate(homes) if home is None]
     groups = group_vectors(vectors[rest], CLUSTER)
     return homes, [[rest[place] for place in group] for group in groups if len(group) > 1]
@@ -176,11 +175,7 @@ def _tagged_line(node: Node) -> str:
     tags = ", ".join(node.tags)
     if not tags and isinstance(node, Category):
         tags = node.summary
-    return _join(node.name, tags)
-
-
-def _join(name: str, about: str) -> str:
-    return one_line(f"{name} ({about})" if about else name)
+    return one_line(f"{node.name} ({tags})" if tags else node.name)
 
 
 BY_LIKENESS: Final = Grouping(form_by_likeness, None, is_described=False)

@@ -23,6 +23,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
+from mgl.llm.calls import note_made_of
 from mgl.memories.base import Tools, check_question
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import (
@@ -314,7 +315,8 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, MnemisState]):
         while True:
             index = await self._grow_index(lambda index: index.update(self._log.state, self._talk))
             about = self._talk, question, self._config, self._ask_nodes
-            reading = await find(self._tools, index, *about)
+            with self._log.note_shown():
+                reading = await find(self._tools, index, *about)
             self._log.catch_up()
             self._check_deletions()
             if self._index is index:  # else something was deleted meanwhile
@@ -348,7 +350,9 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, MnemisState]):
         fresh = [number for each in waiting for number in each.turns if number < end][-WAITING:]
 
         def rank() -> list[int]:
-            lines = embedder.embed([source.turns[number].line for number in fresh])
+            said = {source.turns[number].line: (number,) for number in fresh}
+            with note_made_of(said):
+                lines = embedder.embed([source.turns[number].line for number in fresh])
             alike = lines @ embedder.embed([question.text], task="query")[0]
             return [fresh[place] for place, _ in best(alike, FRESH)]
 
@@ -376,7 +380,8 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, MnemisState]):
                     about = tools.required_embedder, tools.store, self.id
                     self._index = Index(*about, in_context=self.in_context)
                 index, fates = self._index, dict(log.fates)
-                await asyncio.to_thread(grow, index)
+                with log.note_shown():
+                    await asyncio.to_thread(grow, index)
                 log.catch_up()
                 if fates == log.fates:
                     return index

@@ -266,7 +266,7 @@ class EpisodeReader:
         known: Iterable[int],
         tokens: int = REPLY_TOKENS,
     ) -> Proposal[SchemaT]:
-        sampling, failures = self.config.sampling(tokens), self._failures
+        sampling, failures = self.config.make_sampling(tokens), self._failures
         with note_shown_only(self._turns.union(known)):
             made = await propose(
                 self.llm, messages, schema, sampling=sampling, stage=stage, failures=failures

@@ -113,7 +113,7 @@ class RetrievedNodes:
         for identity in self.found.get("entities", ()):
             node = state.node(identity)
             if node.summary or node.tags:
-                turns = _cite(state, node) if isinstance(node, Entity) else ()
+                turns = _choose_turns(state, node) if isinstance(node, Entity) else ()
                 items.append(ShownItem(identity, one_line(node_text(node)), turns))
         for number in sorted(self.episodes, key=lambda each: state.episodes[each].span.start):
             episode = state.episodes[number]
@@ -196,8 +196,8 @@ async def find(
     return RetrievedNodes(found, similar, selected, selection)
 
 
-def _cite(state: MnemisState, entity: Entity) -> tuple[int, ...]:
-    """Return the turns that an entity is cited by: of many mentions, the first and the latest.
+def _choose_turns(state: MnemisState, entity: Entity) -> tuple[int, ...]:
+    """Return the turns that stand for an entity: of many mentions, the first and the latest.
 
     The first ones are what its description by terms quotes.
     """

@@ -135,7 +135,7 @@ async def _pick(
     llm: LLM, nodes: Sequence[Node], query: str, config: MnemisConfig, ask: Ask
 ) -> tuple[dict[str, bool], int]:
     """Return the selected nodes, with whether all below is taken, and how many replies failed."""
-    sampling = config.sampling(REPLY_TOKENS)
+    sampling = config.make_sampling(REPLY_TOKENS)
     replies = await asyncio.gather(
         *(ask(llm, part, query, sampling) for part in in_batches(nodes, SHOWN))
     )

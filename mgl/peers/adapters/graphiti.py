@@ -63,7 +63,7 @@ class Malformed(logging.Handler):
         self.count += "LLM response" in record.getMessage()
 
 
-class Adapter:
+class GraphitiAdapter:
     def __init__(self, settings: dict[str, Any]) -> None:
         self._settings = settings
         self._malformed = Malformed()

@@ -20,7 +20,7 @@ Space = tuple[str, ...]
 ALL = 10**6
 
 
-class Adapter:
+class LangMemAdapter:
     def __init__(self, settings: dict[str, Any]) -> None:
         self._settings = settings
         server = {"base_url": settings["base_url"], "api_key": settings["key"]}

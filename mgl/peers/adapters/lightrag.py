@@ -51,7 +51,7 @@ class Warnings(logging.Handler):
         self.malformed += bool(MALFORMED.search(record.getMessage()))
 
 
-class Adapter:
+class LightRagAdapter:
     def __init__(self, settings: dict[str, Any]) -> None:
         self._settings = settings
         self._api = AsyncOpenAI(
@@ -78,7 +78,7 @@ class Adapter:
             default_embedding_timeout=10**6,
         )
 
-    def __deepcopy__(self, memo: Any) -> "Adapter":
+    def __deepcopy__(self, memo: Any) -> "LightRagAdapter":
         return self  # LightRAG copies its settings, these methods among them
 
     async def start(self) -> None:

@@ -30,7 +30,7 @@ class Faults(logging.Handler):
             self.counts[name] += bool(pattern.search(record.getMessage()))
 
 
-class Adapter:
+class Mem0Adapter:
     def __init__(self, settings: dict[str, Any]) -> None:
         self._settings = settings
         self._faults = Faults()

@@ -33,7 +33,7 @@ class TurnCounter:
         return None
 
 
-class Adapter:
+class RlmsAdapter:
     def __init__(self, settings: dict[str, Any]) -> None:
         self._turns = TurnCounter()
         self._texts: list[str] = []

@@ -8,10 +8,9 @@ export const canvas = byId("graph");
 export const camera = { x: 0, y: 0, zoom: 1, fitted: true };
 
 /** Whether there are so many nodes that a picture of them is kept, and moved as it is. */
-export const isLarge = drawable.length > 2000;
-const SMALLEST = isLarge ? 0.16 : 0.4;
+export const isLarge = () => drawable.length > 2000;
 
-export const size = () => Math.max(SMALLEST, Math.min(1.5, Math.sqrt(camera.zoom)));
+export const size = () => Math.max(isLarge() ? 0.16 : 0.4, Math.min(1.5, Math.sqrt(camera.zoom)));
 export const at = (node) => [node.x * camera.zoom, node.y * camera.zoom];
 
 /** Bring the graph of all steps into sight; where a search or filter is on, what it leaves. */
@@ -91,7 +90,7 @@ function keepSight(seek) {
   return () => {
     const box = bounds();
     const now = [data.nodes, ...box, camera.zoom, state.step, state.hidden, state.section, state.noHubs, state.only];
-    if (!isLarge || now.some((each, index) => each !== key[index])) [kept, key] = [seek(box), now];
+    if (!isLarge() || now.some((each, index) => each !== key[index])) [kept, key] = [seek(box), now];
     return kept;
   };
 }

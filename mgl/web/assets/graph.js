@@ -129,7 +129,7 @@ export function paint() {
   }
   const hand = state.hovered || state.selected;
   const near = around(hand);
-  if (isLarge) paintLarge(hand, near);
+  if (isLarge()) paintLarge(hand, near);
   else paintAll(near, (each) => Boolean(hand && !near.has(each)) || !matches(each));
 }
 

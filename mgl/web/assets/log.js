@@ -102,10 +102,19 @@ function changes(edit) {
   return Object.entries(fields).filter(changed).map(([name, value]) => make("p", { class: "diff", dir: "auto" }, make("small", {}, `${name}: `), ...diff(words(edit.was[name]), words(value))));
 }
 
-/** Take back what a person can change of a topic of GAM. */
+/** Why an edit that a person can make has no way back. */
+const LASTING = {
+  merge: "A merge cannot be undone: the log does not keep apart what belonged to the two.",
+  forget: "A deletion cannot be undone: the words are gone.",
+  unlink: "A removed link cannot be undone: links are drawn by the memory alone.",
+};
+
+/** Take back what a person changed of a topic, or say why that cannot be. */
 function undo(edit) {
   const { op, payload, was, outcome } = edit;
-  if (data.memory !== "gam" || !data.grows || outcome === "rejected" || !findNode(payload.topic)) return "";
+  if (!data.grows || outcome === "rejected") return "";
+  if (LASTING[op]) return make("span", { class: "note" }, LASTING[op]);
+  if (data.memory !== "gam" || !findNode(payload.topic)) return "";
   const body = { topic: payload.topic };
   if (op === "rewrite" && was?.summary) Object.assign(body, { summary: was.summary, keywords: was.keywords });
   else if (op === "freeze") body.frozen = !payload.frozen;

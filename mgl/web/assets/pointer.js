@@ -49,7 +49,7 @@ canvas.addEventListener("pointerleave", () => hover(null));
 
 /** A node takes with it the leaves that hang on it alone; all else moves the camera. */
 function drag(x, y) {
-  const node = !isLarge && hold.element?.node && !hold.element.hyperedge ? hold.element : null;
+  const node = !isLarge() && hold.element?.node && !hold.element.hyperedge ? hold.element : null;
   if (!node) {
     camera.x += x;
     camera.y += y;

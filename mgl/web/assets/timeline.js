@@ -64,7 +64,7 @@ function listCited(nodes) {
 }
 
 function drawTimeline() {
-  if (timeline.hidden) return;
+  if (timeline.hidden) return timeline.replaceChildren(); // what it had may be deleted
   const nodes = drawable.filter(shown).sort(byReading);
   const noted = Map.groupBy(nodes, liesNode);
   const cited = Map.groupBy(listCited(nodes), lies);

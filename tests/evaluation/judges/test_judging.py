@@ -11,7 +11,7 @@ import pytest
 from mgl.benchmarks.base import Item
 from mgl.errors import EngineRejected
 from mgl.evaluation.judges import prompts
-from mgl.evaluation.judges.judging import JUDGES, prefer, read_again
+from mgl.evaluation.judges.judging import JUDGES, read_again
 from mgl.evaluation.records import Record, VerdictRecord
 from mgl.llm.base import LLM
 from mgl.llm.calls import MemoryCallLog
@@ -264,25 +264,3 @@ async def test_the_replies_of_several_sentences_are_read_again_one_by_one(said: 
 
     assert await read_again(verdict, ask) == verdict.score
     assert await read_again(replace(verdict, reply=parts[0]), ask) is None
-
-
-@pytest.mark.parametrize(("place", "score"), [("first", 1.0), ("second", 0.0), ("neither", 0.5)])
-@pytest.mark.parametrize("of", [item(passage="It rained and blew."), item("Rain.")])
-async def test_the_preferred_place_is_the_score(of: Item, place: str, score: float) -> None:
-    engine = ScriptedEngine([json.dumps({"reason": "It says more.", "better": place})])
-    verdict = await prefer(
-        Client(engine, MemoryCallLog()), of, make_record("It rained."), make_record("It blew.")
-    )
-    assert (verdict.score, verdict.reason) == (score, "It says more.")
-    said = engine.requests[0].messages[-1].content
-    assert said.index("It rained.\n") < said.index("It blew.\n")
-    assert (of.passage or of.golds[0]) in said
-
-
-async def test_prose_is_no_preference_and_without_anything_to_judge_by_nothing_is_asked() -> None:
-    engine = ScriptedEngine(["The first."] * 5)
-    client, two = Client(engine, MemoryCallLog()), (make_record("a"), make_record("b"))
-    for of in (item(passage="x"), item()):
-        verdict = await prefer(client, of, *two)
-        assert verdict.score is None
-    assert all("Passage: x" in request.messages[0].content for request in engine.requests)

@@ -52,5 +52,4 @@ def test_every_prompt_says_where_it_comes_from_and_what_it_is_given_and_a_judge_
         assert name in SOURCES or prompt.source.startswith("ours")
         assert set(re.findall(r"\{([a-z_]+)\}", prompt.text)) == set(prompt.variables)
     asked = {prompt.name for judge in JUDGES.values() for prompt in judge.prompts}
-    asked |= {prompts.BETTER.name, prompts.CLOSER.name}
     assert asked == {prompt.name for prompt in HELD.values()}

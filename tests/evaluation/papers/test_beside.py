@@ -71,30 +71,6 @@ def test_tokens_and_seconds_stand_beside_the_papers(tmp_path: Path) -> None:
     assert (base, "stage_seconds") not in put(8), "items that waited for one another took longer"
 
 
-def test_hgmems_table_of_costs_has_every_printed_method(tmp_path: Path) -> None:
-    (suite,) = (one for one in SUITES if one.name == "hgmem")
-    run = suite.entry("table5").runs[0]
-    methods = [method(one.label, one.memory, **one.settings) for one in run.methods]
-    usage = {"answer": Spent(1, 50, 5)}
-    said = {one.label: [Said({"f1_squad": 1.0}, more={"usage": usage})] for one in methods}
-    folder = write_run(
-        tmp_path / "run",
-        methods,
-        [item("q0")],
-        said,
-        benchmark="narrativeqa",
-        scorers=("f1_squad",),
-    )
-    beside = put_beside(read_frame(folder), PAPERS["hgmem"].cells("table5"), SuiteRows([suite]))
-    printed = {one.label: one.printed[0].value for one in beside if one.metric.unit == "tokens"}
-    assert printed == {
-        "hgmem": 4436.43,
-        "without-merging": 4154.02,
-        "deep-rag": 3904.18,
-        "como-rag": 5083.26,
-    }
-
-
 def test_hgmems_two_kinds_of_queries_stand_apart(tmp_path: Path) -> None:
     (suite,) = (one for one in SUITES if one.name == "hgmem")
     run = suite.entry("table3").runs[1]
@@ -217,24 +193,17 @@ def test_each_method_of_a_suite_is_the_row_that_it_names_and_no_other() -> None:
     ("paper", "table", "memory", "config", "rows"),
     [
         ("gam", "table3", "gam", {}, {"Ours"}),
-        ("gam", "table3", "gam", {"without": "tan"}, {"w/o TAN"}),
         ("gam", "table3", "gam", {"without": "tan", "k": 5}, set()),
-        ("gam", "table6", "gam", {"without": "epg"}, {"w/o EPG"}),
         ("gam", "table1", "gam", {"without": "tan"}, set()),
-        ("gam", "figure4", "gam", {"noise": 0.4}, {"Ours 0.4"}),
-        ("hgmem", "table2", "hgmem", {"merge": False}, {"w/o. Merging"}),
         ("hgmem", "table1", "hgmem", {"merge": False}, set()),
         ("hgmem", "table1", "naive-rag", {}, {"NaiveRAG"}),
         ("hgmem", "table1", "hipporag", {"k": 14}, {"HippoRAG v2"}),
         ("hgmem", "table1", "deep-rag", {"k": 9, "answer_temperature": 0.8}, {"DeepRAG"}),
         ("hgmem", "table3", "hgmem", {}, {"HGMem primitive", "HGMem sense-making"}),
-        ("mnemis", "table4", "mnemis", {"routes": "system2"}, {"System-2 Only"}),
         ("mnemis", "table4", "mnemis", {"preset": "small"}, {"System-1 + System-2"}),
-        ("mnemis", "table9", "mnemis", {"k": 30}, {"System-1 + System-2 30"}),
         ("mnemis", "table9", "mnemis", {}, {"System-1 + System-2 10"}),
         ("mnemis", "table5", "mnemis", {}, set()),
         ("mnemis", "table5", "mnemis", {"reranker": "qwen3-reranker-8b"}, {"Qwen3-Reranker-8B"}),
-        ("mnemis", "table7", "mnemis", {"routes": "system1", "kinds": "rag"}, {"RAG"}),
         ("mindgraph", "table2", "mindgraph", {}, {"MindGraph"}),
     ],
 )

@@ -97,10 +97,11 @@ def test_a_run_of_a_suite_goes_from_its_data_to_its_scores(
     run: Run, is_repeated: bool, trial: Trial, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """A repeated one is planned alone, but with ``--nightly``."""
-    ours = tuple(one for one in run.methods if not one.memory.startswith(PEER))
-    run = run.model_copy(update={"methods": ours})
+    run = keep_ours(run)
     planned = plan(run, trial, tmp_path / "data")
-    assert [one.settings for one in planned.manifest.methods] == [one.settings for one in ours]
+    assert [one.settings for one in planned.manifest.methods] == [
+        one.settings for one in run.methods
+    ]
     assert planned.manifest.headline == run.compared_by
     if is_repeated and not request.config.getoption("nightly"):
         return
@@ -109,7 +110,7 @@ def test_a_run_of_a_suite_goes_from_its_data_to_its_scores(
     manifest = start_run(planned, out, Execution(trial.open, trial.observer))
     assert Manifest.read(out) == manifest
     records = RunFolder(out).log.answers
-    labels = [method.label for method in ours]
+    labels = [method.label for method in run.methods]
     assert {method for method, *_ in records} == set(labels)
     assert len(records) == ITEMS * len(labels)
     assert any(record.outcome != "failed" for record in records.values())

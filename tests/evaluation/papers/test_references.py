@@ -96,31 +96,6 @@ def test_categories_are_what_the_papers_tables_part_a_benchmark_by() -> None:
     assert over == {("locomo", "category"), ("longdialqa", "series")}
 
 
-def test_hgmems_printed_seconds_are_its_tokens_at_one_speed() -> None:
-    cells = {
-        (cell.method, cell.column): cell for cell in load_references()["hgmem"].cells("table5")
-    }
-    seconds = [key for key in cells if key[1].endswith("seconds")]
-    assert len(seconds) == 12
-    for method, column in seconds:
-        tokens = cells[method, column.replace("seconds", "tokens")].value
-        assert cells[method, column].value == round(tokens / 280, 2)
-    table = next(one for one in load_references()["hgmem"].tables if one.id == "table5")
-    assert any("divided by 280" in note for note in table.notes)
-
-
-def test_the_papers_sets_have_their_lengths() -> None:
-    lengths = {
-        (cell.method, cell.column): cell.value
-        for paper, table in (("mindgraph", "section4.1"), ("hgmem", "table4"))
-        for cell in PAPERS[paper].cells(table)
-        if cell.unit == "tokens"
-    }
-    assert lengths["LongReason-200", "median length"] == 159_000
-    assert lengths["NarrativeQA", "tokens a document"] == 218_000
-    assert len(lengths) == 4 + 6
-
-
 @pytest.mark.parametrize(
     ("old", "new"),
     [

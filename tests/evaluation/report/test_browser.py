@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tab import Tab
 
 from mgl.evaluation.report.pages import render_page, write_report
 from mgl.evaluation.report.report import make_report
@@ -15,6 +14,7 @@ from mgl.llm.calls import CallRecord
 from mgl.store import Store
 from tests.evaluation.report.folders import Said, item, method, write_run
 from tests.web.browser import driven
+from tests.web.tab import Tab
 
 pytestmark = pytest.mark.browser
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from mgl.errors import UsageError
 from mgl.evaluation.records import Spent
 from mgl.evaluation.report.frame import Figure, Frame
 from mgl.evaluation.report.tables import compare_methods
@@ -149,16 +147,6 @@ def test_costs_are_metrics_like_any_other(tmp_path: Path) -> None:
     assert frame.figure("m", frame.metrics["lookups"], {"nodes": "fewer than 50"}) is None
 
 
-def test_a_method_that_retrieves_nothing_has_no_recall(tmp_path: Path) -> None:
-    items = [item("q0", evidence=["D1:1"]), item("q1")]
-    name = "evidence_recall@10"
-    said = {"a": [Said({name: 1.0}), Said({})], "b": [Said({}), Said({})]}
-    folder = write_run(tmp_path / "run", [method("a"), method("b")], items, said, scorers=(name,))
-    frame = read_frame(folder)
-    assert figure(frame, name).interval.n == 1
-    assert frame.figure("b", frame.metrics[name]) is None
-
-
 def test_a_failed_answer_is_in_no_mean_of_a_score_that_it_cannot_have(tmp_path: Path) -> None:
     name = "f1_set_amem"
     items = [item("q0"), item("q1"), item("trap", golds=[])]
@@ -166,13 +154,3 @@ def test_a_failed_answer_is_in_no_mean_of_a_score_that_it_cannot_have(tmp_path: 
     folder = write_run(tmp_path / "run", [method("a")], items, said, scorers=(name,))
     found = figure(read_frame(folder), name)
     assert (found.interval.mean, found.interval.n, found.failed) == (0.3, 2, 1)
-
-
-def test_without_the_extra_it_is_said_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = write_run(tmp_path / "run", [method("a")], ITEMS, {"a": [RIGHT] * 4})
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(UsageError) as caught:
-        read_frame(folder)
-    assert "pandas" in caught.value.hint

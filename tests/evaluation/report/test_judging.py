@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mgl.evaluation.records import LABELLED, PEOPLE, PairRecord, Record, VerdictRecord
+from mgl.evaluation.records import LABELLED, PEOPLE, Record, VerdictRecord
 from mgl.evaluation.report.cells import Cell, ReportTable
 from mgl.evaluation.report.judging import (
     Agreement,
@@ -15,7 +15,6 @@ from mgl.evaluation.report.judging import (
     judge_table,
     length_bias,
     list_doubts,
-    repeat_agreement,
 )
 from mgl.evaluation.report.runs import group_runs, read_run
 from mgl.evaluation.runs.folder import RunFolder
@@ -70,26 +69,27 @@ def test_one_judge_that_is_asked_once(tmp_path: Path) -> None:
     assert whats(found) == {"readable replies, %", "agreement with exact_match, %"}
 
 
-def test_a_judge_that_is_asked_again(tmp_path: Path) -> None:
-    """Of four answers the two repeats agree on the first and third; one has a repeat that could
-    not be read, and one verdict that could not be read has repeats that agree with nothing."""
-    verdicts: dict[str, Scores] = {
-        "locomo": [1, 1, None, 0],
-        "locomo, again 1": [1, 1, 1, 0],
-        "locomo, again 2": [1, 0, 1, None],
-    }
-    found = table(tmp_path / "run", verdicts, repeats=2)
+@pytest.mark.parametrize(
+    ("verdicts", "share", "told"),
+    [
+        # one has a repeat that could not be read, and agrees with nothing
+        ([[1, 1, None, 0], [1, 1, 1, 0], [1, 0, 1, None]], 2 / 3, "asked 2 times"),
+        # three verdicts a, a, b agree in one of three pairs
+        ([[1, 1, None, 0], [1, 1, 1, 0], [1, 1, 1, None], [1, 0, 1, None]], 7 / 9, "asked 3 times"),
+        ([[1, 1, None, 0], [1, 0, 1, 0]], 2 / 3, "the verdict, and again once"),
+    ],
+)
+def test_a_judge_that_is_asked_again(
+    tmp_path: Path, verdicts: list[Scores], share: float, told: str
+) -> None:
+    first, *again = verdicts
+    keyed = {"locomo": first} | {f"locomo, again {n}": one for n, one in enumerate(again, 1)}
+    found = table(tmp_path / "run", keyed, repeats=len(again))
     itself, beside = row(found, "locomo", "agreement with itself, asked again, %")
-    assert (itself.text, itself.beside.endswith("n 3")) == ("66.7", True)
-    assert "asked 2 times at temperature 0.7; 1 unreadable" in beside.text
-
-
-def test_a_judge_that_is_asked_again_once_is_held_against_its_verdict(tmp_path: Path) -> None:
-    verdicts: dict[str, Scores] = {"locomo": [1, 1, None, 0], "locomo, again 1": [1, 0, 1, 0]}
-    found = table(tmp_path / "run", verdicts, repeats=1)
-    itself, beside = row(found, "locomo", "agreement with itself, asked again, %")
-    assert (itself.text, itself.beside.endswith("n 3")) == ("66.7", True)
-    assert beside.text == "the verdict, and again once at temperature 0.7; 1 unreadable"
+    assert (itself.text, itself.beside.endswith("n 3")) == (f"{100 * share:.1f}", True)
+    assert beside.text.startswith(f"{told} at temperature 0.7; ")
+    repeated = again if len(again) > 1 else verdicts
+    assert beside.text.endswith(f"{sum(one.count(None) for one in repeated)} unreadable")
 
 
 def test_verdicts_that_no_model_gave_say_nothing_of_it(tmp_path: Path) -> None:
@@ -125,6 +125,7 @@ def test_graded_verdicts_may_lie_a_little_apart_if_their_criteria_are_the_same(
     found = table(tmp_path / "same", {"locomo": [0.80, 0.5], "locomo by b": [0.75, 0.9]})
     shared, beside = row(found, "locomo", "agreement with locomo by b, %")
     assert shared.text == "50.0"
+    assert beside.text.startswith("kappa –;")
     assert beside.text.endswith("within 5.0 points")
     found = table(tmp_path / "other", {"locomo": [0.8, 0.5], "correctness by b": [0.75, 0.9]})
     assert not any("agreement with correctness" in what for what in whats(found))
@@ -195,32 +196,6 @@ def test_a_judge_is_held_against_people(tmp_path: Path) -> None:
     assert beside.text.startswith("answers with the same label")
 
 
-def test_a_judging_model_is_asked_in_both_orders(tmp_path: Path) -> None:
-    """Of three pairs that could be read one is preferred in both orders, one goes by the place
-    (first), one finds neither better once."""
-    folder = tmp_path / "run"
-    items = [item(f"q{place}") for place in range(4)]
-    said = {
-        "gam": [Said({"exact_match": 1.0}, 1.0, more={"answer": "a b c d"})] * 4,
-        "turns": [Said({"exact_match": 0.0}, 0.0, more={"answer": "a b"})] * 4,
-    }
-    own = (JudgedBy(judge="locomo", model=MODEL),)
-    methods = [method("gam"), method("turns")]
-    write_run(folder, methods, items, said, judge="locomo", judged_by=own)
-    orders = [(1.0, 0.0), (1.0, 1.0), (0.5, 0.0), (1.0, None)]
-    for about, (forth, back) in zip(items, orders, strict=True):
-        verdicts = VerdictRecord(forth, "said"), VerdictRecord(back, "said")
-        RunFolder(folder).log.add_pair(PairRecord(about["id"], "gam", "turns", MODEL, *verdicts))
-    found = read_table(folder)
-    same, beside = row(found, MODEL, "the same preference in both orders, %")
-    assert (same.text, same.beside.endswith("n 3")) == ("33.3", True)
-    assert beside.text == "pairs with both readable"
-    read, _ = row(found, MODEL, "readable preferences, %")
-    assert (read.text, read.beside.endswith("n 8")) == ("87.5", True)
-    first, _ = row(found, MODEL, "preferences for the first answer, %")
-    assert (first.text, first.beside.endswith("n 5")) == ("60.0", True)
-
-
 # Measures by hand
 
 
@@ -250,24 +225,6 @@ def test_kappa_by_hand() -> None:
     assert (lucky.share.mean, lucky.kappa.mean) == (pytest.approx(0.9), pytest.approx(0))
     same = compared(*tabulate(9, 0, 0, 0))
     assert (same.share.mean, same.kappa, same.one_higher) == (1, None, None)
-
-
-def test_what_could_not_be_read_is_compared_with_nothing() -> None:
-    found = compared([1, 0, None, None], [1, None, 0, None])
-    assert (found.share.n, found.share.mean) == (1, 1)
-    assert agreement([None], [1]) is agreement([], []) is None
-    one, other = [0.75, 0.5, 0.2], [0.8, 0.9, 0.2]
-    assert compared(one, other).share.mean == pytest.approx(1 / 3)
-    near = compared(one, other, tolerance=0.05)
-    assert (near.share.mean, near.kappa) == (pytest.approx(2 / 3), None)
-
-
-def test_two_of_an_answers_verdicts_agree_so_often() -> None:
-    """Three verdicts a, a, b agree in one of three pairs; four answers, one of them unread."""
-    found = repeat_agreement([[1, 1, None, 0], [1, 1, None, None], [1, 0, 1, 0]])
-    assert found is not None
-    assert (found.mean, found.n) == (pytest.approx((1 + 1 / 3 + 1) / 3), 3)
-    assert repeat_agreement([[1, 0]]) is repeat_agreement([]) is None
 
 
 def test_length_bias_is_what_a_verdict_rises_with_each_doubling_within_a_group() -> None:

@@ -1,13 +1,9 @@
 from __future__ import annotations
 
-import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from mgl.errors import UsageError
 from mgl.evaluation.report.plots import Plot, draw_plots
 from mgl.evaluation.report.tables import compare_methods
 from mgl.evaluation.runs.manifest import Method
@@ -65,12 +61,3 @@ def test_no_row_of_a_figure_is_lost_that_differs_in_a_second_option(tmp_path: Pa
     ]
     shown = words(plots(tmp_path / "run", *ways)["x-gam-partition"])
     assert {one.label for one in ways} <= shown
-
-
-def test_without_the_extra_it_is_said_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(UsageError) as caught:
-        plots(tmp_path / "run", method("a"), method("b"))
-    assert "matplotlib" in caught.value.hint

@@ -221,6 +221,15 @@ def test_each_question_has_a_page_with_everything_behind_its_answers(tmp_path: P
     assert (question, answers[1][0]) == (answers[1][1], "w")
 
 
+def test_questions_that_methods_differ_on_come_first(tmp_path: Path) -> None:
+    scores = {"a": (1.0, 0.0, 1.0), "b": (1.0, 0.0, 0.0)}
+    said = {label: [Said({"exact_match": one}) for one in own] for label, own in scores.items()}
+    items = [item(f"q{n}") for n in range(3)]
+    (chapter,) = made(write_run(tmp_path / "run", [method("a"), method("b")], items, said))
+    found = [(each.item["id"], each.kind) for each in chapter.questions]
+    assert found == [("q2", "split"), ("q1", "wrong"), ("q0", "right")]
+
+
 def test_runs_over_the_same_files_read_them_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -335,10 +344,21 @@ def test_the_page_says_what_its_signs_and_counts_mean(tmp_path: Path) -> None:
     assert "✓ stands for 50 or more of 100" in page
 
 
-def test_a_page_without_jinja2_is_refused_with_what_to_install(
-    chapter: Chapter, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("module", "told"),
+    [
+        ("pandas", "a report needs pandas"),
+        ("statsmodels.stats.proportion", "needs scipy and statsmodels"),
+        ("matplotlib", "plots need matplotlib"),
+        ("markupsafe", "the page needs jinja2"),
+    ],
+)
+def test_without_the_extra_it_is_said_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, told: str
 ) -> None:
-    for name in ("jinja2", "markupsafe"):
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(UsageError, match="jinja2"):
-        render_page([chapter], "items")
+    said = {label: [Said({"exact_match": 1.0})] for label in ("a", "b")}
+    folder = write_run(tmp_path / "run", [method("a"), method("b")], [item("q")], said)
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(UsageError, match=told) as caught:
+        render_page(made(folder, with_plots=True), "items")
+    assert "pip install" in caught.value.hint

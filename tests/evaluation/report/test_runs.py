@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ from mgl.errors import InputError
 from mgl.evaluation.records import Record
 from mgl.evaluation.report.runs import group_runs, read_run
 from mgl.evaluation.runs.folder import RunFolder
-from tests.evaluation.report.folders import SESSION, Said, item, method, write_run
+from tests.evaluation.report.folders import Said, item, method, write_run
 
 SAID = {"a": [Said({"exact_match": 1.0}), Said(None)]}
 
@@ -18,14 +17,6 @@ SAID = {"a": [Said({"exact_match": 1.0}), Said(None)]}
 def run(folder: Path, **options: Any) -> Path:
     said = options.pop("said", SAID)
     return write_run(folder, [method("a")], [item("q0"), item("q1")], said, **options)
-
-
-def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError):
-        read_run(tmp_path / "nowhere")
-    (tmp_path / "manifest.json").write_text('{"name": "app"}')
-    with pytest.raises(InputError):
-        read_run(tmp_path)
 
 
 def test_what_is_missing_or_foreign_is_left_out_and_said(tmp_path: Path) -> None:
@@ -46,14 +37,3 @@ def test_runs_of_the_same_items_stand_in_one_table(tmp_path: Path) -> None:
     assert found.apart == ""
     with pytest.raises(InputError):
         group_runs([read_run(tmp_path / "one"), read_run(run(tmp_path / "more" / "one"))])
-
-
-def test_wall_seconds_are_of_all_processes_and_of_a_killed_one_until_its_last_record(
-    tmp_path: Path,
-) -> None:
-    """The first worked an hour; the second began a day later, and its last record came after 60
-    seconds."""
-    second = SESSION.model_copy(update={"started": "2026-01-02T00:00:00+00:00", "ended": None})
-    found = read_run(run(tmp_path / "run", sessions=(SESSION, second), ended=None))
-    late = [replace(one, took={"at": 1767312060.0}) for one in found.records]
-    assert replace(found, records=late).wall_seconds == 3600 + 60

@@ -1,14 +1,18 @@
-"""Means over items: what failed counts 0, and what is missing has bounds."""
+"""Runs as they are read, and means over items: what failed counts 0, what is missing has bounds."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mgl.errors import InputError, UsageError
+from mgl.evaluation.inspect_log import write_inspect_logs
 from mgl.evaluation.records import Record, VerdictRecord
-from mgl.evaluation.runs.folder import Tally, list_counted, summarize, tally
-from tests.evaluation.report.folders import item
+from mgl.evaluation.runs.folder import Tally, list_counted, open_run, summarize, tally
+from mgl.evaluation.runs.lifecycle import verify_run
+from tests.evaluation.report.folders import Said, item, method, write_run
 
 TOLD = item("q", evidence=["D1:1"])
 SLOW = "EngineTimeout: slow"
@@ -92,3 +96,17 @@ def test_scores_of_many_answers_together_are_summed_up_too() -> None:
     assert tally("pair_accuracy", records) == Tally(3, 1, 0, 1 / 3, 1 / 3, 1 / 3)
     assert list_counted("pair_accuracy", records) == [], "no answer has it alone"
     assert tally("pair_accuracy", [Record("m", TOLD, scores={"exact_match": 1.0})]) is None
+
+
+def test_a_verdict_of_a_judge_that_the_run_lacks_is_refused(tmp_path: Path) -> None:
+    """Its key was a KeyError where costs are counted by the judge's model."""
+    said = {"a": [Said({"exact_match": 1.0}, 1.0)]}
+    run = write_run(tmp_path / "run", [method("a")], [item("q")], said, judge="locomo")
+    assert open_run(run)[1].answers["a", "q", 0].verdicts.keys() == {"locomo"}
+    for name, error in (("records.jsonl", InputError), ("manifest.json", UsageError)):
+        path = run / name
+        path.write_text(path.read_text().replace('"locomo"', '"harsh"'))
+        for read in (verify_run, lambda path: write_inspect_logs(path, tmp_path / "logs")):
+            if name == "records.jsonl" or read is verify_run:
+                with pytest.raises(error, match="harsh"):
+                    read(run)

@@ -63,8 +63,8 @@ def judges(monkeypatch: pytest.MonkeyPatch) -> None:
         return Judge(name, "ours", (), ask, needs=lambda _item, _record: True)
 
     known = {**JUDGES, "strict": judging("strict"), "kind": judging("kind")}
-    for place in ("plan", "units", "lifecycle", "due", "folder"):
-        monkeypatch.setattr(f"mgl.evaluation.runs.{place}.JUDGES", known)
+    for place in ("judges.judging", "runs.plan", "runs.folder"):
+        monkeypatch.setattr(f"mgl.evaluation.{place}.JUDGES", known)
 
     async def generate(engine: Knowing, request: Request) -> Completion:
         said = request.messages[-1].content
@@ -128,29 +128,6 @@ def unplugged(trial: Trial, home: Path, calls: int) -> tuple[Trial, list[int]]:
     return Trial(home, trial.data, heard), left
 
 
-@pytest.mark.parametrize(
-    "stops",
-    [((10, 1), (10, 4)), pytest.param(((9, 1), (9, 4), (62, 1), (62, 4)), marks=NIGHTLY)],
-)
-def test_a_run_that_ended_between_two_verdicts_resumes(
-    trial: Trial, tmp_path: Path, stops: tuple[tuple[int, int], ...]
-) -> None:
-    """9 answers and 6 verdicts each are 63 calls, of which none is paid twice."""
-    whole = result(trial.run(tmp_path / "whole", **PANEL))
-    for calls, concurrency in stops:
-        out = tmp_path / f"run-{calls}-{concurrency}"
-        cut, left = unplugged(trial, tmp_path / f"home-{calls}-{concurrency}", calls)
-        with pytest.raises(EngineUnavailable):
-            cut.run(out, concurrency=concurrency, **PANEL)
-        kept = sum(len(record.verdicts) for record in RunFolder(out).log.answers.values())
-        assert calls - 9 - concurrency <= kept <= calls - 9
-        left[0] = 1000
-        before = cut.calls
-        cut.resume(out)
-        assert result(out) == whole
-        assert 63 - calls <= cut.calls - before <= 63 - calls + concurrency
-
-
 def test_a_verdict_that_timed_out_is_asked_for_again_and_need_not_replay(
     trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,9 +162,7 @@ def test_a_verdict_that_timed_out_is_asked_for_again_and_need_not_replay(
         {"judges": (MODEL, f"harsh={OTHER}")},
         {"judges": (MODEL,), "benchmark": "unjudged"},
         {"judge_repeats": 2},
-        {"judge_pairs": 2},
         {"judge_labels": Path("labels.jsonl")},
-        {"judges": (MODEL,), "judge_pairs": 2},
         {"judges": (MODEL, "nobody")},
     ],
 )
@@ -204,29 +179,25 @@ LABELS = [
 
 @pytest.fixture
 def looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """A panel over the answers of two models, of which one is always wrong; it judges what people
-    have judged, and compares pairs. Judging, both models prefer what comes first."""
+    """A panel over the answers of two models, one of them always wrong, and over what people have
+    judged."""
     generate = Knowing.generate
 
     async def otherwise(engine: Knowing, request: Request) -> Completion:
         said = request.messages[-1].content
-        if "Second answer:" in said:
-            reply = json.dumps({"reason": "It is first.", "better": "first"})
-        elif engine.model_id == f"fake/{OTHER}" and "right?" not in said:
-            reply = f"{ASKED.findall(said)[-1]} City"
-        else:
+        if engine.model_id != f"fake/{OTHER}" or "right?" in said:
             return await generate(engine, request)
         engine.calls += 1
         engine._heard()
-        return Completion(reply, "stop", TokenUsage(9, 3))
+        return Completion(f"{ASKED.findall(said)[-1]} City", "stop", TokenUsage(9, 3))
 
     monkeypatch.setattr(Knowing, "generate", otherwise)
     labels = tmp_path / "labels.jsonl"
     labels.write_text("".join(json.dumps(row) + "\n" for row in LABELS))
-    return {**PANEL, "models": (MODEL, OTHER), "judge_labels": labels, "judge_pairs": 2}
+    return {**PANEL, "models": (MODEL, OTHER), "judge_labels": labels}
 
 
-def test_what_people_judged_and_pairs_are_judged_with_the_run(
+def test_what_people_judged_is_judged_with_the_run(
     trial: Trial, tmp_path: Path, looked_into: dict[str, Any]
 ) -> None:
     out = trial.run(tmp_path / "run", **looked_into)
@@ -235,14 +206,9 @@ def test_what_people_judged_and_pairs_are_judged_with_the_run(
     for record in folder.labelled.values():
         assert sorted(record.verdicts) == [KEYS[3], KEYS[0]], "once by each judge"
     assert [folder.labelled[f"answer {n}"].scores[PEOPLE] for n in (1, 2, 3)] == [1, 0, 0]
-    items = list(dict.fromkeys(item for item, *_ in folder.pairs))
-    assert len(items) == 2
-    labels = [method.label for method in Manifest.read(out).methods]
-    assert set(folder.pairs) == {(item, *labels, by) for item in items for by in (OTHER, MODEL)}
-    assert {(one.forth.score, one.back.score) for one in folder.pairs.values()} == {(1.0, 1.0)}
-    assert trial.calls == 2 * 9 + 2 * 9 * 6 + 3 * 2 + 2 * 2 * 2
+    assert trial.calls == 2 * 9 + 2 * 9 * 6 + 3 * 2
     assert verify_run(out) == []
-    assert trial.replay(out, 8) == Replay(18 + 6 + 3 + 4 + 9, (), ())
+    assert trial.replay(out, 8) == Replay(18 + 6 + 3 + 9, (), ())
 
     with looked_into["judge_labels"].open("a") as file:
         file.write(json.dumps(LABELS[0]) + "\n")
@@ -250,28 +216,32 @@ def test_what_people_judged_and_pairs_are_judged_with_the_run(
         reopen_plan(Manifest.read(out), trial.open)
     path = out / "records.jsonl"
     lines = path.read_text().splitlines(keepends=True)
-    for wanted in (
-        {"kind": "pair", "model": MODEL},
-        {"kind": "verdict", "method": LABELLED, "judge": KEYS[3]},
-    ):
-        lines.remove(next(one for one in lines if wanted.items() <= json.loads(one).items()))
+    wanted = {"kind": "verdict", "method": LABELLED, "judge": KEYS[3]}
+    lines.remove(next(one for one in lines if wanted.items() <= json.loads(one).items()))
     path.write_text("".join(lines))
-    lacking = [one.what for one in verify_run(out)]
-    assert lacking == [f"preference of {MODEL}", f"verdict of {KEYS[3]}"]
+    assert [one.what for one in verify_run(out)] == [f"verdict of {KEYS[3]}"]
 
 
-@pytest.mark.parametrize("stops", [(60, 134), pytest.param((18, 139), marks=NIGHTLY)])
-def test_a_run_that_ended_while_judging_labels_and_pairs_resumes(
-    trial: Trial, tmp_path: Path, looked_into: dict[str, Any], stops: tuple[int, ...]
+@pytest.mark.parametrize(
+    "stops",
+    [((60, 1), (130, 4)), pytest.param(((18, 1), (19, 4), (131, 1), (131, 4)), marks=NIGHTLY)],
+)
+def test_a_run_that_ended_while_judging_resumes(
+    trial: Trial, tmp_path: Path, looked_into: dict[str, Any], stops: tuple[tuple[int, int], ...]
 ) -> None:
+    """18 answers with 6 verdicts each, and 6 on what people judged, are 132 calls, and none is paid
+    twice."""
     whole = result(trial.run(tmp_path / "whole", **looked_into))
-    for calls in stops:
-        cut, left = unplugged(trial, tmp_path / f"home-{calls}", calls)
+    for calls, concurrency in stops:
+        out = tmp_path / f"run-{calls}-{concurrency}"
+        cut, left = unplugged(trial, tmp_path / f"home-{calls}-{concurrency}", calls)
         with pytest.raises(EngineUnavailable):
-            cut.run(tmp_path / f"run-{calls}", **looked_into)
+            cut.run(out, concurrency=concurrency, **looked_into)
         left[0] = 1000
-        cut.resume(tmp_path / f"run-{calls}")
-        assert result(tmp_path / f"run-{calls}") == whole
+        before = cut.calls
+        cut.resume(out)
+        assert result(out) == whole
+        assert 132 - calls <= cut.calls - before <= 132 - calls + concurrency
 
 
 def test_an_official_judge_needs_its_script_and_a_benchmark_without_one_takes_one_by_name(

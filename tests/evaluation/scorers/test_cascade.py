@@ -29,31 +29,6 @@ def test_of_labelled_pairs_half_of_them_near_misses_it_takes_the_sure_ones(
 
 
 @pytest.mark.parametrize(
-    ("prediction", "gold"),
-    [
-        ("He denied that he killed her", "He killed her"),
-        ("He refused to go to Rome", "Rome"),
-        ("Everyone thought it was John, until Mary confessed", "John"),
-        ("the wife of the king", "the king"),
-        ("hardly happy", "happy"),
-        ("his half brother", "his brother"),
-        ("Hardly 12 of them came, if any", "12"),
-        ("It began before 1912.", "1912"),
-        ("Is it Rome?", "Rome"),
-        ("It is far from Rome.", "Rome"),
-        ("It was in no way Rome.", "Rome"),
-        ("-5", "5"),
-        ("5%", "5"),
-        ("€5", "$5"),
-        ("कि", "का"),
-        ("7 sons in May", "May 7"),
-    ],
-)
-def test_what_only_holds_the_gold_answer_is_for_a_judge(prediction: str, gold: str) -> None:
-    assert cascade(prediction, [gold]) is None
-
-
-@pytest.mark.parametrize(
     ("prediction", "golds", "step"),
     [
         ("The Rome.", ["rome"], "exact"),

@@ -1,24 +1,16 @@
-"""LooGLE's scores on cases worked by hand, and ROUGE against the package that LooGLE uses."""
+"""LooGLE's scores where its script says nothing, and METEOR by hand."""
 
 from __future__ import annotations
 
-from math import exp
 from typing import Any
 
 import nltk
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from rouge import Rouge
 
 from mgl.errors import UsageError
 from mgl.evaluation.scorers import loogle
 from mgl.evaluation.scorers.loogle import bleu, meteor, meteor_stems, rouge_recall
 from mgl.evaluation.scorers.registry import SCORERS
-
-SENTENCES = st.lists(st.sampled_from(["a", "b", "c", "d", "B,", ".", " ", "\n", "e.f"])).map(
-    " ".join
-)
 
 
 @pytest.mark.parametrize("score", [lambda *both: bleu(*both, 1), meteor_stems])
@@ -35,53 +27,17 @@ def test_meteor_is_named_ours_where_the_script_has_no_order() -> None:
     assert SCORERS["meteor_stems"].about.startswith("ours")
 
 
-class TestBleu:
-    @pytest.mark.parametrize(
-        ("prediction", "gold", "one", "four"),
-        [
-            ("the cat sat", "the cat sat on it", exp(1 - 5 / 3), 0),
-            ("a b c d e", "a b c d x", 4 / 5, 1 / 2),
-            ("the the the", "the cat", 1 / 3, 0),
-            ("a\nb c d", "a b c d", 1, 1),
-            ("", "cat", 0, 0),
-        ],
-    )
-    def test_by_hand(self, prediction: str, gold: str, one: float, four: float) -> None:
-        assert bleu(prediction, gold, 1) == pytest.approx(one)
-        assert bleu(prediction, gold, 4) == pytest.approx(four)
+@pytest.mark.parametrize(("prediction", "gold"), [("...", "cat"), ("cat", "...")])
+@pytest.mark.parametrize("kind", [1, 2, "L"])
+def test_full_stops_alone_recall_nothing(prediction: str, gold: str, kind: Any) -> None:
+    """The package refuses them."""
+    assert rouge_recall(prediction, gold, kind) == 0
 
 
-class TestRougeRecall:
-    @pytest.mark.parametrize(
-        ("prediction", "gold", "one", "two", "longest"),
-        [
-            ("the cat sat", "the cat sat on it", 3 / 5, 2 / 4, 3 / 5),
-            ("the cat sat", "sat the cat", 1, 1 / 2, 2 / 3),
-            ("w1 w2 w6. w1 w3 w5", "w1 w2 w3 w4 w5", 4 / 5, 1 / 4, 4 / 5),
-            ("...", "cat", 0, 0, 0),
-            ("cat", "...", 0, 0, 0),
-        ],
-    )
-    def test_by_hand(
-        self, prediction: str, gold: str, one: float, two: float, longest: float
-    ) -> None:
-        assert rouge_recall(prediction, gold, 1) == pytest.approx(one)
-        assert rouge_recall(prediction, gold, 2) == pytest.approx(two)
-        assert rouge_recall(prediction, gold, "L") == pytest.approx(longest)
-
-    @given(SENTENCES, SENTENCES)
-    @settings(deadline=None)
-    def test_it_is_the_packages(self, prediction: str, gold: str) -> None:
-        if not prediction.strip(".") or not gold.strip("."):
-            return
-        (package,) = Rouge().get_scores(prediction, gold)
-        assert rouge_recall(prediction, gold, 1) == pytest.approx(package["rouge-1"]["r"])
-        assert rouge_recall(prediction, gold, 2) == pytest.approx(package["rouge-2"]["r"])
-        assert rouge_recall(prediction, gold, "L") == pytest.approx(package["rouge-l"]["r"])
-
-    def test_a_long_reply_without_a_full_stop(self) -> None:
-        long = " ".join(f"w{number}" for number in range(1100))
-        assert rouge_recall(long, long, "L") == 1
+def test_a_long_reply_without_a_full_stop_is_scored() -> None:
+    """The package recurses once a word."""
+    long = " ".join(f"w{number}" for number in range(1100))
+    assert rouge_recall(long, long, "L") == 1
 
 
 class Lemma:

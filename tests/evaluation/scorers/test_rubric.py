@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from math import isnan, nan
 
 import pytest
@@ -84,14 +83,3 @@ def test_order_is_the_scripts(reference: list[str], said: list[str]) -> None:
     assert found.f1 == pytest.approx(wanted.f1)
     assert (found.tau is None) == (wanted.tau is None)
     assert found.tau is None or found.tau == pytest.approx(wanted.tau)
-
-
-@given(st.permutations("abcde"))
-def test_order_of_all_events_is_the_share_of_pairs_in_order(said: list[str]) -> None:
-    pairs = [one < other for one, other in combinations(said, 2)]
-    order = score_order("abcde", said)
-    assert (order.f1, order.tau) == (1.0, pytest.approx(sum(pairs) / len(pairs)))
-
-
-def test_one_event_has_no_order() -> None:
-    assert score_order(["a"], ["a"]) == Order(1.0, None)

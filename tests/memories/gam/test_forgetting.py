@@ -6,14 +6,15 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from mgl.llm.base import Request
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.gam import Gam
-from mgl.memories.gam.state import VOCABULARY, ForgetTurns, GamState, raw_text
+from mgl.memories.gam.state import VOCABULARY, ForgetTurns, GamState
 from mgl.memories.talk import Change
+from mgl.retrieval.embedders import CachedEmbedder
+from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
 from mgl.store.deletion import MASK
 from mgl.types import Conversation, Question, Turn
@@ -46,6 +47,24 @@ def check(memory: Gam, store: Store, *, ordered: bool = True) -> None:
     assert all(set(turns[number].text) == {MASK} for number in state.forgotten)
 
 
+def cache_vectors(memory: Gam, store: Store) -> WordEmbedder:
+    """Have the store keep the vectors of what a memory embeds."""
+    embedder = WordEmbedder()
+    memory._tools = replace(memory._tools, embedder=CachedEmbedder(embedder, store))
+    return embedder
+
+
+def find_kept(store: Store, embedder: WordEmbedder) -> set[str]:
+    """The texts that were embedded, of which the store still has a vector."""
+    texts = list(dict.fromkeys(embedder.embedded))
+    return {
+        text
+        for model_id in (embedder.model_id, f"{embedder.model_id} as query")
+        for text, vector in zip(texts, store.vectors(model_id, texts), strict=True)
+        if vector is not None
+    }
+
+
 async def topics_of(memory: Gam) -> GamState:
     await memory.build()
     await memory.flush()
@@ -72,31 +91,35 @@ async def test_a_turn_goes_from_all_that_was_made_of_it(memory_of: Open, store: 
 async def test_a_turn_goes_as_it_was_searched_for_before_others_joined(
     memory_of: Open, store: Store
 ) -> None:
-    memory = memory_of(Conversation.named("t"), partition="session", indicators="rules")
+    memory = memory_of(Conversation.from_name("t"), preset="small")
+    embedder = cache_vectors(memory, store)
     for number, speaker in enumerate(["Ann", "Bo", "Cy"]):
         await memory.append(Turn(f"{number}", speaker, f"Cy and Ann like {GONE}", DAY, "1"))
-    forms = [f"Cy and like {GONE}", f"and like {GONE}"]
-    store.put_vectors("e", forms, np.ones((2, 2), dtype=np.float32))
-    await memory.forget(["0"])
-    assert store.vectors("e", forms) == [None, None]
+        await memory.read(Question(f"Cy and Ann like {GONE}"))
+    assert {f"Cy and like {GONE}", f"and like {GONE}"} <= find_kept(store, embedder)
+    await memory.forget(["0", "1", "2"])
+    assert not any(GONE in text for text in find_kept(store, embedder))
 
 
 async def test_a_users_words_and_the_times_that_were_found_go_with_the_turn(
     memory_of: Open, store: Store
 ) -> None:
     said = talk(["a b c", "We met on 7 May 1999."], ["g h i", "j k l"])
-    memory = memory_of(said, engine(always([])), preset="small")
+    memory = memory_of(said, engine(always([])), preset="small", anchoring="summary")
+    embedder = cache_vectors(memory, store)
     await memory.build()
-    first = memory.state.topics["t1"].summary
-    store.put_vectors("e", [first], np.ones((1, 2), dtype=np.float32))
+    first, asked = memory.state.topics["t1"].summary, Question("Who met?")
+    await memory.read(asked)
     await memory.edit("t1", Change("An old acquaintance.", ["friendship"]))
     await memory.flush()
+    await memory.read(asked)
+    assert {first, "An old acquaintance."} <= find_kept(store, embedder)
     assert memory.state.topics["t1"].marks[1].times[0].expression == "7 May 1999"
     words = ["7 May 1999", "1999-05-07", "An old acquaintance.", "friendship"]
     assert left(store.path, words) == words
     await memory.forget(["D1:2"])
     assert left(store.path, words) == []
-    assert store.vectors("e", [first]) == [None]
+    assert {first, "An old acquaintance."}.isdisjoint(find_kept(store, embedder))
     check(memory, store)
 
 
@@ -127,23 +150,21 @@ async def test_merged_topics_are_searched_and_forgotten_as_one(
     alone = engine(always([]), relation="unrelated")
     asked_of = {"summaries": "prompt", "relations": "prompt", "meaning": "rerank", "anchors": 1}
     memory = memory_of(said, alone, preset="small", **asked_of)
+    embedder = cache_vectors(memory, store)
     state = await topics_of(memory)
     assert (len(state.topics), state.links) == (3, ())
-    first = state.topics["t1"]
-    forms = [first.summary, raw_text(first, said.turns)]
-    assert forms[0] != forms[1]
-    store.put_vectors("e", forms, np.ones((2, 2), dtype=np.float32))
     asked = Question(f"Who saw a {GONE.split()[0]}?")
     assert (await memory.read(asked)).anchors == ("t1",)
     await memory.edit("t2", Change(merge="t1"))
     assert (await memory.read(asked)).anchors == ("t2",)
     assert left(store.path, [GONE]) == [GONE]
+    assert any(GONE in text for text in find_kept(store, embedder))
 
     gone = await memory.forget(["D1:2"])
     assert (gone.removed, gone.stale, gone.calls) == ((), ("t2",), 1)
     check(memory, store, ordered=False)
     assert left(store.path, [*GONE.split()]) == []
-    assert store.vectors("e", forms) == [None, None]
+    assert not any(GONE in text for text in find_kept(store, embedder))
     await memory.edit("t3", Change(merge="t2"))
     assert (memory.state.topics["t3"].summary, memory.state.stale) == ("", {"t3"})
     await memory.build()
@@ -206,7 +227,7 @@ async def test_what_is_private_is_masked_before_the_buffer_is_read(
         return json.dumps({"memories": named, "answer": "I do not know"})
 
     asked = ScriptedEngine([reply] * 2)
-    memory = memory_of(Conversation.named("t"), asked, private="mask", indicators="rules")
+    memory = memory_of(Conversation.from_name("t"), asked, private="mask", indicators="rules")
     await memory.append(Turn("1", "Ann", f"My address is {mail}, write to me."))
     await memory.answer(Question("What is Ann's address?"))
     await memory.reply(Turn("2", "Ann", mail), "assistant")

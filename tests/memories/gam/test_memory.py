@@ -108,7 +108,7 @@ async def test_appending_one_by_one_gives_what_building_gives(memory_of: Open) -
     whole = talk(["a b c", "d e f", "g h i"], ["j k l", "m n o"], ["p q r"])
     built = memory_of(whole, SchemaEngine(3))
     await built.build()
-    grown = memory_of(Conversation.named("grown"), SchemaEngine(3))
+    grown = memory_of(Conversation.from_name("grown"), SchemaEngine(3))
     for turn in whole.turns:
         await grown.append(turn)
     assert grown.state == built.state
@@ -119,7 +119,7 @@ async def test_appending_one_by_one_gives_what_building_gives(memory_of: Open) -
 async def test_a_turn_of_the_hour_that_comes_twice_is_the_one_that_was_kept(
     memory_of: Open, fold: int
 ) -> None:
-    memory = memory_of(Conversation.named("autumn"))
+    memory = memory_of(Conversation.from_name("autumn"))
     zone = ZoneInfo("Europe/Lisbon")
     turn = Turn("1", "Ann", "Still awake.", datetime(2023, 10, 29, 1, 30, tzinfo=zone, fold=fold))
     for _ in range(2):
@@ -189,10 +189,10 @@ async def test_a_step_written_while_the_log_is_read_is_taken_once(
     memory_of: Open, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = [Turn(str(number), "Ann", f"word {number}") for number in range(3)]
-    reader = memory_of(Conversation.named("t"))
+    reader = memory_of(Conversation.from_name("t"))
     with Store.open(store.path) as other:
-        await memory_of(Conversation.named("t"), at=other).append(said[0])
-        known_steps, talk = store.steps, Conversation.named("t").id
+        await memory_of(Conversation.from_name("t"), at=other).append(said[0])
+        known_steps, talk = store.steps, Conversation.from_name("t").id
 
         def steps_then_another(memory_id: str) -> int:
             known, number = known_steps(memory_id), len(other.turns(talk))

@@ -362,7 +362,7 @@ async def test_a_stand_in_for_the_cross_encoder_is_refused(
     memory_of: Callable[..., Gam], stand_in: Reranker
 ) -> None:
     turn = Turn("1", "Ann", "I paint.")
-    refused = memory_of(Conversation.named("t"), reranker=stand_in)
+    refused = memory_of(Conversation.from_name("t"), reranker=stand_in)
     for work in (refused.append(turn), refused.read(PLAIN)):
         with pytest.raises(UsageError) as error:
             await work

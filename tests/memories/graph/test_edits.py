@@ -76,6 +76,7 @@ def test_an_end_that_the_passage_names_becomes_an_entity() -> None:
         ("entity", "repaired", "named_in_relation"),
         ("relation", "applied", None),
     ]
+    assert {row.call_key for row in rows} == {"key"}
     graph = fold(rows)
     assert graph.entities["ring"].type == UNKNOWN
     assert graph.entities["ring"].description == ""

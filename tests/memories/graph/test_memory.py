@@ -175,7 +175,7 @@ def test_a_graph_takes_no_question_and_no_conversation(graph_of: Open) -> None:
         DocumentGraph(graph._tools, graph._document, [Question("Who?")])
     assert "hgmem" in refused.value.hint
     with pytest.raises(UsageError, match="conversation"):
-        DocumentGraph(graph._tools, Conversation.named("talk"))
+        DocumentGraph(graph._tools, Conversation.from_name("talk"))
     with pytest.raises(UsageError, match="answers nothing by itself"):
         asyncio.run(graph.answer(Question("Who?")))
 

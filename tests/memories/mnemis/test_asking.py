@@ -27,7 +27,7 @@ from tests.memories.mnemis.engine import (
 async def test_it_is_told_turn_by_turn_and_the_hierarchy_follows_with_each_session(
     memory_of: Open,
 ) -> None:
-    memory = memory_of(Conversation.named("told"))
+    memory = memory_of(Conversation.from_name("told"))
     for turn in TURNS[:2]:
         await memory.append(turn)
     assert memory.state.categories == {}
@@ -42,7 +42,7 @@ async def test_it_is_told_turn_by_turn_and_the_hierarchy_follows_with_each_sessi
 
 
 async def test_a_server_that_settles_in_between_gets_the_hierarchy_too(memory_of: Open) -> None:
-    memory = memory_of(Conversation.named("told"))
+    memory = memory_of(Conversation.from_name("told"))
     await memory.take_in(TURNS[:2])
     await memory.settle()
     assert memory.state.categories == {}
@@ -63,17 +63,6 @@ async def test_a_turn_is_found_before_it_is_settled(memory_of: Open) -> None:
     number = memory.find_number("t10")
     found = await memory.recall(QUESTION, recent=[number - 1, number])
     assert not any("Porto" in text for _, text in found.shown)
-
-
-async def test_a_failed_episode_is_read_again_without_a_build(memory_of: Open) -> None:
-    engine = Model(in_pairs, everything, entities=["no", named])
-    memory = memory_of(
-        Conversation.named("told"), engine, extraction="model", reflect=False, routes="system1"
-    )
-    await memory.take_in(TURNS[:1])
-    await memory.settle()
-    assert memory.state.find_unread(9) == {}
-    assert {"Ann", "Rome"} <= {entity.name for entity in memory.state.entities.values()}
 
 
 @pytest.mark.parametrize(("extraction", "shown"), [("terms", ""), ("model", " - now")])
@@ -119,7 +108,7 @@ async def test_where_no_question_reads_the_graph_none_is_extracted(
 async def test_an_episode_that_could_not_be_read_is_read_again(memory_of: Open) -> None:
     engine = Model(in_pairs, everything, entities=["no", "no", "no", named])
     memory = memory_of(
-        Conversation.named("told"), engine, extraction="model", reflect=False, routes="system1"
+        Conversation.from_name("told"), engine, extraction="model", reflect=False, routes="system1"
     )
     await memory.append(TURNS[0])
     await memory.settle()
@@ -163,7 +152,7 @@ async def test_a_hierarchy_whose_replies_all_failed_is_built_again(memory_of: Op
 
 
 async def test_a_turn_that_was_replied_to_has_that_reply(memory_of: Open) -> None:
-    engine, talk = Talker(), Conversation.named("talks")
+    engine, talk = Talker(), Conversation.from_name("talks")
     said = await memory_of(talk, engine).reply(TURNS[0], "mgl")
     memory = memory_of(talk, engine)
     again = await memory.reply(TURNS[0], "mgl")
@@ -178,7 +167,7 @@ async def test_a_turn_that_was_replied_to_has_that_reply(memory_of: Open) -> Non
 
 async def test_a_reply_that_is_late_stands_on_what_was_said_before(memory_of: Open) -> None:
     engine = Talker()
-    memory = memory_of(Conversation.named("talks"), engine, k=50)
+    memory = memory_of(Conversation.from_name("talks"), engine, k=50)
     for turn in TURNS:
         await memory.append(turn)
     await memory.reply(TURNS[1], "mgl")

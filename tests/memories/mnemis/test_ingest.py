@@ -24,7 +24,7 @@ from mgl.memories.mnemis.entities import (
     is_said,
 )
 from mgl.memories.mnemis.index import Index
-from mgl.memories.mnemis.state import EMPTY, Entity, Fact, Mention, MnemisState
+from mgl.memories.mnemis.state import EMPTY, Entity, Episode, Fact, Mention, MnemisState
 from mgl.memories.table import Table
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.types import Span
@@ -374,7 +374,9 @@ def test_likely_entities_share_words_or_are_like_by_name() -> None:
         _entity(2, "Louvre", "A museum in Paris."),
         _entity(3, "support group"),
     ]
-    index.grow_candidates(MnemisState(entities=Table({each.id: each for each in entities})))
+    said = Table({0: Episode(0, Span("x", 0, 1))})
+    known = Table({each.id: each for each in entities})
+    index.grow_candidates(MnemisState(episodes=said, entities=known))
     assert index.find_entities(names, 2) == [["e3"], ["e2"], []]
     assert index.find_entities([], 2) == []
 

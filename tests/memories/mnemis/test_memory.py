@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from mgl.baselines.turns import Turns, TurnsConfig
-from mgl.errors import UsageError
 from mgl.memories.mnemis import MnemisConfig, SmallMnemisConfig
 from mgl.memories.mnemis.edits import (
     AddEntity,
@@ -25,7 +24,7 @@ from mgl.memories.mnemis.index import Index
 from mgl.memories.mnemis.state import Episode, Mention
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
-from mgl.types import Conversation, Document, Question
+from mgl.types import Conversation, Question
 from tests.memories.mnemis.engine import (
     QUESTION,
     TALK,
@@ -125,21 +124,13 @@ def named_otherwise(embedder: WordEmbedder, dims: int) -> None:
 
 @pytest.mark.parametrize("hierarchy", ["rebuild", "incremental"])
 async def test_the_hierarchy_follows_what_is_added(memory_of: Open, hierarchy: str) -> None:
-    memory = memory_of(Conversation.named("grows"), hierarchy=hierarchy)
+    memory = memory_of(Conversation.from_name("grows"), hierarchy=hierarchy)
     for count in (2, 4):
         for turn in TURNS[:count]:
             await memory.append(turn)
         await memory.end_session()
         below = {child for c in memory.state.categories.values() for child in c.children}
         assert set(memory.state.entities) <= below
-
-
-@pytest.mark.parametrize("preset", ["paper", "small"])
-def test_a_document_is_refused(memory_of: Open, preset: str) -> None:
-    book = Document.from_text("book.txt", "In Rome the ferry was late.")
-    with pytest.raises(UsageError, match=r"mnemis reads conversations, and book\.txt is none") as e:
-        memory_of(book, preset=preset)
-    assert "take one that reads documents" in (e.value.hint or "")
 
 
 async def test_the_view_has_categories_over_entities(memory_of: Open) -> None:
@@ -151,7 +142,7 @@ async def test_the_view_has_categories_over_entities(memory_of: Open) -> None:
     held = {edge.target for edge in view.edges if edge.relation == "holds"}
     assert set(memory.state.entities) <= held
     assert all(view.document.quote(node.span) for node in view.nodes)
-    grown = memory_of(Conversation.named("grown"))
+    grown = memory_of(Conversation.from_name("grown"))
     for turn in TURNS:
         await grown.append(turn)
     assert grown.view().document.text == view.document.text
