@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +33,10 @@ StemRow = tuple[int, bool, bytes]
 """A text's id, whether a passage begins with it, and its hashed stems in order (int64 each)."""
 
 _INDEXED = "JOIN indexes ON indexes.number = rows.index_number WHERE indexes.name = ?"
+_VECTORS = (
+    "SELECT id, vector FROM index_vectors AS rows "
+    f"JOIN vectors ON vectors.number = rows.vector_number {_INDEXED}"
+)
 
 
 class Caches(Owners):
@@ -96,12 +100,36 @@ class Caches(Owners):
             )
             return version
 
-    def read_index_vectors(self, name: str) -> list[tuple[int, bytes]]:
-        """The vector (float32) of each id of a vector index, by id."""
-        select = f"""SELECT id, vector FROM index_vectors AS rows
-            JOIN vectors ON vectors.number = rows.vector_number {_INDEXED} ORDER BY id"""
+    def read_index_vectors(
+        self, name: str, ids: Collection[int] | None = None
+    ) -> list[tuple[int, bytes]]:
+        """The vector (float32) of each id of a vector index, or of some, by id."""
+        among = "" if ids is None else "AND id IN (SELECT value FROM json_each(?))"
+        chosen = () if ids is None else (json.dumps([*ids]),)
         with self._read() as connection:
-            return connection.execute(select, (name,)).fetchall()
+            found = connection.execute(f"{_VECTORS} {among} ORDER BY id", (name, *chosen))
+            return found.fetchall()
+
+    def read_index_block(
+        self, name: str, make: Callable[[int], NDArray[np.float32]]
+    ) -> NDArray[np.int64]:
+        """Copy the vectors of an index, by id, into the array that ``make`` returns for their
+        number; return the ids.
+
+        They are copied one by one, so that a large index is never in memory twice.
+        """
+        count = f"SELECT count(*) FROM index_vectors AS rows {_INDEXED}"
+        with self._read() as connection:
+            (size,) = connection.execute(count, (name,)).fetchone()
+            ids, block = np.empty(size, dtype=np.int64), make(size)
+            if size:
+                rows = block.view(np.uint8).reshape(-1).data
+                length = len(rows) // size
+                found = connection.execute(f"{_VECTORS} ORDER BY id", (name,))
+                for place, (identity, vector) in enumerate(found):
+                    ids[place] = identity
+                    rows[place * length : (place + 1) * length] = vector
+        return ids
 
     def put_index_vectors(
         self,
