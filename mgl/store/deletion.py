@@ -7,8 +7,8 @@ answer is made of, and those that a call's prompt showed. What meets a deleted t
 
 - the turn's text is overwritten by as many ``·``, so that every other turn keeps its span;
 - each memory's log is rewritten by its kind (``rewrite``), whose edits the store cannot read;
-- calls lose their words and replay no more, and so do those behind a deleted reply; their tokens
-  and seconds stay, for they were spent;
+- calls lose their words and replay no more, and so does the one that wrote a deleted reply; their
+  tokens and seconds stay, for they were spent;
 - answers and replies that are left lose their links to calls that another source or a run made;
 - answers, reports, snapshots and search indexes of the memories are dropped: they can be made
   again;
@@ -181,7 +181,7 @@ def delete(
     _overwrite_turns(connection, gone, digests)
     record_deletion(connection, gone.document_id, gone.turns)
     renamed, turns = _empty_calls(connection, gone), set(gone.turns)
-    _unlink_others_calls(connection, gone.document_id)
+    _unlink_calls(connection, gone)
     steps: list[MemoryLog] = []
     for memory, step, log in logs:
         rewritten = rewrite(memory, step, log, gone)
@@ -274,39 +274,42 @@ def _empty_calls(connection: sqlite3.Connection, gone: Gone) -> dict[str, str]:
         (gone.document_id, f"{owners.RUN}%"),
     ).fetchall()
     behind = connection.execute(
-        """SELECT call FROM reply_calls
+        """SELECT call, turn FROM reply_calls
         WHERE document_id = ? AND turn IN (SELECT value FROM json_each(?))""",
         (gone.document_id, json.dumps([*gone.turns])),
     )
-    replied = {number for (number,) in behind}
-    hit = [
-        number
-        for number, shown, request, reply, error in found
-        if number in replied
-        or meets(shown, gone.turns)
-        or gone.is_told_in(
-            [
-                json.loads(request)["messages"],
-                *(records.unpack(each or b"") for each in (reply, error)),
-            ]
-        )
-    ]
+    wrote = {number: words_of(gone.before[turn].text) for number, turn in behind}
+    hit: list[int] = []
+    for number, shown, request, *said in found:
+        reply, error = (records.unpack(each or b"") for each in said)
+        if (
+            meets(shown, gone.turns)
+            or gone.is_told_in([json.loads(request)["messages"], reply, error])
+            or (number in wrote and wrote[number] <= words_of(reply))
+        ):
+            hit.append(number)
     return dict(calls.empty_call(connection, number) for number in hit)
 
 
-def _unlink_others_calls(connection: sqlite3.Connection, document_id: str) -> None:
-    """Drop the links from answers and replies to calls that were replayed from another source or
-    from a run: those keep their words, and nobody knows which of them this source has lost."""
+def _unlink_calls(connection: sqlite3.Connection, gone: Gone) -> None:
+    """Drop the links of deleted replies, and those of all answers and replies to calls that were
+    replayed from another source or a run: these keep their words, and which of them this source
+    has lost is not known."""
+    source = gone.document_id
+    connection.executemany(
+        "DELETE FROM reply_calls WHERE document_id = ? AND turn = ?",
+        [(source, number) for number in gone.what.forgotten],
+    )
     others = f"call NOT IN (SELECT number FROM llm_calls WHERE {_OWN})"
-    own = (document_id, f"{owners.RUN}%")
+    own = (source, f"{owners.RUN}%")
     connection.execute(
-        f"DELETE FROM reply_calls WHERE document_id = ? AND {others}", (document_id, *own)
+        f"DELETE FROM reply_calls WHERE document_id = ? AND {others}", (source, *own)
     )
     connection.execute(
         f"""DELETE FROM answer_calls WHERE {others} AND answer IN (
             SELECT answers.number FROM answers JOIN memories ON memories.id = answers.memory_id
             WHERE memories.document_id = ?)""",
-        (*own, document_id),
+        (*own, source),
     )
 
 

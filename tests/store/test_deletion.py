@@ -126,18 +126,24 @@ def test_calls_that_showed_it_or_have_a_word_of_it_are_emptied(filled: Store) ->
 
 
 def test_the_call_that_wrote_a_deleted_reply_is_emptied(filled: Store) -> None:
-    """Though its prompt showed no deleted turn, and every word of it stands elsewhere."""
-    wrote, other = call("Reply to Bo.", "Good number, call you.", shows=[2]), call("x", shows=[2])
-    for record in (wrote, other):
+    """Though its prompt showed no deleted turn, and every word of it stands elsewhere. Another call
+    behind the reply, which chose what to show, keeps its words."""
+    said = "Good number, call you."
+    wrote, chose = call("Reply to Bo.", said, shows=[2]), call("Which?", "[2]", shows=[2])
+    for record in (wrote, chose):
         filled.add_call(record, "one")
-    sources = ReplySources(frozenset({2}), frozenset({2}), (wrote.key,))
-    edit, reply = EditRecord(0, "reply", {}, "applied"), Turn("3+", "mgl", "Good number, call you.")
-    assert filled.append_reply(TALK.id, 4, reply, "one", edit, sources, since=0)
-    assert filled.reply_calls(TALK.id, 4) == [wrote]
+    sources = ReplySources(frozenset({2}), frozenset({2}), (chose.key, wrote.key))
+    edit = EditRecord(0, "reply", {}, "applied")
+    assert filled.append_reply(TALK.id, 4, Turn("3+", "mgl", said), "one", edit, sources, since=0)
+    assert filled.put_answer("one", "Who?", {"text": "Ann"}, turns={0}, calls=[chose.key])
+    assert filled.reply_calls(TALK.id, 4) == [wrote, chose]
+    filled.delete(TALK.id, Redaction(masked={4: [(5, 11)]}), keep)
+    assert filled.reply_calls(TALK.id, 4) == [chose]
     filled.delete(TALK.id, Redaction(frozenset({4})), keep)
     assert filled.reply_calls(TALK.id, 4) == []
-    assert (filled.find_call(wrote.key), filled.find_call(other.key)) == (None, other)
-    assert left(filled.path, [reply.text]) == []
+    assert filled.find_call(wrote.key) is None
+    assert filled.answer_calls("one", "Who?") == [chose]
+    assert left(filled.path, [said]) == []
 
 
 @pytest.mark.parametrize("maker", ["theirs", f"{RUN}/runs/one"])
