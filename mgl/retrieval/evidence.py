@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from math import sqrt
+from math import fsum, sqrt
 from typing import Final
 
 from mgl.retrieval.lexical import all_stems, stems
@@ -46,7 +46,7 @@ def find_evidence(
             if last > first and end - start > RUN_CHARS:
                 break
             covered |= bags[last]
-            score = sum(weight for stem, weight in weights.items() if stem in covered)
+            score = fsum(weight for stem, weight in weights.items() if stem in covered)
             score -= LENGTH_COST * (end - start)
             if score > best_score:
                 best, best_score = (start, end), score

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby
+from math import fsum
 from typing import Final
 
 from mgl.prompt import plain_text
@@ -159,7 +160,7 @@ def find_echoes(texts: Sequence[str], lines: Sequence[str]) -> list[int]:
     held = Counter(word for words in own for word in words)
 
     def weigh(words: set[str]) -> float:
-        return sum(1 / max(1, held[word]) for word in words)
+        return fsum(1 / max(1, held[word]) for word in words)
 
     told = [words for text in texts if len(words := find_telling(text)) > 1]
     return [

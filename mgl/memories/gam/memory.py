@@ -430,7 +430,7 @@ def _title(topic: Topic, talk: Conversation) -> str:
     """The first sentence of a topic's summary, without who said it, or its keywords; what its first
     turn says while it has neither, as after a deletion."""
     summary = topic.summary
-    for speaker in {talk.turns[number].speaker for number in topic.turns} - {""}:
+    for speaker in sorted({talk.turns[number].speaker for number in topic.turns} - {""}):
         summary = summary.removeprefix(f"{speaker}: ").partition(f" {speaker}: ")[0]
     for start, end in sentence_spans(summary):
         return summary[start:end]

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from math import log, sqrt
+from math import fsum, log, sqrt
 from typing import ClassVar, Final, Literal
 
 import numpy as np
@@ -264,7 +264,7 @@ def extract_summary(lines: Sequence[str], spread: WordSpread) -> Described:
     best_words = sorted(keywords, key=lambda word: (-keywords[word], word))[:KEYWORDS]
     bags = split_words(lines, STOP_WORDS)
     weights = spread.weigh(bags, 1)
-    telling = [sum(weights[word] for word in set(bag)) / sqrt(1 + len(bag)) for bag in bags]
+    telling = [fsum(weights[word] for word in set(bag)) / sqrt(1 + len(bag)) for bag in bags]
     best = sorted(range(len(lines)), key=lambda place: -telling[place])[:UTTERANCES]
     summary = " ".join(
         one_line(lines[place])[:UTTERANCE_CHARACTERS].rstrip() for place in sorted(best)

@@ -32,6 +32,15 @@ def test_the_summary_is_the_most_telling_utterances_in_their_order() -> None:
         assert made.summary == " ".join(line for line in lines if "horse" in line)
 
 
+def test_lines_of_equally_rare_words_are_equal() -> None:
+    """A sum of floats in the order of a set would depend on how Python hashes text."""
+    for trial in range(20):
+        lines = [" ".join(f"w{trial}x{line}x{n}" for n in range(30)) for line in range(4)]
+        earlier = [" ".join(line.split()[:n]) for n in range(30) for line in lines]
+        made = extract_summary(lines, spread_of([*earlier, *lines]))
+        assert made.summary == " ".join(lines[:UTTERANCES])
+
+
 @example(lines=["horse " * 20_000], earlier=[])
 @given(
     lines=st.lists(st.text(min_size=1).filter(str.strip), min_size=1, max_size=6),
