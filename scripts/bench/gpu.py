@@ -327,7 +327,7 @@ def measure_beside_vllm(box: Box, server: ServerRecord, at_once: int, context: i
             command, env=env, check=False, capture_output=True, text=True, timeout=240
         )
         if done.returncode or not result.is_file():
-            said = (done.stderr + done.stdout).strip().splitlines()[-1:] or ["it said nothing"]
+            said = (done.stdout + done.stderr).strip().splitlines()[-1:] or ["it said nothing"]
             yield "vllm_bench_write_tok_s", f"not measured: {said[0]}"
             return
         theirs = float(json.loads(result.read_text("utf-8"))["output_throughput"])

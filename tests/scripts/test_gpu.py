@@ -335,7 +335,7 @@ def test_a_bench_of_vllms_that_cannot_run_costs_no_other_figure(
     """It needs pandas, which vLLM's own requirements leave out."""
     python = tmp_path / "python"
     python.write_text(
-        "#!/bin/sh\necho \"ModuleNotFoundError: No module named 'pandas'\" >&2\nexit 1\n"
+        "#!/bin/sh\necho Namespace; echo \"ModuleNotFoundError: No module named 'pandas'\" >&2\nexit 1\n"
     )
     python.chmod(0o755)
     box = replace(pretended[0], python=python)
