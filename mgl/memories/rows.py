@@ -122,3 +122,12 @@ def list_speakers(turns: Sequence[Turn], since: int = 0) -> list[str]:
     if isinstance(turns, TurnRows | Chosen):
         return turns.speakers[since:]
     return [turn.speaker for turn in islice(turns, since, None)]
+
+
+def find_speakers(turns: Sequence[Turn], ids: Iterable[str]) -> dict[str, str]:
+    """The speakers of the turns with some ids, by these; rows are not decoded for it."""
+    if isinstance(turns, TurnRows):
+        found = ((each, turns.find(each)) for each in ids)
+        return {each: turns._speakers[number] for each, number in found if number is not None}
+    wanted = {*ids}
+    return {turn.id: turn.speaker for turn in turns if turn.id in wanted}

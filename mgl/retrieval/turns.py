@@ -24,7 +24,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,9 +43,6 @@ from mgl.retrieval.passages import standardize
 from mgl.retrieval.rerankers import ContextReranker
 from mgl.retrieval.vectors import HybridIndex
 from mgl.types import Question, Turn
-
-if TYPE_CHECKING:
-    pass
 
 AROUND: Final = 2
 SPEAKER_WEIGHT: Final = 1.4

@@ -243,16 +243,16 @@ class VectorIndex:
         if ids.min() < 0 or ids.max() > 64 * size:
             return  # a filter is a bit for each id
         self._changed.clear()
-        self._dividing = threading.Thread(target=self._divide, args=(ids,), daemon=True)
+        self._dividing = threading.Thread(target=self._divide, args=(ids, self._reads), daemon=True)
         self._dividing.start()
 
-    def _divide(self, ids: NDArray[np.int64]) -> None:
+    def _divide(self, ids: NDArray[np.int64], reads: int) -> None:
         """Divide the vectors of ``ids`` into cells; what changes meanwhile is in ``_changed``.
 
-        The index is held for a few milliseconds at a time. Where all is read again meanwhile,
-        nothing comes of it.
+        The index is held for a few milliseconds at a time. Where all is read again after the
+        ``reads`` that ``ids`` are of, nothing comes of it.
         """
-        reads, count = self._reads, math.isqrt(len(ids))
+        count = math.isqrt(len(ids))
         draw = np.random.default_rng(0)
         sample = draw.choice(ids, min(len(ids), SAMPLED * count), replace=False, shuffle=False)
         parts = [self._copy(sample[at : at + _SLICE]) for at in range(0, len(sample), _SLICE)]

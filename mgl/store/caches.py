@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -116,17 +117,20 @@ class Caches(Owners):
         """Copy the vectors of an index, by id, into the array that ``make`` returns for their
         number; return the ids.
 
-        They are copied one by one, so that a large index is never in memory twice.
+        They are copied one by one, so that a large index is never in memory twice. One statement
+        counts and reads them, since another process may write in between.
         """
-        count = f"SELECT count(*) FROM index_vectors AS rows {_INDEXED}"
+        count = f"(SELECT count(*) FROM index_vectors AS rows {_INDEXED})"
+        select = _VECTORS.replace("SELECT ", f"SELECT {count}, ", 1)
         with self._read() as connection:
-            (size,) = connection.execute(count, (name,)).fetchone()
+            found = connection.execute(f"{select} ORDER BY id", (name, name))
+            first = next(found, None)
+            size = 0 if first is None else first[0]
             ids, block = np.empty(size, dtype=np.int64), make(size)
-            if size:
+            if first is not None:
                 rows = block.view(np.uint8).reshape(-1).data
                 length = len(rows) // size
-                found = connection.execute(f"{_VECTORS} ORDER BY id", (name,))
-                for place, (identity, vector) in enumerate(found):
+                for place, (_, identity, vector) in enumerate(chain([first], found)):
                     ids[place] = identity
                     rows[place * length : (place + 1) * length] = vector
         return ids

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mgl.memories.rows import Chosen, TurnRows, list_speakers
+from mgl.memories.rows import Chosen, TurnRows, find_speakers, list_speakers
 from mgl.store import Store
 from mgl.types import Conversation, Turn
 
@@ -52,3 +53,16 @@ def test_rows_are_the_turns_of_the_store_with_their_places(
     assert [*chosen] == turns[::2]
     assert list_speakers(chosen, 1) == list_speakers(turns[::2], 1)
     assert [*chosen[1:]] == turns[2::2]
+
+
+def test_speakers_are_found_by_ids_without_a_turn_being_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = [Turn("1", "Ann", "Hi."), Turn("1+", "mgl", "Hello."), Turn("2", "Bo", "Bye.")]
+    talk, rows = Conversation.from_turns("talk", turns), TurnRows()
+    with Store.open(tmp_path / "mgl.sqlite") as store:
+        store.put_conversation(talk)
+        rows.extend(store.read_turns(talk.id))
+    monkeypatch.delattr("mgl.memories.rows.decode_turn")
+    for known in (rows, turns):
+        assert find_speakers(known, ["2", "1+", "3"]) == {"2": "Bo", "1+": "mgl"}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 
 import numpy as np
 import pytest
@@ -171,6 +171,28 @@ def test_what_changes_while_cells_are_made_is_in_them(monkeypatch: pytest.Monkey
     index.wait()
     assert index.is_divided
     assert [hit.id for hit in index.search("1 0", 9)] == [5, 4, 3]
+
+
+def test_cells_of_what_was_read_before_another_process_wrote_are_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though it wrote before they were begun."""
+    with Store.open(tmp_path / "mgl.sqlite") as store:
+        index = VectorIndex(Numbers(), store, "talk", exact_up_to=3)
+        other = VectorIndex(Numbers(), store, "talk")
+        index.extend({1: "0.6 0.8", 2: "0.6 0.8", 3: "0 1", 4: "-1 0"})
+
+        class Late(Thread):
+            def start(self) -> None:
+                other.extend({5: "1 0"})
+                assert 5 in index
+                super().start()
+
+        monkeypatch.setattr("mgl.retrieval.vectors.threading.Thread", Late)
+        for _ in range(3):
+            index.search("1 0", 1)
+        index.wait()
+        assert [hit.id for hit in index.search("1 0", 1)] == [5]
 
 
 def test_ids_keep_their_64_bits_and_equal_scores_come_by_id() -> None:
