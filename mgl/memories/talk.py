@@ -100,7 +100,7 @@ class Recall:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a person changes of a topic or an entity; what is None stays as it is.
+    """What a person changes of a topic or an entity (``Talk.edit``); what is None stays as it is.
 
     It is ``frozen`` or released, loses its links to the topics ``unlink``, and takes in another,
     ``merge``, which is then gone: what belongs to that moves. Unless given, ``summary`` and
