@@ -4,7 +4,7 @@ Python hears a signal between two of its own instructions, and an engine in this
 the interpreter for minutes while it reads a prompt. So a command that runs a model runs in a child,
 and what the shell waits for is its guard: it passes signals on, and kills a child that has not
 ended by itself ``PATIENCE_S`` seconds after Ctrl-C. Everything finished is on disk by then. In a
-chat Ctrl-C stops a reply: only a second one within ``AGAIN_S`` seconds counts so.
+chat Ctrl-C stops the reply, and only a second one within ``AGAIN_S`` seconds ends the command so.
 """
 
 from __future__ import annotations
