@@ -36,8 +36,8 @@ def chat(
     """Talk with a model that remembers this and earlier sessions.
 
     Each line is stored before it is answered, and each reply lists the earlier turns it uses. The
-    arrow keys edit the line and bring back earlier ones, Ctrl-C clears it or stops the reply.
-    Leaving (/quit, Ctrl-D) loses nothing: the same command continues.
+    arrow keys edit the line and bring back earlier ones. Ctrl-C clears the line, or stops the reply
+    that is being written. Leaving (/quit, Ctrl-D) loses nothing: the same command continues.
     """
     from mgl.cli.progress import open_observer
     from mgl.lab import Lab

@@ -4,7 +4,7 @@ Python hears a signal between two of its own instructions, and an engine in this
 the interpreter for minutes while it reads a prompt. So a command that runs a model runs in a child,
 and what the shell waits for is its guard: it passes signals on, and kills a child that has not
 ended by itself ``PATIENCE_S`` seconds after Ctrl-C. Everything finished is on disk by then. In a
-chat Ctrl-C stops a reply: only a second one within ``AGAIN_S`` seconds counts so.
+chat Ctrl-C stops the reply, and only a second one within ``AGAIN_S`` seconds ends the command so.
 """
 
 from __future__ import annotations
@@ -26,11 +26,14 @@ _FROM_A_PROCESS: Final = 0  # si_code; the terminal signals the child as well
 _DIE_WITH_PARENT: Final = 1  # PR_SET_PDEATHSIG
 
 
-def guard_command(words: list[str]) -> None:
-    """Go on in a child if these words run a model, on Linux; the guard itself does not return."""
+def guard_command(words: list[str]) -> bool:
+    """Go on in a child if these words run a model, on Linux; the guard itself does not return.
+
+    Whether this is such a child.
+    """
     command = next((word for word in words if not word.startswith("-")), "")
     if sys.platform != "linux" or command not in COMMANDS:
-        return
+        return False
     import ctypes
 
     signals = {*_PASSED_ON, signal.SIGCHLD}
@@ -43,6 +46,7 @@ def guard_command(words: list[str]) -> None:
     if os.getppid() != guard:  # killed before the line above
         os._exit(INTERRUPTED)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return True
 
 
 def _stand_guard(child: int, signals: set[signal.Signals], *, goes_on: bool) -> NoReturn:

@@ -1,7 +1,7 @@
-"""How what others hold of a conversation is matched with what is remembered of it.
+"""Matches what clients and files hold of a conversation with its stored turns.
 
-talk.history.align(turns)           # of a file that has grown since
-talk.history.find_follows()         # what a client's history has before each turn
+talk.history.align(turns)       # of a file that has grown since
+talk.history.find_follows()     # what a client's history has before each turn
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _BY_LINE: Final = re.compile(r"(?:\d+:)?L\d+(?:#\d+)?")
 
 
 class Roll:
-    """The speakers of a conversation by their turns' ids, the ``ids`` of those turns that are no
-    replies, and the assistants among the speakers; it is told turn by turn.
+    """The speakers of a conversation by their turns' ids, the ``ids`` of the turns that are no
+    replies, and the assistants among the speakers; ``follow`` adds those of new turns.
 
-    None of them changes: a deletion leaves a turn its id and its speaker. Several threads may use
+    A deletion changes nothing here: a turn keeps its id and its speaker. Several threads may use
     it.
     """
 
@@ -48,7 +48,7 @@ class Roll:
 
 
 class ClientHistory:
-    """A conversation as clients and files have it, which number and repeat its turns anew."""
+    """A conversation as clients and files have it, which repeat its turns and number them anew."""
 
     def __init__(self, memory: TalkMemory[Any, Any, Any], store: Store, roll: Roll) -> None:
         self._memory = memory

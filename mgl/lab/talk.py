@@ -46,9 +46,10 @@ GivenT = ParamSpec("GivenT")
 
 
 def _choose_id(taken: Set[str], new: Set[str] = frozenset()) -> str:
-    """Choose an id that is neither taken nor new; these have none in common."""
+    """Choose an id that, like that of its reply (``ID+``), is neither taken nor new; these have
+    none in common."""
     number = len(taken) + len(new) + 1
-    while f"{number}" in taken or f"{number}" in new:
+    while any(f"{number}{end}" in ids for end in ("", "+") for ids in (taken, new)):
         number += 1
     return f"{number}"
 

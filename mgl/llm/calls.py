@@ -114,8 +114,8 @@ def note_shown_only(turns: Collection[int]) -> Iterator[None]:
 
 @contextmanager
 def note_made_of(turns: Mapping[str, Collection[int]]) -> Iterator[None]:
-    """State which turns of the conversation each of some texts is made of, which are embedded or
-    counted within. Any other counts as made of all that the calls within show."""
+    """State which turns each text is made of that is embedded or counted within. A text that is not
+    named counts as made of all that the calls within show."""
     token = _MADE_OF.set(turns)
     try:
         yield
@@ -150,7 +150,7 @@ def showing_deleted() -> Iterator[None]:
 @contextmanager
 def collect_calls(calls: list[tuple[str, Lineage | None]]) -> Iterator[None]:
     """Add the key and the lineage of each call that is made within, replayed and failed ones too,
-    in order. Whoever collects around it gets them, too."""
+    in order. An outer ``collect_calls`` gets them, too."""
     token = _COLLECTED.set((*_COLLECTED.get(), calls))
     try:
         yield

@@ -100,7 +100,7 @@ class Recall:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a person changes of a topic or an entity; what is None stays as it is.
+    """What a person changes of a topic or an entity (``Talk.edit``); what is None stays as it is.
 
     It is ``frozen`` or released, loses its links to the topics ``unlink``, and takes in another,
     ``merge``, which is then gone: what belongs to that moves. Unless given, ``summary`` and
@@ -275,12 +275,11 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         talk, own = self.conversation, f"{turn.id}+"
         last = self._log.number(turn.id)
         heard, forgotten = talk.turns[last], self._log.forgotten
-        for number in range(last + 1, len(talk.turns)):
-            if talk.turns[number].id == own:
-                if number not in forgotten and talk.turns[number].speaker != heard.speaker:
-                    said = talk.turns[number].text
-                    return Answer(heard.text, said, "low", (), ("replied to before",))
-                own = f"{own}+"
+        while (known := self._log.find_turn(own)) is not None:
+            number = self._log.number(own)
+            if number > last and number not in forgotten and known.speaker != heard.speaker:
+                return Answer(heard.text, known.text, "low", (), ("replied to before",))
+            own = f"{own}+"
         earlier = (number for number in reversed(range(last)) if number not in forgotten)
         recent = [*[*islice(earlier, RECENT - 1)][::-1], last]
         question = Question(heard.text, heard.time, heard.speaker or None)

@@ -79,7 +79,7 @@ class Cells:
             return self._search(query, count, PROBED)
         chosen = np.zeros(self._highest + 1, dtype=bool)
         chosen[among[(among >= 0) & (among <= self._highest)]] = True
-        share = max(int(np.count_nonzero(chosen)), 1) / max(1, len(self))
+        share = max(1, int(np.count_nonzero(chosen))) / max(1, len(self))
         if share >= DENSE:
             found = self._search(query, math.ceil(2 * count / share), PROBED)
             left = found[chosen[found]]

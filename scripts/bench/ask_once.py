@@ -9,7 +9,7 @@ the command itself imports it.
 
 from __future__ import annotations
 
-from mgl.cli import app
+from mgl.cli import app, guard
 
 DIMS = 384
 
@@ -28,12 +28,13 @@ def replace_models() -> None:
     )
 
 
-def guard_command(words: list[str]) -> None:
+def guard_command(words: list[str]) -> bool:
     """Guard the command as ever; what goes on in its child has these models."""
-    guard(words)
+    is_child = guard.guard_command(words)
     replace_models()
+    return is_child
 
 
 if __name__ == "__main__":
-    guard, app.guard_command = app.guard_command, guard_command
+    setattr(app, "guard_command", guard_command)  # noqa: B010
     app.main()

@@ -157,6 +157,17 @@ def test_a_turn_with_a_plus_in_its_id_gets_a_reply_of_its_own(lab: Lab) -> None:
     assert talk.history.find_follows() == {2: 1}
 
 
+def test_a_reply_and_a_chosen_id_make_way_for_a_turn_that_ends_in_a_plus(lab: Lab) -> None:
+    """The reply to each turn that was then said was refused once it was written."""
+    talk = lab.talk("diary")
+    talk.append(Turn("2+", "Ann", "I write more", MORNING))
+    assert talk.choose_id() == "3"
+    said = talk.reply(Turn("2", "Ann", "I write C", MORNING)).answer.text
+    assert [(turn.id, turn.text) for turn in talk.read_turns()[2:]] == [("2++", said)]
+    again = talk.reply(Turn("2", "Ann", "I write C", MORNING)).answer
+    assert (again.text, again.trace) == (said, ("replied to before",))
+
+
 @pytest.mark.parametrize("asked", [False, True])
 def test_another_model_continues_a_memory(server: Server, other: ModelChoice, asked: bool) -> None:
     """With the first model's options, also if nothing was said before it was asked."""

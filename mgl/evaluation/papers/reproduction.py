@@ -4,7 +4,7 @@
     for run in table.runs:
         for part, folder in split_measured(run, Path("runs/nocha")):
             ...                                                         # run it
-    compare_runs(table, [Path("runs/nocha-hgmem"), Path("runs/nocha")])  # doctest: +SKIP
+    compare_runs(table, [Path("runs/nocha-hgmem"), Path("runs/nocha")])
 
 HGMem's baselines read as many chunks as HGMem did (§4.3): a run with a ``measured`` method is two,
 and what the first reads decides what the second does.

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from mgl.errors import InputError, UsageError, describe_fault
 from mgl.evaluation.judges.panel import Seat, seat_panel
@@ -131,6 +131,16 @@ class Manifest(_Strict):
     started: str
     ended: str | None = None
 
+    @field_validator("arguments", mode="before")
+    @classmethod
+    def _leave_out_unused(cls, given: Any) -> Any:
+        """Leave out arguments that only the version knows which wrote the run, unless it used
+        them: one that is None, zero or empty decided nothing."""
+        if not isinstance(given, dict):
+            return given
+        known = Arguments.model_fields
+        return {name: value for name, value in given.items() if name in known or value}
+
     @property
     def panel(self) -> tuple[Seat, ...]:
         """Every verdict that is asked for on an answer."""
@@ -167,7 +177,7 @@ class Manifest(_Strict):
             fault = describe_fault(dict(error.errors()[0]))
             raise InputError(
                 f"{path} is not a valid manifest: {fault}",
-                hint="restore the file, or start a new run",
+                hint="restore the file, use the code that wrote it, or start a new run",
             ) from error
 
     def write(self, folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from mgl.evaluation.inspect_log import write_inspect_logs
 from mgl.evaluation.records import Record, VerdictRecord
 from mgl.evaluation.runs.folder import Tally, list_counted, open_run, summarize, tally
 from mgl.evaluation.runs.lifecycle import verify_run
+from mgl.evaluation.runs.manifest import Manifest
 from tests.evaluation.report.folders import Said, item, method, write_run
 
 TOLD = item("q", evidence=["D1:1"])
@@ -110,3 +112,23 @@ def test_a_verdict_of_a_judge_that_the_run_lacks_is_refused(tmp_path: Path) -> N
             if name == "records.jsonl" or read is verify_run:
                 with pytest.raises(error, match="harsh"):
                     read(run)
+
+
+@pytest.mark.parametrize("unused", [None, 0, False, "", []])
+def test_a_run_is_read_whose_version_had_an_option_that_is_gone_unless_it_used_it(
+    tmp_path: Path, unused: Any
+) -> None:
+    said = {"a": [Said({"exact_match": 1.0})]}
+    run = write_run(tmp_path / "run", [method("a")], [item("q")], said)
+    known, path = Manifest.read(run), run / "manifest.json"
+
+    def write(value: Any) -> None:
+        manifest = json.loads(path.read_text())
+        manifest["arguments"]["gone"] = value
+        path.write_text(json.dumps(manifest))
+
+    write(unused)
+    assert Manifest.read(run) == known
+    write(20)
+    with pytest.raises(InputError, match=r"arguments\.gone: is not known here"):
+        Manifest.read(run)
