@@ -179,7 +179,7 @@ async def rank_turns(
 ) -> Scores:
     """Score turns, higher is better: the first ones of those that the ``index`` holds.
 
-    ``spoken_by`` are their speakers, by one who knows them: then only the best turns are looked at.
+    ``spoken_by`` are the speakers of all turns; where they are given, only the best turns are read.
     """
     if not turns:
         return np.zeros(0)

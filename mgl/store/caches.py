@@ -201,8 +201,8 @@ class Caches(Owners):
         return [None if row is None else row[0] for row in rows]
 
     def _take_texts(self, connection: sqlite3.Connection, texts: Iterable[str]) -> dict[str, bytes]:
-        """Own texts and note the turns that they are made of; return the digests of those that may
-        be kept: none that is made of a turn that was deleted meanwhile."""
+        """Own texts, note the turns that they are made of, and return the digests of those that may
+        be kept. A text that is made of a turn that was deleted meanwhile may not."""
         around = self._find_lineage(connection)
         kept = {text: records.text_digest(text) for text in texts}
         if around is not None:

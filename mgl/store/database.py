@@ -505,8 +505,8 @@ class Store(TurnTable, CallTable, Caches):
     ) -> bool:
         """Keep what a memory answered; an earlier answer to the same question is replaced.
 
-        ``turns`` are those that it is made of, None for all. ``calls`` are the keys of those behind
-        it; an answer that took none has those of the one before. Nothing is kept, and False
+        ``turns`` are those that it is made of, None for all. ``calls`` are the keys of the calls
+        behind it; without any, it keeps those of the earlier answer. Nothing is kept, and False
         returned, where a turn was deleted after the deletion ``since``.
         """
         with self._write() as connection:

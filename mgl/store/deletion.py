@@ -124,8 +124,8 @@ class Rewritten:
 
     ``log`` are its rows, one for one, without what went; ``step`` is what the next step says of
     it, if the kind writes one. With ``cut`` the rows and marks of that step and of all after it
-    are removed, so that they are done again. ``turns`` are others whose rows had words of what
-    went: what was embedded or counted of them goes, too.
+    are removed, so that they are done again. ``turns`` are further turns, of rows that had a
+    deleted word: the vectors and counts of their texts go, too.
     """
 
     log: Sequence[EditRecord]

@@ -11,8 +11,8 @@ a long conversation as in a short one:
 None, for turns that nobody stated, stands for all.
 
 Texts that were embedded or counted are known by their digests alone, each with the sets of turns
-that it can be made of: a line that was said twice has two. It goes when a deletion has met them
-all.
+that it can be made of: a line that was said twice has two. A text is dropped once deletions have
+met all its sets.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def decode_turns(column: str | None) -> tuple[int, ...] | None:
 
 
 def meets(column: str | None, turns: Set[int]) -> bool:
-    """Whether a column has one of some turns."""
+    """Whether a column names any of some turns."""
     if column is None:
         return bool(turns)
     return any(
@@ -63,8 +63,8 @@ def meets(column: str | None, turns: Set[int]) -> bool:
 def record_text(
     connection: sqlite3.Connection, document_id: str, digest: bytes, turns: str, *, is_exact: bool
 ) -> None:
-    """Note the turns that a text is made of, as a column has them; those that are not exact, only
-    where none are known."""
+    """Note the turns that a text is made of, as a column keeps them. Turns that are not exact are
+    noted only where none are known."""
     connection.execute(
         """INSERT OR IGNORE INTO text_lineage SELECT ?1, ?2, ?3 WHERE ?4 OR NOT EXISTS (
             SELECT 1 FROM text_lineage WHERE document_id = ?1 AND digest = ?2)""",

@@ -74,8 +74,8 @@ class Owners(DatabaseFile):
     ) -> Owner:
         """Return the owner with this id and source, which is made where it is missing.
 
-        ``identity`` is a memory's id, or a run's (``RUN``), which works on many
-        sources. StoreDeleted where the memory or the source that it ``requires`` is not there.
+        ``identity`` is a memory's id, or a run's (``RUN``), which works on many sources.
+        StoreDeleted where the memory or the source that it ``requires`` is not there.
         """
         with self._read() as connection:
             found = _find_owner(connection, identity, document_id)
@@ -133,9 +133,9 @@ class Owners(DatabaseFile):
             )
 
     def _find_lineage(self, connection: sqlite3.Connection) -> Lineage | None:
-        """What the texts are made of that are written now: of turns that nobody stated, all of the
-        conversation that the owner's memory is of. None for a document's, and for a run's, which
-        no deletion takes."""
+        """Find the lineage of the texts that are written now: all turns of the owner's conversation
+        where nobody stated which. None for a document and for a run: no deletion takes their texts.
+        """
         owner = self._owner
         row = (
             owner
