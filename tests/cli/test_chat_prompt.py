@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -84,6 +85,28 @@ def test_ctrl_c_stops_a_reply_and_the_chat_goes_on(
     app([*words, "--base-url", server.url], standalone_mode=False)
     assert "stopped; what you said is kept" in capsys.readouterr().err
     assert begun == ["It rains.", "It snows."]
+    with Lab.open() as lab:
+        assert [turn.id for turn in lab.transcript("talk").turns] == ["1", "2", "2+"]
+
+
+def test_a_reply_comes_after_one_that_was_stopped_while_its_server_worked(
+    typed: PipeInput, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its request kept the connection, and the chat waited for that without an end."""
+    server.stall_after = 0
+
+    def press() -> None:
+        server.wait_for(1)
+        server.stall_after = None
+        os.kill(os.getpid(), signal.SIGINT)
+
+    pressing = threading.Thread(target=press)
+    pressing.start()
+    typed.send_text(f"It rains.{ENTER}It snows.{ENTER}{CTRL_D}")
+    words = ["chat", "talk", "--preset", "small", "--model", "qwen2.5-7b-instruct"]
+    app([*words, "--base-url", server.url], standalone_mode=False)
+    pressing.join()
+    assert "stopped; what you said is kept" in capsys.readouterr().err
     with Lab.open() as lab:
         assert [turn.id for turn in lab.transcript("talk").turns] == ["1", "2", "2+"]
 
