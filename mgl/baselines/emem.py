@@ -310,11 +310,8 @@ class EMem(Baseline):
 
     async def _keep(self, question: Question, items: Sequence[str]) -> list[int]:
         """Choose the items that could matter, by their places; all where none is chosen."""
-        llm, prompt = (
-            self._tools.llm,
-            KEEP.render(question=question.text, items=number_items(items)),
-        )
-        kept = await keep_items(llm, prompt, "kept", len(items), tokens=REPLY_TOKENS)
+        prompt = KEEP.render(question=question.text, items=number_items(items))
+        kept = await keep_items(self._tools.llm, prompt, "kept", len(items), tokens=REPLY_TOKENS)
         return kept or list(range(len(items)))
 
 

@@ -199,10 +199,8 @@ class PreMem(Baseline):
         schema = create_model(
             "fragments", __base__=_Fragments, fragments=(several(fragment, 40), ...)
         )
-        prompt, sampling = (
-            FRAGMENTS.render(messages=number_items(shown)),
-            Sampling(max_tokens=FRAGMENT_TOKENS),
-        )
+        prompt = FRAGMENTS.render(messages=number_items(shown))
+        sampling = Sampling(max_tokens=FRAGMENT_TOKENS)
         said = await propose(llm, prompt, schema, sampling=sampling, stage="fragments")
         if said.reply is None:
             return [self._row(step, "fragment", {}, session, said)]

@@ -26,11 +26,14 @@ _FROM_A_PROCESS: Final = 0  # si_code; the terminal signals the child as well
 _DIE_WITH_PARENT: Final = 1  # PR_SET_PDEATHSIG
 
 
-def guard_command(words: list[str]) -> None:
-    """Go on in a child if these words run a model, on Linux; the guard itself does not return."""
+def guard_command(words: list[str]) -> bool:
+    """Go on in a child if these words run a model, on Linux; the guard itself does not return.
+
+    Whether this is such a child.
+    """
     command = next((word for word in words if not word.startswith("-")), "")
     if sys.platform != "linux" or command not in COMMANDS:
-        return
+        return False
     import ctypes
 
     signals = {*_PASSED_ON, signal.SIGCHLD}
@@ -43,6 +46,7 @@ def guard_command(words: list[str]) -> None:
     if os.getppid() != guard:  # killed before the line above
         os._exit(INTERRUPTED)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return True
 
 
 def _stand_guard(child: int, signals: set[signal.Signals], *, goes_on: bool) -> NoReturn:

@@ -62,6 +62,7 @@ def setup(
             "With --dry-run: plan for this GPU, not for the machine's own (repeatable).",
         ),
     ] = None,
+    port: Port = None,
     dry_run: Annotated[bool, option("--dry-run", "Print every step and take none.")] = False,
 ) -> None:
     """Set up this GPU box, from nothing to a running server.
@@ -73,9 +74,9 @@ def setup(
     from mgl.cli.setup import set_up_box
 
     def start_chosen(profile: str, model: str) -> None:
-        start(profile, model=model, detach=True)
+        start(profile, model=model, port=port, detach=True)
 
-    set_up_box(card or (), dry_run=dry_run, start=start_chosen)
+    set_up_box(card or (), port=port, dry_run=dry_run, start=start_chosen)
 
 
 @app.command("start")

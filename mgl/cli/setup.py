@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from mgl.serving.machine import Machine
 
 
-def set_up_box(cards: Sequence[str], *, dry_run: bool, start: Callable[[str, str], None]) -> None:
+def set_up_box(
+    cards: Sequence[str], *, port: int | None, dry_run: bool, start: Callable[[str, str], None]
+) -> None:
     """Take every step to a running server, or print them all.
 
     ``cards`` are made-up GPUs, as ``mgl.serving.box.parse_card`` takes them; ``start`` gets the
-    profile's and the model's name.
+    profile's and the model's name, and starts them on ``port``, or on the default one.
     """
     from mgl.models import shipped
     from mgl.models.fetch import find_weights
@@ -61,9 +63,10 @@ def set_up_box(cards: Sequence[str], *, dry_run: bool, start: Callable[[str, str
     typer.echo(
         f"weights: {weights}" if weights else f"weights: {size} from {model.weights.hub.repo}"
     )
-    launch = Launch(weights, choose_python("cuda", home), home=home)
+    launch = Launch(weights, choose_python("cuda", home), home=home, port=port)
     plan = make_plan(profile, model, launch)
-    typer.echo(f"server: mgl serve start {profile.name} --model {model.name} --detach")
+    wish = "" if port is None else f" --port {port}"
+    typer.echo(f"server: mgl serve start {profile.name} --model {model.name}{wish} --detach")
     if dry_run:
         typer.echo(plan.shell())
         return

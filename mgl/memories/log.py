@@ -26,7 +26,8 @@ from typing import Any, Final, Generic, TypedDict, TypeVar, Unpack
 
 from mgl.errors import Conflict, StoreConflict, StoreDeleted
 from mgl.llm.calls import note_shown
-from mgl.memories.snapshots import SnapshotCodec, is_due
+from mgl.memories.rows import TurnRows
+from mgl.memories.snapshots import SnapshotCodec, is_due, pause_collector
 from mgl.memories.table import Prefix
 from mgl.observer import Observer
 from mgl.store import EditRecord, MemoryRecord, Store
@@ -264,7 +265,7 @@ class Log(Generic[EditT, StateT]):
         observer: Observer,
     ) -> None:
         self.identity = identity
-        self.turns: list[Turn] = []
+        self.turns = TurnRows()
         self.fates: dict[int, Fate] = {}
         self.state: StateT = vocabulary.empty
         self.step = 0
@@ -273,9 +274,6 @@ class Log(Generic[EditT, StateT]):
         self._source = source
         self._vocabulary = vocabulary
         self._observer = observer
-        self._numbers: dict[str, int] = {}
-        self._ends: list[int] = []
-        self._firsts: list[int] = []
         self._is_open = False
         self._incarnation: int | None = None
         self._version = vocabulary.snapshots.version  # now: an upgrade may replace the files later
@@ -308,9 +306,10 @@ class Log(Generic[EditT, StateT]):
                 return
             if self._is_open and self._store.incarnation(self.identity) != self._incarnation:
                 raise StoreDeleted
-            self._read_edits()
-            if isinstance(self._source, Conversation):
-                self._read_turns()
+            with pause_collector():
+                self._read_edits()
+                if isinstance(self._source, Conversation):
+                    self._read_turns()
             self._changes = changes
 
     def _read_edits(self) -> None:
@@ -353,18 +352,13 @@ class Log(Generic[EditT, StateT]):
             self._drop_turns()
             self.deletions = deletions
         since = len(self.turns)
-        for turn in self._store.turns(self._source.id, since=since):
-            self._numbers[turn.id] = len(self.turns)
-            self._ends.append(len(turn.line) + 1 + (self._ends[-1] if self._ends else 0))
-            is_same = bool(self.turns) and self.turns[-1].session == turn.session
-            self._firsts.append(self._firsts[-1] if is_same else len(self.turns))
-            self.turns.append(turn)
+        self.turns.extend(self._store.read_turns(self._source.id, since=since))
         if len(self.turns) > since:
             self.fates.update(self._store.find_fates(self._source.id, since=since))
 
     def _drop_turns(self) -> None:
-        """Begin new lists: sources that were given out keep the old ones."""
-        self.turns, self._ends, self._firsts = [], [], []
+        """Begin anew: sources that were given out keep the old ones."""
+        self.turns = TurnRows()
 
     @property
     def rows(self) -> list[EditRecord]:
@@ -377,9 +371,9 @@ class Log(Generic[EditT, StateT]):
         if isinstance(self._source, Conversation):
             return replace(
                 self._source,
-                turns=Prefix(self.turns),
-                ends=Prefix(self._ends),
-                firsts=Prefix(self._firsts),
+                turns=self.turns.freeze(),
+                ends=Prefix(self.turns.ends),
+                firsts=Prefix(self.turns.firsts),
             )
         return self._source
 
@@ -401,16 +395,18 @@ class Log(Generic[EditT, StateT]):
 
     def number(self, turn_id: str) -> int:
         """The number of the turn with this id; KeyError if there is none."""
-        return self._numbers[turn_id]
+        if (number := self.turns.find(turn_id)) is None:
+            raise KeyError(turn_id)
+        return number
 
     def find_turn(self, identity: str) -> Turn | None:
         """Find the turn with this id."""
-        number = self._numbers.get(identity)
+        number = self.turns.find(identity)
         return None if number is None else self.turns[number]
 
     def has(self, turn: Turn) -> bool:
         """Whether the turn is there; InputError where another has its id."""
-        number = self._numbers.get(turn.id)
+        number = self.turns.find(turn.id)
         if number is None:
             return False
         if not is_same(self.turns[number], turn) and not (
@@ -438,7 +434,7 @@ class Log(Generic[EditT, StateT]):
         was begun: then that is read instead, and the draft is void.
         """
         try:
-            length = self._ends[-1] if self._ends else None
+            length = self.turns.ends[-1] if self.turns else None
             kept = self._take_snapshot()
             self._store.append_edits(
                 self.identity, draft.step, draft.rows, length=length, snapshot=kept

@@ -9,10 +9,12 @@ version of the code wrote are ignored: the log is what counts.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import logging
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
@@ -82,6 +84,19 @@ class SnapshotCodec(Generic[StateT]):
         from pydantic import TypeAdapter
 
         return TypeAdapter(type(self._empty))
+
+
+@contextmanager
+def pause_collector() -> Iterator[None]:
+    """Pause Python's garbage collector in the body, which makes thousands of objects that stay: it
+    would look through all of them again and again, which takes as long as to make them."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def hash_code(modules: Iterable[str]) -> str:

@@ -79,6 +79,8 @@ class Table(Mapping[KeyT, ValueT]):
         None if a key of the earlier one is missing.
         """
         items = self.items()
+        if not earlier:
+            return [*self]
         if self._base is earlier._base:
             items = self._late.items()
         elif any(key not in self for key in earlier):
@@ -115,19 +117,19 @@ class Table(Mapping[KeyT, ValueT]):
     def __get_pydantic_core_schema__(
         cls, annotation: Any, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        """Read and write a table as the list of its items, so that keys need not be texts."""
+        """Read and write a table as its keys and its values, so that keys need not be texts."""
         from pydantic import PydanticSchemaGenerationError
         from pydantic_core import core_schema
 
         if not (types := get_args(annotation)):
             raise PydanticSchemaGenerationError("a table does not say what it holds")
         key, value = types
-        items = handler.generate_schema(list[tuple[key, value]])  # type: ignore[valid-type]
+        columns = handler.generate_schema(tuple[list[key], list[value]])  # type: ignore[valid-type]
         return core_schema.no_info_after_validator_function(
-            lambda pairs: cls(dict(pairs)),
-            items,
+            lambda found: cls(dict(zip(*found, strict=True))),
+            columns,
             serialization=core_schema.plain_serializer_function_ser_schema(
-                lambda table: list(table.items()), return_schema=items
+                lambda table: ([*table], [*table.values()]), return_schema=columns
             ),
         )
 

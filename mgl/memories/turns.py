@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -226,12 +226,15 @@ def find_replied(turn: Turn, speakers: Mapping[str, str]) -> str | None:
     ``speakers``, by their turns' ids, that somebody else said; None for what is no reply.
 
     Of two turns ``C`` and ``C+`` that people said, ``C++`` is taken for a reply to the second."""
-    identity = turn.id
+    heard = list_heard(turn.id)
+    return next((each for each in heard if speakers.get(each, turn.speaker) != turn.speaker), None)
+
+
+def list_heard(identity: str) -> Iterator[str]:
+    """List the ids that a turn with this id may reply to."""
     while identity.endswith("+"):
         identity = identity[:-1]
-        if speakers.get(identity, turn.speaker) != turn.speaker:
-            return identity
-    return None
+        yield identity
 
 
 def find_assistants(turns: Sequence[Turn], speakers: Mapping[str, str]) -> set[str]:

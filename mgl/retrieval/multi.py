@@ -60,9 +60,13 @@ class Encoded:
     def unpack(cls, *parts: NDArray[np.float32]) -> Encoded:
         """Undo ``pack``."""
         dense, lexical, tokens = parts
-        ids, weights = lexical.reshape(2, -1)
-        named = dict(zip(ids.astype(int).tolist(), weights.tolist(), strict=True))
-        return cls(dense, named, tokens.reshape(-1, len(dense)))
+        return cls(dense, unpack_weights(lexical), tokens.reshape(-1, len(dense)))
+
+
+def unpack_weights(lexical: NDArray[np.float32]) -> dict[int, float]:
+    """The weights by token that ``Encoded.pack`` made flat."""
+    ids, weights = lexical.reshape(2, -1)
+    return dict(zip(ids.astype(int).tolist(), weights.tolist(), strict=True))
 
 
 class MultiEmbedder(Embedder, Protocol):

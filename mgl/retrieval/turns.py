@@ -24,7 +24,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,9 +43,6 @@ from mgl.retrieval.passages import standardize
 from mgl.retrieval.rerankers import ContextReranker
 from mgl.retrieval.vectors import HybridIndex
 from mgl.types import Question, Turn
-
-if TYPE_CHECKING:
-    pass
 
 AROUND: Final = 2
 SPEAKER_WEIGHT: Final = 1.4
@@ -178,15 +175,20 @@ async def rank_turns(
     index: TurnIndex,
     *,
     reranker: Reranker | None = None,
+    spoken_by: Sequence[str] | None = None,
 ) -> Scores:
-    """Score turns, higher is better: the first ones of those that the ``index`` holds."""
+    """Score turns, higher is better: the first ones of those that the ``index`` holds.
+
+    ``spoken_by`` are their speakers, by one who knows them: then only the best turns are looked at.
+    """
     if not turns:
         return np.zeros(0)
-    speakers = {turn.speaker for turn in turns if turn.speaker}
+    spoken_by = spoken_by or [turn.speaker for turn in turns]
+    speakers = {*spoken_by} - {""}
     query = remove_names(question.text, speakers)
     words, alike = await asyncio.to_thread(index.scores, query, range(len(turns)))
     implied = read_question(question, speakers)
-    weights = np.array([SPEAKER_WEIGHT if t.speaker in implied.speakers else 1.0 for t in turns])
+    weights = np.array([SPEAKER_WEIGHT if each in implied.speakers else 1.0 for each in spoken_by])
     scores = add_scores(words, alike)
     found = scores + TEMPERATURE * np.log(weights)
     for place in np.argsort(-found, kind="stable")[:JUDGED]:

@@ -5,7 +5,9 @@
     index.search("Where is the ring?", 1)          # [Hit(id=9, score=0.61)]
 
 Every vector is compared with the query: 18 ms for 100,000 vectors of 384 numbers on one core that
-other work shared (LOG.md), with nothing to build and nothing to tune. ``open_index`` opens the
+other work shared (LOG.md), with nothing to build and nothing to tune. Above ``EXACT_UP_TO`` vectors
+a process that goes on searching has them divided into cells (``mgl.retrieval.cells``) beside its
+work; from then on only the candidates of the nearest cells are compared. ``open_index`` opens the
 index of an embedder that ranks by more (``mgl.retrieval.multi``): dense vectors are searched in
 FAISS and token weights in an inverted index, and the candidates of both are scored by all that it
 names.
@@ -13,17 +15,19 @@ names.
 
 from __future__ import annotations
 
+import math
 import threading
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, KeysView, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mgl.retrieval.base import Embedder, Hit, Ids
+from mgl.retrieval.cells import SAMPLED, Cells, import_faiss
 from mgl.retrieval.lexical import LexicalIndex
 from mgl.retrieval.multi import (
     CANDIDATES,
@@ -33,11 +37,21 @@ from mgl.retrieval.multi import (
     MultiEmbedder,
     ranks_by_more,
     score_tokens,
+    unpack_weights,
 )
 from mgl.retrieval.ranking import best, fuse_hits, places_of
 
 if TYPE_CHECKING:
     from mgl.store import Store
+
+EXACT_UP_TO: Final = 200_000
+"""Vectors that are all compared with a query: in 23 ms, of 384 numbers."""
+_EXACT_AMONG: Final = 10_000
+"""Vectors that a filter leaves which are all compared."""
+_MOST_FOUND: Final = 1_000
+_SEARCHES: Final = 3
+"""Searches after which cells are worth their making, which takes 11 s of a core for a million."""
+_SLICE: Final = 8_192
 
 Query = str | NDArray[np.float32]
 """A text, or its vector by ``embedder.embed([text], task="query")[0]``."""
@@ -60,7 +74,14 @@ class VectorIndex:
     first. Safe from several threads.
     """
 
-    def __init__(self, embedder: Embedder, store: Store | None = None, name: str = "") -> None:
+    def __init__(
+        self,
+        embedder: Embedder,
+        store: Store | None = None,
+        name: str = "",
+        *,
+        exact_up_to: int = EXACT_UP_TO,
+    ) -> None:
         self._embedder = embedder
         self._store = store
         self._name = f"{name}@{embedder.model_id}"
@@ -69,10 +90,16 @@ class VectorIndex:
         self._slots: dict[int, int] = {}
         self._ids = array("q")
         self._order: NDArray[np.int64] | None = None
+        self._exact_up_to = exact_up_to
+        self._searches = self._reads = 0
+        self._cells: Cells | None = None
+        self._cells_for = 0
+        self._dividing: threading.Thread | None = None
+        self._changed: set[int] = set()
 
     @cached_property
     def _flat(self) -> Any:
-        return _faiss().IndexFlatIP(self._embedder.dims)
+        return import_faiss().IndexFlatIP(self._embedder.dims)
 
     def __len__(self) -> int:
         return len(self._current())
@@ -112,13 +139,17 @@ class VectorIndex:
             known = [int(identity) for identity in ids if int(identity) in self._current()]
             if known and self._store is not None:
                 self._note(self._store.remove_from_index(self._name, known))
+            if self._dividing is not None:
+                self._changed.update(known)
+            if self._cells is not None:
+                self._cells.remove(np.array(known, dtype=np.int64))
             vectors = self._vectors()
             for identity in known:  # the last vector moves to the slot that becomes free
                 slot, last = self._slots.pop(identity), self._ids.pop()
                 if last != identity:
                     vectors[slot] = vectors[len(self._slots)]
                     self._ids[slot], self._slots[last] = last, slot
-            self._flat.remove_ids(_faiss().IDSelectorRange(len(self._slots), len(vectors)))
+            self._flat.remove_ids(import_faiss().IDSelectorRange(len(self._slots), len(vectors)))
             self._order = None
 
     def scores(self, query: Query, ids: Ids | None = None) -> NDArray[np.float32]:
@@ -140,7 +171,9 @@ class VectorIndex:
         vector = self._embed(query)
         with self._lock:
             size = len(self._current())
-            if among is None:
+            if (slots := self._find_candidates(vector, k, among)) is not None:
+                found = [(slots[at], score) for at, score in best(self._compare(vector, slots), k)]
+            elif among is None:
                 scores, places = self._flat.search(vector[np.newaxis], max(1, min(k, size)))
                 found = [*zip(places[0], scores[0], strict=True)][: min(k, size)]
             else:
@@ -162,16 +195,89 @@ class VectorIndex:
         """The cosine with the vector of each slot; -inf where the slot is -1."""
         found = np.empty(len(slots), dtype=np.float32)
         if len(slots):
-            faiss, wanted = _faiss(), np.ascontiguousarray(slots)
+            faiss, wanted = import_faiss(), np.ascontiguousarray(slots)
             query = np.ascontiguousarray(vector, np.float32).reshape(self._embedder.dims)
             asked, given, labels = map(faiss.swig_ptr, (query, found, wanted))
             self._flat.compute_distance_subset(1, asked, len(slots), given, labels)
         return found
 
+    # Cells
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether a search compares the candidates of cells alone."""
+        return self._cells is not None
+
+    def wait(self) -> None:
+        """Wait until a division that was begun is done."""
+        if (dividing := self._dividing) is not None:
+            dividing.join()
+
+    def _find_candidates(
+        self, vector: NDArray[np.float32], k: int, among: Ids | None
+    ) -> NDArray[np.int64] | None:
+        """The slots of more than the ``k`` vectors that are most like a query, by the cells; None
+        where all are compared."""
+        self._divide_later()
+        few = among is not None and len(among) <= min(_EXACT_AMONG, self._exact_up_to)
+        if self._cells is None or few or k > _MOST_FOUND:
+            return None
+        chosen: NDArray[np.int64] | None = None
+        if isinstance(among, np.ndarray):
+            chosen = among
+        elif among is not None:
+            chosen = np.fromiter(among, np.int64, len(among))
+        found = self._cells.find(vector, 4 * k + 60, chosen)
+        return np.array([self._slots[each] for each in found.tolist()], dtype=np.int64)
+
+    def _divide_later(self) -> None:
+        """Have the vectors divided into cells beside this, where there are many of them, and again
+        where there are four times as many."""
+        self._searches += 1
+        size = len(self._slots)
+        if self._dividing is not None or self._searches < _SEARCHES or size <= self._exact_up_to:
+            return
+        if self._cells is not None and size < 4 * self._cells_for:
+            return
+        ids = np.array(self._ids, dtype=np.int64)
+        if ids.min() < 0 or ids.max() > 64 * size:
+            return  # a filter is a bit for each id
+        self._changed.clear()
+        self._dividing = threading.Thread(target=self._divide, args=(ids, self._reads), daemon=True)
+        self._dividing.start()
+
+    def _divide(self, ids: NDArray[np.int64], reads: int) -> None:
+        """Divide the vectors of ``ids`` into cells; what changes meanwhile is in ``_changed``.
+
+        The index is held for a few milliseconds at a time. Where all is read again after the
+        ``reads`` that ``ids`` are of, nothing comes of it.
+        """
+        count = math.isqrt(len(ids))
+        draw = np.random.default_rng(0)
+        sample = draw.choice(ids, min(len(ids), SAMPLED * count), replace=False, shuffle=False)
+        parts = [self._copy(sample[at : at + _SLICE]) for at in range(0, len(sample), _SLICE)]
+        cells = Cells.train(np.concatenate([vectors for _, vectors in parts]), count)
+        for at in range(0, len(ids), _SLICE):
+            cells.add(*self._copy(ids[at : at + _SLICE]))
+        with self._lock:
+            if reads == self._reads:
+                changed = np.array([*self._changed], dtype=np.int64)
+                cells.remove(changed)
+                cells.add(*self._copy(changed))
+                self._cells, self._cells_for = cells, len(ids)
+            self._dividing = None
+
+    def _copy(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Those of some ids that are there, and their vectors."""
+        with self._lock:
+            known = [each for each in ids.tolist() if each in self._slots]
+            slots = [self._slots[each] for each in known]
+            return np.array(known, dtype=np.int64), self._vectors()[slots]
+
     def _vectors(self) -> NDArray[np.float32]:
         """FAISS's own memory of the vectors by slot; void when vectors are added."""
         size, dims = self._flat.ntotal, self._embedder.dims
-        held: NDArray[np.float32] = _faiss().rev_swig_ptr(self._flat.get_xb(), size * dims)
+        held: NDArray[np.float32] = import_faiss().rev_swig_ptr(self._flat.get_xb(), size * dims)
         return held.reshape(size, dims)
 
     def _slots_of(self, ids: Ids) -> NDArray[np.int64]:
@@ -194,15 +300,19 @@ class VectorIndex:
                 version = self._store.index_version(self._name)
                 if version != self._version:
                     self._slots.clear()
-                    self._ids, self._order = array("q"), None
-                    self._flat.reset()
-                    rows = self._store.read_index_vectors(self._name)
-                    joined = np.frombuffer(b"".join(vector for _, vector in rows), "<f4")
-                    self._ids.extend(identity for identity, _ in rows)
-                    self._slots.update(zip(self._ids, range(len(rows)), strict=True))
-                    self._flat.add(joined.reshape(len(rows), self._embedder.dims))
+                    ids = self._store.read_index_block(self._name, self._make_room)
+                    self._ids, self._order = array("q", ids.tobytes()), None
+                    self._slots.update(zip(self._ids, range(len(ids)), strict=True))
+                    self._cells, self._reads = None, self._reads + 1
                     self._version = version
             return self._slots
+
+    def _make_room(self, size: int) -> NDArray[np.float32]:
+        """FAISS's memory for so many vectors, to be written into."""
+        self._flat.reset()
+        self._flat.codes.resize(size * self._flat.code_size)
+        self._flat.ntotal = size
+        return self._vectors()
 
     def _put(self, ids: Sequence[int], vectors: NDArray[np.float32]) -> None:
         new = np.array([identity not in self._slots for identity in ids], dtype=bool)
@@ -214,6 +324,12 @@ class VectorIndex:
                 self._ids.append(identity)
         self._flat.add(vectors[new])
         self._order = None
+        if self._dividing is not None:
+            self._changed.update(ids)
+        if self._cells is not None:
+            named = np.array(ids, dtype=np.int64)
+            self._cells.remove(named[~new])
+            self._cells.add(named, vectors)
 
     def _note(self, version: int) -> None:
         """Take a version for ours unless another process wrote in between."""
@@ -224,7 +340,8 @@ class MultiIndex(VectorIndex):
     """A ``VectorIndex`` that ranks texts by all that its embedder's ``ranking`` names.
 
     A query that comes as a dense vector is compared with dense vectors alone. ``scores`` are those
-    of ``search``. Weights and token vectors are kept in the store beside the dense vectors.
+    of ``search``. Weights and token vectors are kept in the store beside the dense vectors; token
+    vectors, of which a text has hundreds, are read for the candidates of each question alone.
     """
 
     def __init__(self, embedder: MultiEmbedder, store: Store | None = None, name: str = "") -> None:
@@ -243,7 +360,9 @@ class MultiIndex(VectorIndex):
         with self._lock:
             self._current()
             for identity, one in zip(texts, encoded, strict=True):
-                self._put_parts(identity, one.lexical, one.tokens)
+                self._put_weights(identity, one.lexical)
+                if self._store is None:
+                    self._tokens[identity] = one.tokens
             if self._store is not None:
                 packed = zip(*(one.pack()[1:] for one in encoded), strict=True)
                 for part, own in zip(PARTS, packed, strict=True):
@@ -309,33 +428,32 @@ class MultiIndex(VectorIndex):
         joined += weights[1] * np.array([lexical.get(each, 0.0) for each in ids])
         if weights[2]:
             empty = np.zeros((0, self._multi.dims), dtype=np.float32)
+            tokens = self._read_tokens(ids)
             joined += weights[2] * np.array(
-                [score_tokens(asked.tokens, self._tokens.get(each, empty)) for each in ids]
+                [score_tokens(asked.tokens, tokens.get(each, empty)) for each in ids]
             )
         return np.asarray(joined / sum(weights), dtype=np.float32)
+
+    def _read_tokens(self, ids: Sequence[int]) -> Mapping[int, NDArray[np.float32]]:
+        if self._store is None:
+            return self._tokens
+        rows = self._store.read_index_vectors(self._parts["tokens"], ids)
+        return {each: np.frombuffer(row, "<f4").reshape(-1, self._multi.dims) for each, row in rows}
 
     def _current(self) -> dict[int, int]:
         slots = super()._current()
         if self._store is not None and self._read_at != self._version:
             self._weights.clear()
             self._postings.clear()
-            self._tokens.clear()
-            lexical, tokens = (
-                dict(self._store.read_index_vectors(self._parts[part])) for part in PARTS
-            )
-            nothing = np.zeros(self._multi.dims, dtype=np.float32)
-            for identity in slots.keys() & lexical.keys() & tokens.keys():
-                kept = (np.frombuffer(part[identity], "<f4") for part in (lexical, tokens))
-                one = Encoded.unpack(nothing, *kept)
-                self._put_parts(identity, one.lexical, one.tokens)
+            for identity, row in self._store.read_index_vectors(self._parts["lexical"]):
+                if identity in slots:
+                    self._put_weights(identity, unpack_weights(np.frombuffer(row, "<f4")))
             self._read_at = self._version
         return slots
 
-    def _put_parts(
-        self, identity: int, lexical: Mapping[int, float], tokens: NDArray[np.float32]
-    ) -> None:
+    def _put_weights(self, identity: int, lexical: Mapping[int, float]) -> None:
         self._drop_parts(identity)
-        self._weights[identity], self._tokens[identity] = lexical, tokens
+        self._weights[identity] = lexical
         for token, weight in lexical.items():
             self._postings[token][identity] = weight
 
@@ -350,15 +468,6 @@ def open_index(embedder: Embedder, store: Store | None = None, name: str = "") -
     if ranks_by_more(embedder):
         return MultiIndex(embedder, store, name)
     return VectorIndex(embedder, store, name)
-
-
-def _faiss() -> Any:
-    """FAISS, held to one thread: reading memory takes the time, so a second gains little, and on a
-    busy machine waiting for it takes many times as long as the search itself."""
-    import faiss
-
-    faiss.omp_set_num_threads(1)  # of the thread that calls
-    return faiss
 
 
 class HybridIndex:

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +34,10 @@ StemRow = tuple[int, bool, bytes]
 """A text's id, whether a passage begins with it, and its hashed stems in order (int64 each)."""
 
 _INDEXED = "JOIN indexes ON indexes.number = rows.index_number WHERE indexes.name = ?"
+_VECTORS = (
+    "SELECT id, vector FROM index_vectors AS rows "
+    f"JOIN vectors ON vectors.number = rows.vector_number {_INDEXED}"
+)
 
 
 class Caches(Owners):
@@ -96,12 +101,39 @@ class Caches(Owners):
             )
             return version
 
-    def read_index_vectors(self, name: str) -> list[tuple[int, bytes]]:
-        """The vector (float32) of each id of a vector index, by id."""
-        select = f"""SELECT id, vector FROM index_vectors AS rows
-            JOIN vectors ON vectors.number = rows.vector_number {_INDEXED} ORDER BY id"""
+    def read_index_vectors(
+        self, name: str, ids: Collection[int] | None = None
+    ) -> list[tuple[int, bytes]]:
+        """The vector (float32) of each id of a vector index, or of some, by id."""
+        among = "" if ids is None else "AND id IN (SELECT value FROM json_each(?))"
+        chosen = () if ids is None else (json.dumps([*ids]),)
         with self._read() as connection:
-            return connection.execute(select, (name,)).fetchall()
+            found = connection.execute(f"{_VECTORS} {among} ORDER BY id", (name, *chosen))
+            return found.fetchall()
+
+    def read_index_block(
+        self, name: str, make: Callable[[int], NDArray[np.float32]]
+    ) -> NDArray[np.int64]:
+        """Copy the vectors of an index, by id, into the array that ``make`` returns for their
+        number; return the ids.
+
+        They are copied one by one, so that a large index is never in memory twice. One statement
+        counts and reads them, since another process may write in between.
+        """
+        count = f"(SELECT count(*) FROM index_vectors AS rows {_INDEXED})"
+        select = _VECTORS.replace("SELECT ", f"SELECT {count}, ", 1)
+        with self._read() as connection:
+            found = connection.execute(f"{select} ORDER BY id", (name, name))
+            first = next(found, None)
+            size = 0 if first is None else first[0]
+            ids, block = np.empty(size, dtype=np.int64), make(size)
+            if first is not None:
+                rows = block.view(np.uint8).reshape(-1).data
+                length = len(rows) // size
+                for place, (_, identity, vector) in enumerate(chain([first], found)):
+                    ids[place] = identity
+                    rows[place * length : (place + 1) * length] = vector
+        return ids
 
     def put_index_vectors(
         self,

@@ -7,7 +7,9 @@ answer is made of, and those that a call's prompt showed. What meets a deleted t
 
 - the turn's text is overwritten by as many ``·``, so that every other turn keeps its span;
 - each memory's log is rewritten by its kind (``rewrite``), whose edits the store cannot read;
-- calls lose their words and replay no more; their tokens and seconds stay, for they were spent;
+- calls lose their words and replay no more, and so do those behind a deleted reply; their tokens
+  and seconds stay, for they were spent;
+- answers and replies that are left lose their links to calls that another source or a run made;
 - answers, reports, snapshots and search indexes of the memories are dropped: they can be made
   again;
 - vectors and token counts are dropped by the turns that their texts are made of, unless another
@@ -41,6 +43,8 @@ Fate = Literal["forgotten", "masked"]
 _FATES: Final[Mapping[int, Fate]] = {1: "forgotten", 2: "masked"}
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d(T[\d:.+-]*Z?)?")
 _NUMBER: Final = re.compile(r"\d{1,3}")
+_OWN: Final = "document_id = ? AND (memory_id IS NULL OR memory_id NOT LIKE ?)"
+"""The calls of a source, but those of evaluation runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +181,7 @@ def delete(
     _overwrite_turns(connection, gone, digests)
     record_deletion(connection, gone.document_id, gone.turns)
     renamed, turns = _empty_calls(connection, gone), set(gone.turns)
+    _unlink_others_calls(connection, gone.document_id)
     steps: list[MemoryLog] = []
     for memory, step, log in logs:
         rewritten = rewrite(memory, step, log, gone)
@@ -261,17 +266,24 @@ def _write_log(
 
 
 def _empty_calls(connection: sqlite3.Connection, gone: Gone) -> dict[str, str]:
-    """Empty the calls that showed a deleted turn, or have a word of it, as a question may; return
-    their new keys by the old. Calls of an evaluation run are the run's, and stay."""
+    """Empty the calls that showed a deleted turn, wrote it as a reply, or have a word of it, as a
+    question may; return their new keys by the old. Calls of an evaluation run are the run's, and
+    stay."""
     found = connection.execute(
-        """SELECT number, turns, request, reply, error FROM llm_calls
-        WHERE document_id = ? AND (memory_id IS NULL OR memory_id NOT LIKE ?)""",
+        f"SELECT number, turns, request, reply, error FROM llm_calls WHERE {_OWN}",
         (gone.document_id, f"{owners.RUN}%"),
     ).fetchall()
+    behind = connection.execute(
+        """SELECT call FROM reply_calls
+        WHERE document_id = ? AND turn IN (SELECT value FROM json_each(?))""",
+        (gone.document_id, json.dumps([*gone.turns])),
+    )
+    replied = {number for (number,) in behind}
     hit = [
         number
         for number, shown, request, reply, error in found
-        if meets(shown, gone.turns)
+        if number in replied
+        or meets(shown, gone.turns)
         or gone.is_told_in(
             [
                 json.loads(request)["messages"],
@@ -280,6 +292,22 @@ def _empty_calls(connection: sqlite3.Connection, gone: Gone) -> dict[str, str]:
         )
     ]
     return dict(calls.empty_call(connection, number) for number in hit)
+
+
+def _unlink_others_calls(connection: sqlite3.Connection, document_id: str) -> None:
+    """Drop the links from answers and replies to calls that were replayed from another source or
+    from a run: those keep their words, and nobody knows which of them this source has lost."""
+    others = f"call NOT IN (SELECT number FROM llm_calls WHERE {_OWN})"
+    own = (document_id, f"{owners.RUN}%")
+    connection.execute(
+        f"DELETE FROM reply_calls WHERE document_id = ? AND {others}", (document_id, *own)
+    )
+    connection.execute(
+        f"""DELETE FROM answer_calls WHERE {others} AND answer IN (
+            SELECT answers.number FROM answers JOIN memories ON memories.id = answers.memory_id
+            WHERE memories.document_id = ?)""",
+        (*own, document_id),
+    )
 
 
 def find_answers(connection: sqlite3.Connection, memory_id: str, gone: Gone) -> dict[int, str]:

@@ -101,10 +101,14 @@ def link_calls(
 
     A key stands for its first call with a completion, or else for the first that failed.
     """
+    columns = ", ".join(f"?{place}" for place in range(2, len(row) + 2))
+    first = "SELECT number FROM llm_calls WHERE key = ?1 AND finish_reason"
     connection.executemany(
-        f"""INSERT OR IGNORE INTO {table} SELECT {", ".join("?" for _ in row)}, number
-        FROM llm_calls WHERE key = ? ORDER BY finish_reason IS NULL, number LIMIT 1""",
-        [(*row, key) for key in keys],
+        f"""INSERT OR IGNORE INTO {table} SELECT {columns}, number FROM (
+            SELECT ifnull(({first} IS NOT NULL ORDER BY number LIMIT 1),
+                          ({first} IS NULL ORDER BY number LIMIT 1)) AS number
+        ) WHERE number IS NOT NULL""",
+        [(key, *row) for key in keys],
     )
 
 

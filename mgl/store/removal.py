@@ -77,6 +77,10 @@ def remove(connection: sqlite3.Connection, removal: Removal) -> None:
     for memory in removal.memories:
         caches.drop_indexes(connection, f"{memory.id}/")
     caches.drop_texts(connection, free)
+    connection.executemany(
+        "DELETE FROM text_lineage WHERE document_id = ? AND digest = ?",
+        ((source, digest) for digest in free),
+    )
     for number, key, is_done in calls:
         _pass_on_call(connection, number, key if is_done else None)
     for table in _OF_MEMORY:

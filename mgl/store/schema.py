@@ -239,12 +239,21 @@ MIGRATIONS: Final = {
         turns TEXT NOT NULL,
         PRIMARY KEY (document_id, digest, turns)
     ) WITHOUT ROWID;
+    INSERT OR IGNORE INTO text_lineage
+        SELECT documents.id, vectors.digest, '[[' || rows.id || ',' || rows.id || ']]'
+        FROM memories JOIN documents ON documents.id = memories.document_id
+        JOIN indexes ON substr(indexes.name, 1, length(memories.id) + 7) = memories.id || '/turns@'
+        JOIN index_vectors AS rows ON rows.index_number = indexes.number
+        JOIN vectors ON vectors.number = rows.vector_number
+        WHERE documents.media_type = 'text/x-conversation';
     INSERT INTO text_lineage
         SELECT DISTINCT documents.id, owned.digest, '[[0,9223372036854775807]]'
         FROM owned JOIN owners ON owners.number = owned.owner
         JOIN documents ON documents.id = owners.document_id
         WHERE documents.media_type = 'text/x-conversation' AND owned.digest IN (
-            SELECT digest FROM vectors UNION SELECT digest FROM token_counts)""",
+            SELECT digest FROM vectors UNION SELECT digest FROM token_counts)
+        AND NOT EXISTS (SELECT 1 FROM text_lineage AS known
+            WHERE known.document_id = documents.id AND known.digest = owned.digest)""",
 }
 """Statements by name, in order, separated by semicolons. ``follows`` is the number of the turn
 before, in the history of a client; ``names`` are those that a document had before. ``named`` is 1
@@ -252,7 +261,8 @@ for conversations that are known by their names, and NULL for those of earlier v
 are renamed. ``corrections`` has the numbers of turns that say what others should have said,
 ``snapshots`` the state of a memory before a step. ``answer_calls`` and ``reply_calls`` say which
 calls were made, or replayed, for an answer and for a reply. ``text_lineage`` joins vectors and
-token counts with turns: a row is one set of turns that a text can be made of."""
+token counts with turns: a row is one set of turns that a text can be made of. Of what was embedded
+before, lines are known by their numbers in an index of turns; the rest is made of all turns."""
 
 
 @contextmanager

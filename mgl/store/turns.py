@@ -128,13 +128,17 @@ class TurnTable(Owners):
 
     def turns(self, conversation_id: str, *, since: int = 0) -> list[Turn]:
         """The turns of a conversation from number ``since`` on; empty if it does not exist."""
+        return list(map(decode_turn, self.read_turns(conversation_id, since=since)))
+
+    def read_turns(self, conversation_id: str, *, since: int = 0) -> list[records.Row]:
+        """The rows of ``turns``, for ``decode_turn``: id, speaker and text as UTF-8, time, session
+        as UTF-8."""
         with self._read() as connection:
-            found = connection.execute(
+            return connection.execute(
                 f"SELECT {_COLUMNS} FROM turns WHERE document_id = ? AND number >= ? "
                 "ORDER BY number",
                 (conversation_id, since),
-            )
-            return [_turn(row) for row in found]
+            ).fetchall()
 
     def find_turns(self, conversation_id: str, ids: Collection[str]) -> list[Turn]:
         """The turns of a conversation with some ids, in their order."""
@@ -144,7 +148,7 @@ class TurnTable(Owners):
                 AND id IN ({", ".join("?" for _ in ids)}) ORDER BY number""",
                 (conversation_id, *map(records.pack, ids)),
             )
-            return [_turn(row) for row in found]
+            return [decode_turn(row) for row in found]
 
     def count_turns(self, document_id: str) -> int | None:
         """How many turns a conversation has that were not deleted; None if no conversation has
@@ -312,8 +316,8 @@ def _row(turn: Turn) -> records.Row:
     )
 
 
-def _turn(row: records.Row) -> Turn:
-    """The turn of a row; turns share the names of their speakers and sessions."""
+def decode_turn(row: records.Row) -> Turn:
+    """The turn of a row of ``read_turns``; turns share the names of their speakers and sessions."""
     identity, speaker, text, time, session = row
     return Turn(
         records.unpack(identity),

@@ -86,6 +86,15 @@ REPLY: Final = 160
 FORMATS: Final[Mapping[str, Format]] = {"guidance": LARK, "xgrammar": EBNF, "outlines": JSON}
 METHODS: Final = ("mindgraph", "hgmem", "gam", "mnemis")
 PROMPTS: Final = 64
+VLLM_BENCH: Final = """\
+import argparse
+from vllm.benchmarks.serve import add_cli_args, main
+parser = argparse.ArgumentParser()
+add_cli_args(parser)
+main(parser.parse_args())
+"""
+"""`vllm bench serve`, which the CPU build's command cannot run."""
+
 NOTHING: Final = '{"operations": []}'
 
 # Made models and their servers
@@ -305,7 +314,7 @@ def measure_beside_vllm(box: Box, server: ServerRecord, at_once: int, context: i
         lines = (json.dumps({"prompt": one["messages"][0]["content"]}) for one in bodies)
         prompts.write_text("\n".join(lines) + "\n", encoding="utf-8")
         root = server.base_url.removesuffix("/v1")
-        command = [str(box.python), "-m", "vllm.entrypoints.cli.main", "bench", "serve"]
+        command = [str(box.python), "-c", VLLM_BENCH]
         command += ["--backend", "openai-chat", "--endpoint", "/v1/chat/completions"]
         command += ["--base-url", root, "--model", server.served_name]
         command += ["--tokenizer", str(box.tokenizer), "--dataset-name", "custom"]
@@ -318,7 +327,7 @@ def measure_beside_vllm(box: Box, server: ServerRecord, at_once: int, context: i
             command, env=env, check=False, capture_output=True, text=True, timeout=240
         )
         if done.returncode or not result.is_file():
-            said = (done.stderr + done.stdout).strip().splitlines()[-1:] or ["it said nothing"]
+            said = (done.stdout + done.stderr).strip().splitlines()[-1:] or ["it said nothing"]
             yield "vllm_bench_write_tok_s", f"not measured: {said[0]}"
             return
         theirs = float(json.loads(result.read_text("utf-8"))["output_throughput"])

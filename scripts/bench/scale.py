@@ -7,8 +7,10 @@ Synthetic turns (Zipf words, fifty names, sessions of 20) are appended one by on
 last 200 appends are reported, then the memory is reopened and asked. Replies come at once, so the
 times are what mgl costs without a model. ``first`` is the first question
 after opening, ``question`` the median of those that follow, ``append`` the median of the last
-appends and ``p95`` their 95th percentile, all in milliseconds. The baseline ``turns`` has no log:
-its source is a file, read whole. The default embedder counts words; ``--embedder NAME`` loads one.
+appends, ``p95`` their 95th percentile and ``mean`` that of the last thousand, and ``ask`` the
+median of five whole processes, each of ``mgl ask``: all in milliseconds of the processor, which a
+busy machine changes little. The baseline ``turns`` has no log: its source is a file, read whole.
+The default embedder counts words; ``--embedder NAME`` loads one, and leaves out ``ask``.
 
 A memory that takes longer than ``--minutes`` is reported at the size that it reached.
 """
@@ -18,8 +20,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import random
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -28,9 +33,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mgl.llm.base import Completion, Request, TokenUsage
+from ask_once import DIMS
+from instant import InstantEngine
+
 from mgl.llm.client import Client
-from mgl.llm.fakes import SchemaEngine
 from mgl.memories.base import Tools
 from mgl.memories.options import choose_kind
 from mgl.models import shipped
@@ -46,7 +52,8 @@ CONFIG: dict[str, dict[str, Any]] = {
     "mnemis": {"preset": "small", "routes": "system1"},
     "turns": {},
 }
-LAST, QUESTIONS, SESSION = 200, 10, 20
+LAST, QUESTIONS, PROCESSES, SESSION = 200, 10, 5, 20
+MANY = 1000
 VOCABULARY = [f"word{number}" for number in range(5000)]
 WEIGHTS = [1 / (rank + 3) for rank in range(len(VOCABULARY))]
 NAMES = [f"Name{chr(97 + n % 26)}{chr(97 + n // 26)}" for n in range(50)]
@@ -68,16 +75,6 @@ def synthetic_turns(seed: int = 0) -> Iterator[Turn]:
         number += 1
 
 
-class InstantEngine(SchemaEngine):
-    """Answers from the first memory that it is shown; fills the schema for all else."""
-
-    async def generate(self, request: Request) -> Completion:
-        properties = (request.json_schema or {}).get("properties", {})
-        if {"memories", "answer"} == set(properties):
-            return Completion('{"memories": [1], "answer": "Yes."}', "stop", TokenUsage(500, 10))
-        return await super().generate(request)
-
-
 def open_memory(name: str, store: Store, source: Conversation, embedder: Embedder) -> Any:
     kind, config = choose_kind(name, CONFIG[name], lambda: "paper")
     client = Client(InstantEngine(), store.call_log())
@@ -89,10 +86,32 @@ async def time_questions(memory: Any, draw: random.Random) -> list[float]:
     """Milliseconds of each question, no two of them alike."""
     taken = []
     for _ in range(QUESTIONS + 1):
-        words = draw.choices(VOCABULARY, WEIGHTS, k=4)
-        began = time.perf_counter()
-        await memory.answer(Question(f"What did {draw.choice(NAMES)} say of {' '.join(words)}?"))
-        taken.append((time.perf_counter() - began) * 1000)
+        began = time.process_time()
+        await memory.answer(Question(make_question(draw)))
+        taken.append((time.process_time() - began) * 1000)
+    return taken
+
+
+def make_question(draw: random.Random) -> str:
+    words = " ".join(draw.choices(VOCABULARY, WEIGHTS, k=4))
+    return f"What did {draw.choice(NAMES)} say of {words}?"
+
+
+def time_processes(home: Path, draw: random.Random) -> list[float]:
+    """Milliseconds of whole processes that each ask one question."""
+    script = Path(__file__).with_name("ask_once.py")
+    taken = []
+    for _ in range(PROCESSES):
+        process = subprocess.Popen(
+            [sys.executable, script, "ask", "talk", make_question(draw)],
+            stdout=subprocess.DEVNULL,
+            env={**os.environ, "MGL_HOME": f"{home}"},
+        )
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise SystemExit(f"mgl ask ended with {process.returncode}")
+        taken.append((used.ru_utime + used.ru_stime) * 1000)
     return taken
 
 
@@ -100,11 +119,11 @@ async def append_turns(memory: Any, turns: Sequence[Turn], until: float) -> list
     """Milliseconds of each append; stops at ``until``."""
     taken: list[float] = []
     for turn in turns:
-        began = time.perf_counter()
-        if began > until:
+        if time.perf_counter() > until:
             break
+        began = time.process_time()
         await memory.append(turn)
-        taken.append((time.perf_counter() - began) * 1000)
+        taken.append((time.process_time() - began) * 1000)
     return taken
 
 
@@ -123,18 +142,22 @@ async def measure(
         else:
             source = Conversation.from_name("talk")
             with Store.open(path) as store:
-                began = time.perf_counter()
+                began = time.process_time()
                 memory = open_memory(name, store, source, embedder)
                 taken = await append_turns(memory, new, until)
                 row["turns"] = size = done + len(taken)
-                row["seconds"] = time.perf_counter() - began
+                row["seconds"] = time.process_time() - began
             last = sorted(taken[-LAST:])
             row["append_ms"] = statistics.median(last)
             row["append_p95_ms"] = last[int(len(last) * 0.95)]
+            row["append_mean_ms"] = statistics.mean(taken[-MANY:])
         with Store.open(path) as store:
             memory = open_memory(name, store, source, embedder)
             first, *others = await time_questions(memory, random.Random(size))
         row["first_ms"], row["question_ms"] = first, statistics.median(others)
+        if name != "turns" and embedder.model_id == WordEmbedder(DIMS).model_id:
+            asked = time_processes(path.parent, random.Random(size))
+            row["ask_ms"] = statistics.median(asked)
         row["bytes"] = sum(file.stat().st_size for file in path.parent.glob("mgl.sqlite*"))
         row["bytes_a_turn"] = row["bytes"] / size
         print(json.dumps({key: _rounded(value) for key, value in row.items()}), flush=True)
@@ -158,7 +181,7 @@ def main() -> None:
     parser.add_argument("--embedder", help="an embedding model; counts words without one")
     parser.add_argument("--minutes", type=float, default=60, help="to append to one memory")
     options = parser.parse_args()
-    embedder: Embedder = WordEmbedder(384)
+    embedder: Embedder = WordEmbedder(DIMS)
     if options.embedder:
         embedder = open_embedder(options.embedder, shipped.home())
     for name in options.memory:

@@ -115,7 +115,7 @@ async def test_what_a_turn_says_is_corrected(serve: Serve, memory: str) -> None:
         log = (await http.get("/api/memories/diary/log")).text
         assert "Star" not in exported + page + log
         (turn,) = (each for each in json.loads(exported)["turns"] if each["id"] == corrected)
-        assert turn == {**said, "id": corrected, "text": "My horse is called Moon"}
+        assert turn == {**said, "number": 2, "id": corrected, "text": "My horse is called Moon"}
         found = await http.get(f"{path}/search", params={"q": "What is the horse called?"})
         assert found.json()["results"][0]["node_id"] == corrected
         for turn, text in (("a/b", "x"), ("none", "x"), ("later", "It rains")):

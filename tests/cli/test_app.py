@@ -29,6 +29,26 @@ def test_the_command_table_imports_nothing_heavy() -> None:
     assert not set(HEAVY) & set(done.stdout.split())
 
 
+def test_a_command_is_built_without_the_others() -> None:
+    code = "from typer.main import get_command; get_command(app).get_command(None, 'ask')"
+    done = subprocess.run(
+        [sys.executable, "-c", MODULES.replace("; print", f"; {code}; print")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = {name for name in done.stdout.split() if name.startswith("mgl.cli.")}
+    assert "mgl.cli.ask" in found
+    assert not {"mgl.cli.train", "mgl.cli.eval", "mgl.cli.up"} & found
+
+
+def test_who_asks_needs_neither_readers_of_files_nor_training() -> None:
+    code = "import mgl.lab, mgl.memories.gam, sys; print('\\n'.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    unneeded = {"mgl.text.reading", "mgl.text.conversations", "mgl.training.records", "faiss"}
+    assert not unneeded & set(done.stdout.split())
+
+
 def test_help_names_every_exit_code(mgl: Mgl) -> None:
     text = mgl("--help").output
     kinds = [one for one in vars(errors).values() if hasattr(one, "exit_code")]

@@ -36,6 +36,14 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Iterator[PipeInput]:
         yield keys
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """SIGINT interrupts, even where the tests run in the background and ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def test_earlier_lines_come_back_and_can_be_edited(typed: PipeInput) -> None:
     read_line = _open_prompt("Ann", ["I moved to Porto", "I have moved again"])
     typed.send_text(f"{UP}{UP}!{ENTER}")
@@ -64,6 +72,7 @@ def test_ctrl_c_clears_the_line_and_does_not_end_the_chat(typed: PipeInput) -> N
     assert read_line() is None
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_stops_a_reply_and_the_chat_goes_on(
     typed: PipeInput,
     server: Server,

@@ -16,7 +16,7 @@ from mgl.models import shipped
 from mgl.serving import installing, machine, records
 from tests.cli.conftest import Mgl
 from tests.cli.test_serve import PYTHON, TINY, run
-from tests.serving.conftest import FAKE
+from tests.serving.conftest import FAKE, free_port
 
 HUGE = """\
 name: huge
@@ -112,13 +112,15 @@ def box(mgl_home: Path, tmp_path: Path) -> Iterator[Path]:
 
 def test_a_box_is_set_up_once(box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}:/usr/bin:/bin")
-    first = run("serve", "setup")
+    port = free_port()
+    setup = "serve", "setup", "--port", str(port)
+    first = run(*setup)
     assert first.returncode == 0, first.stderr
     assert "profile: huge" in first.stdout
-    assert "tiny is ready at" in first.stdout
+    assert f"tiny is ready at http://127.0.0.1:{port}/v1" in first.stdout
     (record,) = records.list_running(box)
     assert (record.model, record.profile, record.state) == ("tiny", "huge", "ready")
-    again = run("serve", "setup")
+    again = run(*setup)
     assert again.returncode == 0, again.stderr
     assert "tiny is served already" in again.stdout
     assert run("serve", "stop").returncode == 0

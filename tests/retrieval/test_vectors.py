@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Event, Thread
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from mgl.retrieval.base import EmbeddingTask
+from mgl.retrieval.cells import Cells
 from mgl.retrieval.embedders import CachedEmbedder
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.retrieval.turns import TurnIndex
@@ -76,6 +78,121 @@ def test_a_stored_index_finds_what_a_loop_finds(
             )
             assert all(hit.score == pytest.approx(cosine[hit.id]) for hit in hits)
             assert hits == sorted(hits, key=lambda hit: (-hit.score, hit.id))
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(
+        st.tuples(st.booleans(), st.dictionaries(st.integers(0, 40), texts, max_size=12)),
+        min_size=1,
+        max_size=8,
+    ),
+    texts,
+    st.none() | st.sets(st.integers(-2, 50), min_size=7),
+    st.data(),
+)
+def test_an_index_in_cells_finds_what_an_exact_one_finds(
+    steps: list[tuple[bool, dict[int, str]]],
+    query: str,
+    among: set[int] | None,
+    data: st.DataObject,
+) -> None:
+    embedder = WordEmbedder()
+    divided, exact = VectorIndex(embedder, exact_up_to=6), VectorIndex(embedder)
+    divided.extend(dict.fromkeys(range(10), "ring"))
+    exact.extend(dict.fromkeys(range(10), "ring"))
+    for removes, made in steps:
+        for index in (divided, exact):
+            if removes:
+                index.remove(made)
+            else:
+                index.extend(made)
+        for k in (1, 5, 40):
+            found, wanted = divided.search(query, k, among), exact.search(query, k, among)
+            assert [hit.score for hit in found] == pytest.approx([hit.score for hit in wanted])
+            own = divided.scores(query, [hit.id for hit in found])
+            assert [hit.score for hit in found] == pytest.approx(own.tolist())
+        if data.draw(st.booleans()):
+            divided.wait()
+
+
+def test_cells_are_made_after_some_searches_and_find_what_matters(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    draw = np.random.default_rng(5)
+    centres = draw.normal(size=(60, 16))
+    made = centres[draw.integers(60, size=4000)] + 0.4 * draw.normal(size=(4000, 16))
+    made = (made / np.linalg.norm(made, axis=1, keepdims=True)).astype(np.float32)
+    monkeypatch.setattr("mgl.retrieval.cells.PROBED", 12)  # of 63
+    monkeypatch.setattr("mgl.retrieval.cells.FILTERED", 12)
+
+    class Given(WordEmbedder):
+        def embed(
+            self, texts: Sequence[str], *, task: EmbeddingTask = "passage"
+        ) -> NDArray[np.float32]:
+            del task
+            return made[[int(text) for text in texts]]
+
+    embedder = Given(16)
+    divided, exact = VectorIndex(embedder, exact_up_to=1000), VectorIndex(embedder)
+    for index in (divided, exact):
+        index.extend({number: f"{number}" for number in range(4000)})
+    for number in range(3):
+        assert divided.search(made[number], 10) == exact.search(made[number], 10)
+    divided.wait()
+    assert divided.is_divided
+    assert not exact.is_divided
+    for among in (None, range(0, 4000, 3), range(0, 4000, 5), range(600, 4000)):
+        alike = 0
+        for number in range(0, 400, 4):
+            wanted = {hit.id for hit in exact.search(made[number], 10, among)}
+            alike += len(wanted & {hit.id for hit in divided.search(made[number], 10, among)})
+        assert alike >= 980
+
+
+def test_what_changes_while_cells_are_made_is_in_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, changed, train = Event(), Event(), Cells.train
+
+    def train_slowly(sample: NDArray[np.float32], count: int) -> Cells:
+        begun.set()
+        assert changed.wait(30)
+        return train(sample, count)
+
+    monkeypatch.setattr(Cells, "train", train_slowly)
+    index = VectorIndex(Numbers(), exact_up_to=3)
+    index.extend({1: "1 0", 2: "0.6 0.8", 3: "0 1", 4: "-1 0"})
+    for _ in range(3):
+        assert [hit.id for hit in index.search("1 0", 1)] == [1]
+    assert begun.wait(30)
+    index.extend({5: "1 0", 4: "0.8 0.6"})
+    index.remove([1, 2])
+    assert [hit.id for hit in index.search("1 0", 9)] == [5, 4, 3]
+    changed.set()
+    index.wait()
+    assert index.is_divided
+    assert [hit.id for hit in index.search("1 0", 9)] == [5, 4, 3]
+
+
+def test_cells_of_what_was_read_before_another_process_wrote_are_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though it wrote before they were begun."""
+    with Store.open(tmp_path / "mgl.sqlite") as store:
+        index = VectorIndex(Numbers(), store, "talk", exact_up_to=3)
+        other = VectorIndex(Numbers(), store, "talk")
+        index.extend({1: "0.6 0.8", 2: "0.6 0.8", 3: "0 1", 4: "-1 0"})
+
+        class Late(Thread):
+            def start(self) -> None:
+                other.extend({5: "1 0"})
+                assert 5 in index
+                super().start()
+
+        monkeypatch.setattr("mgl.retrieval.vectors.threading.Thread", Late)
+        for _ in range(3):
+            index.search("1 0", 1)
+        index.wait()
+        assert [hit.id for hit in index.search("1 0", 1)] == [5]
 
 
 def test_ids_keep_their_64_bits_and_equal_scores_come_by_id() -> None:

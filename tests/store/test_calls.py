@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from mgl.llm.base import Completion, Message, Request, Sampling, TokenUsage, Tool, ToolCall
 from mgl.llm.calls import CallRecord, call_key
-from mgl.store import Store
+from mgl.store import MemoryRecord, Store
+from mgl.types import Conversation, Turn
 
 TOOL = Tool("lookup", "Reads the source.", {"type": "object", "properties": {}})
 
@@ -68,3 +69,29 @@ def test_a_completion_is_replayed_whatever_its_outcome_and_for_every_memory(stor
     assert store.call_log("m2").replay(call(seed=1).key) is None
     assert [record.outcome for record in store.calls("m1")] == ["timeout", "invalid", "ok"]
     assert store.calls("m2") == []
+
+
+def test_an_answer_leads_to_the_calls_behind_it_and_finds_them_by_their_keys(store: Store) -> None:
+    talk = Conversation.from_turns("talk", [Turn("1", "Ann", "Hi.")])
+    store.put_conversation(talk)
+    store.put_memory(MemoryRecord("m1", "toy", talk.id, (), "m", {}, 0, 0))
+    failed, came = call(reply=None, outcome="refused"), call()
+    never = call(seed=1, reply=None, outcome="timeout")
+    for record in (failed, came, replace(came, outcome="invalid"), never):
+        store.add_call(record, "m1")
+    first = count_steps(store, "early", came.key)
+    for seed in range(2, 300):
+        store.add_call(call(seed=seed), "m1")
+    assert count_steps(store, "late", came.key) < 2 * first
+    store.put_answer("m1", "Q", {}, turns=(), calls=[never.key, came.key, "unknown"])
+    assert store.answer_calls("m1", "Q") == [came, never]
+
+
+def count_steps(store: Store, question: str, key: str) -> int:
+    """How many tens of steps SQLite takes to keep an answer with a call behind it."""
+    steps: list[None] = []
+    with store._read() as connection:
+        connection.set_progress_handler(lambda: steps.append(None), 10)
+        store.put_answer("m1", question, {}, turns=(), calls=[key])
+        connection.set_progress_handler(None, 0)
+    return len(steps)

@@ -8,9 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from unicodedata import normalize
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from mgl.errors import StoreDeleted, StoreError
 from mgl.store import EditRecord, MemoryRecord, Store
@@ -228,3 +230,22 @@ def test_a_document_that_is_opened_takes_no_name_from_another(store: Store) -> N
     assert store.documents_called(apart.name) == [composed.id]
     store.put_document(apart)  # whose name was written so, and goes first
     assert store.documents_called(apart.name) == [apart.id]
+
+
+def test_an_index_is_read_as_it_is_at_one_moment(store: Store) -> None:
+    """Though another process removes from it after its vectors were counted."""
+    vectors = np.arange(6, dtype=np.float32).reshape(3, 2)
+    store.put_index_vectors("m/turns", "e", {1: "one", 2: "two", 3: "three"}, vectors)
+    read = np.zeros((0, 2), np.float32)
+
+    def make(size: int) -> NDArray[np.float32]:
+        nonlocal read
+        with Store.open(store.path) as other:
+            other.remove_from_index("m/turns", [1])
+            other.put_index_vectors("m/turns", "e", {4: "four", 5: "five"}, vectors[:2])
+        read = np.zeros((size, 2), np.float32)
+        return read
+
+    assert store.read_index_block("m/turns", make).tolist() == [1, 2, 3]
+    assert read.tolist() == vectors.tolist()
+    assert store.read_index_block("none", make).tolist() == []

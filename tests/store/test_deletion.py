@@ -21,6 +21,7 @@ from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.store.deletion import MASK, Gone, Redaction, Rewritten, mask_text
 from mgl.store.lineage import decode_turns, encode_turns, meets
 from mgl.store.owners import RUN, owned_by
+from mgl.store.turns import ReplySources
 from mgl.types import Answer, Conversation, Turn
 from tests.leftovers import left
 
@@ -122,6 +123,44 @@ def test_calls_that_showed_it_or_have_a_word_of_it_are_emptied(filled: Store) ->
     assert first.request.messages == (Message("user", ""),)
     assert (failed.completion, failed.error, failed.outcome) == (None, "", "refused")
     assert left(filled.path, ["painted"]) == []
+
+
+def test_the_call_that_wrote_a_deleted_reply_is_emptied(filled: Store) -> None:
+    """Though its prompt showed no deleted turn, and every word of it stands elsewhere."""
+    wrote, other = call("Reply to Bo.", "Good number, call you.", shows=[2]), call("x", shows=[2])
+    for record in (wrote, other):
+        filled.add_call(record, "one")
+    sources = ReplySources(frozenset({2}), frozenset({2}), (wrote.key,))
+    edit, reply = EditRecord(0, "reply", {}, "applied"), Turn("3+", "mgl", "Good number, call you.")
+    assert filled.append_reply(TALK.id, 4, reply, "one", edit, sources, since=0)
+    assert filled.reply_calls(TALK.id, 4) == [wrote]
+    filled.delete(TALK.id, Redaction(frozenset({4})), keep)
+    assert filled.reply_calls(TALK.id, 4) == []
+    assert (filled.find_call(wrote.key), filled.find_call(other.key)) == (None, other)
+    assert left(filled.path, [reply.text]) == []
+
+
+@pytest.mark.parametrize("maker", ["theirs", f"{RUN}/runs/one"])
+def test_no_answer_or_reply_leads_to_a_deleted_word_in_a_call_of_somebody_else(
+    filled: Store, maker: str
+) -> None:
+    """Who told two conversations the same replays the calls of the first in the second."""
+    other = replace(TALK, id="other", name="other")
+    filled.put_conversation(other)
+    filled.put_memory(memory("theirs", other))
+    source = other.id if maker == "theirs" else TALK.id
+    shown = call("Good morning. Painted?")
+    record = replace(shown, lineage=Lineage(source, frozenset({0, 1})))
+    filled.add_call(record, maker)
+    sources = ReplySources(frozenset({0}), frozenset({0, 1}), (record.key,))
+    for talk, owner in ((TALK, "one"), (other, "theirs")):
+        edit, reply = EditRecord(0, "reply", {}, "applied"), Turn("1+", "mgl", "Hello.")
+        assert filled.append_reply(talk.id, 4, reply, owner, edit, sources, since=0)
+        assert filled.put_answer(owner, "Who?", {"text": "Ann"}, turns={0}, calls=[record.key])
+    filled.delete(TALK.id, ONLY_TWO, keep)
+    assert filled.answers("one")
+    assert filled.reply_calls(TALK.id, 4) == filled.answer_calls("one", "Who?") == []
+    assert filled.reply_calls(other.id, 4) == filled.answer_calls("theirs", "Who?") == [record]
 
 
 def test_calls_that_an_evaluation_run_made_or_replayed_are_its_own(filled: Store) -> None:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from mgl.errors import StoreDeleted, StoreError
 from mgl.llm.base import Completion, Message, Request, Sampling, TokenUsage
-from mgl.llm.calls import CallRecord, Lineage, call_key
+from mgl.llm.calls import CallRecord, Lineage, call_key, note_made_of
 from mgl.store import EditRecord, MemoryRecord, Store
 from mgl.store.deletion import Gone, Redaction, Rewritten
 from mgl.store.owners import RUN, owned_by
@@ -136,6 +136,18 @@ def test_one_memory_goes_alone_while_another_needs_the_document(store: Store) ->
     assert len(store.calls("mem_b")) == 2
     assert store.remove(document.id, {"mem_b"})[0].takes_source
     assert set(count(store).values()) == {0}
+
+
+def test_a_memory_goes_with_the_digests_of_what_it_alone_embedded(store: Store) -> None:
+    talk = replace(Conversation.from_name("talk"), turns=(Turn("1", "Ann", SHARED),))
+    for memory in (fill(store, talk, "mem_a"), fill(store, talk, "mem_b")):
+        with owned_by(store.own(memory.id, talk.id)), note_made_of({f"by {memory.id}": {0}}):
+            store.put_vectors("e", [f"by {memory.id}"], np.ones((1, 2), np.float32))
+    before = count(store)["text_lineage"]
+    store.remove(talk.id, {"mem_a"})
+    assert count(store)["text_lineage"] == before - 1
+    store.delete(talk.id, Redaction(frozenset({0})), lambda _, __, log, ___: Rewritten(log))
+    assert (count(store)["text_lineage"], count(store)["vectors"]) == (0, 0)
 
 
 def test_a_conversation_goes_with_its_name_and_begins_anew(store: Store) -> None:

@@ -88,9 +88,10 @@ def test_a_store_of_a_released_version_opens_with_all_that_it_held(dump: Path, p
         assert read_shape(opened) == read_shape(made)
 
 
-def test_what_was_embedded_before_turns_were_noted_counts_as_made_of_all_of_them(
+def test_what_was_embedded_before_turns_were_noted_is_made_of_its_turn_or_of_all(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Of its turn where it is a line in an index of turns, whose numbers are those of turns."""
     talk = Conversation.from_turns("talk", [Turn("1", "Ann", "Hi."), Turn("2", "Ann", "Bye.")])
     letter = Document.from_text("letter", "Hi.")
     migrate_until(NAMES.index("0019_text_lineage"), path, monkeypatch)
@@ -103,11 +104,26 @@ def test_what_was_embedded_before_turns_were_noted_counts_as_made_of_all_of_them
             connection.execute("INSERT INTO owners VALUES (?, 'mem', ?)", (number, source.id))
             connection.execute("INSERT INTO owned VALUES (?, ?)", (number, digest))
             connection.execute("INSERT INTO token_counts VALUES ('m', ?, 7)", (digest,))
+        connection.execute(
+            "INSERT INTO memories (id, kind, document_id, questions, model_id, config, chunks, "
+            "tokens) VALUES ('mem', 'gam', ?, '[]', 'm', '{}', 0, 0)",
+            (talk.id,),
+        )
+        connection.execute("INSERT INTO indexes VALUES (1, 'mem/turns@e', 1)")
+        connection.execute("INSERT INTO indexes VALUES (2, 'mem/topics@e', 1)")
+        for number, (text, place) in enumerate([("Hi.", 0), ("Bye.", 1), ("topic", 0)]):
+            digest = records.text_digest(text)
+            connection.execute("INSERT INTO owned VALUES (0, ?)", (digest,))
+            connection.execute("INSERT INTO vectors VALUES (?, 'e', ?, x'')", (number, digest))
+            row = (1 + (text == "topic"), place, number)
+            connection.execute("INSERT INTO index_vectors VALUES (?, ?, ?)", row)
     with Store.open(path) as store:
         store.put_conversation(talk)
         assert store.token_counts("m", ["talk", "letter"]) == [7, 7]
         store.delete(talk.id, Redaction(frozenset({1})), lambda *_: Rewritten(()))
         assert store.token_counts("m", ["talk", "letter"]) == [None, 7]
+        kept = [each is not None for each in store.vectors("e", ["Hi.", "Bye.", "topic"])]
+        assert kept == [True, False, False]
 
 
 @pytest.mark.parametrize("count", range(len(MIGRATIONS) + 1))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mgl.text import time_mentions
 from mgl.text.times import Days, shift, stretch
+from mgl.text.timewords import find_expressions
 
 SAID = datetime(2023, 5, 8, 13, 56)
 
@@ -21,6 +22,19 @@ def read(text: str, at: datetime | date | None = SAID) -> list[tuple[str, str]]:
         (m.expression, str(m.begin) + (f"/{m.until}" if m.until > m.begin else ""))
         for m in time_mentions(text, at)
     ]
+
+
+words = st.sampled_from(
+    "in on the last next since two a 5 may May 2023 days ago week the summer of Friday weekend "
+    "ſunday between and tomorrow morning this past other day early mid 15th for been now ring "
+    "Bo met fall -".split()
+)
+
+
+@given(st.lists(words, max_size=9).map(" ".join))
+def test_what_lets_a_text_be_searched_hides_no_expression(text: str) -> None:
+    searched = [found.span() for found in find_expressions(f"{text} #0")]  # a digit is a reason
+    assert [found.span() for found in find_expressions(text)] == searched
 
 
 MEANT = """

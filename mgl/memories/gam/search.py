@@ -18,6 +18,7 @@ from mgl.llm.calls import note_made_of
 from mgl.memories.base import Tools
 from mgl.memories.gam.config import GamConfig
 from mgl.memories.gam.state import EMPTY, GamState, Topic, raw_text, topic_number
+from mgl.memories.rows import list_speakers
 from mgl.memories.table import Table
 from mgl.retrieval.cues import Marks, mark_turn
 from mgl.retrieval.lexical import LexicalIndex
@@ -59,7 +60,7 @@ class Search:
     def follow(self, state: GamState, turns: Sequence[Turn]) -> None:
         """Search what the memory, or a draft, holds now; rows are added when they are searched."""
         self._state, self._turns = state, turns
-        self.speakers.update(turn.speaker for turn in turns[self._known :] if turn.speaker)
+        self.speakers.update(filter(None, list_speakers(turns, self._known)))
         self._known = len(turns)
 
     def mark(self, number: int) -> Marks:

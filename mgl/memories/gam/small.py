@@ -31,8 +31,9 @@ from mgl.memories.gam.reading import Reader
 from mgl.memories.gam.search import Search, find_missing
 from mgl.memories.gam.state import GamState, Topic, topic_number
 from mgl.memories.propose import Proposal
+from mgl.memories.rows import find_speakers
 from mgl.memories.table import Table
-from mgl.memories.turns import find_assistants
+from mgl.memories.turns import find_assistants, list_heard
 from mgl.prompt import one_line
 from mgl.retrieval.cues import ASSISTANT, Implied, remove_names
 from mgl.retrieval.lexical import LexicalIndex, split_words
@@ -197,8 +198,9 @@ class SmallConsolidator(Consolidator):
         self._spread = spread
 
     async def _describe(self, part: Sequence[int], time: int = 0) -> Described:
-        speakers = {turn.id: turn.speaker for turn in self._turns}
-        assistants = find_assistants([self._turns[number] for number in part], speakers)
+        turns = [self._turns[number] for number in part]
+        heard = (each for turn in turns for each in list_heard(turn.id))
+        assistants = find_assistants(turns, find_speakers(self._turns, heard))
         told = [number for number in part if self._turns[number].speaker not in assistants] or part
         if self._config.summaries == "extract":
             return self._extract(told)

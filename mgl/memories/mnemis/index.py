@@ -17,6 +17,7 @@ from mgl.llm.calls import note_made_of
 from mgl.memories.mnemis.edits import turns_of
 from mgl.memories.mnemis.reading import render_episode
 from mgl.memories.mnemis.state import MnemisState, summary_text, words_text
+from mgl.memories.rows import Chosen, list_speakers
 from mgl.memories.table import Table
 from mgl.retrieval.base import Embedder, Hit, Reranker
 from mgl.retrieval.ranking import fuse_hits
@@ -61,7 +62,8 @@ class Index:
         self._names = VectorIndex(embedder)
         self._forms: dict[tuple[int, str], None] = {}
         self._grown: dict[str, Table[str, Any]] = {}
-        self._turns: list[Turn] = []
+        self._turns: Sequence[Turn] = ()
+        self._spoken: list[int] = []
         self._numbers: list[int] = []
 
     # What a new name or fact may repeat
@@ -133,7 +135,10 @@ class Index:
         """Yield the ids of all episodes, the best first, by what stands around them, too."""
         assert isinstance(self.episodes, TurnIndex)
         turns = self._turns  # it may grow meanwhile
-        scores = await rank_turns(question, turns, self.episodes, reranker=reranker)
+        speakers = list_speakers(turns)
+        scores = await rank_turns(
+            question, turns, self.episodes, reranker=reranker, spoken_by=speakers
+        )
         return (str(self._numbers[place]) for place in np.argsort(-scores, kind="stable").tolist())
 
     def _grow_shared(self, state: MnemisState) -> None:
@@ -151,8 +156,8 @@ class Index:
         self._numbers += numbers
         own = {at: state.episodes[self._numbers[at]] for at in missing}
         if isinstance(self.episodes, TurnIndex):
-            spoken = (source.turns[state.episodes[number].turns[0]] for number in numbers)
-            turns = [*self._turns, *spoken]
+            self._spoken = [*self._spoken, *(state.episodes[each].turns[0] for each in numbers)]
+            turns = Chosen(source.turns, self._spoken)
             with note_made_of({turns[at].line: each.turns for at, each in own.items()}):
                 self.episodes.add_turns(turns, missing)
             self._turns = turns
