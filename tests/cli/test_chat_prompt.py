@@ -36,14 +36,6 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Iterator[PipeInput]:
         yield keys
 
 
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """SIGINT interrupts, even where the tests run in the background and ignore it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 def test_earlier_lines_come_back_and_can_be_edited(typed: PipeInput) -> None:
     read_line = _open_prompt("Ann", ["I moved to Porto", "I have moved again"])
     typed.send_text(f"{UP}{UP}!{ENTER}")
@@ -98,6 +90,7 @@ def test_ctrl_c_stops_a_reply_and_the_chat_goes_on(
         assert [turn.id for turn in lab.transcript("talk").turns] == ["1", "2", "2+"]
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_a_reply_comes_after_one_that_was_stopped_while_its_server_worked(
     typed: PipeInput, server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -106,8 +99,9 @@ def test_a_reply_comes_after_one_that_was_stopped_while_its_server_worked(
 
     def press() -> None:
         server.wait_for(1)
-        server.stall_after = None
         os.kill(os.getpid(), signal.SIGINT)
+        server.wait_for(2)
+        server.go_on()
 
     pressing = threading.Thread(target=press)
     pressing.start()

@@ -106,6 +106,7 @@ def test_an_interrupt_cancels_the_task_and_waits_for_its_clean_up(
     assert events == ["cleaned up"]
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_cancels_a_shared_call_once_so_that_it_can_clean_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
