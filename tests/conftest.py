@@ -19,6 +19,7 @@ import random
 import re
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
@@ -160,6 +161,14 @@ def mgl_home(
     if request.node.get_closest_marker("server") is None:
         monkeypatch.delenv("MGL_BASE_URL", raising=False)
     return folder
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """SIGINT interrupts, even where the tests run in the background and ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(autouse=True)

@@ -183,8 +183,8 @@ class Portal:
         42
 
     It works within a notebook's running loop, and an engine keeps its connections from one call to
-    the next. Ctrl-C reaches the caller at once: the task is cancelled and has ``GRACE_S`` seconds
-    to clean up, and so has each ``finish`` and the loop itself.
+    the next. Ctrl-C reaches the caller at once: the task is cancelled, once, and has ``GRACE_S``
+    seconds to clean up, and so has each ``finish`` and the loop itself.
     """
 
     def __init__(self) -> None:
@@ -202,13 +202,14 @@ class Portal:
         if threading.current_thread() is self._thread:
             raise RuntimeError("the portal's own loop cannot wait for itself")
         self._interrupted = False
-        future = self.submit(start)
+        stop = StopSignal()
+        future = self.submit(lambda: stop.guard(start))
         try:
             return future.result()
         except BaseException:
             if not future.done():
                 self._interrupted = True
-                self._loop.call_soon_threadsafe(self._cancel_all)
+                stop.ask()
                 wait([future], timeout=GRACE_S)
             raise
 
@@ -250,7 +251,3 @@ class Portal:
                 task.cancel()
             await asyncio.wait(tasks, timeout=GRACE_S)
         self._loop.stop()
-
-    def _cancel_all(self) -> None:
-        for task in asyncio.all_tasks(self._loop):
-            task.cancel()

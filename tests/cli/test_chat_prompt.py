@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -33,14 +34,6 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Iterator[PipeInput]:
     monkeypatch.setattr(sys, "stdin", Terminal())
     with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
         yield keys
-
-
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """SIGINT interrupts, even where the tests run in the background and ignore it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 def test_earlier_lines_come_back_and_can_be_edited(typed: PipeInput) -> None:
@@ -93,6 +86,30 @@ def test_ctrl_c_stops_a_reply_and_the_chat_goes_on(
     app([*words, "--base-url", server.url], standalone_mode=False)
     assert "stopped; what you said is kept" in capsys.readouterr().err
     assert begun == ["It rains.", "It snows."]
+    with Lab.open() as lab:
+        assert [turn.id for turn in lab.transcript("talk").turns] == ["1", "2", "2+"]
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_a_reply_comes_after_one_that_was_stopped_while_its_server_worked(
+    typed: PipeInput, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its request kept the connection, and the chat waited for that without an end."""
+    server.stall_after = 0
+
+    def press() -> None:
+        server.wait_for(1)
+        os.kill(os.getpid(), signal.SIGINT)
+        server.wait_for(2)
+        server.go_on()
+
+    pressing = threading.Thread(target=press)
+    pressing.start()
+    typed.send_text(f"It rains.{ENTER}It snows.{ENTER}{CTRL_D}")
+    words = ["chat", "talk", "--preset", "small", "--model", "qwen2.5-7b-instruct"]
+    app([*words, "--base-url", server.url], standalone_mode=False)
+    pressing.join()
+    assert "stopped; what you said is kept" in capsys.readouterr().err
     with Lab.open() as lab:
         assert [turn.id for turn in lab.transcript("talk").turns] == ["1", "2", "2+"]
 

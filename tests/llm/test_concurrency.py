@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import threading
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 
@@ -9,7 +11,7 @@ import pytest
 from mgl.llm.base import Completion, Message, Request
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client, Policy
-from mgl.llm.concurrency import Portal, for_each
+from mgl.llm.concurrency import Portal, SharedCalls, for_each
 from mgl.llm.fakes import SchemaEngine
 from tests.patience import PATIENCE_S
 
@@ -102,6 +104,32 @@ def test_an_interrupt_cancels_the_task_and_waits_for_its_clean_up(
     with Portal() as portal, pytest.raises(KeyboardInterrupt):
         portal.run(long)
     assert events == ["cleaned up"]
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupt_cancels_a_shared_call_once_so_that_it_can_clean_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A second cancellation left its connection open, and the next request waited for it."""
+    monkeypatch.setattr("mgl.llm.concurrency.GRACE_S", PATIENCE_S)
+    calls, events = SharedCalls[None](), list[str]()
+
+    async def call() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.05)
+            events.append("cleaned up")
+
+    async def ask() -> None:
+        async with calls.join("key", call) as (answer, _):
+            await answer
+
+    with Portal() as portal:
+        with pytest.raises(KeyboardInterrupt):
+            portal.run(ask)
+        assert events == ["cleaned up"]
 
 
 def test_a_task_stuck_in_native_code_does_not_hold_the_caller(
