@@ -223,8 +223,8 @@ def ask_lines(question: Question) -> dict[str, str]:
 
 def find_replied(turn: Turn, speakers: Mapping[str, str]) -> str | None:
     """Return the id of the turn that a reply (``ID+``, a second one ``ID++``) replies to; None
-    where the turn is no reply. ``speakers`` are those of all turns by their ids: nobody replies
-    to themselves.
+    where the turn is no reply. ``speakers`` are those of all turns by their ids: nobody replies to
+    themselves.
 
     Of two turns ``C`` and ``C+`` that people said, ``C++`` is taken for a reply to the second."""
     heard = list_heard(turn.id)
