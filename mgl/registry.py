@@ -88,6 +88,11 @@ _SHIPPED: Final[Mapping[str, Mapping[str, str]]] = {
         "mnemis": "mgl.memories.mnemis.small:SmallMnemis",
     },
 }
+_NOUNS: Final[Mapping[str, str]] = {
+    "benchmark": "benchmark",
+    "memory": "kind of memory",
+    "small memory": "kind of memory",
+}
 _GROUPS: Final[Mapping[str, str]] = {
     "benchmark": "mgl.benchmarks",
     "memory": "mgl.memories",
@@ -113,8 +118,10 @@ def load(kind: str, name: str) -> Any:
         near = get_close_matches(name, targets, n=1)
         known = ", ".join(sorted(targets))
         raise UsageError(
-            f"there is no {kind} {name!r}",
-            hint=f"did you mean {near[0]!r}?" if near else f"choose one of: {known}",
+            f"there is no {_NOUNS[kind]} {name!r}",
+            hint=f"did you mean {near[0]!r}?"
+            if near
+            else f"choose one of: {known}; or install the package that had it",
         )
     module, _, attribute = targets[name].partition(":")
     try:

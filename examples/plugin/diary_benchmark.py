@@ -1,4 +1,4 @@
-"""A benchmark in forty lines: a diary of one line a day, and questions about it.
+"""A benchmark of one file: a diary of one line a day, and questions about it.
 
     {"says": [["2024-05-01", "I adopted a cat."]], "ask": "Which pet?", "gold": "a cat", "day": 1}
 

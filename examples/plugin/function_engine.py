@@ -1,4 +1,4 @@
-"""An engine in forty lines: any Python function from a prompt to a text runs as a model.
+"""An engine of one class: any Python function from a prompt to a text runs as a model.
 
 with Lab.open(engine=FunctionEngine(my_pipeline, "my-model@1")) as lab:
     lab.ask("story.txt", "Who is the narrator?")

@@ -1,4 +1,4 @@
-"""A memory of conversations in twenty lines: the last turns, whatever is asked."""
+"""A memory of conversations: the last turns, whatever is asked."""
 
 from __future__ import annotations
 

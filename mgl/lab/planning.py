@@ -262,7 +262,7 @@ class Planner:
             others = " and ".join(sorted({record.kind for record in known}))
             raise WrongKind(
                 f"{source!r} is remembered by {others}, not by {kind}",
-                hint=f"leave out --memory, or give {known[0].kind}",
+                hint=f"leave out --memory, or give {known[0].kind}; other kinds read the file",
             )
         kinds = sorted({record.kind for record in found})
         if len(kinds) > 1:

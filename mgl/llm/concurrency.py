@@ -202,14 +202,19 @@ class Portal:
         if threading.current_thread() is self._thread:
             raise RuntimeError("the portal's own loop cannot wait for itself")
         self._interrupted = False
-        stop = StopSignal()
-        future = self.submit(lambda: stop.guard(start))
+        begun = list[Coroutine[Any, Any, ResultT]]()
+
+        def begin() -> Coroutine[Any, Any, ResultT]:
+            begun.append(start())
+            return begun[0]
+
+        future = self.submit(begin)
         try:
             return future.result()
         except BaseException:
             if not future.done():
                 self._interrupted = True
-                stop.ask()
+                self._loop.call_soon_threadsafe(_cancel_task, begun[0])
                 wait([future], timeout=GRACE_S)
             raise
 
@@ -251,3 +256,10 @@ class Portal:
                 task.cancel()
             await asyncio.wait(tasks, timeout=GRACE_S)
         self._loop.stop()
+
+
+def _cancel_task(coroutine: Coroutine[Any, Any, object]) -> None:
+    """Cancel the task of the running loop that runs a coroutine."""
+    for task in asyncio.all_tasks():
+        if task.get_coro() is coroutine:
+            task.cancel()

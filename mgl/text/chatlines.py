@@ -53,7 +53,7 @@ def read_lines(text: str, name: str) -> Conversation | None:
     if turns.empty:
         return None
     if unsaid:
-        turns.note("left out", f"{unsaid} lines that nobody said")
+        turns.note("left out", f"lines that nobody said: {unsaid}")
     return turns.conversation()
 
 

@@ -271,6 +271,19 @@ def test_a_document_takes_no_chats_name(tmp_path: Path) -> None:
         assert lab.find_chat("a") == "a"
 
 
+def test_a_document_and_a_conversation_never_share_a_name_by_renaming(tmp_path: Path) -> None:
+    with open_lab(tmp_path) as lab:
+        lab.talk("a").append(Turn("1", "Ann", "Hello."))
+        lab.keep(Document.from_text("story.txt", "P1 met P2."))
+        with pytest.raises(Conflict, match="already"):
+            lab.rename("a", "story.txt")
+        with pytest.raises(Conflict, match="already"):
+            lab.rename("story.txt", "a")
+        lab.rename("a", "b")
+        lab.rename("story.txt", "a")
+        assert lab.talk("b").memory.conversation.turns
+
+
 def test_a_store_of_before_is_renamed_too(tmp_path: Path) -> None:
     """Its conversations carry no mark that they are known by their names."""
     with Store.open(tmp_path / "mgl.sqlite") as store:

@@ -307,7 +307,7 @@ class TestLines:
         talk = only(save("chat.txt", "\r\n".join([event, first, "Note: more.", last])))
         assert said(talk) == [("Ann", "Hi.\nNote: more."), ("Bo B.", "Hm.")]
         assert [turn.time for turn in talk.turns] == times
-        assert talk.notes[-1] == "left out: 1 lines that nobody said"
+        assert talk.notes[-1] == "left out: lines that nobody said: 1"
 
 
 class TestExports:

@@ -22,8 +22,6 @@ from mgl.memories.gam.state import (
 )
 from mgl.types import Turn
 
-_RELEASE = "release it first: `mgl edit NAME TOPIC --unfreeze`"
-
 
 def rewrite_topic(
     state: GamState, name: str, summary: str | None, keywords: Sequence[str] | None
@@ -126,5 +124,6 @@ def _find(state: GamState, name: str) -> Topic:
 def _find_free(state: GamState, name: str) -> Topic:
     topic = _find(state, name)
     if topic.frozen:
-        raise Conflict(f"the topic {name} is frozen", hint=_RELEASE)
+        release = f"release it first: `mgl edit NAME {name} --unfreeze`"
+        raise Conflict(f"the topic {name} is frozen", hint=release)
     return topic
