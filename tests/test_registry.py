@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mgl import registry
+from mgl.cli.app import app
 from mgl.errors import UsageError
 
 
@@ -62,3 +63,14 @@ def test_naming_imports_nothing() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.usefixtures("plugin")
+def test_a_package_that_cannot_be_imported_does_not_hide_the_kinds(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    app(["ask", "--kinds"], standalone_mode=False)
+    printed = capsys.readouterr()
+    assert "mindgraph" in printed.out
+    assert "'broken'" in printed.err
+    assert "'mangled'" in printed.err

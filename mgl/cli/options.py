@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 import typer
 from typer.core import TyperCommand
 
+from mgl.cli.output import say
 from mgl.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
@@ -162,11 +163,17 @@ def print_kinds(context: typer.Context, wanted: bool) -> None:
 
 
 def _find_kinds(command: object) -> dict[str, MemoryKind]:
+    """Load the kinds that a command takes; one that cannot be imported is named and left out."""
     from mgl import registry
     from mgl.memories.capabilities import supports
     from mgl.memories.talk import TalkMemory
 
-    kinds = {name: registry.load("memory", name) for name in registry.names("memory")}
+    kinds: dict[str, MemoryKind] = {}
+    for name in registry.names("memory"):
+        try:
+            kinds[name] = registry.load("memory", name)
+        except UsageError as error:
+            say(f"note: {error}")
     if isinstance(command, TalkCommand):
         return {name: kind for name, kind in kinds.items() if supports(kind, TalkMemory)}
     return kinds
