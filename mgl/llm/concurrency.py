@@ -208,14 +208,15 @@ class Portal:
             begun.append(start())
             return begun[0]
 
-        future = self.submit(begin)
+        future: Future[ResultT] | None = None
         try:
+            future = self.submit(begin)  # an interrupt may come before it returns
             return future.result()
         except BaseException:
-            if not future.done():
+            if begun and (future is None or not future.done()):
                 self._interrupted = True
-                self._loop.call_soon_threadsafe(_cancel_task, begun[0])
-                wait([future], timeout=GRACE_S)
+                ending = asyncio.run_coroutine_threadsafe(_cancel(begun[0]), self._loop)
+                wait([ending], timeout=GRACE_S)
             raise
 
     def submit(self, start: Callable[[], Coroutine[Any, Any, ResultT]]) -> Future[ResultT]:
@@ -258,8 +259,9 @@ class Portal:
         self._loop.stop()
 
 
-def _cancel_task(coroutine: Coroutine[Any, Any, object]) -> None:
-    """Cancel the task of the running loop that runs a coroutine."""
+async def _cancel(coroutine: Coroutine[Any, Any, object]) -> None:
+    """Cancel the task of the running loop that runs a coroutine, and wait for its end."""
     for task in asyncio.all_tasks():
         if task.get_coro() is coroutine:
             task.cancel()
+            await asyncio.wait([task])

@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 from concurrent.futures import CancelledError, ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -129,6 +130,33 @@ def test_an_interrupt_cancels_a_shared_call_once_so_that_it_can_clean_up(
     with Portal() as portal:
         with pytest.raises(KeyboardInterrupt):
             portal.run(ask)
+        assert events == ["cleaned up"]
+
+
+def test_an_interrupt_cancels_a_task_that_is_only_just_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One that came before the task's future was at hand left the task running."""
+    monkeypatch.setattr("mgl.llm.concurrency.GRACE_S", PATIENCE_S)
+    submit, started, events = Portal.submit, threading.Event(), list[str]()
+
+    def interrupted(portal: Portal, start: Any) -> None:
+        submit(portal, start)
+        started.wait(PATIENCE_S)
+        raise KeyboardInterrupt
+
+    async def work() -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.01)
+            events.append("cleaned up")
+
+    with Portal() as portal:
+        monkeypatch.setattr(Portal, "submit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            portal.run(work)
         assert events == ["cleaned up"]
 
 
