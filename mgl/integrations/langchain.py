@@ -9,7 +9,7 @@
 
 A chat history holds what user and assistant said; system messages, calls of tools and their results
 are not kept. Chains with another model need it: ``mgl/gam`` keeps its conversations by itself, and
-what it has kept already is not added once more.
+what it has kept already is not added again.
 """
 
 from __future__ import annotations
@@ -89,10 +89,12 @@ class MglChatHistory(BaseChatMessageHistory):
         """Count the first turns with which the conversation ends already, a reply among them: a
         model of mgl's own kept them when it replied."""
         said = [(turn["speaker"], turn["text"]) for turn in turns]
-        if ASSISTANT not in dict(said):
+        speakers = [speaker for speaker, _ in said]
+        if ASSISTANT not in speakers:
             return 0
+        first_reply = speakers.index(ASSISTANT)
         kept = [(turn["speaker"], turn["text"]) for turn in self._client.turns(self._conversation)]
-        ends = (end for end in range(len(said), 0, -1) if ASSISTANT in dict(said[:end]))
+        ends = range(len(said), first_reply, -1)
         return next((end for end in ends if kept[-end:] == said[:end]), 0)
 
     def clear(self) -> None:

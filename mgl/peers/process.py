@@ -63,7 +63,7 @@ class PeerProcess:
 
     def do(self, what: str, **message: Any) -> Any:
         """Have something done and wait for it; EngineRejected where the peer fails at it."""
-        process = self._started.process
+        process, log = self._started.process, self._started.log
         assert process.stdin is not None
         assert process.stdout is not None
         line = b""
@@ -71,8 +71,7 @@ class PeerProcess:
             process.stdin.write(json.dumps({"do": what, **message}).encode() + b"\n")
             process.stdin.flush()
             line = process.stdout.readline()
-        last = self._started.log.read_last_line
-        said = json.loads(line) if line else {"failed": f"it ended: {last()}"}
+        said = json.loads(line) if line else {"failed": f"it ended: {log.read_last_line()}"}
         if "failed" in said:
             raise EngineRejected(
                 f"{self._name} failed to {what}: {said['failed']}",

@@ -313,12 +313,13 @@ def stop_host(host: RunningHost) -> None:
     """
     if (told := _question(host.socket, "stop", _STOP_S)) is None or "late" not in told:
         return
-    if not find_processes(_token_of(host.socket)):
+    token = _token_of(host.socket)
+    if not find_processes(token):
         raise EngineUnavailable(
             f"{host.model_id} does not stop, and its process cannot be seen from here",
             hint=f"end the process that listens on {host.socket}",
         )
-    end_processes(_token_of(host.socket), patience_s=0.0)
+    end_processes(token, patience_s=0.0)
 
 
 def _token_of(socket_path: Path) -> str:
