@@ -118,9 +118,9 @@ def start(
     """Start a process in a session of its own: Ctrl-C in the terminal does not reach it.
 
     ``env`` is its environment without the token, by default this process's. It reads ``stdin`` and
-    appends what it prints to ``log``, which only its owner can read; a large log becomes
-    ``<name>.old`` before. One that ``talks`` has pipes instead, and logs its errors alone. Raises
-    OSError if it cannot be started.
+    appends what it prints to ``log``, which only its owner can read; a large log is renamed to
+    ``<name>.old`` first. A process that ``talks`` has pipes instead, and logs only what it prints
+    to stderr. Raises OSError if it cannot be started.
     """
     make_private_folder(log.parent)
     if log.exists() and log.stat().st_size > _MOST_BYTES:
@@ -164,7 +164,7 @@ def prove_start(challenge: str) -> str | None:
 
 
 def _compute_proof(token: str, challenge: str) -> str:
-    """What only a process that has the token can answer to a challenge; it tells nothing of it."""
+    """Compute the answer to a challenge, which takes the token and does not reveal it."""
     return hmac.new(token.encode(), challenge.encode(), "sha256").hexdigest()
 
 

@@ -194,7 +194,7 @@ class TurnsDeleted(_Answer):
     """What was deleted, or would be: turns, the ``replies`` among them, the questions of stored
     ``answers``, nodes and adapters. ``stale`` nodes are described again.
 
-    ``echoes`` are turns that stay and repeat most of a deleted turn.
+    ``echoes`` are remaining turns that repeat most of a deleted turn.
     """
 
     turns: list[str]

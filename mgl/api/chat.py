@@ -151,7 +151,7 @@ class Chat:
 
 @dataclass(frozen=True, slots=True)
 class _Sending:
-    """How a client sends a request: once more, or with all of its chat."""
+    """How a client sends a request: as a retry, or with its whole chat."""
 
     is_retry: bool
     is_whole: bool

@@ -204,7 +204,7 @@ INSPECTOR: Final = (
         "GET",
         "/api/memories/{memory}/page",
         _page,
-        "Show all that its page shows; by If-None-Match, after a turn, edit, deletion or new name.",
+        "Show what its page shows; with If-None-Match, only if turns, edits or its name changed.",
         answer=PageShown,
         tag=_version,
     ),

@@ -239,7 +239,8 @@ class Endpoint:
     ``answer`` is the shape of what ``do`` gives, and ``status`` that of success. ``events`` may
     come in its place: ``own``, which ``do`` gives, or those of the work's ``progress``. ``tag``
     gives a version of the answer: a client that has it (If-None-Match) gets 304 and no answer.
-    Browsers store none: it may hold what is deleted later, or what leaves the version as it is.
+    Browsers must not store the answer: its text may be deleted later, and some changes, such as a
+    new answer to a question, keep the version.
     """
 
     method: Literal["GET", "POST", "PATCH", "DELETE"]

@@ -1,6 +1,6 @@
 """Model servers: how one is launched for a machine, watched, and asked what it can do.
 
-    profile = resources.load_serving_profile("cpu")    # serving/cpu.yaml
+    profile = load_serving_profile("cpu")              # serving/cpu.yaml
     plan = make_plan(profile, model, Launch(folder, python))
     print(plan.shell())
 

@@ -45,8 +45,8 @@ def find_lock(home: Path) -> Path:
 def find_missing(home: Path) -> str | None:
     """Say why vLLM for GPUs has to be installed; None if it is there.
 
-    ``servers/vllm`` that a person made is taken as it is, and never changed: ResourceError if no
-    server can be started with it.
+    A ``servers/vllm`` that a person made is used as it is and never changed: ResourceError if it
+    cannot start a server.
     """
     folder = _folder(home)
     mark = folder / _MARK

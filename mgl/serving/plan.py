@@ -65,7 +65,7 @@ class LaunchPlan:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """With what a server is launched, besides its profile and its model.
+    """What the launch of a server takes besides its profile and its model.
 
     ``weights`` is the folder to load; without it the command names the hub's repository, which the
     server finds in the Hugging Face cache (it never asks the hub). LoRA is on only if there are

@@ -29,7 +29,7 @@ def replace_models() -> None:
 
 
 def guard_command(words: list[str]) -> bool:
-    """Guard the command as ever; what goes on in its child has these models."""
+    """Guard the command as usual, and have its child use these models."""
     is_child = guard.guard_command(words)
     replace_models()
     return is_child

@@ -243,7 +243,7 @@ def record_prompts(method: str, context: int, most: int = PROMPTS) -> list[Reque
 
 
 def count_shared(text: str, other: str) -> int:
-    """How many characters two texts begin with alike."""
+    """Count the characters that two texts share at their beginning."""
     pairs = enumerate(zip(text, other, strict=False))
     return next((at for at, (one, two) in pairs if one != two), min(len(text), len(other)))
 
@@ -253,8 +253,8 @@ def write_bodies(
 ) -> list[dict[str, Any]]:
     """Bodies of so many requests; unconstrained ones reply at full length.
 
-    Each is another prompt: repetitions are numbered where the prompts begin to differ, so that the
-    cache holds of them what it holds of a build's.
+    No two prompts are alike: repetitions are numbered where the prompts begin to differ, so that
+    the cache holds as much of them as of a build's.
     """
     salt, bodies = secrets.token_hex(8), []
     texts = [request.messages[-1].content for request in requests]
@@ -381,7 +381,7 @@ def mean_busy(busy: Sequence[float]) -> float | str:
 
 
 def read_novels(data: Path | None, count: int, length: int) -> list[Document]:
-    """Parts of novels, each another: real ones of a folder of benchmarks, then made ones.
+    """Parts of novels, no two alike: real ones of a folder of benchmarks, then made ones.
 
     A made part has the sentences of the demo's story in an order of its own.
     """
@@ -439,7 +439,7 @@ def run_loop(box: Box, model: ModelProfile, at_once: int) -> Figures:
 
 
 def _evaluation(out: Path, model: str, memory: str, benchmark: Sequence[str]) -> list[str]:
-    """Evaluate a method at 128 items at once, or go on with that."""
+    """Evaluate a method at 128 items at once, or resume that run."""
     if (out / MANIFEST).exists():
         return ["mgl", "eval", "resume", str(out)]
     options = ["--memory", memory, "--model", model, "--concurrency", "128", "--out", str(out)]

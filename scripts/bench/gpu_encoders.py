@@ -3,8 +3,8 @@
 
     scripts/bench/gpu_encoders.py [--layers 24] [--texts 1024]
 
-Both are made here in a folder that goes afterwards: the publisher's configuration, random weights,
-and a tokenizer of as many words as the publisher's has tokens. Vectors and scores are noise; time
+Both are made here in a temporary folder: the publisher's configuration, random weights, and a
+tokenizer of as many words as the publisher's has tokens. Vectors and scores are noise; time
 and memory are not. It needs the extra ``retrieval``.
 """
 
@@ -33,7 +33,7 @@ CONFIG: Final[Mapping[str, Any]] = {
     "layer_norm_eps": 1e-5,
     "pad_token_id": 1,
 }
-"""The publisher's configuration of both, but for the layers, of which there are 24."""
+"""The publisher's configuration of both, without the number of layers (24)."""
 
 
 def make_encoder(folder: Path, layers: int, *, is_reranker: bool) -> Path:

@@ -7,9 +7,9 @@ Synthetic turns (Zipf words, fifty names, sessions of 20) are appended one by on
 last 200 appends are reported, then the memory is reopened and asked. Replies come at once, so the
 times are what mgl costs without a model. ``first`` is the first question
 after opening, ``question`` the median of those that follow, ``append`` the median of the last
-appends, ``p95`` their 95th percentile and ``mean`` that of the last thousand, and ``ask`` the
-median of five whole processes, each of ``mgl ask``: all in milliseconds of the processor, which a
-busy machine changes little. The baseline ``turns`` has no log: its source is a file, read whole.
+appends, ``p95`` their 95th percentile, ``mean`` the mean of the last thousand appends, and ``ask``
+the median of five whole ``mgl ask`` processes: all in milliseconds of processor time, which a busy
+machine changes little. The baseline ``turns`` has no log: its source is a file, read whole.
 The default embedder counts words; ``--embedder NAME`` loads one, and leaves out ``ask``.
 
 A memory that takes longer than ``--minutes`` is reported at the size that it reached.

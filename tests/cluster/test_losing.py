@@ -1,4 +1,4 @@
-"""Workers that are away: what of their units is sent to whom. Ray itself is not the real one."""
+"""The units of workers that are away go to other workers. Ray is a fake here."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RAY = SimpleNamespace(exceptions=SimpleNamespace(RayActorError=ActorError, RayTa
 
 
 class FakeWorker:
-    """Ends at the first units, as many as are given, and is away for some looks after each."""
+    """Dies at its first ``ends`` units, and is away for ``looks`` looks after each."""
 
     def __init__(self, name: str, *, ends: int = 0, looks: int = 0) -> None:
         self.name, self.ends, self.looks = name, ends, looks

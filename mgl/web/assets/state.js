@@ -150,8 +150,8 @@ export function around(element) {
 }
 
 const renewers = [];
-/** Have something done when what the page shows of the memory is new, before `onChange` is told; it
-    is told whether turns were deleted. */
+/** Have `renew` called when the memory has changed, before `onChange` is told; its argument says
+    whether turns were deleted. */
 export const onNews = (renew) => renewers.push(renew);
 
 const countDeleted = () => (data.turns ?? []).filter(({ forgotten }) => forgotten).length;
