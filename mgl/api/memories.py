@@ -31,7 +31,7 @@ from mgl.memories.capabilities import supports
 from mgl.memories.deletion import Forgotten
 from mgl.memories.results import answer_json, citation_json, usage_json
 from mgl.memories.talk import TalkMemory
-from mgl.memories.turns import find_replied, read_answer
+from mgl.memories.turns import read_answer
 from mgl.openai.errors import NotServed
 from mgl.retrieval.lexical import LexicalIndex
 from mgl.store import MemoryRecord
@@ -192,7 +192,6 @@ class Memories:
 
         NotServed if there is none.
         """
-
         try:
             return await asyncio.to_thread(self.lab.find, source, kind)
         except StoreError as error:
@@ -364,23 +363,12 @@ class Memories:
                 await asyncio.to_thread(each.talk.pause)
 
     async def find_exchange(self, memory: str, turn: str) -> list[Turn]:
-        """A turn of a conversation and the replies to it, in order, without those that were
+        """List a turn of a conversation and the replies to it, in order, without those that were
         deleted; NotServed if the memory is of no conversation."""
         found = await self._find_any(memory)
         if not isinstance(found, _Open):
             raise _no_memory(memory)
-
-        def do() -> list[Turn]:
-            held = found.talk.memory
-            turns, gone = held.conversation.turns, held.forgotten
-            speakers = found.talk.roll.follow(turns).speakers
-            return [
-                each
-                for number, each in enumerate(turns)
-                if turn in (each.id, find_replied(each, speakers)) and number not in gone
-            ]
-
-        return await asyncio.to_thread(do)
+        return await asyncio.to_thread(found.talk.history.list_exchange, turn)
 
     async def export(self, source: str) -> dict[str, Any]:
         """Everything that a conversation's memory holds, or the graph of a document's."""

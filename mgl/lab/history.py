@@ -118,3 +118,13 @@ class ClientHistory:
         later = range(len(turns) - 1, self._memory.find_number(turn), -1)
         kept = (turns[number] for number in later if number not in forgotten)
         return next((each.id for each in kept if find_replied(each, speakers) == turn), None)
+
+    def list_exchange(self, turn: str) -> list[Turn]:
+        """List a turn and the replies to it, in order, without those that were deleted."""
+        turns, forgotten = self._memory.conversation.turns, self._memory.forgotten
+        speakers = self._roll.follow(turns).speakers
+        return [
+            each
+            for number, each in enumerate(turns)
+            if turn in (each.id, find_replied(each, speakers)) and number not in forgotten
+        ]
