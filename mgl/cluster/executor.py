@@ -252,7 +252,7 @@ class _Sharded:
         return verdict
 
     async def _send(self, method: str, *arguments: Any, observer: Observer | None = None) -> Any:
-        """Let a worker do a unit, another one if it ends, and pass on its notes."""
+        """Send a unit to a worker, to another if that one ends, and pass on its notes."""
         ended: Exception | None = None
         for _ in range(RETRIES + 1):
             number = await self._choose()

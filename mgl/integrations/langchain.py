@@ -86,8 +86,8 @@ class MglChatHistory(BaseChatMessageHistory):
             self._client.add(self._conversation, turns)
 
     def _count_kept(self, turns: Sequence[Mapping[str, str]]) -> int:
-        """Count the first turns with which the conversation ends already, a reply among them: a
-        model of mgl's own kept them when it replied."""
+        """Count the first turns that the conversation already ends with, if a reply is among them:
+        a model of mgl's own kept them when it replied."""
         said = [(turn["speaker"], turn["text"]) for turn in turns]
         speakers = [speaker for speaker, _ in said]
         if ASSISTANT not in speakers:

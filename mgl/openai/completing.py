@@ -81,10 +81,10 @@ class Completer:
 async def read_reply(
     work: Callable[[Listener], Coroutine[Any, Any, Said]],
 ) -> AsyncGenerator[str | Said]:
-    """What each text adds to a reply as it is written, if the engine shows that, and the reply.
+    """Yield the pieces of a reply as they are written, if the engine shows that, then the reply.
 
-    ``work`` is given what hears the text so far, from any thread. Half a character at the end of a
-    text waits for its other half.
+    ``work`` gets a listener, to call from any thread with the text so far. Half a character at the
+    end of a text waits for its other half.
     """
     sent = ""
     async with follow(work) as (texts, task):

@@ -1,4 +1,4 @@
-"""Errors on the wire: what a server's answer stands for, and what ours says of an error.
+"""Errors on the wire, read from the answers of servers and written by ours.
 
 raise error_from(response.status_code, response.text, url)     # the client's side
 status, body = write_error(error)                              # the server's side

@@ -151,7 +151,7 @@ def _replace_surrogates(body: bytes) -> bytes | None:
 
 
 def read_body(shape: type[BaseModel], body: bytes, *, is_lenient: bool = False) -> Any:
-    """Read a body as one of the shapes above; Refused with what is wrong in it.
+    """Read a body as one of ``mgl.openai.shapes``; Refused with what is wrong in it.
 
     ``is_lenient``: a field that is not served is ignored, unless it asks for another kind of reply.
     """

@@ -1,7 +1,7 @@
 """The shapes of OpenAI's API: what is sent and read, by the client and by our servers.
 
 A request is read strictly, and what a server of ours does not serve is refused by
-``mgl.openai.requests``. An answer is read leniently: other servers leave fields out, and say more.
+``mgl.openai.requests``. An answer is read leniently: other servers leave fields out or add some.
 ``write`` gives the JSON of the fields that were set.
 
     >>> ChatMessage(role="user", content="Hello").write()
@@ -19,7 +19,7 @@ from mgl.llm.base import TokenUsage
 
 _EMPTY: Final[tuple[Any, ...]] = (None, False, 0, "", [], {})
 OFF: Final[Mapping[str, Any]] = {"n": 1, "function_call": "none", "modalities": ["text"]}
-"""Fields that are not served, with the value beside nothing that asks for nothing."""
+"""Fields that are not served, each with a value that, like an empty one, asks for nothing."""
 
 HARMLESS: Final = frozenset({"prompt_cache_key", "safety_identifier", "service_tier", "store"})
 """Fields that have no effect on a reply."""
@@ -234,7 +234,7 @@ def asks(name: str, value: Any) -> bool:
 
 
 class _Frame(Shape):
-    """What an answer of ours, or an event of its stream, says of itself."""
+    """The fields that begin an answer of ours, and each event of its stream."""
 
     id: str
     object: str
@@ -243,7 +243,7 @@ class _Frame(Shape):
 
 
 class ReplyMessage(Shape):
-    """The message of a reply; our servers say more in it (``mgl.api.answers``)."""
+    """The message of a reply, to which our servers add fields (``mgl.api.answers``)."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -259,7 +259,7 @@ class Alternative(Shape):
 
 
 class TokenLogprob(Alternative):
-    """A token of a reply, with those that were as likely."""
+    """A token of a reply, with the likeliest at its place."""
 
     top_logprobs: list[Alternative] = []
 
