@@ -3,7 +3,7 @@
 import { opening, showTrace } from "./calls.js";
 import { byId, button, make, many, number } from "./dom.js";
 import { api, follow, live } from "./source.js";
-import { change, data, findNode, isHeld, onNews, renew, select, state } from "./state.js";
+import { change, data, findDeleted, findNode, isHeld, onNews, renew, select, state } from "./state.js";
 import { bringSource, showRange } from "./text.js";
 
 const asked = byId("asked");
@@ -35,7 +35,7 @@ function listUnanswered() {
 /** Take away the answers and replies that are no longer stored, and add what was asked elsewhere. */
 onNews(() => {
   const missing = new Map(data.answers.map((answer) => [answer.question, answer]));
-  const deleted = new Set((data.turns ?? []).filter(({ forgotten }) => forgotten).map(({ id }) => id));
+  const deleted = findDeleted();
   const isGone = (said) => ("turn" in said ? deleted.has(said.turn) || deleted.has(said.reply) : missing.get(said.question)?.answer !== said.answer);
   const panels = [...asked.querySelectorAll(".asked")].filter((each) => each.answer);
   const gone = new Set(panels.filter((each) => isGone(each.answer)));

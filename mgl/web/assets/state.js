@@ -154,7 +154,8 @@ const renewers = [];
     whether turns were deleted. */
 export const onNews = (renew) => renewers.push(renew);
 
-const countDeleted = () => (data.turns ?? []).filter(({ forgotten }) => forgotten).length;
+/** The ids of the turns that were deleted. */
+export const findDeleted = () => new Set((data.turns ?? []).filter(({ forgotten }) => forgotten).map(({ id }) => id));
 
 /** Show what has changed of the memory since it was loaded, where the reader is; false if nothing. */
 export async function renew() {
@@ -165,7 +166,7 @@ export async function renew() {
   const key = ({ node, id }) => `${node ? "node" : "edge"} ${id}`;
   const chosen = state.selected && key(state.selected);
   const [only, section] = [state.only && [...state.only].map(({ id }) => id), state.section];
-  const gone = countDeleted();
+  const before = findDeleted().size;
   take(page);
   Object.assign(state, {
     selected: [...elements.values()].find((each) => key(each) === chosen) ?? null,
@@ -175,7 +176,7 @@ export async function renew() {
     section: (section && data.sections.find(({ start }) => start === section.start)) || null,
     only: only && new Set(only.map(findNode).filter(Boolean)),
   });
-  const isCut = countDeleted() > gone;
+  const isCut = findDeleted().size > before;
   const done = renewers.map((each) => each(isCut));
   change({}, "start");
   await Promise.all(done);
