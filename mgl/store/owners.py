@@ -145,7 +145,7 @@ class Owners(DatabaseFile):
                 (owner.number,),
             ).fetchone()
         )
-        if not row:  # nobody's, or of one that was deleted, who can write nothing
+        if not row:  # no owner, or a deleted one, which can write nothing
             return find_lineage()
         identity, source, media_type = row
         if identity.startswith(RUN):
