@@ -25,7 +25,7 @@ from typing import Any
 from unicodedata import normalize
 
 from mgl.errors import StoreConflict, StoreDeleted, StoreError
-from mgl.store import deletion, lineage, records, removal
+from mgl.store import deletion, lineage, names, records, removal
 from mgl.store.caches import Caches
 from mgl.store.calls import CallTable
 from mgl.store.deletion import Fate, Gone, Redaction, Rewrite
@@ -66,8 +66,12 @@ class Store(TurnTable, CallTable, Caches):
             )
 
     def rename_document(self, identity: str, name: str) -> None:
-        """Rename a document; its earlier names still find it. StoreError if there is none."""
+        """Rename a document; its earlier names still find it.
+
+        Conflict where another document or conversation has the name; StoreError if there is none.
+        """
         with self._write() as connection:
+            names.require_free(connection, identity, name)
             _free_name(connection, name)
             connection.execute(
                 "INSERT OR IGNORE INTO names SELECT id, name FROM documents "
