@@ -42,6 +42,20 @@ def test_a_command_is_built_without_the_others() -> None:
     assert not {"mgl.cli.train", "mgl.cli.eval", "mgl.cli.up"} & found
 
 
+@pytest.mark.parametrize(("words", "kinds"), [([], set()), (["--memory", "light"], {"light"})])
+def test_help_imports_the_kind_that_it_describes_alone(words: list[str], kinds: set[str]) -> None:
+    code = f"app(['ask', *{words}, '--help'], standalone_mode=False)"
+    done = subprocess.run(
+        [sys.executable, "-c", MODULES.replace("; print", f"; {code}; print")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    every = {"light", "emem", "nemori", "gam"}
+    found = {name.rsplit(".", 1)[-1] for name in done.stdout.split() if name.startswith("mgl.")}
+    assert every & found == kinds
+
+
 def test_who_asks_needs_neither_readers_of_files_nor_training() -> None:
     code = "import mgl.lab, mgl.memories.gam, sys; print('\\n'.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
