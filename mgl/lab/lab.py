@@ -528,8 +528,7 @@ class Lab:
     def read_transcript(self, source: str) -> ShownTalk:
         """Load the conversation of a memory as a reader sees it; StoreError for a document's."""
         conversation = self.transcript(source)
-        fates = self._store.find_fates(conversation.id)
-        gone = frozenset(number for number, fate in fates.items() if fate == "forgotten")
+        gone = self._store.find_forgotten(conversation.id)
         corrections = self._store.find_corrections(conversation.id)
         replies = frozenset(self._store.find_replies(conversation.id))
         return ShownTalk(conversation, gone, corrections, replies)

@@ -149,6 +149,11 @@ class Store(TurnTable, CallTable, Caches):
         with self._read() as connection:
             return deletion.find_fates(connection, conversation_id, since=since)
 
+    def find_forgotten(self, conversation_id: str) -> frozenset[int]:
+        """The numbers of the turns of a conversation that were deleted as a whole."""
+        fates = self.find_fates(conversation_id)
+        return frozenset(number for number, fate in fates.items() if fate == "forgotten")
+
     def delete(self, conversation_id: str, what: Redaction, rewrite: Rewrite) -> bool:
         """Delete turns, or parts of them, and all that was made of them, in one transaction.
 
