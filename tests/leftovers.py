@@ -7,6 +7,9 @@ import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from mgl.retrieval.fakes import WordEmbedder
+from mgl.store import Store
+
 
 def left(path: Path, texts: Iterable[str]) -> list[str]:
     """Those texts that the database's files have, as they are or as JSON escapes them."""
@@ -36,6 +39,17 @@ def find_left(folder: Path, texts: Iterable[str]) -> dict[str, set[str]]:
             if any(form in held for form in written):
                 found.setdefault(text, set()).add(path.relative_to(folder).as_posix())
     return found
+
+
+def find_kept(store: Store, embedder: WordEmbedder) -> set[str]:
+    """The texts that were embedded, of which the store still has a vector."""
+    texts = list(dict.fromkeys(embedder.embedded))
+    return {
+        text
+        for model_id in (embedder.model_id, f"{embedder.model_id} as query")
+        for text, vector in zip(texts, store.vectors(model_id, texts), strict=True)
+        if vector is not None
+    }
 
 
 def _write(text: str) -> Iterator[bytes]:

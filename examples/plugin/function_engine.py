@@ -4,7 +4,7 @@ with Lab.open(engine=FunctionEngine(my_pipeline, "my-model@1")) as lab:
     lab.ask("story.txt", "Who is the narrator?")
 
 The function is shown the JSON schema of a reply in its prompt. mgl validates what comes back and
-asks again where it does not fit; a choice that the function does not name is taken as the first.
+asks again where it does not fit. If the function names none of several choices, the first is taken.
 """
 
 from __future__ import annotations

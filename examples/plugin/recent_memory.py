@@ -23,7 +23,6 @@ class Recent(Baseline):
     _config: RecentConfig
 
     async def _respond(self, question: Question) -> Answer:
-        await self.build()
         turns = range(len(self.conversation.turns))
         kept = [number for number in turns if number not in self._gone]
         return await self._answer(question, self._turns(kept[-self._config.k :]))

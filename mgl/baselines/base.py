@@ -78,8 +78,11 @@ def reply_row(
     turns: Sequence[int] | None = None,
     failed: EditOutcome = "rejected",
 ) -> EditRecord:
-    """Return the row of the log that keeps what a call said, None without one; ``failed`` is its
-    outcome where no reply could be used, ``repaired`` where something stands in for it."""
+    """Return the row of the log that keeps what a call said; ``said`` is None without a call.
+
+    ``failed`` is the row's outcome where no reply could be used: ``repaired`` where something
+    stands in for the reply.
+    """
     problem, call_key = (said.problem or None, said.call_key) if said else (None, None)
     outcome: EditOutcome = failed if problem else "applied"
     made_of = None if turns is None else tuple(turns)
@@ -174,7 +177,7 @@ class Baseline(SourceMemory[Any]):
         self._is_built = True
 
     async def answer(self, question: Question) -> Answer:
-        """Answer from what was read, which is read now where it was not, or from the source."""
+        """Build what is not built yet, and answer from what was read, or from the source."""
         check_question(question)
         await self.build()
         with self._note_shown([None]), note_made_of(self._quoted):
@@ -194,7 +197,7 @@ class Baseline(SourceMemory[Any]):
             self._append(0, [])
 
     def _rows(self) -> list[EditRecord]:
-        """The log in the order of its steps, which may have been written in another."""
+        """The log in the order of its steps, in whatever order they were written."""
         return sorted(self._tools.store.edits(self.id), key=lambda row: row.chunk)
 
     def _list_failed(self) -> set[str]:
@@ -202,7 +205,8 @@ class Baseline(SourceMemory[Any]):
         return {row.op for row in self._rows() if row.outcome == "rejected"}
 
     async def _go_on(self, name: str, count: int, make: MakeRows) -> None:
-        """Append the steps that the log lacks of ``count``, one after the other."""
+        """Append those of ``count`` steps that the log lacks, one after the other; ``make`` gives
+        the rows of a step."""
         for step in range(self._tools.store.steps(self.id), count):
             self._append(step, await make(step))
             self._tools.observer.progress(name, step + 1, count)

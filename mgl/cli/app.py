@@ -166,8 +166,8 @@ def main() -> None:
 
 
 def _leave(code: int) -> NoReturn:
-    """End now: an engine busy in native code cannot be stopped, everything is on disk, and to take
-    a process apart takes a tenth of a question's time."""
+    """End at once: an engine busy in native code cannot be stopped, everything is on disk, and
+    taking a process apart costs a tenth of a question's time."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

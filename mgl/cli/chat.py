@@ -44,7 +44,8 @@ def chat(
 
     with open_observer() as observer, Lab.open(choice, observer=observer) as lab:
         talk = lab.talk(name.strip(), memory=memory, **options)
-        begun, kept = len(talk.read_turns()), talk.read_kept()
+        said, forgotten = talk.read_turns(), talk.find_forgotten()
+        kept = [turn for number, turn in enumerate(said) if number not in forgotten]
         say(f"{name}: {count(len(kept), 'turn')} so far; {COMMANDS}")
         read_line = _open_prompt(speaker, (turn.text for turn in kept if turn.speaker == speaker))
         session = datetime.now().astimezone().isoformat(timespec="seconds")
@@ -63,7 +64,7 @@ def chat(
                 if printed.text:
                     typer.echo("")
                 turns = talk.memory.conversation.turns
-                answer = _leave_out_last(answer, turns, begun)
+                answer = _leave_out_last(answer, turns, len(said))
                 print_answer(answer, turns, is_said=bool(printed.text))
                 talk.settle_later()  # while the next line is typed
             except MglError as error:

@@ -4,11 +4,12 @@ Python hears a signal between two of its own instructions, and an engine in this
 the interpreter for minutes while it reads a prompt. So a command that runs a model runs in a child,
 and what the shell waits for is its guard: it passes signals on, and kills a child that has not
 ended by itself ``PATIENCE_S`` seconds after Ctrl-C. Everything finished is on disk by then. In a
-chat Ctrl-C stops the reply, and only a second one within ``AGAIN_S`` seconds ends the command so.
+chat Ctrl-C stops the reply; only a second one within ``AGAIN_S`` seconds ends the command.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
@@ -29,7 +30,7 @@ _DIE_WITH_PARENT: Final = 1  # PR_SET_PDEATHSIG
 def guard_command(words: list[str]) -> bool:
     """Go on in a child if these words run a model, on Linux; the guard itself does not return.
 
-    Whether this is such a child.
+    Returns whether this is such a child.
     """
     command = next((word for word in words if not word.startswith("-")), "")
     if sys.platform != "linux" or command not in COMMANDS:
@@ -51,7 +52,7 @@ def guard_command(words: list[str]) -> bool:
 
 def _stand_guard(child: int, signals: set[signal.Signals], *, goes_on: bool) -> NoReturn:
     deadline: float | None = None
-    last: float | None = None
+    last = -math.inf
     while True:
         heard = signal.sigtimedwait(signals, _TICK_S)
         pid, status = os.waitpid(child, os.WNOHANG)
@@ -63,8 +64,8 @@ def _stand_guard(child: int, signals: set[signal.Signals], *, goes_on: bool) -> 
                 os.kill(child, heard.si_signo)
             if heard.si_signo == signal.SIGINT:
                 now = time.monotonic()
-                is_meant = not goes_on or (last is not None and now - last < AGAIN_S)
-                deadline = now + PATIENCE_S if is_meant and deadline is None else deadline
+                if deadline is None and (not goes_on or now - last < AGAIN_S):
+                    deadline = now + PATIENCE_S
                 last = now
         if deadline is not None and time.monotonic() > deadline:
             os.kill(child, signal.SIGKILL)

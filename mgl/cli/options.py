@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from functools import wraps
@@ -155,21 +155,25 @@ def write_choice(choice: ModelChoice) -> list[str]:
 def print_kinds(context: typer.Context, wanted: bool) -> None:
     """Print the kinds of memory that a command takes, and end it."""
     if wanted:
-        width = max(map(len, kinds := _find_kinds(context.command)))
+        from mgl import registry
+
+        kinds = _load_kinds(context.command, registry.names("memory"))
+        width = max(map(len, kinds))
         for name, kind in kinds.items():
             typer.echo(f"{name:{width}}  {(kind.__doc__ or '').split('.')[0]}.")
         typer.echo("\n`--memory KIND --help` lists the options of one.")
         raise typer.Exit
 
 
-def _find_kinds(command: object) -> dict[str, MemoryKind]:
-    """Load the kinds that a command takes; one that cannot be imported is named and left out."""
+def _load_kinds(command: object, names: Iterable[str]) -> dict[str, MemoryKind]:
+    """Load the named kinds that a command takes; one that cannot be imported is named and left
+    out."""
     from mgl import registry
     from mgl.memories.capabilities import supports
     from mgl.memories.talk import TalkMemory
 
     kinds: dict[str, MemoryKind] = {}
-    for name in registry.names("memory"):
+    for name in names:
         try:
             kinds[name] = registry.load("memory", name)
         except UsageError as error:
@@ -238,11 +242,11 @@ def with_options(
     return decorate
 
 
-def _set_title(option: inspect.Parameter, title: str | None) -> inspect.Parameter:
-    kind, shared = get_args(option.annotation)
+def _set_title(parameter: inspect.Parameter, title: str | None) -> inspect.Parameter:
+    kind, shared = get_args(parameter.annotation)
     own = copy(shared)
     own.rich_help_panel = title
-    return option.replace(annotation=Annotated[kind, own])
+    return parameter.replace(annotation=Annotated[kind, own])
 
 
 takes_model = with_options(options=collect_options, choice=choose_model)
@@ -273,10 +277,12 @@ class MemoryCommand(TyperCommand):
     """A command whose help lists the options of the kind of memory that is chosen beside it."""
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        from mgl.memories.options import describe_options, load_kind
+        from mgl import registry
 
         chosen, preset = ctx.params.get("memory"), ctx.params.get("preset")
-        if chosen in _find_kinds(self):
+        if chosen and registry.has("memory", chosen) and _load_kinds(self, [chosen]):
+            from mgl.memories.options import describe_options, load_kind
+
             with formatter.section(f"Options of {chosen} (--set NAME=VALUE)"):
                 formatter.write_dl(describe_options(load_kind(chosen, preset)))
             return

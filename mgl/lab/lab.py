@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
-from mgl.errors import Conflict, StoreError, UsageError, WrongKind
+from mgl.errors import StoreError, UsageError, WrongKind
 from mgl.lab.model import ModelChoice, NoModel
 from mgl.lab.planning import REMEMBERS, Plan, Planner
 from mgl.lab.talk import UNKEPT, AnswerKeeper, Talk, as_question
@@ -405,12 +405,6 @@ class Lab:
 
         check_name(name)
         document_id = find_doomed(self._store, source).document_id
-        for other in self._store.documents_called(name):
-            if other != document_id and self._store.document_name(other) == name:
-                raise Conflict(
-                    f"another document or conversation is called {name} already",
-                    hint="give it a name that `mgl list` lacks",
-                )
         if self._store.count_turns(document_id) is None:
             self._store.rename_document(document_id, name)
         else:
@@ -534,8 +528,7 @@ class Lab:
     def read_transcript(self, source: str) -> ShownTalk:
         """Load the conversation of a memory as a reader sees it; StoreError for a document's."""
         conversation = self.transcript(source)
-        fates = self._store.find_fates(conversation.id)
-        gone = frozenset(number for number, fate in fates.items() if fate == "forgotten")
+        gone = self._store.find_forgotten(conversation.id)
         corrections = self._store.find_corrections(conversation.id)
         replies = frozenset(self._store.find_replies(conversation.id))
         return ShownTalk(conversation, gone, corrections, replies)

@@ -171,12 +171,10 @@ class Talk:
         source_id, _ = self._store.source_of(self._owner)
         return [] if source_id is None else self._store.turns(source_id)
 
-    def read_kept(self) -> list[Turn]:
-        """Load the turns in the store as ``read_turns`` does, without deleted ones."""
+    def find_forgotten(self) -> frozenset[int]:
+        """The numbers of the turns of ``read_turns`` that were deleted."""
         source_id, _ = self._store.source_of(self._owner)
-        fates = {} if source_id is None else self._store.find_fates(source_id)
-        numbered = enumerate(self.read_turns())
-        return [turn for number, turn in numbered if fates.get(number) != "forgotten"]
+        return frozenset() if source_id is None else self._store.find_forgotten(source_id)
 
     append = _in_loop(TalkMemory.append)
     """Add the next turn; one that is already there changes nothing."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Estimating(Protocol):
-    """Tells from its source what building it takes."""
+    """Estimates from its source what building it takes."""
 
     async def estimate(self) -> Estimate | None:
         """Estimate what is left to do, without a call of the model; None where nothing tells."""

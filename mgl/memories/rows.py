@@ -60,10 +60,9 @@ class TurnRows(Prefix[Turn]):
         frozen._size = self._size
         return frozen
 
-    @property
-    def speakers(self) -> list[str]:
-        """The speaker of each turn."""
-        return self._speakers[: self._size]
+    def list_speakers(self, since: int = 0) -> list[str]:
+        """List the speaker of each turn from number ``since`` on."""
+        return self._speakers[since : self._size]
 
     def find(self, identity: str) -> int | None:
         """The number of the turn with this id."""
@@ -110,17 +109,16 @@ class Chosen(Sequence[Turn]):
             return Chosen(self._turns, self._numbers[place])
         return self._turns[self._numbers[place]]
 
-    @property
-    def speakers(self) -> list[str]:
-        """The speaker of each turn."""
+    def list_speakers(self, since: int = 0) -> list[str]:
+        """List the speaker of each turn from place ``since`` on."""
         known = list_speakers(self._turns)
-        return [known[number] for number in self._numbers]
+        return [known[number] for number in islice(self._numbers, since, None)]
 
 
 def list_speakers(turns: Sequence[Turn], since: int = 0) -> list[str]:
     """The speaker of each turn, from number ``since`` on; rows are not decoded for it."""
     if isinstance(turns, TurnRows | Chosen):
-        return turns.speakers[since:]
+        return turns.list_speakers(since)
     return [turn.speaker for turn in islice(turns, since, None)]
 
 

@@ -88,8 +88,8 @@ class SnapshotCodec(Generic[StateT]):
 
 @contextmanager
 def pause_collector() -> Iterator[None]:
-    """Pause Python's garbage collector in the body, which makes thousands of objects that stay: it
-    would look through all of them again and again, which takes as long as to make them."""
+    """Pause Python's garbage collector while the body makes thousands of objects that stay: it
+    would look through all of them again and again, which takes as long as making them."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

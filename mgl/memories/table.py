@@ -78,9 +78,9 @@ class Table(Mapping[KeyT, ValueT]):
 
         None if a key of the earlier one is missing.
         """
-        items = self.items()
         if not earlier:
             return [*self]
+        items = self.items()
         if self._base is earlier._base:
             items = self._late.items()
         elif any(key not in self for key in earlier):

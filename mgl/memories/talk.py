@@ -200,8 +200,8 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
     async def append(self, turn: Turn) -> None:
         """Take in the next turn; one with the id and text of a known turn changes nothing.
 
-        Writes the turn to the log, and does what is then due. InputError for a turn
-        without text, with a time that no calendar has, or with the id of another.
+        Writes the turn to the log, and does what is then due. InputError for a turn without text,
+        with a time that no calendar has, or with the id of another.
         """
         check_turns([turn])
         await self.settle()
@@ -211,7 +211,8 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
     async def take_in(self, turns: Sequence[Turn]) -> None:
         """Take in turns, all or none, and leave what is then due to ``settle``.
 
-        What ``settle_later`` is at stops, so that nobody waits for it. InputError as of ``append``.
+        A running ``settle_later`` is stopped, so that nobody waits for it. InputError as of
+        ``append``.
         """
         check_turns(turns)
         await self.pause()
@@ -263,9 +264,8 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
         """Take in what somebody says, reply as ``name``, and take that in, too.
 
         The last turns are shown as they are; of what was said before, what is recalled. A turn that
-        was replied to before gets that reply. Nothing is consolidated: what the two turns make due
-        is left to ``settle`` or ``settle_later``, and what those are at stops, so that nobody waits
-        for it.
+        was replied to before gets that reply. Nothing is consolidated: what is then due is left to
+        ``settle``. A running ``settle_later`` is stopped, so that nobody waits for it.
 
         ``hear`` is given the reply so far while it is written. ``say`` replies in place of the
         memory, and may show all of the conversation; where its text is empty there is no reply to

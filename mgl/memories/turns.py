@@ -267,7 +267,7 @@ async def reply_to_turn(
     before: Sequence[int] = (),
 ) -> Answer:
     """What is replied to a turn, by ``say``. The memories and the turns just ``before`` that it
-    repeats are cited, but what the voice itself said: that is no source of what it says again.
+    repeats are cited, except what the voice itself said: its own words are no source for it.
 
     The text is empty where it replies otherwise, by calls of tools for one. Raises what ``say``
     raises.

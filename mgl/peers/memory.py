@@ -115,7 +115,6 @@ class PeerMemory(Baseline):
             await self._feed()
 
     async def _respond(self, question: Question) -> Answer:
-        await self.build()
         units = {unit.place: unit for unit in await self._units()}
         if not units:
             return await self._answer(question, [])

@@ -2,12 +2,12 @@
 
     cells = Cells.train(sample, math.isqrt(len(vectors)))
     cells.add(ids, vectors)
-    cells.find(query, 100)                  # ids, to be compared exactly by who has the vectors
+    cells.find(query, 100)                  # candidates, for the caller to compare exactly
 
 The vectors are divided into cells by k-means (spherical), and the cells nearest to a query are
 searched (Sivic and Zisserman, Video Google, ICCV 2003; Johnson et al., Billion-scale similarity
-search with GPUs, 2017). Scores of codes are near those of the vectors and no more, so more
-candidates are found than are wanted.
+search with GPUs, 2017). Scores of codes are approximate, so
+callers ask for more candidates than they need.
 """
 
 from __future__ import annotations
@@ -19,19 +19,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 PROBED: Final = 384
-"""Cells that are searched, of a thousand for a million vectors."""
+"""Cells searched for a query; a million vectors have a thousand cells."""
 FILTERED: Final = 256
-"""Cells that are searched through a filter, divided by the root of the share that it leaves."""
+"""Cells searched through a filter, before division by the root of the share that it leaves."""
 DENSE: Final = 0.25
-"""The share from which on a filter is applied to what is found: FAISS tests ids one by one."""
+"""A filter that leaves this share or more is applied after the search: FAISS tests each id."""
 SAMPLED: Final = 40
-"""Vectors for each cell that k-means is given: about FAISS's least; more find nothing more."""
+"""Vectors per cell that k-means is trained on: about FAISS's minimum; more do not find more."""
 _ROUNDS: Final = 8
 
 
 class Cells:
-    """An inverted file of unit vectors by ids from 0, each of which it holds once. Not
-    thread-safe."""
+    """An inverted file of unit vectors under ids from 0, one vector an id. Not thread-safe."""
 
     def __init__(self, index: Any) -> None:
         self._index = index
@@ -58,22 +57,22 @@ class Cells:
         return int(self._index.ntotal)
 
     def add(self, ids: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
-        """Add vectors under ids that it does not hold."""
+        """Add vectors under new ids."""
         import_faiss()
         if len(ids):
             self._highest = max(self._highest, int(ids.max()))
             self._index.add_with_ids(np.ascontiguousarray(vectors), ids)
 
     def remove(self, ids: NDArray[np.int64]) -> None:
-        """Remove vectors; ids that it does not hold are passed over."""
+        """Remove vectors; unknown ids are passed over."""
         if len(ids):
             self._index.remove_ids(import_faiss().IDSelectorBatch(ids))
 
     def find(
         self, vector: NDArray[np.float32], count: int, among: NDArray[np.int64] | None = None
     ) -> NDArray[np.int64]:
-        """Find ``count`` ids, or fewer, whose vectors are most like a query; ``among`` names the
-        ids that may be found."""
+        """Find at most ``count`` ids whose vectors are most like a query; ``among`` names the ids
+        that may be found."""
         query = np.ascontiguousarray(vector, np.float32)[np.newaxis]
         if among is None:
             return self._search(query, count, PROBED)
@@ -100,8 +99,8 @@ class Cells:
 
 
 def import_faiss() -> Any:
-    """Import FAISS, held to one thread: reading memory takes the time, so a second gains little,
-    and on a busy machine waiting for it takes many times as long as the search itself."""
+    """Import FAISS, held to one thread: a search is bound by memory, so a second thread gains
+    little, and on a busy machine waiting for it takes many times as long as the search itself."""
     import faiss
 
     faiss.omp_set_num_threads(1)  # of the thread that calls

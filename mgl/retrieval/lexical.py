@@ -227,11 +227,11 @@ _NONE: Final = np.zeros(0, dtype=np.int32)
 class _Postings:
     """Where each stem occurs: once per occurrence, the slot of its text.
 
-    What is added first, such as all that a store has, stays as it is read: ``_words`` with the slot
-    of each, in which a stem is looked up when it is first asked for (half a millisecond among the
-    million words of 100,000 turns). So nothing is sorted for the one question that most processes
-    are asked. What is added later is kept by stem. A text that is removed leaves its slot unused
-    until half of them are.
+    The texts that are added first, such as all that a store has, stay as they are read: in
+    ``_words``, with the slot of each word in ``_owners``. A stem is looked up there when it is
+    first asked for (half a millisecond among the million words of 100,000 turns), so the one
+    question that most processes are asked sorts nothing. Texts that are added later are kept by
+    stem. A text that is removed leaves its slot unused until half of all slots are.
     """
 
     slots: dict[int, int] = field(default_factory=dict)

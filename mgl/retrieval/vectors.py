@@ -6,11 +6,10 @@
 
 Every vector is compared with the query: 18 ms for 100,000 vectors of 384 numbers on one core that
 other work shared (LOG.md), with nothing to build and nothing to tune. Above ``EXACT_UP_TO`` vectors
-a process that goes on searching has them divided into cells (``mgl.retrieval.cells``) beside its
-work; from then on only the candidates of the nearest cells are compared. ``open_index`` opens the
-index of an embedder that ranks by more (``mgl.retrieval.multi``): dense vectors are searched in
-FAISS and token weights in an inverted index, and the candidates of both are scored by all that it
-names.
+a process that goes on searching divides them into cells (``mgl.retrieval.cells``) in a thread; from
+then on only the candidates of the nearest cells are compared. ``open_index`` opens the index of an
+embedder that ranks by more (``mgl.retrieval.multi``): dense vectors are searched in FAISS and token
+weights in an inverted index, and the candidates of both are scored by all that it names.
 """
 
 from __future__ import annotations
@@ -45,12 +44,12 @@ if TYPE_CHECKING:
     from mgl.store import Store
 
 EXACT_UP_TO: Final = 200_000
-"""Vectors that are all compared with a query: in 23 ms, of 384 numbers."""
+"""The most vectors that are all compared with a query: in 23 ms, of 384 numbers each."""
 _EXACT_AMONG: Final = 10_000
-"""Vectors that a filter leaves which are all compared."""
+"""The most vectors left by a filter that are all compared."""
 _MOST_FOUND: Final = 1_000
 _SEARCHES: Final = 3
-"""Searches after which cells are worth their making, which takes 11 s of a core for a million."""
+"""Searches before the cells are made, which takes 11 s of a core for a million vectors."""
 _SLICE: Final = 8_192
 
 Query = str | NDArray[np.float32]
@@ -171,14 +170,10 @@ class VectorIndex:
         vector = self._embed(query)
         with self._lock:
             size = len(self._current())
-            if (slots := self._find_candidates(vector, k, among)) is not None:
-                found = [(slots[at], score) for at, score in best(self._compare(vector, slots), k)]
-            elif among is None:
+            if (slots := self._choose_slots(vector, k, among)) is None:
                 scores, places = self._flat.search(vector[np.newaxis], max(1, min(k, size)))
                 found = [*zip(places[0], scores[0], strict=True)][: min(k, size)]
             else:
-                slots = np.unique(self._slots_of(among))
-                slots = slots[slots >= 0]
                 found = [(slots[at], score) for at, score in best(self._compare(vector, slots), k)]
             hits = [Hit(self._ids[slot], float(score)) for slot, score in found]
         return sorted(hits, key=lambda hit: (-hit.score, hit.id))
@@ -213,15 +208,16 @@ class VectorIndex:
         if (dividing := self._dividing) is not None:
             dividing.join()
 
-    def _find_candidates(
+    def _choose_slots(
         self, vector: NDArray[np.float32], k: int, among: Ids | None
     ) -> NDArray[np.int64] | None:
-        """The slots of more than the ``k`` vectors that are most like a query, by the cells; None
-        where all are compared."""
+        """The slots of the vectors that a search compares with the query, which are candidates of
+        the cells where there are any; None where it compares all vectors."""
         self._divide_later()
         few = among is not None and len(among) <= min(_EXACT_AMONG, self._exact_up_to)
         if self._cells is None or few or k > _MOST_FOUND:
-            return None
+            slots = None if among is None else np.unique(self._slots_of(among))
+            return None if slots is None else slots[slots >= 0]
         chosen: NDArray[np.int64] | None = None
         if isinstance(among, np.ndarray):
             chosen = among
@@ -231,8 +227,8 @@ class VectorIndex:
         return np.array([self._slots[each] for each in found.tolist()], dtype=np.int64)
 
     def _divide_later(self) -> None:
-        """Have the vectors divided into cells beside this, where there are many of them, and again
-        where there are four times as many."""
+        """Start a thread that divides the vectors into cells, once there are many vectors; start it
+        again once there are four times as many."""
         self._searches += 1
         size = len(self._slots)
         if self._dividing is not None or self._searches < _SEARCHES or size <= self._exact_up_to:
@@ -249,8 +245,8 @@ class VectorIndex:
     def _divide(self, ids: NDArray[np.int64], reads: int) -> None:
         """Divide the vectors of ``ids`` into cells; what changes meanwhile is in ``_changed``.
 
-        The index is held for a few milliseconds at a time. Where all is read again after the
-        ``reads`` that ``ids`` are of, nothing comes of it.
+        The lock is held for a few milliseconds at a time. ``reads`` is ``_reads`` as it was when
+        ``ids`` were listed: if the store was read again since, the cells are discarded.
         """
         count = math.isqrt(len(ids))
         draw = np.random.default_rng(0)
@@ -268,7 +264,7 @@ class VectorIndex:
             self._dividing = None
 
     def _copy(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Those of some ids that are there, and their vectors."""
+        """Copy the vectors of the ids that are still there; return these ids and the vectors."""
         with self._lock:
             known = [each for each in ids.tolist() if each in self._slots]
             slots = [self._slots[each] for each in known]
@@ -308,7 +304,7 @@ class VectorIndex:
             return self._slots
 
     def _make_room(self, size: int) -> NDArray[np.float32]:
-        """FAISS's memory for so many vectors, to be written into."""
+        """Make room for ``size`` vectors in FAISS's memory, and return it to be written into."""
         self._flat.reset()
         self._flat.codes.resize(size * self._flat.code_size)
         self._flat.ntotal = size
@@ -340,8 +336,8 @@ class MultiIndex(VectorIndex):
     """A ``VectorIndex`` that ranks texts by all that its embedder's ``ranking`` names.
 
     A query that comes as a dense vector is compared with dense vectors alone. ``scores`` are those
-    of ``search``. Weights and token vectors are kept in the store beside the dense vectors; token
-    vectors, of which a text has hundreds, are read for the candidates of each question alone.
+    of ``search``. Weights and token vectors are kept in the store beside the dense vectors. A
+    text has hundreds of token vectors, so each question reads only those of its candidates.
     """
 
     def __init__(self, embedder: MultiEmbedder, store: Store | None = None, name: str = "") -> None:

@@ -35,8 +35,7 @@ StemRow = tuple[int, bool, bytes]
 
 _INDEXED = "JOIN indexes ON indexes.number = rows.index_number WHERE indexes.name = ?"
 _VECTORS = (
-    "SELECT id, vector FROM index_vectors AS rows "
-    f"JOIN vectors ON vectors.number = rows.vector_number {_INDEXED}"
+    f"FROM index_vectors AS rows JOIN vectors ON vectors.number = rows.vector_number {_INDEXED}"
 )
 
 
@@ -108,8 +107,8 @@ class Caches(Owners):
         among = "" if ids is None else "AND id IN (SELECT value FROM json_each(?))"
         chosen = () if ids is None else (json.dumps([*ids]),)
         with self._read() as connection:
-            found = connection.execute(f"{_VECTORS} {among} ORDER BY id", (name, *chosen))
-            return found.fetchall()
+            select = f"SELECT id, vector {_VECTORS} {among} ORDER BY id"
+            return connection.execute(select, (name, *chosen)).fetchall()
 
     def read_index_block(
         self, name: str, make: Callable[[int], NDArray[np.float32]]
@@ -121,9 +120,9 @@ class Caches(Owners):
         counts and reads them, since another process may write in between.
         """
         count = f"(SELECT count(*) FROM index_vectors AS rows {_INDEXED})"
-        select = _VECTORS.replace("SELECT ", f"SELECT {count}, ", 1)
         with self._read() as connection:
-            found = connection.execute(f"{select} ORDER BY id", (name, name))
+            select = f"SELECT {count}, id, vector {_VECTORS} ORDER BY id"
+            found = connection.execute(select, (name, name))
             first = next(found, None)
             size = 0 if first is None else first[0]
             ids, block = np.empty(size, dtype=np.int64), make(size)

@@ -25,7 +25,7 @@ from typing import Any
 from unicodedata import normalize
 
 from mgl.errors import StoreConflict, StoreDeleted, StoreError
-from mgl.store import deletion, lineage, records, removal
+from mgl.store import deletion, lineage, names, records, removal
 from mgl.store.caches import Caches
 from mgl.store.calls import CallTable
 from mgl.store.deletion import Fate, Gone, Redaction, Rewrite
@@ -66,8 +66,12 @@ class Store(TurnTable, CallTable, Caches):
             )
 
     def rename_document(self, identity: str, name: str) -> None:
-        """Rename a document; its earlier names still find it. StoreError if there is none."""
+        """Rename a document; its earlier names still find it.
+
+        Conflict where another document or conversation has the name; StoreError if there is none.
+        """
         with self._write() as connection:
+            names.require_free(connection, identity, name)
             _free_name(connection, name)
             connection.execute(
                 "INSERT OR IGNORE INTO names SELECT id, name FROM documents "
@@ -144,6 +148,11 @@ class Store(TurnTable, CallTable, Caches):
         """The turns of a conversation that were deleted from, by their number."""
         with self._read() as connection:
             return deletion.find_fates(connection, conversation_id, since=since)
+
+    def find_forgotten(self, conversation_id: str) -> frozenset[int]:
+        """The numbers of the turns of a conversation that were deleted as a whole."""
+        fates = self.find_fates(conversation_id)
+        return frozenset(number for number, fate in fates.items() if fate == "forgotten")
 
     def delete(self, conversation_id: str, what: Redaction, rewrite: Rewrite) -> bool:
         """Delete turns, or parts of them, and all that was made of them, in one transaction.

@@ -44,7 +44,7 @@ _FATES: Final[Mapping[int, Fate]] = {1: "forgotten", 2: "masked"}
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d(T[\d:.+-]*Z?)?")
 _NUMBER: Final = re.compile(r"\d{1,3}")
 _OWN: Final = "document_id = ? AND (memory_id IS NULL OR memory_id NOT LIKE ?)"
-"""The calls of a source, but those of evaluation runs."""
+"""The calls of a source, without those of evaluation runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,8 +293,8 @@ def _empty_calls(connection: sqlite3.Connection, gone: Gone) -> dict[str, str]:
 
 def _unlink_calls(connection: sqlite3.Connection, gone: Gone) -> None:
     """Drop the links of deleted replies, and those of all answers and replies to calls that were
-    replayed from another source or a run: these keep their words, and which of them this source
-    has lost is not known."""
+    replayed from another source or a run: these keep their words, and whether this source
+    still has those is not known."""
     source = gone.document_id
     connection.executemany(
         "DELETE FROM reply_calls WHERE document_id = ? AND turn = ?",

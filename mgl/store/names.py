@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from mgl.errors import StoreConflict
+from mgl.errors import Conflict, StoreConflict
 from mgl.store.records import pack, unpack
 from mgl.types import CONVERSATION, Conversation
 
@@ -49,6 +49,16 @@ def mark_named(connection: sqlite3.Connection, identity: str, name: str) -> None
     update = "UPDATE documents SET named = 1 WHERE id = ? AND name = ?"
     if not connection.execute(update, (identity, pack(name))).rowcount:
         raise name_conflict(name)
+
+
+def require_free(connection: sqlite3.Connection, identity: str, name: str) -> None:
+    """Raise Conflict where another document or conversation than this one has the name."""
+    select = "SELECT 1 FROM documents WHERE name = ? AND id != ?"
+    if connection.execute(select, (pack(name), identity)).fetchone() is not None:
+        raise Conflict(
+            f"another document or conversation is called {name} already",
+            hint="give it a name that `mgl list` lacks",
+        )
 
 
 def rename(connection: sqlite3.Connection, identity: str, name: str) -> bool:

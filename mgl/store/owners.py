@@ -136,16 +136,11 @@ class Owners(DatabaseFile):
         """Find the lineage of the texts that are written now: all turns of the owner's conversation
         where nobody stated which. None for a document and for a run: no deletion takes their texts.
         """
+        select = """SELECT owners.id, document_id, media_type FROM owners
+            LEFT JOIN documents ON documents.id = document_id WHERE number = ?"""
         owner = self._owner
-        row = (
-            owner
-            and connection.execute(
-                """SELECT owners.id, document_id, media_type FROM owners
-            LEFT JOIN documents ON documents.id = document_id WHERE number = ?""",
-                (owner.number,),
-            ).fetchone()
-        )
-        if not row:  # nobody's, or of one that was deleted, who can write nothing
+        row = owner and connection.execute(select, (owner.number,)).fetchone()
+        if not row:  # no owner, or a deleted one, which can write nothing
             return find_lineage()
         identity, source, media_type = row
         if identity.startswith(RUN):

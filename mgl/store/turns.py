@@ -17,7 +17,7 @@ from functools import cached_property
 from itertools import count
 from sys import intern
 
-from mgl.errors import Conflict, StoreConflict, StoreError
+from mgl.errors import StoreConflict, StoreError
 from mgl.store import names, records
 from mgl.store.file import read_secret
 from mgl.store.lineage import decode_turns, encode_turns, link_calls
@@ -115,14 +115,11 @@ class TurnTable(Owners):
     def rename_conversation(self, identity: str, name: str) -> None:
         """Rename a conversation, which from then on is known by this name alone.
 
-        Its ids stay, and so does all that names them. Conflict where another conversation is known
-        by the name; StoreError if there is none.
+        Its ids stay, and so does all that names them. Conflict where another document or
+        conversation has the name; StoreError if there is none.
         """
         with self._write() as connection:
-            if names.find_id(connection, name) not in (None, identity):
-                raise Conflict(
-                    f"there is a conversation {name!r} already", hint="choose another name"
-                )
+            names.require_free(connection, identity, name)
             if not names.rename(connection, identity, name):
                 raise self._no_document(identity)
 

@@ -5,8 +5,8 @@
     found = locate("the woman", document.text)
 
 All offsets are characters of ``document.text``. No model is known here: whoever chunks a document
-passes the function that counts tokens. Each name below is imported when it is first used: who
-asks a memory needs no readers of files.
+passes the function that counts tokens. Each name below is imported when it is first used:
+asking a memory needs no readers of files.
 """
 
 from __future__ import annotations

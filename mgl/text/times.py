@@ -305,7 +305,7 @@ def _read_before(phrase: str, said: date) -> Days:
 def _read_part(phrase: str, said: date) -> Days:
     found = _PART.fullmatch(phrase.replace("-", " "))
     if found is None:
-        raise ValueError(f"{phrase!r} is no part of anything")
+        raise ValueError(f"{phrase!r} does not name a part of a time, such as 'early'")
     name, rest = found[1], found[2]
     if rest in ("week", "month", "year"):
         whole = stretch(said, rest)

@@ -284,6 +284,19 @@ def test_a_document_and_a_conversation_never_share_a_name_by_renaming(tmp_path: 
         assert lab.talk("b").memory.conversation.turns
 
 
+def test_a_name_is_checked_as_it_is_stored_and_where_it_is_written(tmp_path: Path) -> None:
+    with open_lab(tmp_path) as lab:
+        lab.talk("a").append(Turn("1", "Ann", "Hello."))
+        documents = [Document.from_text(name, f"{name} rains.") for name in ("Zo\u00eb", "b")]
+        for document in documents:
+            lab.keep(document)
+        with pytest.raises(Conflict):
+            lab.rename("a", "Zoe\u0308")
+        with pytest.raises(Conflict):
+            lab._store.rename_document(documents[0].id, "b")
+        lab._store.rename_document(documents[0].id, "Zo\u00eb")
+
+
 def test_a_store_of_before_is_renamed_too(tmp_path: Path) -> None:
     """Its conversations carry no mark that they are known by their names."""
     with Store.open(tmp_path / "mgl.sqlite") as store:

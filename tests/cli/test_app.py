@@ -18,35 +18,43 @@ from tests.cli.conftest import Mgl
 from tests.privileges import unprivileged
 
 MGL = [sys.executable, "-m", "mgl"]
-MODULES = "import sys; from mgl.cli.app import app; print('\\n'.join(sys.modules))"
 HEAVY = ("pydantic", "rich", "httpx", "openvino_genai", "networkx", "pypdf", "sqlite3")
 
 
+def find_modules(code: str) -> set[str]:
+    """The modules that are imported once this code has run."""
+    code = f"import sys\n{code}\nprint('\\n'.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
 def test_the_command_table_imports_nothing_heavy() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", MODULES], capture_output=True, text=True, check=True
-    )
-    assert not set(HEAVY) & set(done.stdout.split())
+    assert not set(HEAVY) & find_modules("from mgl.cli.app import app")
 
 
 def test_a_command_is_built_without_the_others() -> None:
-    code = "from typer.main import get_command; get_command(app).get_command(None, 'ask')"
-    done = subprocess.run(
-        [sys.executable, "-c", MODULES.replace("; print", f"; {code}; print")],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    found = {name for name in done.stdout.split() if name.startswith("mgl.cli.")}
+    build = "from typer.main import get_command; get_command(app).get_command(None, 'ask')"
+    found = find_modules(f"from mgl.cli.app import app; {build}")
     assert "mgl.cli.ask" in found
     assert not {"mgl.cli.train", "mgl.cli.eval", "mgl.cli.up"} & found
 
 
+@pytest.mark.parametrize(("words", "kinds"), [([], set()), (["--memory", "light"], {"light"})])
+def test_help_imports_the_kind_that_it_describes_alone(words: list[str], kinds: set[str]) -> None:
+    ask = f"app(['ask', *{words}, '--help'], standalone_mode=False)"
+    found = find_modules(f"from mgl.cli.app import app; {ask}")
+    places = {
+        "light": "mgl.baselines.light",
+        "emem": "mgl.baselines.emem",
+        "gam": "mgl.memories.gam",
+    }
+    assert {kind for kind, place in places.items() if place in found} == kinds
+
+
 def test_who_asks_needs_neither_readers_of_files_nor_training() -> None:
-    code = "import mgl.lab, mgl.memories.gam, sys; print('\\n'.join(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    found = find_modules("import mgl.lab, mgl.memories.gam")
     unneeded = {"mgl.text.reading", "mgl.text.conversations", "mgl.training.records", "faiss"}
-    assert not unneeded & set(done.stdout.split())
+    assert not unneeded & found
 
 
 def test_help_names_every_exit_code(mgl: Mgl) -> None:

@@ -156,12 +156,17 @@ COMMON_WORD = re.compile(r"\b(?:[Ll]antern|[Hh]arbour|[Ii]sland|[Kk]ettle|[Aa]mb
 
 def find_words(store: Store) -> set[int]:
     """The numbers of the turns whose own word the database has anywhere in its bytes."""
-    files = [file.read_bytes().lower() for file in store.path.parent.glob(f"{store.path.name}*")]
+    files = store.path.parent.glob(f"{store.path.name}*")
+    return find_numbers([file.read_bytes().lower() for file in files])
+
+
+def find_numbers(texts: Sequence[bytes]) -> set[int]:
+    """The numbers of the turns whose own word is in any of some texts, which are in lower case."""
     return {
         number
         for number in range(len(TALK.turns))
         for word in {own_word(number), typeset_word(number)}
-        if any(word.encode() in file for file in files)
+        if any(word.encode() in text for text in texts)
     }
 
 

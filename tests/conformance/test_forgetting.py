@@ -24,12 +24,13 @@ from tests.conformance.kinds import (
     Case,
     RepeatingEngine,
     dump,
+    find_numbers,
     find_words,
     list_cases,
     open_store,
     own_word,
-    typeset_word,
 )
+from tests.leftovers import find_kept
 
 talks = list_cases(reads="conversation")
 growing = pytest.mark.parametrize("case", [case for case in talks if case.values[0].grows])
@@ -39,21 +40,8 @@ some = st.frozensets(st.integers(0, len(TALK.turns) - 1), min_size=1, max_size=5
 
 def find_embedded(store: Store, memory: Any) -> set[int]:
     """The numbers of the turns whose own word is in a text of which the store has a vector."""
-    embedder = memory._tools.embedder._embedder
-    texts = list(dict.fromkeys(embedder.embedded))
-    kept = [
-        text.lower()
-        for model_id in (embedder.model_id, f"{embedder.model_id} as query")
-        for text, vector in zip(texts, store.vectors(model_id, texts), strict=True)
-        if vector is not None
-    ]
-    numbers = range(len(TALK.turns))
-    return {
-        n
-        for n in numbers
-        for word in {own_word(n), typeset_word(n)}
-        if any(word in text for text in kept)
-    }
+    kept = find_kept(store, memory._tools.embedder._embedder)
+    return find_numbers([text.lower().encode() for text in kept])
 
 
 async def ask(store: Store, memory: Any, question: Any = QUESTION) -> None:

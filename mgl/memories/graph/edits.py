@@ -110,7 +110,7 @@ class NameEntity:
 
 @dataclass(frozen=True, slots=True)
 class RelateEntities:
-    """What a passage tells of two entities together; both are named before."""
+    """What a passage tells of two entities together; both were named before."""
 
     source: str
     target: str
@@ -123,7 +123,7 @@ Keys = frozenset[str]
 
 
 def apply(known: Keys, edit: GraphEdit) -> Keys:
-    """The keys after an edit. ValueError for one that cannot be."""
+    """The keys after an edit. ValueError for an edit that cannot be applied."""
     if isinstance(edit, NameEntity):
         return known | {entity_key(edit.name)}
     ends = {entity_key(edit.source), entity_key(edit.target)}
@@ -142,7 +142,7 @@ VOCABULARY: Final = Vocabulary[GraphEdit, Keys](
 
 
 class Rows(Draft[GraphEdit, Keys]):
-    """The rows of one chunk, whose state are the keys of the entities that it names."""
+    """The rows of one chunk; the state is the keys of the entities that it names."""
 
     def __init__(self, passage: NumberedChunk) -> None:
         self.passage, self.chunk = passage, passage.chunk

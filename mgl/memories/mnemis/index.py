@@ -115,8 +115,9 @@ class Index:
     def update(self, state: MnemisState, source: Conversation) -> None:
         """Index what a question finds of a later state, where it is new or changed."""
         changed = self._find_changed("summaries", state.entities)
-        with note_made_of({summary_text(e): turns_of(state, e) for e in changed.values()}):
-            self.entities.vectors.extend({at: summary_text(each) for at, each in changed.items()})
+        texts = {at: summary_text(each) for at, each in changed.items()}
+        with note_made_of({texts[at]: turns_of(state, each) for at, each in changed.items()}):
+            self.entities.vectors.extend(texts)
         self._grow_shared(state)
         self._grow_episodes(state, source)
         self.state = state

@@ -18,7 +18,7 @@ from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
 from mgl.store.deletion import MASK
 from mgl.types import Conversation, Question, Turn
-from tests.leftovers import left
+from tests.leftovers import find_kept, left
 from tests.memories.gam.test_memory import DAY, always, engine, talk
 
 Open = Callable[..., Gam]
@@ -52,17 +52,6 @@ def cache_vectors(memory: Gam, store: Store) -> WordEmbedder:
     embedder = WordEmbedder()
     memory._tools = replace(memory._tools, embedder=CachedEmbedder(embedder, store))
     return embedder
-
-
-def find_kept(store: Store, embedder: WordEmbedder) -> set[str]:
-    """The texts that were embedded, of which the store still has a vector."""
-    texts = list(dict.fromkeys(embedder.embedded))
-    return {
-        text
-        for model_id in (embedder.model_id, f"{embedder.model_id} as query")
-        for text, vector in zip(texts, store.vectors(model_id, texts), strict=True)
-        if vector is not None
-    }
 
 
 async def topics_of(memory: Gam) -> GamState:
