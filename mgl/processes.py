@@ -97,8 +97,12 @@ class Started:
             time.sleep(TICK_S)
 
     def end(self, *, patience_s: float, hurry: Callable[[], bool] = lambda: False) -> int:
-        """End it with its children, as ``end_processes`` does."""
-        return end_processes(self.token, patience_s=patience_s, hurry=hurry, reap=self.process.poll)
+        """End it with its children, as ``end_processes`` does, and reap it."""
+        killed = end_processes(self.token, patience_s=patience_s, hurry=hurry)
+        # One that ends loses its token before it can be reaped; one that hides its token lives on.
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(_DEATH_S)
+        return killed
 
 
 def new_token() -> str:
@@ -193,17 +197,13 @@ def holds_port(token: str, port: int) -> bool:
 
 
 def end_processes(
-    token: str,
-    *,
-    patience_s: float,
-    hurry: Callable[[], bool] = lambda: False,
-    reap: Callable[[], object] = lambda: None,
+    token: str, *, patience_s: float, hurry: Callable[[], bool] = lambda: False
 ) -> int:
     """End all processes that carry a token; returns how many had to be killed.
 
     The topmost are asked to stop, and stop their children. What is left after ``patience_s``
-    seconds, or once ``hurry`` is true, is killed. ``reap`` is called while waiting, for the
-    caller's own children. Raises EngineUnavailable if some survive even that.
+    seconds, or once ``hurry`` is true, is killed. Raises EngineUnavailable if some survive even
+    that.
     """
     import psutil
 
@@ -215,7 +215,6 @@ def end_processes(
                 process.terminate()
     deadline = time.monotonic() + patience_s
     while (left := find_processes(token)) and time.monotonic() < deadline and not hurry():
-        reap()
         time.sleep(TICK_S)
     killed = len(left)
     deadline = time.monotonic() + _DEATH_S
@@ -229,8 +228,6 @@ def end_processes(
         for process in left:
             with suppress(psutil.Error):
                 process.kill()
-        reap()
         time.sleep(TICK_S)
         left = find_processes(token)
-    reap()
     return killed

@@ -72,6 +72,7 @@ def test_what_a_process_starts_by_itself_is_not_ended_with_it(tmp_path: Path) ->
     try:
         wait_until(lambda: find_processes(inner) or outer.has_ended)
         outer.end(patience_s=PATIENCE_S)
+        assert outer.has_ended
         assert len(find_processes(inner)) == 1
     finally:
         end_processes(inner, patience_s=0.0)
