@@ -23,7 +23,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from operator import attrgetter
 from typing import Any, Final, Generic, TypedDict, TypeVar, Unpack
@@ -72,37 +72,32 @@ class Origin(TypedDict, total=False):
     score: float | None
 
 
+@dataclass(frozen=True, eq=False)
 class Vocabulary(Generic[EditT, StateT]):
     """The edits of one kind of memory by the name that rows have for them, and what they do.
 
     ``edits`` are their dataclasses; ``apply`` gives the state after one edit, and raises KeyError
     or ValueError for one that does not fit; ``empty`` is the state before the first. ``events``
-    are rows that change no state (``FailedReply`` is one of them in every vocabulary). ``columns``
-    names the fields of edits that are columns of their rows: some of ``step``, ``span`` and
-    ``turns``. ``turns`` finds the turns that an edit is made of, with which it is deleted: none for
-    one that holds no words, None for those of its span.
+    are rows that change no state (``FailedReply`` is one of them in every vocabulary). ``span``
+    finds the source of an edit that is recorded without one; ``turns`` finds the turns that an edit
+    is made of, with which it is deleted: none for one that holds no words, None for those of its
+    span. ``columns`` names the fields of edits that are columns of their rows: some of ``step``,
+    ``span`` and ``turns``.
     """
 
-    def __init__(
-        self,
-        edits: Mapping[str, type[Any]],
-        apply: Callable[[StateT, EditT], StateT],
-        empty: StateT,
-        *,
-        events: Mapping[str, type[Any]] | None = None,
-        turns: Callable[[StateT, EditT], Collection[int] | None] | None = None,
-        columns: Collection[str] = (),
-    ) -> None:
-        self._events: dict[str, type[Any]] = {"reply": FailedReply, **(events or {})}
-        self._types: dict[str, type[Any]] = {**edits, **self._events}
-        self.apply = apply
-        self.empty = empty
-        self.snapshots = SnapshotCodec(apply, empty)
-        self._adapters: dict[str, Any] = {}
-        self._columns = frozenset(columns)
-        if turns is None and "turns" in columns:
-            turns = _get_turns
-        self._turns = turns
+    edits: Mapping[str, type[Any]]
+    apply: Callable[[StateT, EditT], StateT]
+    empty: StateT
+    events: Mapping[str, type[Any]] = field(default_factory=dict)
+    span: Callable[[EditT], Span | None] | None = None
+    turns: Callable[[StateT, EditT], Collection[int] | None] | None = None
+    columns: Collection[str] = ()
+    _adapters: dict[str, Any] = field(default_factory=dict, init=False)
+
+    @cached_property
+    def snapshots(self) -> SnapshotCodec[StateT]:
+        """The codec of the state."""
+        return SnapshotCodec(self.apply, self.empty)
 
     def record(
         self,
@@ -115,9 +110,9 @@ class Vocabulary(Generic[EditT, StateT]):
     ) -> EditRecord:
         """Make an edit or event a row."""
         name = self._names[type(edit)]
-        payload = self._adapter(name).dump_python(edit, mode="json", exclude=self._columns)
-        if origin.get("span") is None and "span" in self._columns:
-            origin["span"] = getattr(edit, "span", None)
+        payload = self._adapter(name).dump_python(edit, mode="json", exclude=set(self.columns))
+        if origin.get("span") is None:
+            origin["span"] = self._find_span(edit)
         made_of = None if turns is None else tuple(sorted(turns))
         return EditRecord(step, name, payload, outcome, reason, turns=made_of, **origin)
 
@@ -126,17 +121,24 @@ class Vocabulary(Generic[EditT, StateT]):
 
         An edit that does not fit the state, and is to be rejected, may have none.
         """
+        if self.turns is None:
+            return getattr(edit, "turns", None) if "turns" in self.columns else None
         try:
-            return None if self._turns is None else self._turns(state, edit)
+            return self.turns(state, edit)
         except KeyError:
             return None
+
+    def _find_span(self, edit: EditT | Any) -> Span | None:
+        if self.span is None:
+            return getattr(edit, "span", None) if "span" in self.columns else None
+        return self.span(edit)
 
     def parse(self, row: EditRecord) -> EditT | Any | None:
         """The edit or event of a row; None where it was rejected, or is a bare mark."""
         if row.outcome == "rejected" or row.op not in self._types:
             return None
         held: dict[str, Any] = {"step": row.chunk, "span": row.span, "turns": row.turns}
-        columns = {each: held[each] for each in self._columns if held[each] is not None}
+        columns = {each: held[each] for each in self.columns if held[each] is not None}
         return self._adapter(row.op).validate_python({**row.payload, **columns})
 
     def edit(self, row: EditRecord) -> EditT | None:
@@ -164,6 +166,14 @@ class Vocabulary(Generic[EditT, StateT]):
             return state
 
     @cached_property
+    def _events(self) -> dict[str, type[Any]]:
+        return {"reply": FailedReply, **self.events}
+
+    @cached_property
+    def _types(self) -> dict[str, type[Any]]:
+        return {**self.edits, **self._events}
+
+    @cached_property
     def _names(self) -> dict[type[Any], str]:
         return {kind: name for name, kind in self._types.items()}
 
@@ -174,11 +184,6 @@ class Vocabulary(Generic[EditT, StateT]):
 
             self._adapters[name] = TypeAdapter(self._types[name])
         return self._adapters[name]
-
-
-def _get_turns(state: object, edit: object) -> tuple[int, ...] | None:
-    del state
-    return getattr(edit, "turns", None)
 
 
 def find_read_again(rows: Iterable[EditRecord]) -> dict[int, int]:
