@@ -463,7 +463,7 @@ def read_messages(item: Any, name: str) -> Conversation:
     return turns.conversation()
 
 
-def _find_messages(item: object) -> list[object] | None:
+def _find_messages(item: object) -> list[Any] | None:
     """The messages of a JSON value: also Open WebUI's (in ``chat``) and ShareGPT's."""
     if isinstance(item, Mapping):
         chat = item.get("chat")
