@@ -75,4 +75,4 @@ def ask(
             f"the first prompt had {result.answer.compaction_ratio:.0%} of the text's tokens"
         )
     print_usage(result.usage)
-    typer.echo(f"memory: {result.memory_id} (mgl show {result.memory_id})")
+    typer.echo(f"memory: {summary.record.kind} {summary.id} (mgl show {summary.id})")

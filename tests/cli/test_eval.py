@@ -145,7 +145,7 @@ def test_evidence_is_measured_without_a_model(
     assert refused.exit_code == 2
     assert "--set" in refused.stderr
     unranked = mgl(*command[:-1], "transcript,turns")
-    assert "transcript ranks nothing" in unranked.stdout
+    assert "transcript has no recall: it returned every turn" in unranked.stdout
     assert "0.000" not in unranked.stdout
     lost = mgl(*command, "--out", tmp_path / "run")
     assert lost.exit_code == 2
