@@ -157,5 +157,6 @@ def _obey(talk: Talk, line: str) -> None:
         stats = talk.stats()
         say(f"{stats.nodes} nodes, {stats.edges} edges")
     else:
-        say(f"no such command: {line}")
+        if line != "/help":
+            say(f"no such command: {line}")
         say(COMMANDS)

@@ -352,6 +352,9 @@ def test_a_frozen_topic_is_kept_from_deletion(mgl: Mgl, diary: str) -> None:
     assert gone.stdout.endswith("deleted: 2 turns, 1 topic\n")
     assert mgl("forget", diary, "--before", "2023-05-08").exit_code == 0
     assert mgl("edit", diary, "t2", "--unfreeze").exit_code == 0
+    edits = mgl("log", diary).stdout
+    assert "  freeze (applied)  topic t2" in edits
+    assert "  unfreeze (applied)  topic t2" in edits
     assert mgl("forget", diary, "--branch", "t2", "--yes").exit_code == 0
     assert not export(mgl, diary)["topics"]
 
@@ -426,9 +429,11 @@ def chat(server: Server, *lines: str, arguments: tuple[str, ...] = ()) -> Result
 
 
 def test_each_line_is_answered_and_remembered(mgl: Mgl, server: Server) -> None:
-    lines = ("I have got the job", "", "  ", "So?", "/topics", "/help", "/quit", "never read")
+    lines = ("I have got the job", "", "  ", "So?", "/topics", "/help", "/foo", "/quit", "not read")
     result = chat(server, *lines, arguments=("--as", "Ann"))
     assert result.exit_code == 0, result.stderr
+    assert "no such command: /foo\n" in result.stderr
+    assert "no such command: /help" not in result.stderr
     turns = export(mgl, "talk")["turns"]
     assert [turn["speaker"] for turn in turns] == ["Ann", "assistant", "Ann", "assistant"]
     assert [turn["text"] for turn in turns[::2]] == ["I have got the job", "So?"]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from mgl import registry
 from mgl.lab import Lab
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
@@ -106,6 +107,18 @@ def test_a_name_that_is_not_there_is_guessed(mgl: Mgl) -> None:
         refused = mgl(*command.split())
         assert refused.exit_code != 0
         assert "hint: did you mean work? " in refused.stderr, command
+
+
+def test_a_log_without_edits_says_why(
+    mgl: Mgl, book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Lab.open(engine=ScriptedEngine([])) as lab:
+        made = lab.build(book, memory="direct").memory_id
+    assert f"no edits in the log of {made}: direct has written none" in mgl("log", made).stderr
+    monkeypatch.delitem(registry._SHIPPED["memory"], "direct")
+    done = mgl("log", made)
+    assert f"no edits in the log of {made}: direct is not installed" in done.stderr
+    assert mgl("log", made, "--json").stdout == "[]\n"
 
 
 def test_a_text_under_two_names_is_found_by_both(mgl: Mgl, book: Path, server: Server) -> None:
