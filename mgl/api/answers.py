@@ -142,6 +142,7 @@ class Answered(_Answer):
     paths: list[list[str]]
     retrieved: list[str]
     guesses: list[str]
+    reading: str | None
     memory_id: str
     usage: Cost
 

@@ -132,7 +132,7 @@ def test_what_was_asked_stands_above(tab: Tab, tmp_path: Path, view: GraphView) 
         *view.questions,
         "Ann did.",
         "high confidence",
-        "prompt 50.0% as long as the text",
+        "the first prompt had 50% of the text's tokens",
         "Not answered yet.",
         "read the graph",
         "a_mark",
