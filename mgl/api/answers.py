@@ -207,6 +207,13 @@ class TurnsDeleted(_Answer):
     adapters: list[str]
 
 
+class TurnsForgotten(TurnsDeleted):
+    """``elsewhere`` are other documents and conversations with the same words, which stay; a
+    deletion that is no dry run does not look for them."""
+
+    elsewhere: list[str]
+
+
 class TurnCorrected(_Answer):
     """The id of the turn that says it now, and what was deleted with the old one."""
 

@@ -312,7 +312,9 @@ class Memories:
         record = await self.find(source)
 
         def do(talk: Talk) -> dict[str, Any]:
-            return _list_gone(talk.forget(turns, topics=topics, before=before, dry_run=dry_run))
+            gone = talk.forget(turns, topics=topics, before=before, dry_run=dry_run)
+            elsewhere = talk.find_elsewhere(gone.turns) if dry_run else []
+            return {**_list_gone(gone), "elsewhere": elsewhere}
 
         return await self.work(record.id, None, do)
 

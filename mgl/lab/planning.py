@@ -291,7 +291,9 @@ class Planner:
 
 def hint_names(store: Store, wanted: str) -> str:
     """What to try where no document, conversation or memory has this name or id: those like it."""
-    known = {name.casefold(): name for name in (*store.memory_ids(), *store.names())}
+    known = {
+        name.casefold(): name for name in (*store.memory_ids(), *store.document_names().values())
+    }
     near = get_close_matches(wanted.casefold(), known)
     guess = f"did you mean {' or '.join(known[each] for each in near)}? " if near else ""
     return f"{guess}`mgl list` shows what there is"

@@ -14,7 +14,7 @@ from mgl.cli.progress import LineObserver
 from mgl.lab import Lab
 from mgl.lab.talk import Talk
 from mgl.models.adapters import list_adapters, write_adapter
-from mgl.types import Conversation, Turn
+from mgl.types import Conversation, Document, Turn
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
 
@@ -340,6 +340,14 @@ def test_adapters_trained_on_a_conversation_go_with_its_turns(
     assert "other" in left
     assert not {"asked", "labelled"} & {*left}
     assert not merged.exists()
+
+
+def test_a_deletion_says_where_the_same_words_stay(mgl: Mgl, diary: str) -> None:
+    with Lab.open() as lab:
+        lab.keep(Document.from_text("letter.txt", "Ann wrote: “My  HORSE is ill.”"))
+        lab.keep(Document.from_text("other.txt", "My horse is old."))
+    planned = mgl("forget", diary, "--turn", "L3", "--dry-run").stdout
+    assert "kept elsewhere, where the same words are: letter.txt\n" in planned
 
 
 def test_a_frozen_topic_is_kept_from_deletion(mgl: Mgl, diary: str) -> None:
