@@ -128,6 +128,8 @@ class Gam(TalkMemory[GamConfig, Edit, GamState]):
 
     kind = "gam"
     retrieves = True
+    writes_topics: ClassVar[bool] = True
+    """Whether the model writes the topics' summaries and says how topics are related."""
     Config: ClassVar[type[GamConfig]] = GamConfig
     vocabulary = VOCABULARY
     Redactor = GamRedactor
@@ -158,26 +160,16 @@ class Gam(TalkMemory[GamConfig, Edit, GamState]):
         config = self._config
         asked = {
             BOUNDARIES: config.cut_by == "semantic" and config.detector is None,
-            SUMMARY: self._asks_summaries,
-            RELATION: self._asks_relations,
+            SUMMARY: self.writes_topics,
+            RELATION: self.writes_topics and config.without != "tan",
             CUES: config.indicators == "prompt",
         }
         return [prompt for prompt, is_asked in asked.items() if is_asked]
 
     @property
-    def _asks_summaries(self) -> bool:
-        """Whether the model writes the topics' summaries."""
-        return True
-
-    @property
     def _asks_judge(self) -> bool:
         """Whether a reranker gives P_sem."""
         return self._config.without != "mfr"
-
-    @property
-    def _asks_relations(self) -> bool:
-        """Whether the model says how topics are related."""
-        return self._config.without != "tan"
 
     # Writing
 
@@ -357,7 +349,7 @@ class Gam(TalkMemory[GamConfig, Edit, GamState]):
         wrote them, as an answer is shown them."""
         reading = await self.read(question, recent=recent)
         state, turns = self._log.state, self._log.turns
-        is_told = self._asks_summaries or self._config.without == "epg"
+        is_told = self.writes_topics or self._config.without == "epg"
         shown = reading.show(state, turns, with_summaries=is_told)
         made_of = reading.made_of(state) if is_told else frozenset[int]()
         return Recall(shown, reading.rank_turns(state), reading.trace(), made_of=made_of)
@@ -423,7 +415,7 @@ class Gam(TalkMemory[GamConfig, Edit, GamState]):
         return state.topics.keys()
 
     def _count_renewals(self, state: GamState) -> tuple[int, bool]:
-        return len(state.waiting) if self._asks_summaries else 0, False
+        return len(state.waiting) if self.writes_topics else 0, False
 
 
 def _title(topic: Topic, talk: Conversation) -> str:

@@ -41,7 +41,7 @@ from mgl.memories.mnemis.edits import (
     turns_below,
 )
 from mgl.memories.mnemis.entities import (
-    count_together,
+    DESCRIBING,
     describe_entities,
     find_names,
     match_names,
@@ -296,7 +296,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, MnemisState]):
 
     def _count_descriptions(self, state: MnemisState) -> int:
         """Count the model calls that describe entities again."""
-        size = count_together(self._tools.llm)
+        size = DESCRIBING.count_together(self._tools.llm)
         groups = _group_by_episodes(state).values()
         return sum(len(in_batches(ids, size)) for ids in groups)
 

@@ -303,7 +303,7 @@ async def taken_in(
 
 
 class PrintedMnemis(SmallMnemis):
-    """Has the terms of the small kind, which the model sorts and selects as Appendix E prints it."""
+    """Has the terms of the small kind; a model sorts and selects them as Appendix E prints it."""
 
     grouping = grouping.BY_MODEL
     ask_nodes = staticmethod(ask_printed)
