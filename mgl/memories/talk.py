@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import date, datetime
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
@@ -36,13 +36,13 @@ from mgl.memories.log import FORGET, Log
 from mgl.memories.turns import (
     Say,
     Shown,
+    Speaker,
     Voice,
     Wish,
     answer_from_lines,
     cite_shown,
     cite_turn,
     reply_to_turn,
-    say_in_talk,
     say_unknown,
 )
 from mgl.store.deletion import Gone, Redaction
@@ -297,8 +297,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
             sampling = self._answer_sampling
             draws = len(own) - len(turn.id) - 1  # replies that were made before, and went
             sampling = replace(sampling, seed=sampling.seed + draws)
-            how: Any = {"voice": voice, "sampling": sampling, "hear": hear, "wish": wish}
-            say = partial(say_in_talk, recent=shown, **how)
+            say = Speaker(shown, voice, sampling, hear, wish).say
         with self._log.note_shown(seen), collect_calls(calls):
             about = talk, found.shown, heard, voice, say
             answer = await reply_to_turn(llm, *about, before=recent[:-1])
@@ -493,7 +492,7 @@ def check_turns(turns: Sequence[Turn]) -> None:
     calendar reckons with."""
     for turn in turns:
         if not turn.text.strip():
-            raise InputError("a turn has no text", hint="leave it out")
+            raise InputError(f"turn {turn.id!r} has no text", hint="leave it out")
         check_time(turn.time)
 
 

@@ -227,7 +227,7 @@ def test_topics_and_turns_are_shown_without_a_model(mgl: Mgl, diary: str, server
     topic = mgl("show", diary, "t2").stdout.splitlines()
     assert "  [session 1, turn L3, 08 May 2023 09:02] Ann: “My horse is ill”" in topic
     assert sum(line.startswith("links: ") for line in topic) == 2
-    assert any(line.split() == ["keywords:", "horse,", "ill,", "ann,", "bo,", "bye"] for line in topic)
+    assert any(line.endswith("keywords: horse, ill, ann, bo, bye") for line in topic)
     turn = mgl("show", diary, "L5").stdout.splitlines()
     assert turn[0] == "[session 2, turn L5, 01 June 2023 20:00] Ann: “The horse is well again”"
     assert any(line.startswith("topics: id t3") for line in turn)

@@ -213,6 +213,8 @@ class SmallGam(Gam):
     """Groups the events of a conversation into topics without a call of a model."""
 
     Config = SmallGamConfig
+    search_type = SmallSearch
+    reader_type = SmallReader
     writes_topics = False
     _config: SmallGamConfig
     _spread: tuple[int, WordSpread] | None = None
@@ -220,13 +222,6 @@ class SmallGam(Gam):
     @property
     def _asks_judge(self) -> bool:
         return self._config.meaning == "rerank" and super()._asks_judge
-
-    def _make_search(self) -> Search:
-        return SmallSearch(self._tools, self.id, self._config)
-
-    def _make_reader(self, state: GamState) -> Reader:
-        search = self._open_search()
-        return SmallReader(self._tools, state, self._log.turns, self._config, search)
 
     def _consolidator(self) -> Consolidator:
         if self._spread is None or self._spread[0] != self._log.deletions:

@@ -20,7 +20,7 @@ from mgl.memories.mnemis.state import MnemisState, summary_text, words_text
 from mgl.memories.rows import Chosen, list_speakers
 from mgl.memories.table import Table
 from mgl.retrieval.base import Embedder, Hit, Reranker
-from mgl.retrieval.ranking import fuse_hits
+from mgl.retrieval.ranking import best, fuse_hits
 from mgl.retrieval.turns import TurnIndex, rank_turns
 from mgl.retrieval.vectors import HybridIndex, VectorIndex
 from mgl.store import Store
@@ -177,5 +177,4 @@ class Index:
 def _rank(
     ids: NDArray[np.int64], scores: NDArray[np.floating[Any]], above: float, most: int
 ) -> list[Hit]:
-    best = np.argsort(-scores, kind="stable")[:most]
-    return [Hit(int(ids[at]), float(scores[at])) for at in best if scores[at] > above]
+    return [Hit(int(ids[at]), score) for at, score in best(scores, most) if score > above]

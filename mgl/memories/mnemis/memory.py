@@ -55,7 +55,7 @@ from mgl.memories.mnemis.index import Index
 from mgl.memories.mnemis.prompts import writing_prompts
 from mgl.memories.mnemis.reading import EpisodeReader, find_fresh, in_batches
 from mgl.memories.mnemis.retrieval import RetrievedNodes, find
-from mgl.memories.mnemis.selection import Ask, ask_printed
+from mgl.memories.mnemis.selection import ask_printed
 from mgl.memories.mnemis.state import Category, Entity, Episode, MnemisState
 from mgl.memories.talk import Change, Recall, TalkMemory, refuse_topics
 from mgl.memories.turns import show_turns
@@ -94,7 +94,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, MnemisState]):
     all that is said of it."""
     grouping: ClassVar[Grouping] = BY_MODEL
     """How nodes are put into categories."""
-    ask_nodes: ClassVar[Ask] = staticmethod(ask_printed)
+    ask_nodes = staticmethod(ask_printed)
     """How System-2 asks which nodes could help."""
     Config: ClassVar[type[MnemisConfig]] = MnemisConfig
     vocabulary = VOCABULARY
