@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import date, datetime
 from functools import cached_property
 from itertools import islice
-from typing import Any, ClassVar, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 from pydantic import Field
 
@@ -32,7 +32,7 @@ from mgl.memories.deletion import (
     find_turn_numbers,
     plan_deletion,
 )
-from mgl.memories.log import FORGET, Log
+from mgl.memories.log import FORGET, EditT, Log
 from mgl.memories.turns import (
     Say,
     Shown,
@@ -49,9 +49,6 @@ from mgl.store.deletion import Gone, Redaction
 from mgl.store.turns import ReplySources
 from mgl.text.times import check_time
 from mgl.types import Answer, Citation, Conversation, Document, Question, Turn
-
-EditT = TypeVar("EditT")
-StateT = TypeVar("StateT")
 
 RECENT: Final = 6
 """Turns that a reply is shown as they are."""
@@ -75,7 +72,15 @@ class TalkConfig(PresetConfig):
         return Sampling(self.temperature, max_tokens=max_tokens, seed=self.seed)
 
 
+class TalkState(Protocol):
+    """The state of a memory of a conversation: its ``stale`` nodes wait for another description."""
+
+    @property
+    def stale(self) -> frozenset[str]: ...
+
+
 ConfigT = TypeVar("ConfigT", bound=TalkConfig)
+StateT = TypeVar("StateT", bound=TalkState)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +119,13 @@ class Change:
     merge: str | None = None
 
 
-class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, StateT]):
+class TalkMemory(LogMemory[ConfigT, EditT, StateT]):
     """A memory that takes in a conversation turn by turn and is asked in between.
 
     ``append`` writes a turn to the log, and does what is then due, before it returns. A subclass
     says what its log holds (``vocabulary``), how that loses its words (``Redactor``, made of what
     is deleted and the state before), what is due (``_settle``) and what it finds for a question
-    (``recall``). The ``stale`` nodes of its state wait for another description.
+    (``recall``).
     """
 
     reads = "conversation"
@@ -383,11 +388,11 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
             gone = chosen | replies
             echoes = find_repeating(log.turns, chosen, gone | log.forgotten)
             what, turns_before = Redaction(gone), log.turns
-            old: Any = log.state
+            old = after = log.state
             answers = self._tools.store.find_answers_on(self._source.id, what)
             if gone and not dry_run:
                 self._delete(what)
-                after: Any = log.state
+                after = log.state
             else:
                 lost = Gone(self._source.id, what, tuple(turns_before))
                 _, after = plan_deletion(type(self), log.step, log.rows, lost)

@@ -132,6 +132,7 @@ class Gam(TalkMemory[GamConfig, Edit, GamState]):
     Config: ClassVar[type[GamConfig]] = GamConfig
     search_type: ClassVar[type[Search]] = Search
     reader_type: ClassVar[type[Reader]] = Reader
+    consolidator_type: ClassVar[type[Consolidator]] = Consolidator
     vocabulary = VOCABULARY
     Redactor = GamRedactor
 
@@ -287,7 +288,8 @@ class Gam(TalkMemory[GamConfig, Edit, GamState]):
         return None if name is None else self._tools.open_detector(name)
 
     def _consolidator(self) -> Consolidator:
-        return Consolidator(self._tools, self._log.turns, self._open_search(), self._config)
+        about = self._tools, self._log.turns, self._open_search(), self._config
+        return self.consolidator_type(*about)
 
     def _open_search(self) -> Search:
         """What the memory is searched by, made anew after a deletion."""

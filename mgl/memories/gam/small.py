@@ -36,7 +36,14 @@ from mgl.memories.turns import find_assistants, list_heard
 from mgl.prompt import one_line
 from mgl.retrieval.cues import ASSISTANT, Implied, remove_names
 from mgl.retrieval.lexical import LexicalIndex, split_words
-from mgl.retrieval.turns import AROUND, Scores, add_scores, add_words, weigh_in_context
+from mgl.retrieval.turns import (
+    AROUND,
+    Candidates,
+    Scores,
+    add_scores,
+    add_words,
+    weigh_in_context,
+)
 from mgl.text.stopwords import FUNCTION_WORDS, STOP_WORDS
 from mgl.types import Turn
 
@@ -68,6 +75,7 @@ class SmallSearch(Search):
 
     def __init__(self, tools: Tools, name: str, config: SmallGamConfig) -> None:
         super().__init__(tools, name, config)
+        self.spread = WordSpread()
         self._words = LexicalIndex(tools.store, f"{name}/turns")
         self._owned: Table[str, Topic] = Table()
         self._owners: dict[int, str] = {}
@@ -148,15 +156,9 @@ class SmallReader(Reader):
             return await super()._chances(question, numbers, weights)
         query = remove_names(question, search.speakers)
         words = await search.score_in_context(query, numbers)
-        return await weigh_in_context(
-            query,
-            self._turns,
-            numbers,
-            scores=add_scores(words, await search.score_turns(query, numbers)),
-            weights=weights,
-            reranker=self._tools.reranker,
-            gone=self._state.forgotten,
-        )
+        scores = add_scores(words, await search.score_turns(query, numbers))
+        among = Candidates(query, self._turns, numbers, self._state.forgotten)
+        return await weigh_in_context(among, scores, weights, self._tools.reranker)
 
     def _find_fired(
         self, numbers: Sequence[int], owners: Mapping[int, str | None], implied: Implied
@@ -177,18 +179,7 @@ class SmallReader(Reader):
 class SmallConsolidator(Consolidator):
     """Describes and links topics without a model."""
 
-    _config: SmallGamConfig
-
-    def __init__(
-        self,
-        tools: Tools,
-        turns: Sequence[Turn],
-        search: Search,
-        config: SmallGamConfig,
-        spread: WordSpread,
-    ) -> None:
-        super().__init__(tools, turns, search, config)
-        self._spread = spread
+    _search: SmallSearch
 
     async def _describe(self, part: Sequence[int], time: int = 0) -> Described:
         del time  # no call is made that could fail
@@ -196,8 +187,9 @@ class SmallConsolidator(Consolidator):
         heard = (each for turn in turns for each in list_heard(turn.id))
         assistants = find_assistants(turns, find_speakers(self._turns, heard))
         told = [number for number in part if self._turns[number].speaker not in assistants] or part
-        self._spread.extend(self._turns, told[-1] + 1)
-        return extract_summary([self._turns[number].line for number in told], self._spread)
+        spread = self._search.spread
+        spread.extend(self._turns, told[-1] + 1)
+        return extract_summary([self._turns[number].line for number in told], spread)
 
     async def _judge(
         self, topic: Topic, found: Sequence[tuple[str, float]], earlier: GamState
@@ -216,20 +208,12 @@ class SmallGam(Gam):
     search_type = SmallSearch
     reader_type = SmallReader
     writes_topics = False
+    consolidator_type = SmallConsolidator
     _config: SmallGamConfig
-    _spread: tuple[int, WordSpread] | None = None
 
     @property
     def _asks_judge(self) -> bool:
         return self._config.meaning == "rerank" and super()._asks_judge
-
-    def _consolidator(self) -> Consolidator:
-        if self._spread is None or self._spread[0] != self._log.deletions:
-            self._spread = self._log.deletions, WordSpread()
-        search = self._open_search()
-        return SmallConsolidator(
-            self._tools, self._log.turns, search, self._config, self._spread[1]
-        )
 
 
 def extract_summary(lines: Sequence[str], spread: WordSpread) -> Described:

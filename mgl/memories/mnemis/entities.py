@@ -29,7 +29,7 @@ from mgl.memories.mnemis.edits import (
     Repeat,
     turns_of,
 )
-from mgl.memories.mnemis.index import LEAST_SIMILARITY, Index
+from mgl.memories.mnemis.index import Index
 from mgl.memories.mnemis.persons import has_proper_capitals, is_common, is_first_person
 from mgl.memories.mnemis.prompts import MORE_NAMES, NAMES, SAME_ENTITIES, SUMMARIES
 from mgl.memories.mnemis.reading import (
@@ -44,8 +44,6 @@ from mgl.memories.mnemis.reading import (
 )
 from mgl.memories.mnemis.state import Entity, Mention, MnemisState, key_of
 from mgl.memories.propose import StrictReply
-from mgl.retrieval.base import Embedder
-from mgl.retrieval.lexical import all_stems
 
 REJECTED_CHARS, MOST_TAG_CHARS, SHOWN_CHARS = 200, 40, 300
 SUMMARY_CHARS, SUMMARY_TOKENS = 1000, 300
@@ -285,7 +283,7 @@ async def _find_likely(
     speaking = {entity.id for entity in state.entities.values() if entity.keys & speakers}
     speaking |= {label for label, each in unknown.items() if each.key in speakers}
     candidates = await asyncio.to_thread(index.find_entities, names, CANDIDATES)
-    earlier = await asyncio.to_thread(find_similar_before, index.embedder, names, EARLIER)
+    earlier = await asyncio.to_thread(index.find_earlier, names, EARLIER)
     likely: dict[str, list[str]] = {}
     for label, among, before in zip(labels, candidates, earlier, strict=True):
         excluded = speaking if label in speaking else set()
@@ -295,23 +293,6 @@ async def _find_likely(
         if kept := [each for each in near if each not in excluded]:
             likely[label] = kept
     return likely
-
-
-def find_similar_before(embedder: Embedder, names: Sequence[str], most: int) -> list[list[int]]:
-    """For each name return the places of earlier names that may mean the same, likeliest first.
-
-    They share a word, or their embeddings are similar. Embeds, and blocks.
-    """
-    stems, vectors = [frozenset(each) for each in all_stems(names)], embedder.embed(names)
-    found: list[list[int]] = []
-    for place, row in enumerate(vectors @ vectors.T):
-        before = [
-            other
-            for other in range(place)
-            if stems[other] & stems[place] or row[other] > LEAST_SIMILARITY
-        ]
-        found.append(sorted(before, key=lambda other: (-float(row[other]), other))[:most])
-    return found
 
 
 # Describing
