@@ -11,8 +11,8 @@ than its own words. Source: Robertson and Zaragoza, The Probabilistic Relevance 
 Kamphuis et al., Which BM25 Do You Mean? (ECIR 2020).
 
 It does not know meaning. Words of other languages are found as they are written, Chinese and
-Japanese by pairs of neighbouring characters, as Lucene's CJK analyzer does. Of a long query it takes
-the first ``MOST_ASKED`` stems.
+Japanese by pairs of neighbouring characters, as Lucene's CJK analyzer does. Of a long query it
+takes the first ``MOST_ASKED`` stems.
 """
 
 from __future__ import annotations
