@@ -42,7 +42,7 @@ from typing import Any, Final
 from gpu_loads import FORMATS, QUESTION, REPLY, STORY, measure_loads, record_prompts, write_bodies
 from gpu_models import CONFIGS, MADE, TINY, make_model, make_profile, read_log
 from stepping import Figures, Part, Record, Step, print_list, print_plan, run_steps
-from throughput import Throughput, load
+from throughput import load, measure_level
 from traffic import RecordingEngine, build_all
 
 from mgl import registry
@@ -185,7 +185,7 @@ def run_longest(box: Box, model: ModelProfile) -> Figures:
         yield "longest_context", longest
         body = {"model": server.served_name, "max_tokens": 1, "temperature": 0.0}
         body["messages"] = [{"role": "user", "content": " a" * (longest - 64)}]
-        seconds, (sent,) = asyncio.run(load(server.base_url, [body], 1, server.api_key))
+        seconds, (sent,) = asyncio.run(load(server.base_url, server.api_key, [body], 1))
         if sent.refused:
             raise ResourceError(f"{longest} tokens: {sent.refused}", hint="see the server's log")
         yield "filled_tokens", sent.input_tokens
@@ -208,7 +208,7 @@ def measure_beside_vllm(box: Box, server: ServerRecord, at_once: int, context: i
     for body in bodies:  # vLLM's bench sends one message
         text = "\n\n".join(each["content"] for each in body["messages"])
         body["messages"] = [{"role": "user", "content": text}]
-    seconds, sent = asyncio.run(load(server.base_url, bodies, at_once, server.api_key))
+    seconds, sent = asyncio.run(load(server.base_url, server.api_key, bodies, at_once))
     ours = sum(one.output_tokens for one in sent) / seconds
     yield "mgl_write_tok_s", round(ours, 1)
     with tempfile.TemporaryDirectory() as folder:
@@ -318,19 +318,17 @@ def run_loop(box: Box, model: ModelProfile, at_once: int) -> Figures:
             engine.begin(secrets.token_hex(8))
             with sample_gpu() as busy:
                 made = await build_all(engine, kind, config, works, concurrency=at_once)
-            whole = Throughput(engine, *where, kind, config, works[:8], rounds=1)
-            level = await whole.measure(at_once)
+            level = await measure_level(engine, where, kind, config, works[:8], at_once)
         finally:
             await engine.aclose()
-        calls = sum(made.outcomes.values())
         return iter(
             [
                 ("gpu_busy", mean_busy(busy)),
                 ("process_cpu", round(made.cpu_seconds / made.seconds, 3)),
                 ("build_s", round(made.seconds, 1)),
-                ("calls", calls),
-                ("calls_s", round(calls / made.seconds, 2)),
-                ("cpu_ms_a_call", round(1000 * made.cpu_seconds / max(1, calls), 2)),
+                ("calls", made.calls),
+                ("calls_s", round(made.calls / made.seconds, 2)),
+                ("cpu_ms_a_call", round(1000 * made.cpu_seconds / max(1, made.calls), 2)),
                 ("mgl_to_ceiling", round(level.output_ratio, 3)),
                 ("mgl_to_constrained", round(level.constrained_ratio, 3)),
             ]
@@ -538,8 +536,8 @@ def open_box(options: argparse.Namespace) -> Box:
     box = Box(machine, profile, home, python, options.tokenizer, options.data)
     if not options.pretend:
         return box
-    small = {"memories": 2, "characters": 8_000, "rows": 16, "bases": ("smollm2-135m",)}
-    return replace(box, levels=PRETENDED, **small)
+    small = replace(box, levels=PRETENDED, memories=2, characters=8_000, rows=16)
+    return replace(small, bases=("smollm2-135m",))
 
 
 def parse(words: Sequence[str] | None) -> argparse.Namespace:

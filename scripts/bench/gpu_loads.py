@@ -116,7 +116,7 @@ def measure_loads(
         for way in ("free", compiler):
             for at_once in levels:
                 bodies = write_bodies(requests, model, FORMATS.get(way), max(8, 2 * at_once))
-                seconds, sent = asyncio.run(load(url, bodies, at_once, key))
+                seconds, sent = asyncio.run(load(url, key, bodies, at_once))
                 name, good = f"{method} {way} x{at_once}", [one for one in sent if one.completed]
                 read = sum(one.input_tokens for one in good)
                 yield f"{name} read_tok_s", round(read / seconds, 1)
