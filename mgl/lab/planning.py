@@ -143,7 +143,8 @@ class Planner:
             documents = [each for each in self.find_called(source) if not self._is_talk(each)]
             if not documents:
                 raise InputError(
-                    f"there is no file, memory or conversation {source!r}", hint=missing.hint
+                    f"there is no file, memory or conversation {source!r}",
+                    hint=f"check the path; {missing.hint}",
                 ) from None
             record = documents[0]
         wanted = memory or READS

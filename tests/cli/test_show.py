@@ -106,7 +106,7 @@ def test_a_name_that_is_not_there_is_guessed(mgl: Mgl) -> None:
     ):
         refused = mgl(*command.split())
         assert refused.exit_code != 0
-        assert "hint: did you mean work? " in refused.stderr, command
+        assert "did you mean work? " in refused.stderr, command
 
 
 def test_a_log_without_edits_says_why(
