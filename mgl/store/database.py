@@ -437,11 +437,11 @@ class Store(TurnTable, CallTable, Caches):
             found = connection.execute("SELECT chunk FROM steps WHERE memory_id = ?", (memory_id,))
             return frozenset(chunk for (chunk,) in found)
 
-    def count_done(self, memory_id: str) -> int:
-        """How many chunks have their edits in the log."""
+    def count_done(self, memory_id: str, *, since: int = 0) -> int:
+        """How many chunks, from chunk ``since`` on, have their edits in the log."""
         with self._read() as connection:
-            select = "SELECT count(*) FROM steps WHERE memory_id = ?"
-            (count,) = connection.execute(select, (memory_id,)).fetchone()
+            select = "SELECT count(*) FROM steps WHERE memory_id = ? AND chunk >= ?"
+            (count,) = connection.execute(select, (memory_id, since)).fetchone()
             return int(count)
 
     def edits(self, memory_id: str, *, since: int | None = None) -> list[EditRecord]:
