@@ -187,6 +187,8 @@ def test_one_memory_says_everywhere_how_much_it_has_read(
     assert "whole text" in mgl("list").stdout
     shown = mgl("show", json.loads(mgl("list", "--json").stdout)[0]["memory_id"]).stdout
     assert "whole text" in shown
+    edits = [line for line in mgl("log", "book.txt").stdout.splitlines() if line[0] != " "]
+    assert all(line.startswith("step 1  chunk (applied)") for line in edits)
     (passages,) = (line for line in asked.stdout.splitlines() if "passage" in line)
     assert passages in shown
 
