@@ -52,13 +52,11 @@ def build(
         raise UsageError("--dry-run builds nothing", hint="leave out --retry-failed")
     with open_lab(choice, yes=yes) as lab:
         if dry_run:
-            from mgl.lab.estimates import describe_estimate
-
             cost = lab.estimate(path, memory=memory, **options)
             if as_json:
                 print_json(asdict(cost))
             else:
-                typer.echo(describe_estimate(cost))
+                typer.echo(f"to do: {cost.describe()}")
             return
         result = lab.build(
             path,

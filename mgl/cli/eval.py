@@ -29,7 +29,6 @@ from mgl.cli.options import (
 from mgl.cli.output import INTERRUPTED, count, say
 from mgl.cli.scores import (
     find_matcher,
-    format_cost,
     print_differences,
     print_evidence,
     print_replay,
@@ -262,7 +261,7 @@ def run(
         methods = count(len(plan.manifest.methods), "method")
         say(f"{count(len(plan.items), 'item')}, {methods}, in {folder}")
         cost = estimate_run(plan, places.pace)
-        told = format_cost(cost) if cost else "unknown; no such run was made yet"
+        told = cost.describe() if cost else "unknown; no such run was made yet"
         say(f"estimate: {told}")
         places.run = folder
         with _resumable(folder):

@@ -203,13 +203,6 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else plural}"
 
 
-def format_duration(seconds: float) -> str:
-    """Format seconds in the largest unit that fits."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
-
-
 def print_usage(usage: Usage) -> None:
     total = usage.total
     typer.echo(

@@ -22,8 +22,7 @@ from mgl.cli.options import (
     split_list,
     with_options,
 )
-from mgl.cli.output import clean, format_duration, one_line, print_json, print_table, say
-from mgl.cli.scores import format_cost
+from mgl.cli.output import clean, one_line, print_json, print_table, say
 from mgl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ def reproduce(
                 place = folder / run.name if run.name else folder
                 say(f"{entry}: {run.benchmark}, in {place}")
                 cost = add_costs(outlook.costs.values())
-                say(f"estimate: {'unknown' if cost is None else format_cost(cost)}")
+                say(f"estimate: {'unknown' if cost is None else cost.describe()}")
                 for note in outlook.notes:
                     say(f"note: {note}")
                 data_at = None if outlook.data is None else outlook.data.absolute()
@@ -287,6 +286,8 @@ def _to_cells(row: dict[str, Any], lacks: list[str]) -> tuple[str, ...]:
 
 
 def _format_cost(cost: dict[str, Any] | None) -> tuple[str, str, str]:
+    from mgl.memories.estimates import format_duration
+
     if cost is None:
         return "?", "?", "?"
     tokens = f"{_shorten(cost['input_tokens'])} in, {_shorten(cost['output_tokens'])} out"

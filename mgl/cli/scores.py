@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from mgl.cli.output import format_duration, print_json, print_table, say
+from mgl.cli.output import print_json, print_table, say
 from mgl.errors import InputError, MglError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mgl.evaluation.papers.estimates import EstimatedCost
     from mgl.evaluation.runs.folder import Tally
     from mgl.evaluation.runs.lifecycle import Difference, Replay
     from mgl.evaluation.runs.manifest import Manifest
@@ -84,15 +83,6 @@ def print_evidence(found: dict[str, Any], as_json: bool) -> None:
     )
     for memory in (name for name, measured in found.items() if not measured):
         typer.echo(f"{memory} ranks nothing: it has no recall")
-
-
-def format_cost(cost: EstimatedCost) -> str:
-    """Format an estimate on one line, with what it is based on."""
-    time = "unknown time" if cost.seconds is None else f"about {format_duration(cost.seconds)}"
-    return (
-        f"{cost.calls:,.0f} calls, {cost.input_tokens:,.0f} tokens in, "
-        f"{cost.output_tokens:,.0f} out, {time} (from {'; '.join(cost.basis)})"
-    )
 
 
 def print_differences(found: Sequence[Difference], path: Path, as_json: bool) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from mgl.errors import MglError, UsageError
-from mgl.lab.model import ModelChoice
+from mgl.lab.model import ModelChoice, OwnModels
 from mgl.lab.providers import ChosenModel, OwnModel, RecordedModel
 from mgl.llm.client import Client
 from mgl.llm.concurrency import Portal
@@ -47,17 +47,8 @@ DATABASE = "mgl.sqlite"
 ResultT = TypeVar("ResultT")
 
 
-@dataclass(frozen=True, slots=True)
-class OwnModels:
-    """Models that a program brings itself, in place of those of a choice; it closes them."""
-
-    engine: Engine | None = None
-    embedder: Embedder | None = None
-    reranker: Reranker | None = None
-
-
 class Workplace:
-    """One chosen model over a home's store, which it does not close.
+    """One model, chosen or brought, over a home's store, which it does not close.
 
     With ``recorded`` no model runs: the calls in the store are replayed as that model's. ``owner``
     is the evaluation run that calls of no memory belong to.
@@ -67,17 +58,16 @@ class Workplace:
         self,
         home: Path,
         store: Store,
-        choice: ModelChoice,
+        models: ModelChoice | OwnModels,
         observer: Observer,
         *,
         recorded: ModelFacts | None = None,
-        own: OwnModels | None = None,
     ) -> None:
         self.owner: str | None = None
-        self._own = own or OwnModels()
+        self._own = models if isinstance(models, OwnModels) else OwnModels(choice=models)
+        self._choice = choice = self._own.choice
         self._home = home
         self._store = store
-        self._choice = choice
         self._observer = observer
         self._closing = ExitStack()
         self.model: ChosenModel | RecordedModel

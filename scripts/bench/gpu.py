@@ -45,7 +45,7 @@ from traffic import RecordingEngine, build_all
 from mgl import registry
 from mgl.errors import EngineRejected, MglError, ResourceError
 from mgl.evaluation.runs.manifest import MANIFEST
-from mgl.lab import Lab
+from mgl.lab import Lab, OwnModels
 from mgl.llm.base import Completion, Message, Request
 from mgl.llm.capabilities import ServerEndpoint
 from mgl.llm.fakes import SchemaEngine
@@ -232,10 +232,10 @@ def record_prompts(method: str, context: int, most: int = PROMPTS) -> list[Reque
     """
     recorder = Recorder(most, context * 3 // 4)
     source = STORY if method in ("mindgraph", "hgmem") else CHAT
-    models: dict[str, Any] = {"embedder": WordEmbedder(), "reranker": WordReranker()}
+    models = OwnModels(recorder, WordEmbedder(), WordReranker())
     with (
         tempfile.TemporaryDirectory() as home,
-        Lab.open(engine=recorder, home=Path(home), **models) as lab,
+        Lab.open(models, home=Path(home)) as lab,
         suppress(EngineRejected),
     ):
         lab.build(source, [QUESTION] if source == STORY else [], memory=method)
