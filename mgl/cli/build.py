@@ -11,6 +11,7 @@ import typer
 from mgl.cli.options import (
     AsJson,
     ConversationName,
+    DryRun,
     Kind,
     ModelChoice,
     Yes,
@@ -36,7 +37,7 @@ def build(
     *,
     options: dict[str, Any],
     choice: ModelChoice,
-    dry_run: Annotated[bool, option("--dry-run", "Estimate the cost and build nothing.")] = False,
+    dry_run: DryRun = False,
     retry_failed: Annotated[
         bool, option("--retry-failed", "Read the parts that failed again.")
     ] = False,

@@ -34,6 +34,11 @@ def say(text: str) -> None:
     typer.echo(clean(text), err=True)
 
 
+def say_interrupted(hint: str = "run the same command again to continue") -> None:
+    say("interrupted: finished work is kept")
+    say(f"hint: {hint}")
+
+
 def confirm(question: str, *, refused: str, hint: str) -> bool:
     """Ask for a yes, typed or piped in; UsageError, with what is ``refused`` and a hint, where the
     input ends without an answer."""

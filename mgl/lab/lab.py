@@ -579,7 +579,7 @@ class Lab:
 
         Errors as of ``find`` and ``mgl.training.from_log.read_run``.
         """
-        from mgl.evaluation.runs.folder import PACKED
+        from mgl.evaluation.runs.folder import open_calls
         from mgl.evaluation.runs.manifest import MANIFEST
         from mgl.training.from_log import read_memory, read_run
 
@@ -591,10 +591,8 @@ class Lab:
                     hint="`mgl list` shows the memories; `mgl eval run` says where a run is kept",
                 )
             return read_memory(self._store, self.find(source))
-        if not (folder / PACKED).is_file():
-            return read_run(folder, self._store, hold_out)
-        with Store.open(folder / PACKED) as packed:
-            return read_run(folder, packed, hold_out)
+        with open_calls(folder, self._store) as store:
+            return read_run(folder, store, hold_out)
 
     def export(self, source: str) -> dict[str, Any]:
         """Collect everything that a conversation's memory holds, as plain JSON values."""
