@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from mgl.cli.detached import start_detached, stop_detached
 from mgl.cli.options import Detach, ModelChoice, StopDetached, choose_model, option, with_options
 from mgl.cli.output import say
 
@@ -54,6 +53,7 @@ def up(
     from mgl.api.limits import Limits
     from mgl.api.server import check_host
     from mgl.models import shipped
+    from mgl.openai.detached import start_detached, stop_detached
     from mgl.openai.listening import find_loop, root_of
 
     if stop:
