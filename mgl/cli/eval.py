@@ -33,6 +33,7 @@ from mgl.cli.scores import (
     print_evidence,
     print_replay,
     print_summary,
+    require_answers,
 )
 from mgl.errors import UsageError
 
@@ -265,6 +266,7 @@ def run(
         with _resumable(folder):
             done = places.start(plan, folder, execution)
     print_summary(done, folder, as_json)
+    require_answers([folder])
 
 
 @app.command(
@@ -295,6 +297,7 @@ def resume(
         retry = context.info_name == "retry"
         done = places.resume(folder, data, replace(execution, retry=retry))
     print_summary(done, folder, as_json)
+    require_answers([folder])
 
 
 @app.command("verify")

@@ -24,6 +24,7 @@ from mgl.cli.options import (
     with_options,
 )
 from mgl.cli.output import clean, one_line, print_json, print_table, say
+from mgl.cli.scores import require_answers
 from mgl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -140,6 +141,7 @@ def reproduce(
                 done = reproduction.make_runs(run, place, make, say)
                 results.append((done, reproduction.compare_runs(table, done)))
         _print_results(results, as_json)
+        require_answers(path for paths, _ in results for path in paths)
 
 
 @contextmanager

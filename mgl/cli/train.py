@@ -234,8 +234,10 @@ def language_model(
     kind: CausalKind = "yes-no" if context.info_name == "yes-no" else "builder"
     usual = (1, 512) if kind == "yes-no" else (2, 2048)
     device = load_serving_profile(machine, home=home()).machine.device
+    begun = None if start is None else find_adapter(start, home(), kind)
     is_small = device == "cpu" or kind == "yes-no"
-    profile = load_profile(base or ("qwen2.5-coder-0.5b" if is_small else "qwen2.5-7b-instruct"))
+    model = "qwen2.5-coder-0.5b" if is_small else "qwen2.5-7b-instruct"
+    profile = load_profile(base or (model if begun is None else begun.manifest.base))
     learnt: list[Example] | list[Preference]
     if method == "dpo":
         learnt = [row for path in rows or () for row in read_rows(path, Preference)]
@@ -245,7 +247,7 @@ def language_model(
     recipe = Recipe(
         method,
         at_once=math.gcd(batch, 4) if device == "cuda" else 1,
-        start=None if start is None else find_adapter(start, home(), kind),
+        start=begun,
         vllm=device == "cuda",
     )
     plan = TrainingPlan.of(profile, learnt, settings, recipe, device)
