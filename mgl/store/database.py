@@ -320,6 +320,12 @@ class Store(TurnTable, CallTable, Caches):
             select = "SELECT 1 FROM documents WHERE id = ?"
             return connection.execute(select, (identity,)).fetchone() is not None
 
+    def document_names(self) -> dict[str, str]:
+        """The names of all documents and conversations, the newest first, by their ids."""
+        with self._read() as connection:
+            rows = connection.execute("SELECT id, name FROM documents ORDER BY created_at DESC, id")
+            return {identity: records.unpack(name) for identity, name in rows}
+
     def documents_called(self, name: str) -> list[str]:
         """List the ids of the documents and conversations with exactly this name, the oldest first.
 

@@ -327,6 +327,7 @@ class Growing:
 PROPERTY = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
+@pytest.mark.heavy
 @PROPERTY
 @given(seed=st.integers(0, 1_000_000))
 def test_sqlite_leaves_no_copy_of_what_was_removed(
@@ -340,6 +341,7 @@ def test_sqlite_leaves_no_copy_of_what_was_removed(
         assert find_words(store, talks.words["two"]) == talks.words["two"]
 
 
+@pytest.mark.heavy
 @PROPERTY
 @given(seed=st.integers(0, 1_000_000))
 @example(seed=28)  # SQLite has moved a row that is deleted later

@@ -19,6 +19,7 @@ from typing import Final
 from mgl.llm.base import Message, Sampling
 from mgl.llm.concurrency import for_each
 from mgl.memories.base import Tools
+from mgl.memories.estimates import Estimate
 from mgl.memories.graph.config import GraphConfig
 from mgl.memories.graph.edits import (
     ENTITY_TYPES,
@@ -46,26 +47,6 @@ def build_messages(passage: NumberedChunk) -> list[Message]:
     """The prompt that asks what a passage, of one sentence at least, tells of."""
     types = ", ".join(ENTITY_TYPES)
     return [Message("user", EXTRACT.render(entity_types=types, text=passage.number_sentences()))]
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """What is left to do: calls, tokens and wall time.
-
-    ``chunks`` is all that the document has, ``done`` how many of them are in the log.
-    ``input_tokens`` are those of the prompts, chat template included. ``output_tokens`` and
-    ``seconds`` are estimated from ``measured`` calls that this model made for graphs on this
-    machine, and None where it made none. Where it ``is_bound``, it is the most that may be needed.
-    """
-
-    chunks: int
-    done: int
-    calls: int
-    input_tokens: int
-    output_tokens: int | None
-    seconds: float | None
-    measured: int
-    is_bound: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,11 +196,7 @@ class GraphBuilder:
 
         await for_each(missing, count, at_once=config.in_flight)
         done, pace = len(chunks) - len(missing), self.tools.store.pace(llm.model_id, STAGE)
-        if pace is None:
-            return Estimate(len(chunks), done, calls, tokens, None, None, 0)
-        output = round(calls * pace.output_tokens / pace.calls)
-        seconds = calls * pace.seconds / pace.calls
-        return Estimate(len(chunks), done, calls, tokens, output, seconds, pace.calls)
+        return Estimate(calls, tokens, chunks=len(chunks), done=done).at([(pace, calls)])
 
     def _find_missing(self, chunks: Sequence[Chunk]) -> list[Chunk]:
         done = self.tools.store.chunks_done(self.log.identity)
