@@ -10,7 +10,6 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
-from mgl.cli.detached import find_detached
 from mgl.cli.options import ModelChoice, collect_model, option, with_options, write_choice
 from mgl.cli.output import say
 from mgl.cli.up import HOST, PORT
@@ -70,6 +69,7 @@ def _configure(
     """One server as clients write it, with all that it needs to start from anywhere."""
     from mgl.api.keys import KEY, OWNER, Keys
     from mgl.models import shipped
+    from mgl.openai.detached import find_detached
 
     home = shipped.home()
     if way == "http":

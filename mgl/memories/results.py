@@ -179,13 +179,10 @@ def describe_reading(answer: Answer, document: Document | None) -> str | None:
 def share_read(answer: Answer, document: Document) -> float | None:
     """The share of a document's characters that an answer was made from; None where its passages
     are not known, and for a transcript, whose passages are turns."""
-    if document.media_type == CONVERSATION:
+    if document.media_type == CONVERSATION or not answer.retrieved:
         return None
-    spans = sorted(
-        (span.start, span.end) for span in (Span.at(document.id, at) for at in answer.retrieved)
-    )
-    if not spans:
-        return None
+    found = (Span.at(document.id, at) for at in answer.retrieved)
+    spans = sorted((span.start, span.end) for span in found)
     read = reached = 0
     for start, end in spans:
         read += max(0, end - max(start, reached))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mgl import registry
-from mgl.lab import Lab
+from mgl.lab import Lab, OwnModels
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.types import Document, Turn
@@ -90,7 +90,7 @@ def test_a_documents_name_leads_to_the_kind_that_is_asked_for(
 
 def test_the_memory_of_a_second_model_is_listed(mgl: Mgl, book: Path) -> None:
     for model in ("first@1", "second@1"):
-        with Lab.open(engine=ScriptedEngine([], model_id=model)) as lab:
+        with Lab.open(OwnModels(ScriptedEngine([], model_id=model))) as lab:
             lab.build(book, memory="passages")
     listed = mgl("list").stdout
     assert "first@1" in listed
@@ -113,7 +113,7 @@ def test_a_name_that_is_not_there_is_guessed(mgl: Mgl) -> None:
 def test_a_log_without_edits_says_why(
     mgl: Mgl, book: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Lab.open(engine=ScriptedEngine([])) as lab:
+    with Lab.open(OwnModels(ScriptedEngine([]))) as lab:
         made = lab.build(book, memory="direct").memory_id
     assert f"no edits in the log of {made}: direct has written none" in mgl("log", made).stderr
     monkeypatch.delitem(registry._SHIPPED["memory"], "direct")
