@@ -26,6 +26,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from mgl.errors import InputError, describe_fault
+from mgl.prompt import one_line
 from mgl.text.chatlines import read_lines
 from mgl.text.encoding import decode
 from mgl.text.gathering import Gathering
@@ -167,7 +168,7 @@ def read_locomo(item: Mapping[str, object], name: str) -> Conversation:
             said = _LOCOMO_TURNS.validate_python(talk[f"session_{number}"])
         except ValueError as error:
             raise InputError(
-                f"session {number} of {name} is not LoCoMo's: {_in_one_line(error)}",
+                f"session {number} of {name} is not LoCoMo's: {one_line(str(error), 200)}",
                 hint="the file is damaged or changed: fetch it again",
             ) from error
         for order, each in enumerate(said, start=1):
@@ -178,10 +179,6 @@ def read_locomo(item: Mapping[str, object], name: str) -> Conversation:
             place = f"session {number}, turn {order}"
             turns.add(place, turn, fallback_id=f"D{number}:{order}")
     return turns.conversation()
-
-
-def _in_one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
 
 
 _KINDS = (
@@ -305,7 +302,7 @@ def _read_each(
         try:
             talk = read(item, f"{path.stem}-{number}" if len(items) > 1 else path.stem)
         except (ValueError, InputError) as error:
-            faults.append(f"{place}: {_in_one_line(error)}: left out")
+            faults.append(f"{place}: {one_line(str(error), 200)}: left out")
             continue
         if talk.turns:
             found.append(talk)

@@ -12,6 +12,7 @@ import re
 import stat
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from mgl.errors import InputError, UsageError
@@ -49,28 +50,21 @@ def read_bytes(path: Path, *, largest: int = MAX_BYTES) -> bytes:
     return data
 
 
-def read_text(data: bytes, name: str, encoding: str | None) -> Document:
-    """Read plain text; lines that look like chapter headings give its sections.
+def read_plain(
+    data: bytes, name: str, encoding: str | None, *, is_markdown: bool = False
+) -> Document:
+    """Read plain text, or Markdown as it is written, not rendered.
 
-    The text is what the bytes decode to, unchanged, line ends included.
+    The text is what the bytes decode to, unchanged, line ends included. Headings of Markdown, or
+    lines that look like chapter headings, give its sections.
     """
     decoded = decode(data, name, encoding=encoding)
+    headings = (markdown_headings if is_markdown else text_headings)(decoded.text)
     return Document.from_text(
         name,
         decoded.text,
-        sections=sections(text_headings(decoded.text), len(decoded.text)),
-        notes=decoded.notes,
-    )
-
-
-def read_markdown(data: bytes, name: str, encoding: str | None) -> Document:
-    """Read Markdown as it is written, not rendered; its headings give its sections."""
-    decoded = decode(data, name, encoding=encoding)
-    return Document.from_text(
-        name,
-        decoded.text,
-        sections=sections(markdown_headings(decoded.text), len(decoded.text)),
-        media_type="text/markdown",
+        sections=sections(headings, len(decoded.text)),
+        media_type="text/markdown" if is_markdown else "text/plain",
         notes=decoded.notes,
     )
 
@@ -113,8 +107,8 @@ def strip_gutenberg(document: Document) -> Document:
 
 
 _TEXT_READERS: dict[str, Callable[[bytes, str, str | None], Document]] = {
-    "text": read_text,
-    "Markdown": read_markdown,
+    "text": read_plain,
+    "Markdown": partial(read_plain, is_markdown=True),
     "HTML": markup.read_html,
 }
 _PACKED_READERS: dict[str, Callable[[bytes, str], Document]] = {
