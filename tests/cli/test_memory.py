@@ -14,7 +14,7 @@ from mgl.cli.progress import LineObserver
 from mgl.lab import Lab
 from mgl.lab.talk import Talk
 from mgl.models.adapters import list_adapters, write_adapter
-from mgl.types import Conversation, Turn
+from mgl.types import Conversation, Document, Turn
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
 
@@ -342,6 +342,14 @@ def test_adapters_trained_on_a_conversation_go_with_its_turns(
     assert not merged.exists()
 
 
+def test_a_deletion_says_where_the_same_words_stay(mgl: Mgl, diary: str) -> None:
+    with Lab.open() as lab:
+        lab.keep(Document.from_text("letter.txt", "Ann wrote: “My  HORSE is ill.”"))
+        lab.keep(Document.from_text("other.txt", "My horse is old."))
+    planned = mgl("forget", diary, "--turn", "L3", "--dry-run").stdout
+    assert "kept elsewhere, where the same words are: letter.txt\n" in planned
+
+
 def test_a_frozen_topic_is_kept_from_deletion(mgl: Mgl, diary: str) -> None:
     assert mgl("edit", diary, "t2", "--freeze").exit_code == 0
     assert export(mgl, diary)["topics"]["t2"]["frozen"]
@@ -352,6 +360,9 @@ def test_a_frozen_topic_is_kept_from_deletion(mgl: Mgl, diary: str) -> None:
     assert gone.stdout.endswith("deleted: 2 turns, 1 topic\n")
     assert mgl("forget", diary, "--before", "2023-05-08").exit_code == 0
     assert mgl("edit", diary, "t2", "--unfreeze").exit_code == 0
+    edits = mgl("log", diary).stdout
+    assert "  freeze (applied)  topic t2" in edits
+    assert "  unfreeze (applied)  topic t2" in edits
     assert mgl("forget", diary, "--branch", "t2", "--yes").exit_code == 0
     assert not export(mgl, diary)["topics"]
 
@@ -426,9 +437,11 @@ def chat(server: Server, *lines: str, arguments: tuple[str, ...] = ()) -> Result
 
 
 def test_each_line_is_answered_and_remembered(mgl: Mgl, server: Server) -> None:
-    lines = ("I have got the job", "", "  ", "So?", "/topics", "/help", "/quit", "never read")
+    lines = ("I have got the job", "", "  ", "So?", "/topics", "/help", "/foo", "/quit", "not read")
     result = chat(server, *lines, arguments=("--as", "Ann"))
     assert result.exit_code == 0, result.stderr
+    assert "no such command: /foo\n" in result.stderr
+    assert "no such command: /help" not in result.stderr
     turns = export(mgl, "talk")["turns"]
     assert [turn["speaker"] for turn in turns] == ["Ann", "assistant", "Ann", "assistant"]
     assert [turn["text"] for turn in turns[::2]] == ["I have got the job", "So?"]

@@ -226,7 +226,7 @@ class HgMem(LogMemory[HgMemConfig, Edit, HypergraphMemory]):
     def _name_chunk(self, number: int, memory: HypergraphMemory) -> Part:
         """A chunk under the first entity of the memory that is tied to it, or under its number."""
         tied = (vertex.id for vertex in memory.vertices.values() if number in vertex.chunks)
-        return next(tied, f"chunk-{number}"), self._graph.chunks()[number].span
+        return next(tied, f"chunk-{number}"), self._graph.state.passages[number].span
 
 
 def _as_asked(question: Question) -> tuple[object, ...]:
