@@ -50,7 +50,7 @@ def read_bytes(path: Path, *, largest: int = MAX_BYTES) -> bytes:
     return data
 
 
-def read_plain(
+def read_text(
     data: bytes, name: str, encoding: str | None, *, is_markdown: bool = False
 ) -> Document:
     """Read plain text, or Markdown as it is written, not rendered.
@@ -107,8 +107,8 @@ def strip_gutenberg(document: Document) -> Document:
 
 
 _TEXT_READERS: dict[str, Callable[[bytes, str, str | None], Document]] = {
-    "text": read_plain,
-    "Markdown": partial(read_plain, is_markdown=True),
+    "text": read_text,
+    "Markdown": partial(read_text, is_markdown=True),
     "HTML": markup.read_html,
 }
 _PACKED_READERS: dict[str, Callable[[bytes, str], Document]] = {
