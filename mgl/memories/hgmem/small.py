@@ -21,6 +21,7 @@ from mgl.llm.prompting import SYSTEM, reader_messages
 from mgl.memories.calls import (
     CLAIM,
     SUPPORTED,
+    TOKEN_CHARS,
     Claim,
     answer_field,
     cite_parts,
@@ -126,7 +127,6 @@ ALIKE: Final = 0.5
 QUESTION_TOKENS: Final = 40
 MERGED_CHARS: Final = 600
 ANSWER_CHARS: Final = 600
-TOKEN_CHARS: Final = 4
 FRAME_TOKENS, NUMBER_TOKENS = 24, 3  # of the JSON around a long answer, and for each source
 
 
