@@ -189,22 +189,20 @@ _KINDS = (
 _DOCUMENT_HINT = "ask it a question: mgl ask FILE QUESTION"
 
 
-def read_conversations(path: Path, *, encoding: str | None = None) -> list[Conversation]:
+def read_conversations(path: Path) -> list[Conversation]:
     """Read the conversations of a file, in its order, but those without a turn.
 
-    ``encoding`` overrides the detected encoding. Raises InputError where there is no conversation.
+    Raises InputError where there is no conversation.
     """
-    return parse_conversations(read_bytes(path), path, encoding=encoding)
+    return parse_conversations(read_bytes(path), path)
 
 
-def parse_conversations(
-    data: bytes, path: Path, *, encoding: str | None = None
-) -> list[Conversation]:
+def parse_conversations(data: bytes, path: Path) -> list[Conversation]:
     """Read the content of a file whose name is ``path``; as ``read_conversations``."""
     if (format_ := name_format(data)) is not None:
         hint = "unpack it and give the log in it" if format_ == "zip" else _DOCUMENT_HINT
         raise InputError(f"{path.name} is not a chat log, but {format_}", hint=hint)
-    decoded = decode(data, path.name, encoding=encoding)
+    decoded = decode(data, path.name)
     found = _conversations(decoded.text, path)
     return [replace(talk, notes=(*decoded.notes, *talk.notes)) for talk in found]
 
