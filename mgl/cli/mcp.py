@@ -40,9 +40,9 @@ def mcp(
 ) -> None:
     """Give agents and editors the memory as tools (MCP).
 
-    It speaks on stdin and stdout. Its tools are remember, recall, ask_document, list_memories and
-    forget; nodes can be read as resources. Claude Desktop, Claude Code, Cursor, VS Code and others
-    start it by what --config prints. `mgl up` serves the same at /mcp.
+    It speaks on stdin and stdout. Its tools are remember, recall, ask_document, list_memories,
+    forget and delete_memory; nodes can be read as resources. Claude Desktop, Claude Code, Cursor,
+    VS Code and others start it by what --config prints. `mgl up` serves the same at /mcp.
     """
     if config is not None:
         typer.echo(json.dumps({"mcpServers": {"mgl": _configure(config, choice, port)}}, indent=2))

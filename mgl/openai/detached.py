@@ -65,7 +65,8 @@ def stop_detached(kind: Kind, port: int) -> str:
     """
     noun, path = _NOUNS[kind], _record(kind, port)
     if (known := _read(path)) is None:
-        return f"no {noun} was detached on port {port}"
+        there = ", ".join(find_detached(kind))
+        return f"no {noun} was detached on port {port}" + (f", but at {there}" if there else "")
     is_found = bool(find_processes(known["token"]))
     end_processes(known["token"], patience_s=STOP_S)
     if ask_health(known["root"], known["token"]) is not None:

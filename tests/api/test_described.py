@@ -30,6 +30,7 @@ USER = {"role": "user", "content": "It rains."}
 TAKEN = {200, 201, 202, 404, 409}
 
 
+@pytest.mark.heavy
 @given(st.lists(requests(DESCRIBED, NAMES), min_size=1, max_size=20))
 @settings(suppress_health_check=[*HealthCheck])
 def test_what_is_described_is_answered_whatever_came_before(sent: list[Any]) -> None:

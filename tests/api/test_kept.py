@@ -124,6 +124,7 @@ Moves = st.lists(
 )
 
 
+@pytest.mark.heavy
 @given(Moves, st.randoms(use_true_random=False))
 def test_whatever_happens_nothing_is_lost_or_doubled(moves: list[str], random: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:

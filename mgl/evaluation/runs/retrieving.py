@@ -40,8 +40,6 @@ WITHOUT_MODEL: Final[Mapping[str, Mapping[str, Any]]] = {
     "gam": {
         "preset": "small",
         "partition": "session",
-        "summaries": "extract",
-        "relations": "similarity",
         "indicators": "rules",
     },
     "mnemis": {"preset": "small", "routes": "system1"},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import nltk
 import pytest
 
 from mgl.errors import UsageError
@@ -79,6 +78,8 @@ class TestMeteor:
         assert meteor("car", "dog") == 0
 
     def test_without_wordnet_it_is_said_what_to_do(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        import nltk
+
         nowhere: list[Any] = []
         monkeypatch.setattr(nltk.data, "path", nowhere)
         with pytest.raises(UsageError) as caught:
