@@ -13,7 +13,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any, Final
 
-from mgl.api.answers import TextCompletion
+from mgl.api.answers import Events, Object, TextCompletion
 from mgl.api.chat import CHAT_HEADERS, CONVERSATION, RETRIED
 from mgl.api.rest import Call, Endpoint
 from mgl.api.tasks import TASK
@@ -33,18 +33,18 @@ from mgl.openai.shapes import (
 __all__ = ["OPENAI"]
 
 
-async def _list_models(call: Call) -> Any:
+async def _list_models(call: Call) -> Object:
     return write_models(call.chat.models)  # without the embedder, which clients offer for chats
 
 
-async def _show_model(call: Call) -> Any:
+async def _show_model(call: Call) -> Object:
     name = call.path["model"]
     if name not in (*call.chat.models, call.memories.lab.embedder):
         raise NotServed(f"there is no model {name!r} here", hint="see /v1/models")
     return write_model(name)
 
 
-async def _complete(call: Call) -> Any:
+async def _complete(call: Call) -> Object | Events:
     chat: ChatRequest = call.body
 
     async def work(hear: Listener | None = None) -> Said:
@@ -66,7 +66,7 @@ async def _stamp(
             yield event if "error" in event else event | own
 
 
-async def _embed(call: Call) -> Any:
+async def _embed(call: Call) -> Object:
     asked: EmbeddingRequest = call.body
     lab = call.memories.lab
     if asked.model not in (name := lab.embedder, lab.profile):

@@ -19,6 +19,7 @@ from mgl.api.answers import (
     CallShown,
     CallsListed,
     LogListed,
+    Object,
     PageShown,
     RunsListed,
     RunsReported,
@@ -98,7 +99,7 @@ class RunsQuery(BaseModel):
     name: list[str] = Field(min_length=1, max_length=20)
 
 
-async def _page(call: Call) -> Any:
+async def _page(call: Call) -> Object:
     record = await call.memories.find(call.path["memory"])
     lab = call.memories.lab
 
@@ -117,7 +118,7 @@ async def _version(call: Call) -> str:
     return await asyncio.to_thread(call.memories.lab.version, record.id)
 
 
-async def _log(call: Call) -> Any:
+async def _log(call: Call) -> Object:
     record = await call.memories.find(call.path["memory"])
     lab = call.memories.lab
 
@@ -128,13 +129,13 @@ async def _log(call: Call) -> Any:
     return make_visible({"edits": await asyncio.to_thread(do)})
 
 
-async def _calls(call: Call) -> Any:
+async def _calls(call: Call) -> Object:
     record = await call.memories.find(call.path["memory"])
     calls = await asyncio.to_thread(call.memories.lab.calls, record.id)
     return make_visible({"calls": [call_json(each) for each in calls]})
 
 
-async def _call(call: Call) -> Any:
+async def _call(call: Call) -> Object:
     await call.memories.find(call.path["memory"])
     key = call.path["key"]
     found = await asyncio.to_thread(call.memories.lab.call, key)
@@ -149,7 +150,7 @@ def _show_call(call: CallRecord) -> dict[str, Any]:
     return {**call_json(call), "messages": messages, "reply": reply}
 
 
-async def _trace(call: Call) -> Any:
+async def _trace(call: Call) -> Object:
     wanted: TraceQuery = call.query
     record = await call.memories.find(call.path["memory"])
     lab = call.memories.lab
@@ -170,7 +171,7 @@ async def _trace(call: Call) -> Any:
     )
 
 
-async def _edit(call: Call) -> Any:
+async def _edit(call: Call) -> Object:
     what: TopicIn = call.body
     change = Change(what.summary, what.keywords, what.frozen, what.unlink, what.merge)
     record = await call.memories.find(call.path["memory"])
@@ -182,20 +183,20 @@ async def _edit(call: Call) -> Any:
     return {"topic": what.topic}
 
 
-async def _runs(call: Call) -> Any:
+async def _runs(call: Call) -> Object:
     return make_visible({"runs": await asyncio.to_thread(call.runs.list_all)})
 
 
-async def _report(call: Call) -> Any:
+async def _report(call: Call) -> Object:
     names = call.query.name
     return make_visible({"chapters": await asyncio.to_thread(call.runs.report, names)})
 
 
-async def _list_trainings(call: Call) -> Any:
+async def _list_trainings(call: Call) -> Object:
     return make_visible({"trainings": await asyncio.to_thread(call.runs.list_trainings)})
 
 
-async def _show_training(call: Call) -> Any:
+async def _show_training(call: Call) -> Object:
     return make_visible(await asyncio.to_thread(call.runs.show_training, call.path["training"]))
 
 

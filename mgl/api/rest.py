@@ -26,6 +26,7 @@ from pydantic import (
 
 from mgl.api.answers import (
     Answered,
+    Events,
     FileTaken,
     Found,
     FoundAnywhere,
@@ -35,6 +36,7 @@ from mgl.api.answers import (
     MemoriesListed,
     MemoryShown,
     NodesListed,
+    Object,
     Renamed,
     TalkExported,
     TurnCorrected,
@@ -245,7 +247,7 @@ class Endpoint:
 
     method: Literal["GET", "POST", "PATCH", "DELETE"]
     path: str
-    do: Callable[[Call], Awaitable[Any]]
+    do: Callable[[Call], Awaitable[Object | Events]]
     summary: str
     query: type[BaseModel] | None = None
     body: type[BaseModel] | type[bytes] | None = None
@@ -313,7 +315,7 @@ async def _find_memory(call: Call) -> str:
 def _for_both(
     method: Literal["GET", "POST", "PATCH", "DELETE"],
     verb: str,
-    do: Callable[[Call], Awaitable[Any]],
+    do: Callable[[Call], Awaitable[Object | Events]],
     summary: str,
     **rest: Any,
 ) -> tuple[Endpoint, Endpoint]:
@@ -323,44 +325,44 @@ def _for_both(
     return one, other
 
 
-async def _list(call: Call) -> Any:
+async def _list(call: Call) -> Object:
     return {"memories": await call.memories.list_all()}
 
 
-async def _list_kinds(call: Call) -> Any:
+async def _list_kinds(call: Call) -> Object:
     del call
     return {"documents": get_args(DocumentKind), "conversations": get_args(TalkKind)}
 
 
-async def _show(call: Call) -> Any:
+async def _show(call: Call) -> Object:
     return await call.memories.show(await _find_memory(call))
 
 
-async def _nodes(call: Call) -> Any:
+async def _nodes(call: Call) -> Object:
     return {"nodes": await call.memories.nodes(await _find_memory(call))}
 
 
-async def _export(call: Call) -> Any:
+async def _export(call: Call) -> Object:
     return await call.memories.export(await _find_memory(call))
 
 
-async def _search(call: Call) -> Any:
+async def _search(call: Call) -> Object:
     source = await _find_memory(call)
     found = await call.memories.search(source, call.query.q, call.query.limit)
     return {"results": found}
 
 
-async def _search_all(call: Call) -> Any:
+async def _search_all(call: Call) -> Object:
     return {"results": await call.memories.search_all(call.query.q, call.query.limit)}
 
 
-async def _ask(call: Call) -> Any:
+async def _ask(call: Call) -> Object:
     asked: QuestionIn = call.body
     question = Question(asked.question, asked.asked_at, asked.asker)
     return await call.memories.ask(await _find_memory(call), question)
 
 
-async def _forget(call: Call) -> Any:
+async def _forget(call: Call) -> Object:
     what: ForgetIn = call.body
     return await call.memories.forget(
         await _find_memory(call),
@@ -371,17 +373,17 @@ async def _forget(call: Call) -> Any:
     )
 
 
-async def _correct(call: Call) -> Any:
+async def _correct(call: Call) -> Object:
     source = await _find_memory(call)
     return await call.memories.correct(source, call.path["turn"], call.body.text)
 
 
-async def _rename(call: Call) -> Any:
+async def _rename(call: Call) -> Object:
     await call.memories.rename(await _find_memory(call), call.body.name)
     return {"name": call.body.name}
 
 
-async def _delete(call: Call) -> Any:
+async def _delete(call: Call) -> Object:
     what: DeleteQuery = call.query
     name = call.path.get("name")
     source: str | Conversation
@@ -393,13 +395,13 @@ async def _delete(call: Call) -> Any:
     return deleted
 
 
-async def _append(call: Call) -> Any:
+async def _append(call: Call) -> Object:
     said: TurnsIn = call.body
     turns = [Turn(each.id, each.speaker, each.text, each.time, each.session) for each in said.turns]
     return {"turns": await call.memories.append(call.path["name"], turns, said.memory)}
 
 
-async def _take_in_file(call: Call) -> Any:
+async def _take_in_file(call: Call) -> Object:
     wanted: FileQuery = call.query
     count = await call.memories.take_in_file(
         call.path["name"],
@@ -420,7 +422,7 @@ def _refuse_large(plan: str | None) -> None:
         )
 
 
-async def _read_document(call: Call) -> Any:
+async def _read_document(call: Call) -> Object:
     wanted: DocumentQuery = call.query
     name = Path(Path(wanted.name).name or "document")  # it is called so, and nothing is opened
     document = await asyncio.to_thread(parse_document, call.body, name)
@@ -433,23 +435,23 @@ async def _read_document(call: Call) -> Any:
     return job.model_dump()
 
 
-async def _list_jobs(call: Call) -> Any:
+async def _list_jobs(call: Call) -> Object:
     return {"jobs": [job.model_dump() for job in call.jobs.list_all()]}
 
 
-async def _show_job(call: Call) -> Any:
+async def _show_job(call: Call) -> Object:
     return call.jobs.find(call.path["job"]).model_dump()
 
 
-async def _cancel_job(call: Call) -> Any:
+async def _cancel_job(call: Call) -> Object:
     return call.jobs.cancel(call.path["job"]).model_dump()
 
 
-async def _delete_job(call: Call) -> Any:
+async def _delete_job(call: Call) -> Object:
     return (await call.jobs.delete(call.path["job"])).model_dump()
 
 
-async def _follow_job(call: Call) -> Any:
+async def _follow_job(call: Call) -> Events:
     call.jobs.find(call.path["job"])
     return call.jobs.follow(call.path["job"])
 
