@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn, TypeAlias, get_args
 
 from pydantic import (
     AfterValidator,
@@ -234,21 +234,30 @@ class Call(Tenant):
     body: Any
 
 
+Do = Callable[[Call], Awaitable[Object | Events]]
+
+
+async def _decorate_none(call: Call) -> NoReturn:
+    raise NotImplementedError(f"{call.path} decorates no function")
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """What a path does. ``body`` is its shape, or ``bytes`` for a file, with an ``example`` of one.
+    """What a path does: the function that it decorates, whose docstring is the ``summary``.
 
-    ``answer`` is the shape of what ``do`` gives, and ``status`` that of success. ``events`` may
-    come in its place: ``own``, which ``do`` gives, or those of the work's ``progress``. ``tag``
-    gives a version of the answer: a client that has it (If-None-Match) gets 304 and no answer.
-    Browsers must not store the answer: its text may be deleted later, and some changes, such as a
-    new answer to a question, keep the version.
+        @Endpoint("GET", "/api/jobs/{job}", answer=Job)
+        async def show_job(call: Call) -> Object: ...
+
+    ``body`` is its shape, or ``bytes`` for a file, with an ``example`` of one. ``answer`` is the
+    shape of what ``do`` gives, and ``status`` that of success. ``events`` may come in its place:
+    ``own``, which ``do`` gives, or those of the work's ``progress``. ``tag`` gives a version of the
+    answer: a client that has it (If-None-Match) gets 304 and no answer. Browsers must not store the
+    answer: its text may be deleted later, and some changes, such as a new answer to a question,
+    keep the version.
     """
 
     method: Literal["GET", "POST", "PATCH", "DELETE"]
     path: str
-    do: Callable[[Call], Awaitable[Object | Events]]
-    summary: str
     query: type[BaseModel] | None = None
     body: type[BaseModel] | type[bytes] | None = None
     status: int = 200
@@ -257,6 +266,14 @@ class Endpoint:
     answer: Any = dict[str, Any]
     example: str | None = None
     tag: Callable[[Call], Awaitable[str]] | None = None
+    do: Do = _decorate_none
+
+    def __call__(self, do: Do) -> Endpoint:
+        return replace(self, do=do)
+
+    @property
+    def summary(self) -> str:
+        return " ".join((self.do.__doc__ or "").split())
 
     @property
     def takes_kind(self) -> bool:
@@ -313,56 +330,70 @@ async def _find_memory(call: Call) -> str:
 
 
 def _for_both(
-    method: Literal["GET", "POST", "PATCH", "DELETE"],
-    verb: str,
-    do: Callable[[Call], Awaitable[Object | Events]],
-    summary: str,
-    **rest: Any,
-) -> tuple[Endpoint, Endpoint]:
+    method: Literal["GET", "POST", "PATCH", "DELETE"], verb: str, **rest: Any
+) -> Callable[[Do], tuple[Endpoint, Endpoint]]:
     """What is done with any memory, and with a conversation by its name alone."""
-    paths = f"/api/memories/{{memory}}{verb}", f"/api/conversations/{{name}}{verb}"
-    one, other = (Endpoint(method, path, do, summary, **rest) for path in paths)
-    return one, other
+    one = Endpoint(method, f"/api/memories/{{memory}}{verb}", **rest)
+    other = Endpoint(method, f"/api/conversations/{{name}}{verb}", **rest)
+    return lambda do: (one(do), other(do))
 
 
+@Endpoint("GET", "/api/memories", answer=MemoriesListed)
 async def _list(call: Call) -> Object:
+    """List all memories, the newest first."""
     return {"memories": await call.memories.list_all()}
 
 
+@Endpoint("GET", "/api/kinds", answer=KindsListed)
 async def _list_kinds(call: Call) -> Object:
+    """List the kinds of memory that read documents and chat logs, the usual one first."""
     del call
     return {"documents": get_args(DocumentKind), "conversations": get_args(TalkKind)}
 
 
+@_for_both("GET", "", answer=MemoryShown)
 async def _show(call: Call) -> Object:
+    """Show what a memory is, and how large."""
     return await call.memories.show(await _find_memory(call))
 
 
+@_for_both("GET", "/nodes", answer=NodesListed)
 async def _nodes(call: Call) -> Object:
+    """List its nodes with their passages."""
     return {"nodes": await call.memories.nodes(await _find_memory(call))}
 
 
+@_for_both("GET", "/export", answer=TalkExported | GraphExported)
 async def _export(call: Call) -> Object:
+    """Export all that it holds."""
     return await call.memories.export(await _find_memory(call))
 
 
+@_for_both("GET", "/search", query=SearchQuery, answer=Found)
 async def _search(call: Call) -> Object:
+    """Find turns of a conversation, or nodes of a document."""
     source = await _find_memory(call)
     found = await call.memories.search(source, call.query.q, call.query.limit)
     return {"results": found}
 
 
+@Endpoint("GET", "/api/search", query=SearchQuery, answer=FoundAnywhere)
 async def _search_all(call: Call) -> Object:
+    """Find turns and passages of all memories that hold the words."""
     return {"results": await call.memories.search_all(call.query.q, call.query.limit)}
 
 
+@_for_both("POST", "/ask", body=QuestionIn, events="progress", answer=Answered)
 async def _ask(call: Call) -> Object:
+    """Answer a question, with the passages that the answer stands on."""
     asked: QuestionIn = call.body
     question = Question(asked.question, asked.asked_at, asked.asker)
     return await call.memories.ask(await _find_memory(call), question)
 
 
+@_for_both("POST", "/forget", body=ForgetIn, answer=TurnsForgotten)
 async def _forget(call: Call) -> Object:
+    """Delete turns for good, with what was made of them."""
     what: ForgetIn = call.body
     return await call.memories.forget(
         await _find_memory(call),
@@ -373,17 +404,23 @@ async def _forget(call: Call) -> Object:
     )
 
 
+@_for_both("POST", "/turns/{turn}", body=CorrectionIn, answer=TurnCorrected)
 async def _correct(call: Call) -> Object:
+    """Replace what a turn of a conversation says."""
     source = await _find_memory(call)
     return await call.memories.correct(source, call.path["turn"], call.body.text)
 
 
+@_for_both("PATCH", "", body=NameIn, answer=Renamed)
 async def _rename(call: Call) -> Object:
+    """Rename a document or conversation."""
     await call.memories.rename(await _find_memory(call), call.body.name)
     return {"name": call.body.name}
 
 
+@_for_both("DELETE", "", query=DeleteQuery, answer=Deleted)
 async def _delete(call: Call) -> Object:
+    """Delete a document or conversation for good, or one memory of it by its id."""
     what: DeleteQuery = call.query
     name = call.path.get("name")
     source: str | Conversation
@@ -395,13 +432,25 @@ async def _delete(call: Call) -> Object:
     return deleted
 
 
+@Endpoint("POST", "/api/conversations/{name}/turns", body=TurnsIn, status=201, answer=TurnsAdded)
 async def _append(call: Call) -> Object:
+    """Add turns to a conversation; a new name begins one."""
     said: TurnsIn = call.body
     turns = [Turn(each.id, each.speaker, each.text, each.time, each.session) for each in said.turns]
     return {"turns": await call.memories.append(call.path["name"], turns, said.memory)}
 
 
+@Endpoint(
+    "POST",
+    "/api/conversations/{name}/file",
+    query=FileQuery,
+    body=bytes,
+    status=201,
+    answer=FileTaken,
+    example='{"speaker": "Ann", "text": "I moved to Lisbon.", "time": "2024-05-08T13:56"}\n',
+)
 async def _take_in_file(call: Call) -> Object:
+    """Add the turns of a chat log, LoCoMo's file or a ChatGPT export."""
     wanted: FileQuery = call.query
     count = await call.memories.take_in_file(
         call.path["name"],
@@ -422,7 +471,17 @@ def _refuse_large(plan: str | None) -> None:
         )
 
 
+@Endpoint(
+    "POST",
+    "/api/documents",
+    query=DocumentQuery,
+    body=bytes,
+    status=202,
+    answer=Job,
+    example="Ann moved to Lisbon in May. She sold her horse.",
+)
 async def _read_document(call: Call) -> Object:
+    """Read a document (txt, md, html, epub, docx, pdf) into a memory, by a job."""
     wanted: DocumentQuery = call.query
     name = Path(Path(wanted.name).name or "document")  # it is called so, and nothing is opened
     document = await asyncio.to_thread(parse_document, call.body, name)
@@ -435,163 +494,58 @@ async def _read_document(call: Call) -> Object:
     return job.model_dump()
 
 
+@Endpoint("GET", "/api/jobs", answer=JobsListed)
 async def _list_jobs(call: Call) -> Object:
+    """List all jobs, the newest first."""
     return {"jobs": [job.model_dump() for job in call.jobs.list_all()]}
 
 
+@Endpoint("GET", "/api/jobs/{job}", answer=Job)
 async def _show_job(call: Call) -> Object:
+    """Show how far a job is."""
     return call.jobs.find(call.path["job"]).model_dump()
 
 
+@Endpoint("POST", "/api/jobs/{job}/cancel", answer=Job)
 async def _cancel_job(call: Call) -> Object:
+    """Stop a job for good; what it has done stays."""
     return call.jobs.cancel(call.path["job"]).model_dump()
 
 
+@Endpoint("DELETE", "/api/jobs/{job}", answer=Job)
 async def _delete_job(call: Call) -> Object:
+    """Stop a job and delete it, with its document unless a memory was begun of that."""
     return (await call.jobs.delete(call.path["job"])).model_dump()
 
 
+@Endpoint("GET", "/api/jobs/{job}/events", events="own", answer=None)
 async def _follow_job(call: Call) -> Events:
+    """Follow a job by events."""
     call.jobs.find(call.path["job"])
     return call.jobs.follow(call.path["job"])
 
 
 ENDPOINTS: Final = (
-    Endpoint(
-        "GET",
-        "/api/memories",
-        _list,
-        "List all memories, the newest first.",
-        answer=MemoriesListed,
-    ),
-    Endpoint(
-        "GET",
-        "/api/kinds",
-        _list_kinds,
-        "List the kinds of memory that read documents and chat logs, the usual one first.",
-        answer=KindsListed,
-    ),
-    Endpoint(
-        "GET",
-        "/api/search",
-        _search_all,
-        "Find turns and passages of all memories that hold the words.",
-        query=SearchQuery,
-        answer=FoundAnywhere,
-    ),
-    *_for_both("GET", "", _show, "Show what a memory is, and how large.", answer=MemoryShown),
-    *_for_both("GET", "/nodes", _nodes, "List its nodes with their passages.", answer=NodesListed),
-    *_for_both(
-        "GET",
-        "/export",
-        _export,
-        "Export all that it holds.",
-        answer=TalkExported | GraphExported,
-    ),
-    *_for_both(
-        "GET",
-        "/search",
-        _search,
-        "Find turns of a conversation, or nodes of a document.",
-        query=SearchQuery,
-        answer=Found,
-    ),
-    *_for_both(
-        "POST",
-        "/ask",
-        _ask,
-        "Answer a question, with the passages that the answer stands on.",
-        body=QuestionIn,
-        events="progress",
-        answer=Answered,
-    ),
-    *_for_both(
-        "POST",
-        "/forget",
-        _forget,
-        "Delete turns for good, with what was made of them.",
-        body=ForgetIn,
-        answer=TurnsForgotten,
-    ),
-    *_for_both(
-        "POST",
-        "/turns/{turn}",
-        _correct,
-        "Replace what a turn of a conversation says.",
-        body=CorrectionIn,
-        answer=TurnCorrected,
-    ),
-    *_for_both(
-        "PATCH",
-        "",
-        _rename,
-        "Rename a document or conversation.",
-        body=NameIn,
-        answer=Renamed,
-    ),
-    *_for_both(
-        "DELETE",
-        "",
-        _delete,
-        "Delete a document or conversation for good, or one memory of it by its id.",
-        query=DeleteQuery,
-        answer=Deleted,
-    ),
-    Endpoint(
-        "POST",
-        "/api/conversations/{name}/turns",
-        _append,
-        "Add turns to a conversation; a new name begins one.",
-        body=TurnsIn,
-        status=201,
-        answer=TurnsAdded,
-    ),
-    Endpoint(
-        "POST",
-        "/api/conversations/{name}/file",
-        _take_in_file,
-        "Add the turns of a chat log, LoCoMo's file or a ChatGPT export.",
-        query=FileQuery,
-        body=bytes,
-        status=201,
-        answer=FileTaken,
-        example='{"speaker": "Ann", "text": "I moved to Lisbon.", "time": "2024-05-08T13:56"}\n',
-    ),
-    Endpoint(
-        "POST",
-        "/api/documents",
-        _read_document,
-        "Read a document (txt, md, html, epub, docx, pdf) into a memory, by a job.",
-        query=DocumentQuery,
-        body=bytes,
-        status=202,
-        answer=Job,
-        example="Ann moved to Lisbon in May. She sold her horse.",
-    ),
-    Endpoint("GET", "/api/jobs", _list_jobs, "List all jobs, the newest first.", answer=JobsListed),
-    Endpoint("GET", "/api/jobs/{job}", _show_job, "Show how far a job is.", answer=Job),
-    Endpoint(
-        "GET",
-        "/api/jobs/{job}/events",
-        _follow_job,
-        "Follow a job by events.",
-        events="own",
-        answer=None,
-    ),
-    Endpoint(
-        "POST",
-        "/api/jobs/{job}/cancel",
-        _cancel_job,
-        "Stop a job for good; what it has done stays.",
-        answer=Job,
-    ),
-    Endpoint(
-        "DELETE",
-        "/api/jobs/{job}",
-        _delete_job,
-        "Stop a job and delete it, with its document unless a memory was begun of that.",
-        answer=Job,
-    ),
+    _list,
+    _list_kinds,
+    _search_all,
+    *_show,
+    *_nodes,
+    *_export,
+    *_search,
+    *_ask,
+    *_forget,
+    *_correct,
+    *_rename,
+    *_delete,
+    _append,
+    _take_in_file,
+    _read_document,
+    _list_jobs,
+    _show_job,
+    _follow_job,
+    _cancel_job,
+    _delete_job,
 )
 
 
