@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -21,6 +21,7 @@ from pydantic import (
     ConfigDict,
     Field,
     WithJsonSchema,
+    create_model,
     model_validator,
 )
 
@@ -106,6 +107,14 @@ class _Query(BaseModel):
     """What a query holds, where all is text."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class KindQuery(_Query):
+    """Which memory of a conversation is meant."""
+
+    memory: TalkKind | None = Field(
+        None, description="The kind of memory, where several have a conversation of this name."
+    )
 
 
 class TurnIn(_Shape):
@@ -222,13 +231,9 @@ class Tenant:
 
 @dataclass(frozen=True, slots=True)
 class Call(Tenant):
-    """A request that was admitted and read: its path's names, headers, query and body.
-
-    ``kind`` is the kind of memory that is meant, where several have a conversation of the name.
-    """
+    """A request that was admitted and read: its path's names, headers, query and body."""
 
     path: Mapping[str, str]
-    kind: str | None
     headers: Mapping[str, str]
     query: Any
     body: Any
@@ -275,21 +280,11 @@ class Endpoint:
     def summary(self) -> str:
         return " ".join((self.do.__doc__ or "").split())
 
-    @property
-    def takes_kind(self) -> bool:
-        """Whether a conversation is named, which several kinds of memory may have."""
-        return "/conversations/{name}" in self.path
-
     def read(self, tenant: Tenant, request: Request, body: bytes) -> Call:
         """Read a request; Refused with what is wrong in it."""
         query = None
-        has_own = self.query is not None and "memory" in self.query.model_fields
-        if self.takes_kind and not has_own:
-            _check_kinds(request.query_params.getlist("memory"))
         if self.query is not None:
             given: dict[str, Any] = dict(request.query_params)
-            if self.takes_kind and not has_own:
-                given.pop("memory", None)
             for name, each in self.query.model_fields.items():
                 if each.annotation == list[str] and name in given:
                     given[name] = request.query_params.getlist(name)
@@ -305,27 +300,16 @@ class Endpoint:
             tenant.runs,
             tenant.chat,
             {name: text.replace(SLASH, "/") for name, text in request.path_params.items()},
-            request.query_params.get("memory") or None,
             request.headers,
             query,
             read,
         )
 
 
-def _check_kinds(kinds: Sequence[str]) -> None:
-    known: tuple[str, ...] = get_args(TalkKind)
-    if unknown := [kind for kind in kinds if kind not in known]:
-        raise Refused(
-            f"no conversation has the kind {unknown[0]!r}",
-            hint=f"memory is one of {', '.join(known)}",
-            param="memory",
-        )
-
-
 async def _find_memory(call: Call) -> str:
     """The memory that a path names: by its id or exact name, or as a conversation by its name."""
     if (name := call.path.get("name")) is not None:
-        return (await call.memories.find_conversation(name, call.kind)).id
+        return (await call.memories.find_conversation(name, call.query.memory)).id
     return call.path["memory"]
 
 
@@ -333,8 +317,14 @@ def _for_both(
     method: Literal["GET", "POST", "PATCH", "DELETE"], verb: str, **rest: Any
 ) -> Callable[[Do], tuple[Endpoint, Endpoint]]:
     """What is done with any memory, and with a conversation by its name alone."""
-    one = Endpoint(method, f"/api/memories/{{memory}}{verb}", **rest)
-    other = Endpoint(method, f"/api/conversations/{{name}}{verb}", **rest)
+    query: type[BaseModel] | None = rest.pop("query", None)
+    of_talk: type[BaseModel] = KindQuery
+    if query is not None:
+        of_talk = query
+        if "memory" not in query.model_fields:
+            of_talk = create_model(f"Talk{query.__name__}", __base__=(query, KindQuery))
+    one = Endpoint(method, f"/api/memories/{{memory}}{verb}", query, **rest)
+    other = Endpoint(method, f"/api/conversations/{{name}}{verb}", of_talk, **rest)
     return lambda do: (one(do), other(do))
 
 
