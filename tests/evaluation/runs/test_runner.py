@@ -24,6 +24,7 @@ from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.gam import Gam
 from mgl.observer import SilentObserver
+from mgl.store import Store
 from mgl.types import Answer, Question
 from tests.evaluation.trial import (
     GONE,
@@ -191,8 +192,11 @@ def test_a_growing_memory_goes_on_where_the_run_was_ended(trial: Trial, tmp_path
 
 
 def test_an_item_may_be_asked_again_with_other_seeds(trial: Trial, tmp_path: Path) -> None:
-    out = trial.run(tmp_path / "run", limit=2, repeats=3)
+    out = trial.run(tmp_path / "run", limit=2, repeats=3, settings=("answer_temperature=0.7",))
     assert [row["repeat"] for row in rows(out)] == [0, 1, 2] * 2
+    with Store.open(trial.home / "mgl.sqlite") as store:
+        calls = [store.find_call(key) for row in rows(out) for key in row["took"]["keys"]]
+    assert [call and call.request.sampling.seed for call in calls] == [0, 10_000, 20_000] * 2
     assert trial.resume(out).ended is not None
     assert trial.replay(out).differing == ()
 
