@@ -35,12 +35,10 @@ from mgl.llm.calls import Lineage, collect_calls, new_attempt
 from mgl.llm.client import Client
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.base import Memory, MemoryKind, Tools
-from mgl.memories.capabilities import supports
 from mgl.memories.options import load_kind
 from mgl.memories.results import Stats, citation_json
 from mgl.memories.talk import TalkMemory
 from mgl.observer import SILENT, Observer
-from mgl.retrieval.matching import TokenMatcher
 from mgl.store import EditRecord, Store
 from mgl.types import Answer, Conversation, Document, Question, Source, Span, StageUsage, Usage
 
@@ -70,10 +68,6 @@ class UnitWorkplace(Protocol):
 
     def tools(self, llm: Client, kind: MemoryKind, store: Store, observer: Observer) -> Tools:
         """Return the tools of a memory kept in ``store``."""
-        ...
-
-    def matcher(self, written: str) -> TokenMatcher:
-        """Return what matches texts by ``MODEL[:LAYER]``; errors as of ``open_matcher``."""
         ...
 
     def run(self, make: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT: ...
@@ -381,11 +375,6 @@ def source_as_read(source: Source, kind: MemoryKind) -> Source:
         text = source.transcript
         return Document.from_text(text.name, text.text, sections=text.sections, notes=text.notes)
     return source
-
-
-def can_grow(kind: MemoryKind) -> bool:
-    """Whether a memory of this kind takes in what a conversation goes on with."""
-    return supports(kind, TalkMemory)
 
 
 async def flush(memory: Memory) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from mgl.errors import InputError, UsageError
-from mgl.evaluation.inspect_log import write_inspect_logs
 from mgl.evaluation.records import Record, VerdictRecord
 from mgl.evaluation.runs.folder import Tally, list_counted, open_run, summarize, tally
 from mgl.evaluation.runs.lifecycle import verify_run
@@ -52,11 +51,9 @@ def test_recall_of_evidence_is_over_the_items_that_name_evidence() -> None:
     [
         ("f1_set_amem", 0.5, {"golds": []}),
         ("choice_letter", 0.5, {"golds": [], "choices": ["a", "b"]}),
-        ("bertscore_f1:a-model", 0.5, {"golds": []}),
         ("correctness by a-model", 0.5, {"golds": []}),
         ("hgmem_diversity", 0.5, {}),
         ("citation_support", 0.5, {}),
-        ("citations_verbatim", 0.5, {}),
         ("compaction_ratio", 0.4, {}),
     ],
 )
@@ -67,15 +64,6 @@ def test_a_failed_answer_counts_0_only_for_a_score_that_it_can_have(
     given = Record("m", item("q0"), verdicts={name: VerdictRecord(value, "…")})
     failed = Record("m", item("q1", **without), reason=SLOW)
     assert tally(name, [given, failed]) == Tally(1, 0, 0, value, value, value)
-
-
-def test_what_failed_counts_also_where_what_its_score_needs_is_not_installed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("mgl.evaluation.scorers.loogle.wordnet", lambda: pytest.fail("not here"))
-    given = Record("m", item("q0"), scores={"meteor": 1.0})
-    failed = Record("m", item("q1"), reason=SLOW)
-    assert tally("meteor", [given, failed]) == Tally(2, 1, 0, 0.5, 0.5, 0.5)
 
 
 def test_a_method_that_ranks_nothing_has_no_recall_where_it_failed() -> None:
@@ -108,10 +96,8 @@ def test_a_verdict_of_a_judge_that_the_run_lacks_is_refused(tmp_path: Path) -> N
     for name, error in (("records.jsonl", InputError), ("manifest.json", UsageError)):
         path = run / name
         path.write_text(path.read_text().replace('"locomo"', '"harsh"'))
-        for read in (verify_run, lambda path: write_inspect_logs(path, tmp_path / "logs")):
-            if name == "records.jsonl" or read is verify_run:
-                with pytest.raises(error, match="harsh"):
-                    read(run)
+        with pytest.raises(error, match="harsh"):
+            verify_run(run)
 
 
 @pytest.mark.parametrize("unused", [None, 0, False, "", []])
