@@ -151,6 +151,7 @@ def retrieval_model(
 ) -> None:
     from mgl.models.shipped import home
     from mgl.training.fitting import FitSettings
+    from mgl.training.records import Training
     from mgl.training.reranker import make_reranker
     from mgl.training.retriever import make_retriever
 
@@ -158,7 +159,7 @@ def retrieval_model(
     settings = FitSettings(epochs=epochs, rate=rate, seed=seed)
     with open_observer() as observer:
         learnt = _collect(name, rows, on, questions, choice, observer)
-        adapter = make(name, learnt, base, settings, home(), observer)
+        adapter = make(Training(name, settings, home(), observer), learnt, base)
     _print(adapter, as_json)
 
 
@@ -180,12 +181,13 @@ def boundary(
     from mgl.training.boundary import make_boundary
     from mgl.training.data import Dialogue, read_rows
     from mgl.training.fitting import FitSettings
+    from mgl.training.records import Training
 
     _check(name, rows)
     learnt = [row for path in rows or () for row in read_rows(path, Dialogue)]
     settings = FitSettings(epochs=epochs, rate=rate, seed=seed)
     with open_observer() as observer:
-        adapter = make_boundary(name, learnt, base, settings, home(), observer)
+        adapter = make_boundary(Training(name, settings, home(), observer), learnt, base)
     _print(adapter, as_json)
 
 
@@ -319,13 +321,14 @@ def _train_causal(
     from mgl.observer import report_fetch
     from mgl.training.causal import CausalTask, make_causal
     from mgl.training.recipes import CausalBase
+    from mgl.training.records import Training
 
     profile = load_profile(base or DEFAULT_PROFILE)
     with open_observer() as observer:
         folder = fetch_weights(profile, home(), explicit=weights, progress=report_fetch(observer))
         own = CausalBase(profile.name, folder, profile.weights.hub.repo)
-        task = CausalTask(kind, own, rows, settings, recipe)
-        adapter = make_causal(name, task, home(), observer)
+        task = CausalTask(kind, own, rows, recipe)
+        adapter = make_causal(Training(name, settings, home(), observer), task)
     _print(adapter, as_json)
 
 

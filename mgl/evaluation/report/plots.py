@@ -136,7 +136,11 @@ def _find_lines(series: Sequence[Series], option: str) -> list[list[Series]]:
         rest = {name: value for name, value in each.method.config.items() if name != option}
         common = [each.method.model, *each.retrieval, each.run.manifest.arguments.questions, rest]
         alike.setdefault(json.dumps(common, sort_keys=True), []).append(each)
-    lines = [own for own in alike.values() if len({_value(each, option) for each in own}) > 1]
+    lines = [
+        own
+        for own in alike.values()
+        if len({json.dumps(each.method.config[option]) for each in own}) > 1
+    ]
     if lines and not _is_numeric(lines, option):
         return list(alike.values())
     return [sorted(own, key=lambda one: one.method.config[option]) for own in lines]
@@ -174,10 +178,6 @@ def _draw_option(
     shown = frame.headline.shown
     svg = _draw(name, paint, f"{option} of {memory}", f"{shown}, %")
     return Plot(name, f"{shown} by {option} of {memory}", "With 95% intervals.", svg)
-
-
-def _value(series: Series, option: str) -> str:
-    return json.dumps(series.method.config[option])
 
 
 def _is_numeric(lines: Sequence[Sequence[Series]], option: str) -> bool:

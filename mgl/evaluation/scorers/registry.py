@@ -166,10 +166,6 @@ def _decision(
     return score
 
 
-def _gold_verdict(item: Item) -> bool | None:
-    return find_verdict(item.golds[0]) if item.golds else None
-
-
 _letter = _decision(gold_letter, lambda text, item: find_letter(text, item.choices))
 
 
@@ -302,7 +298,10 @@ def _list_scorers() -> Iterable[Scorer]:
     )
     yield share(
         "claim_accuracy",
-        score=_decision(_gold_verdict, lambda text, _: find_verdict(text)),
+        score=_decision(
+            lambda item: find_verdict(item.golds[0]) if item.golds else None,
+            lambda text, _: find_verdict(text),
+        ),
         about="HGMem on NoCha: claims judged correctly",
     )
     yield mean(
