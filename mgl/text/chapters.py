@@ -53,6 +53,7 @@ _NAMED_LINE = re.compile(
 _NUMERAL_LINE = re.compile(rf"({_ROMAN})(?:\.?|\.\s+[A-Z“\"'‘].{{0,70}})")
 _ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
 
+_FRONT_MATTER = re.compile(r"---[ \t\r]*$.*?^---[ \t\r]*$", re.MULTILINE | re.DOTALL)
 _LINE_END = re.compile(r"\r\n?|\n")
 
 
@@ -89,18 +90,23 @@ def sections(headings: Iterable[Heading], length: int) -> tuple[Section, ...]:
 
 
 def markdown_headings(text: str) -> list[Heading]:
-    """Find the headings of CommonMark; a long text of very short lines has none."""
+    """Find the headings of CommonMark after its front matter (YAML between ``---``).
+
+    A long text of very short lines has none.
+    """
     from markdown_it import MarkdownIt
 
     if text.count("\n") > max(_MOST_LINES, len(text) // _LINE_CHARACTERS_AT_LEAST):
         return []
     starts = [0, *(found.end() for found in _LINE_END.finditer(text))]
     tokens = MarkdownIt("commonmark").disable("inline").parse(text)
-    return [
+    headings = [
         Heading(starts[opening.map[0]], int(opening.tag[1]), words.content)
         for opening, words in pairwise(tokens)
         if opening.type == "heading_open" and opening.map and words.content
     ]
+    front = _FRONT_MATTER.match(text)
+    return [heading for heading in headings if front is None or heading.start >= front.end()]
 
 
 def text_headings(text: str) -> list[Heading]:

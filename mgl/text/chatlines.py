@@ -6,7 +6,7 @@
 
 A line may begin with its time; one that begins no turn goes on with the turn before. A name that
 stands at one line alone is taken for a word of the text ("Note: …"), unless all lines have names,
-or it is one of the first two.
+or it is one of the first two. The colon may be a full-width one, and the name in bold (Markdown).
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ _STAMP: Final = re.compile(
     r"(?(open)\])\s*(?:[-\u2013]\s*)?"
 )
 _NAME: Final = re.compile(
-    r"(?P<name>[^\W_][^:\n.!?;,\"<>{}\[\]/]{0,39}?|\+?[\d ()-]{5,20}):(?:\s+|$)"
+    r"(?P<name>[^\W_][^:\uff1a\n.!?;,\"<>{}\[\]/]{0,39}?|\+?[\d ()-]{5,20})"
+    r"(?::(?:\s+|$)|\uff1a\s*)"
 )
+_BOLD: Final = re.compile(r"\*\*(?P<name>[^*:\n]{1,40})(?::\*\*|\*\*:)")
 _SAID: Final = re.compile(r"(?P<name>[^:\n]{1,60}?):\s")
 """Who said a line with a time, whose name may be any."""
 
@@ -93,6 +95,7 @@ def _read_line(line: str) -> _Line:
     if stamp is not None:
         line = line.lstrip()
         return stamp, _SAID.match(f"{line} ", stamp.end()), line
+    line = _BOLD.sub(r"\g<name>:", line, count=1) if line.startswith("**") else line
     return None, _NAME.match(line), line
 
 

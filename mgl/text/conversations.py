@@ -5,10 +5,10 @@
     'Ann'
 
 The content decides, not the file's name: JSON Lines and "Name: text" (``mgl.text.chatlines``),
-exports of ChatGPT, Claude, Telegram, Slack and WhatsApp, messages as OpenAI's API has them, and
-LoCoMo. ``Conversation.notes`` says, with the place, what could
-not be read and what was decided on the way; how turns without time or speaker, out of order, empty
-or with repeated ids are treated is the business of ``mgl.text.gathering``.
+exports of ChatGPT, Claude, Open WebUI, LibreChat, Telegram, Slack and WhatsApp, messages as
+OpenAI's API or ShareGPT has them, and LoCoMo. ``Conversation.notes`` says, with the place, what
+could not be read and what was decided on the way; how turns without time or speaker, out of order,
+empty or with repeated ids are treated is the business of ``mgl.text.gathering``.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _SHAPE_HINT = (
     "or Ann: Hi.; for a document: mgl ask FILE QUESTION"
 )
 _SPEAKERS = ("speaker", "role", "from", "sender", "author", "name", "user")
-_TEXTS = ("text", "content", "message")
-_TIMES = ("time", "timestamp", "created_at", "create_time", "date", "ts")
+_TEXTS = ("text", "content", "message", "value")
+_TIMES = ("time", "timestamp", "created_at", "createdAt", "create_time", "date", "ts")
 _UNSAID = frozenset({"system", "developer", "tool", "function"})
 """Roles whose messages nobody said."""
 
@@ -92,8 +92,9 @@ def _add_fields(turns: Gathering, place: str, fields: object, number: int) -> No
     if not isinstance(fields, Mapping):
         turns.note(place, "not an object: left out")
         return
-    if fields.get("role") in _UNSAID:
-        turns.note(place, f"said by the {fields['role']}: left out")
+    role = _first(fields, ("role", "from"))
+    if isinstance(role, str) and role in _UNSAID:
+        turns.note(place, f"said by the {role}: left out")
         return
     text = _first(fields, _TEXTS)
     if isinstance(text, Sequence) and not isinstance(text, str):
@@ -105,7 +106,8 @@ def _add_fields(turns: Gathering, place: str, fields: object, number: int) -> No
     if time is None and given not in (None, ""):
         turns.note(place, f"time {str(given)[:40]!r} is not understood: read without a time")
     who = next((key for key in _SPEAKERS if fields.get(key) is not None), _SPEAKERS[0])
-    speaker, session, id = (_label(turns, place, fields, key) for key in (who, "session", "id"))
+    known = "messageId" if "messageId" in fields else "id"
+    speaker, session, id = (_label(turns, place, fields, key) for key in (who, "session", known))
     turn = Turn(id or "", speaker or "", text, time, session)
     turns.add(place, turn, fallback_id=f"L{number}")
 
@@ -116,6 +118,8 @@ def _first(fields: Mapping[str, object], keys: Sequence[str]) -> object:
 
 def _label(turns: Gathering, place: str, fields: Mapping[str, object], key: str) -> str | None:
     value = fields.get(key)
+    if isinstance(value, Mapping):
+        value = _first(value, ("nickname", "name", "role"))
     if isinstance(value, str):
         return value.strip() or None
     if isinstance(value, int) and not isinstance(value, bool):
@@ -181,9 +185,9 @@ def _in_one_line(error: Exception) -> str:
 
 
 _KINDS = (
-    "give an export of ChatGPT, Claude, Telegram, Slack or WhatsApp, a list of messages, or one "
-    'turn a line: {"speaker": "Ann", "text": "Hi.", "time": "2023-05-08T13:56"}, or Ann: Hi.'
-    "; a document takes mgl ask FILE QUESTION"
+    "give an export of ChatGPT, Claude, Open WebUI, LibreChat, Telegram, Slack or WhatsApp, a list "
+    'of messages, or one turn a line: {"speaker": "Ann", "text": "Hi.", "time": "2023-05-08T13:56"}'
+    ", or Ann: Hi.; a document takes mgl ask FILE QUESTION"
 )
 _DOCUMENT_HINT = "ask it a question: mgl ask FILE QUESTION"
 
@@ -231,6 +235,10 @@ def _conversations(text: str, path: Path) -> list[Conversation]:
         except (ValueError, RecursionError):
             if (talk := read_lines(text, name)) is not None:  # WhatsApp's begin with one, too
                 return [talk]
+            if path.suffix.lower() != ".json":
+                raise InputError(
+                    f"{path} holds no conversation of a known format", hint=_KINDS
+                ) from None
             value = read_json(text, path)
     else:
         try:
@@ -272,9 +280,12 @@ def _read_items(items: list[object], path: Path) -> list[Conversation]:
 
 def _is_turn(item: object) -> bool:
     """Whether a JSON value is what somebody said, and not a whole conversation."""
-    if not isinstance(item, Mapping) or "mapping" in item or isinstance(item.get("messages"), list):
+    if not isinstance(item, Mapping) or "mapping" in item or _find_messages(item) is not None:
         return False
-    return "text" in item or ("role" in item and "content" in item)
+    return "text" in item or any(
+        pair <= item.keys()
+        for pair in ({"role", "content"}, {"author", "content"}, {"from", "value"})
+    )
 
 
 def _read_each(
@@ -391,16 +402,21 @@ def read_chatgpt(item: object, name: str) -> Conversation:
 
 
 def _path(export: _Export) -> list[str]:
-    """Trace the ids from the root to the node shown last; a cycle ends where it closes."""
+    """Trace the ids from the root to the node shown last."""
     leaf = export.current_node
     if leaf not in export.mapping:
         leaf = next(
             (id for id, node in reversed(export.mapping.items()) if not node.children), None
         )
+    return _trace({id: node.parent for id, node in export.mapping.items()}, leaf)
+
+
+def _trace(parents: Mapping[str, object], leaf: object) -> list[str]:
+    """Trace the ids from the root to ``leaf``; a cycle ends where it closes."""
     seen: dict[str, None] = {}
-    while leaf is not None and leaf in export.mapping and leaf not in seen:
+    while isinstance(leaf, str) and leaf in parents and leaf not in seen:
         seen[leaf] = None
-        leaf = export.mapping[leaf].parent
+        leaf = parents[leaf]
     return list(reversed(seen))
 
 
@@ -421,21 +437,62 @@ def _piece(part: object) -> str:
 
 def looks_like_messages(item: object) -> bool:
     """Whether a JSON value is a list of messages, as OpenAI's API has them, or has one."""
-    said = item.get("messages") if isinstance(item, Mapping) else item
+    said = _find_messages(item)
     return isinstance(said, list) and any(
-        _is_turn(each) and ("role" in each or "type" not in each) for each in said
+        _is_turn(each) and ("role" in each or "author" in each or "type" not in each)
+        for each in said
     )
 
 
 def read_messages(item: Any, name: str) -> Conversation:
-    """Read messages ``{role, content}``; ``name`` stands in for a missing title."""
+    """Read messages ``{role, content}``; ``name`` stands in for a missing title.
+
+    Of messages that name their parents, or nest their children, the turns are those that lead to
+    the last; a note counts the others.
+    """
     about: Mapping[str, Any] = item if isinstance(item, Mapping) else {}
-    said = about.get("messages", item)
     title = _first(about, ("title", "name")) or name
-    turns = Gathering(f"{title}", given_id=f"{about.get('id') or ''}")
-    for number, each in enumerate(said, start=1):
+    given_id = _first(about, ("id", "conversationId")) or ""
+    turns = Gathering(f"{title}", given_id=f"{given_id}")
+    said = _unnest(_find_messages(item) or [])
+    shown = _shown_last(said)
+    if len(shown) < len(said):
+        turns.note("left out", f"messages of other branches: {len(said) - len(shown)}")
+    for number, each in enumerate(shown, start=1):
         _add_fields(turns, f"message {number}", each, number)
     return turns.conversation()
+
+
+def _find_messages(item: object) -> list[Any] | None:
+    """The messages of a JSON value: also Open WebUI's (in ``chat``) and ShareGPT's."""
+    if isinstance(item, Mapping):
+        chat = item.get("chat")
+        about = chat if isinstance(chat, Mapping) else item
+        item = _first(about, ("messages", "conversations"))
+    return item if isinstance(item, list) else None
+
+
+def _unnest(messages: Sequence[object]) -> list[object]:
+    """Messages with those below them (LibreChat's ``children``), each before its own."""
+    flat, waiting = [], [*reversed(messages)]
+    while waiting:
+        flat.append(each := waiting.pop())
+        below = each.get("children") if isinstance(each, Mapping) else None
+        waiting.extend(reversed(below) if isinstance(below, list) else ())
+    return flat
+
+
+def _shown_last(messages: Sequence[object]) -> Sequence[object]:
+    """The messages that lead to the last one; all of them where not all have an id and a parent."""
+    ids = {
+        f"{each['messageId']}": each
+        for each in messages
+        if isinstance(each, Mapping) and each.keys() >= {"messageId", "parentMessageId"}
+    }
+    if len(ids) < len(messages):
+        return messages
+    parents = {id: each["parentMessageId"] for id, each in ids.items()}
+    return [ids[id] for id in _trace(parents, next(reversed(ids), None))]
 
 
 def looks_like_claude(item: object) -> bool:

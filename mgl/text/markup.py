@@ -34,7 +34,8 @@ _OF_RUBY = frozenset("rb rt rtc rp".split())
 _APART = frozenset(_HEADINGS) | {
     "p", "div", "section", "article", "main", "header", "footer", "aside", "nav", "blockquote",
     "ul", "ol", "dl", "dt", "dd", "li", "table", "figure", "figcaption", "pre", "form",
-    "fieldset", "address", "hr", "body",
+    "fieldset", "address", "hr", "body", "details", "summary", "legend", "caption", "option",
+    "button",
 }  # fmt: skip
 _AFTER_RUBY = _OF_RUBY | _APART | {"tr", "td", "th"}
 """The elements that end a gloss whose end tag is left out."""

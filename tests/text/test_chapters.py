@@ -104,6 +104,10 @@ class TestMarkdown:
             (2, "Sun"),
         ]
 
+    def test_front_matter_is_no_heading(self) -> None:
+        text = "---\ntitle: Rain\n---\n# Rain\n\nSun\n---\n"
+        assert [h.label for h in markdown_headings(text)] == ["Rain", "Sun"]
+
     def test_the_source_is_kept_and_the_only_title_is_not_repeated(self, save) -> None:
         text = "# Weather\n\nIntro.\n\n## Rain\n\n**Wet.**\n"
         document = read_document(save("a.md", text))

@@ -264,8 +264,57 @@ class TestMessages:
             ("user", "[image]\nHi.")
         ]
 
+    def test_sharegpt(self, save) -> None:
+        turns = [("system", "Be kind."), ("human", "Hi."), ("gpt", "Hello.")]
+        chat = {"id": "c1", "conversations": [{"from": who, "value": text} for who, text in turns]}
+        talk = only(save("t.json", json.dumps([chat])))
+        assert (said(talk), talk.given_id) == ([("human", "Hi."), ("gpt", "Hello.")], "c1")
+
+    def test_open_webui(self, save) -> None:
+        messages = [
+            {"id": f"m{n}", "role": role, "content": text, "timestamp": 1764000000 + n}
+            for n, (role, text) in enumerate(HI)
+        ]
+        talk = only(save("t.json", json.dumps([{"title": "Tea", "chat": {"messages": messages}}])))
+        assert (talk.name, said(talk)) == ("Tea", HI)
+        assert [turn.id for turn in talk.turns] == ["m0", "m1"]
+
+    def test_authors_with_names_of_their_own(self, save) -> None:
+        message = {"id": "1", "type": "Default", "content": "Hi.", "author": {"nickname": "Ann"}}
+        assert said(only(save("t.json", json.dumps({"messages": [message]})))) == [("Ann", "Hi.")]
+
+    @pytest.mark.parametrize("nested", [True, False])
+    def test_librechat_as_it_was_shown_last(self, save, nested: bool) -> None:
+        flat = [
+            {"messageId": id, "parentMessageId": parent, "sender": who, "text": text}
+            for id, parent, who, text in [
+                ("m1", "0", "User", "Hi."),
+                ("m2", "m1", "GPT", "What?"),
+                ("m3", "m1", "GPT", "Hello."),
+                ("m4", "m3", "User", "Tea?"),
+            ]
+        ]
+        first, second, third, last = flat
+        tree = [first | {"children": [second, third | {"children": [last]}]}]
+        export = {"title": "Tea", "messages": tree if nested else flat}
+        talk = only(save("t.json", json.dumps(export)))
+        assert said(talk) == [("User", "Hi."), ("GPT", "Hello."), ("User", "Tea?")]
+        assert talk.notes == ("left out: messages of other branches: 1",)
+
 
 class TestLines:
+    @pytest.mark.parametrize(
+        "line", ["{}：{}", "{}： {}", "**{}:** {}", "**{}**: {}", "{}: {}"], ids=ascii
+    )
+    def test_ways_to_write_a_name(self, save, line: str) -> None:
+        turns = [("小明", "你好：吗"), ("Ann", "Hi.")]
+        text = "\n".join(line.format(*turn) for turn in turns)
+        assert said(only(save("talk.txt", text))) == turns
+
+    def test_what_only_looks_like_json_is_not_called_damaged(self, save) -> None:
+        with pytest.raises(InputError, match="no conversation of a known format"):
+            read_conversations(save("talk.txt", "[18:02] <ann> Hi.\n"))
+
     def test_names_and_what_they_say(self, save) -> None:
         text = "User: I like tea.\nAssistant: Fine.\n\n- green\nNote: hot.\nUser: Yes: now."
         talk = only(save("talk.txt", text))

@@ -28,6 +28,8 @@ def shown(source: str) -> str:
         ("&#xD800;&#0;", "\ufffd\ufffd"),
         ("<ruby>東<rp>(</rp><rt>とう</rt></ruby>京", "東京"),
         ("<p>a<p>b<div>c<div>d</p>", "a\n\nb\n\nc\n\nd"),
+        ("<details><summary>a</summary>b</details>", "a\n\nb"),
+        ("<select><option>a<option>b</select><button>c</button>d", "a\n\nb\n\nc\n\nd"),
         ("index.html", "index.html"),
         ("un<b>believ</b>able", "unbelievable"),
         pytest.param("<div>" * 20_000 + "deep" + "</div>" * 20_000, "deep", id="deep"),
