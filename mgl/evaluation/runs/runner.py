@@ -14,12 +14,12 @@ for the panel's verdicts on every answer, and once each on answers that people h
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from mgl.benchmarks.base import source_until
 from mgl.errors import MglError, UsageError
@@ -55,8 +55,6 @@ from mgl.types import Conversation
 
 SHOWN = 8
 """Builds report their own progress if there are no more than these."""
-
-UnitT = TypeVar("UnitT")
 
 
 @dataclass(frozen=True)
@@ -139,7 +137,11 @@ class Runner:
         self._slots = asyncio.Semaphore(self._execution.concurrency)
         self._builds = _Progress(observer, "builds", shared)
         self._answers = _Progress(observer, f"items, {model}", total, total - len(keys))
-        await self._each(todo.items(), lambda one: self._answer_group(*one[0], one[1], executor))
+        await for_each(
+            todo.items(),
+            lambda one: self._answer_group(*one[0], one[1], executor),
+            at_once=self._execution.concurrency,
+        )
 
     async def _answer_group(
         self, name: str, label: str, keys: Sequence[Key], executor: Executor
@@ -192,7 +194,7 @@ class Runner:
             self._log.add_answer(await self._answer(key, memory, built, executor))
             self._answers.advance()
 
-        await self._each(keys, answer)
+        await for_each(keys, answer, at_once=self._execution.concurrency)
         executor.release(self._base_of(memory))
 
     def _find_base(self, name: str, label: str, after: str) -> Path:
@@ -249,9 +251,6 @@ class Runner:
             return record
         return replace(record, scores=score_answer(self._manifest.scorers, item, record))
 
-    async def _each(self, units: Iterable[UnitT], work: Callable[[UnitT], Awaitable[None]]) -> None:
-        await for_each(units, work, at_once=self._execution.concurrency)
-
     def _kind(self, label: str) -> MemoryKind:
         method = self._methods[label]
         return load_kind(method.memory, method.config.get("preset"))
@@ -271,7 +270,7 @@ class Runner:
             self._log.add_verdict(record, seat.key, await executor.judge(record, seat))
             progress.advance()
 
-        await self._each(verdicts, judge)
+        await for_each(verdicts, judge, at_once=self._execution.concurrency)
 
 
 @contextmanager
