@@ -16,11 +16,7 @@ from mgl.evaluation.papers.references import (
 )
 
 PAPERS = load_references()
-TABLES = [
-    pytest.param(paper, table, id=f"{paper.name}-{table.id}")
-    for paper in PAPERS.values()
-    for table in paper.tables
-]
+TABLES = [(paper, table) for paper in PAPERS.values() for table in paper.tables]
 READ = ("gam", "hgmem", "mindgraph", "mnemis")
 """The papers whose text there is to compare with."""
 NEAR = 8_000
@@ -118,7 +114,7 @@ def test_averages_are_over_what_the_entry_says() -> None:
     """Of each row that has all categories: the average is within rounding of its rule, except in
     rows that a note names."""
     checked = set()
-    for paper, table in (each.values for each in TABLES):
+    for paper, table in TABLES:
         for group, name, line in lines(table):
             texts = line.split()
             for ours in {column.ours for column in table.columns if column.ours}:
@@ -147,7 +143,11 @@ def excepted(note: str, name: str) -> bool:
 @pytest.mark.papers
 @pytest.mark.parametrize(
     ("paper", "table"),
-    [each for each in TABLES if each.values[1].groups and each.values[0].name in READ],
+    [
+        pytest.param(paper, table, id=f"{paper.name}-{table.id}")
+        for paper, table in TABLES
+        if table.groups and paper.name in READ
+    ],
 )
 def test_each_number_stands_in_the_papers_text_near_its_table(
     papers: Path, paper: Paper, table: PrintedTable

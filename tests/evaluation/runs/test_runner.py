@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -161,7 +162,7 @@ def test_a_memory_grows_from_turn_to_turn_after_which_it_is_asked(
         append_next(memory)
 
     monkeypatch.setattr(Gam, "_append_next", count)
-    options = {"benchmark": "growing", "memories": ("gam", "transcript")}
+    options: dict[str, Any] = {"benchmark": "growing", "memories": ("gam", "transcript")}
     out = trial.run(tmp_path / "run", **options)
     assert sorted(appended) == [0, 0, 0, 1, 1, 1, 2, 2, 2], "each turn of three sources once"
     for row in rows(out):
@@ -176,7 +177,7 @@ def test_a_memory_grows_from_turn_to_turn_after_which_it_is_asked(
 @pytest.mark.usefixtures("embeds_words")
 def test_a_growing_memory_goes_on_where_the_run_was_ended(trial: Trial, tmp_path: Path) -> None:
     told = {"east": ["Cathay", "Serica", GONE, "Mu"]}
-    options = {"benchmark": "growing", "memories": ("gam",), "concurrency": 1}
+    options: dict[str, Any] = {"benchmark": "growing", "memories": ("gam",), "concurrency": 1}
     trial.data = write_data(tmp_path / "tiny.json", told)
     out = tmp_path / "run"
     with pytest.raises(EngineUnavailable):

@@ -9,7 +9,7 @@ import pytest
 from mgl.evaluation.scorers.loogle import bleu, meteor_stems, rouge_recall
 
 
-@pytest.mark.parametrize("score", [lambda *both: bleu(*both, 1), meteor_stems])
+@pytest.mark.parametrize("score", [lambda said, gold: bleu(said, gold, 1), meteor_stems])
 @pytest.mark.parametrize("kind", [1, "L"])
 def test_an_empty_reply_is_none_in_words(score: Any, kind: Any) -> None:
     gold = "None of them did"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -174,7 +175,7 @@ def test_what_is_not_installed_is_told_before_a_run(monkeypatch: pytest.MonkeyPa
     nltk_tools.cache_clear()
 
 
-def answered(items: list[Item], replies: list[str | None]) -> list[Scored]:
+def answered(items: list[Item], replies: Sequence[str | None]) -> list[Scored]:
     return [
         Scored(of, FAILED if text is None else make_record(text))
         for of, text in zip(items, replies, strict=True)
