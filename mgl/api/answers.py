@@ -142,6 +142,7 @@ class Answered(_Answer):
     paths: list[list[str]]
     retrieved: list[str]
     guesses: list[str]
+    reading: str | None
     memory_id: str
     usage: Cost
 
@@ -204,6 +205,13 @@ class TurnsDeleted(_Answer):
     removed: list[str]
     stale: list[str]
     adapters: list[str]
+
+
+class TurnsForgotten(TurnsDeleted):
+    """``elsewhere`` are other documents and conversations with the same words, which stay; a
+    deletion that is no dry run does not look for them."""
+
+    elsewhere: list[str]
 
 
 class TurnCorrected(_Answer):

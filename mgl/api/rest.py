@@ -40,7 +40,7 @@ from mgl.api.answers import (
     TalkExported,
     TurnCorrected,
     TurnsAdded,
-    TurnsDeleted,
+    TurnsForgotten,
 )
 from mgl.api.chat import Chat
 from mgl.api.jobs import Job, Jobs
@@ -509,7 +509,7 @@ ENDPOINTS: Final = (
         _forget,
         "Delete turns for good, with what was made of them.",
         body=ForgetIn,
-        answer=TurnsDeleted,
+        answer=TurnsForgotten,
     ),
     *_for_both(
         "POST",

@@ -94,7 +94,7 @@ class DeepRag(NaiveRag):
     _config: DeepRagConfig
 
     async def _respond(self, question: Question) -> Answer:
-        spans = self._spans()
+        spans = self.state.spans
         texts = [self._quote(span) for span in spans]
         chain: list[str] = []
         trace: list[str] = []

@@ -81,6 +81,15 @@ def stop_detached(kind: Kind, port: int) -> str:
     return f"the {noun} that was detached on port {port} had ended already"
 
 
+def find_detached(kind: Kind) -> list[str]:
+    """The URLs of the servers that were left running and still run, the last started last."""
+    from mgl.processes import find_processes
+
+    paths = sorted(_record(kind, 0).parent.glob("*.json"), key=lambda path: path.stat().st_mtime)
+    known = [each for path in paths if (each := _read(path)) is not None]
+    return [each["root"] for each in known if find_processes(each["token"])]
+
+
 def _find_arguments(given: Sequence[str]) -> list[str]:
     """The arguments of a server that is left running."""
     kept, before = [], ""

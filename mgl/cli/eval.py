@@ -33,6 +33,7 @@ from mgl.cli.scores import (
     print_evidence,
     print_replay,
     print_summary,
+    require_answers,
 )
 from mgl.errors import UsageError
 
@@ -256,6 +257,7 @@ def run(
         with _resumable(folder):
             done = start_run(plan, folder, execution)
     print_summary(done, folder, as_json)
+    require_answers([folder])
 
 
 @app.command(
@@ -292,6 +294,7 @@ def resume(
         retry = context.info_name == "retry"
         done = resume_run(plan, folder, replace(execution, retry=retry))
     print_summary(done, folder, as_json)
+    require_answers([folder])
 
 
 @app.command("verify")

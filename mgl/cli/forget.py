@@ -90,6 +90,9 @@ def _print_plan(talk: Talk, found: Forgotten, names: Mapping[str, tuple[str, str
         if items:
             typer.echo(title)
             _print_items(items)
+    if elsewhere := talk.find_elsewhere(own):
+        where = ", ".join(one_line(each, 60) for each in elsewhere[:SHOWN])
+        typer.echo(f"kept elsewhere, where the same words are: {where}")
     for folder in found.runs:
         typer.echo(f"evaluation run that keeps the text in its calls: {folder}")
     for adapter in found.adapters:

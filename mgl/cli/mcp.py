@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
+from mgl.cli.detached import find_detached
 from mgl.cli.options import ModelChoice, collect_model, option, with_options, write_choice
 from mgl.cli.output import say
 from mgl.cli.up import HOST, PORT
@@ -33,7 +34,10 @@ def mcp(
         Literal["stdio", "http"] | None,
         option("--config", "Print what to paste into a client: for this, or for `mgl up`."),
     ] = None,
-    port: Annotated[int, option("--port N", "Port of `mgl up`.", min=1, max=65535)] = PORT,
+    port: Annotated[
+        int | None,
+        option("--port N", "Port of `mgl up`, if not the one that runs.", min=1, max=65535),
+    ] = None,
 ) -> None:
     """Give agents and editors the memory as tools (MCP).
 
@@ -60,7 +64,9 @@ def mcp(
         asyncio.run(make_mcp(lambda _: memories).run_stdio_async())
 
 
-def _configure(way: Literal["stdio", "http"], choice: ModelChoice, port: int) -> dict[str, Any]:
+def _configure(
+    way: Literal["stdio", "http"], choice: ModelChoice, port: int | None
+) -> dict[str, Any]:
     """One server as clients write it, with all that it needs to start from anywhere."""
     from mgl.api.keys import KEY, OWNER, Keys
     from mgl.models import shipped
@@ -71,7 +77,12 @@ def _configure(way: Literal["stdio", "http"], choice: ModelChoice, port: int) ->
             say("the options of the model are for `mgl up`: this only names its address")
         key = Keys.open(home, os.environ.get(KEY)).add(OWNER)
         headers = {"Authorization": f"Bearer {key}"}
-        return {"type": "http", "url": f"http://{HOST}:{port}/mcp", "headers": headers}
+        root = f"http://{HOST}:{port or PORT}"
+        if port is None and (running := find_detached("up")):
+            root = running[-1]
+            if len(running) > 1:
+                say(f"of {', '.join(running)}, this is {root}: --port chooses another")
+        return {"type": "http", "url": f"{root}/mcp", "headers": headers}
     arguments = ["-m", "mgl", "mcp", *write_choice(choice)]
     environment = {"MGL_HOME": str(home.absolute())}
     if choice.api_key:

@@ -23,7 +23,7 @@ from mgl.cli.options import (
     with_options,
 )
 from mgl.cli.output import clean, format_duration, one_line, print_json, print_table, say
-from mgl.cli.scores import format_cost
+from mgl.cli.scores import format_cost, require_answers
 from mgl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -146,6 +146,7 @@ def reproduce(
                     done.append(path)
                 results.append((done, reproduction.compare_runs(table, done)))
         _print_results(results, as_json)
+        require_answers(path for paths, _ in results for path in paths)
 
 
 @contextmanager

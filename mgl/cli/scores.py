@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from mgl.cli.output import format_duration, print_json, print_table, say
-from mgl.errors import InputError
+from mgl.cli.output import count, format_duration, one_line, print_json, print_table, say
+from mgl.errors import EngineFailed, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from mgl.evaluation.papers.estimates import EstimatedCost
     from mgl.evaluation.runs.folder import Tally
@@ -54,6 +55,27 @@ def print_summary(manifest: Manifest, path: Path, as_json: bool) -> None:
     )
 
 
+def require_answers(paths: Iterable[Path]) -> None:
+    """EngineFailed if some method of these runs has no answer that did not fail."""
+    from mgl.evaluation.runs.folder import RunFolder
+
+    for path in paths:
+        reasons: dict[str, list[str]] = {}
+        answered = set[str]()
+        for record in RunFolder(path).log.answers.values():
+            if record.failed:
+                reasons.setdefault(record.method, []).append(record.reason)
+            else:
+                answered.add(record.method)
+        for method in (name for name in reasons if name not in answered):
+            (reason, _), *others = Counter(reasons[method]).most_common()
+            more = f" (and {count(len(others), 'other reason')})" if others else ""
+            raise EngineFailed(
+                f"every answer of {method} failed: {one_line(reason, 200)}{more}",
+                hint=f"mend that, then `mgl eval retry {path}` asks again",
+            )
+
+
 def _format_missing(score: Tally) -> str:
     if not score.missing:
         return "-"
@@ -82,7 +104,9 @@ def print_evidence(found: dict[str, Any], as_json: bool) -> None:
         ],
     )
     for memory in (name for name, measured in found.items() if not measured):
-        typer.echo(f"{memory} ranks nothing: it has no recall")
+        typer.echo(
+            f"{memory} has no recall: it returned every turn, or turns in the order of the talk"
+        )
 
 
 def format_cost(cost: EstimatedCost) -> str:

@@ -260,7 +260,9 @@ def builder(
 
     _check(name, rows)
     device = load_serving_profile(profile, home=home()).machine.device
-    chosen = base or ("qwen2.5-7b-instruct" if device == "cuda" else "qwen2.5-coder-0.5b")
+    begun = None if start is None else find_adapter(start, home(), "builder")
+    usual = "qwen2.5-7b-instruct" if device == "cuda" else "qwen2.5-coder-0.5b"
+    chosen = base or (usual if begun is None else begun.manifest.base)
     learnt: list[Example] | list[Preference]
     if method == "dpo":
         learnt = [row for path in rows or () for row in read_rows(path, Preference)]
@@ -270,7 +272,7 @@ def builder(
     recipe = Recipe(
         method,
         at_once=math.gcd(batch, 4) if device == "cuda" else 1,
-        start=None if start is None else find_adapter(start, home(), "builder"),
+        start=begun,
         vllm=device == "cuda",
     )
     plan = TrainingPlan.of(load_profile(chosen), learnt, settings, recipe, device)

@@ -277,7 +277,10 @@ class _Sharded:
         try:
             async with asyncio.timeout(READY_S):
                 while not (here := self._in_flight.keys() - self._away.keys()):
-                    await asyncio.wait(self._away.values(), return_when=asyncio.FIRST_COMPLETED)
+                    looks = self._away.values()
+                    back, _ = await asyncio.wait(looks, return_when=asyncio.FIRST_COMPLETED)
+                    for each in back:
+                        each.result()
         except TimeoutError as error:
             raise EngineUnavailable(
                 f"no worker of the cluster came back within {READY_S:.0f} s",
@@ -290,7 +293,7 @@ class _Sharded:
         while True:
             try:
                 await self._workers[number].describe_machine.remote()
-            except self._ray.exceptions.RayActorError:
+            except self._ray.exceptions.RayError:
                 await asyncio.sleep(_LOOK_S)
             else:
                 del self._away[number]

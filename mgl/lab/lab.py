@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from mgl.errors import StoreError, UsageError, WrongKind
 from mgl.lab.model import ModelChoice, NoModel
-from mgl.lab.planning import REMEMBERS, Plan, Planner
+from mgl.lab.planning import REMEMBERS, Plan, Planner, hint_names
 from mgl.lab.talk import UNKEPT, AnswerKeeper, Talk, as_question
 from mgl.lab.workplace import DATABASE, OwnModels, Workplace
 from mgl.llm.calls import MemoryCallLog, content_hash, new_attempt
@@ -148,10 +148,8 @@ class Lab:
         as_question(question, is_talk=False)  # before a file is read for it
         if isinstance(source, MemoryRecord):
             plan = self._planner.plan_record(source, options)
-        elif (record := self._planner.find_stored(source, memory)) is not None:
-            plan = self._planner.plan_record(record, options)
         else:
-            plan = self._planner.plan_file(source, memory, conversation, options)
+            plan = self._planner.plan_source(source, memory, conversation, options)
         asked = as_question(question, is_talk=isinstance(plan.source, Conversation))
         if plan.kind.per_question and plan.record and asked.text not in plan.record.questions:
             plan = replace(plan, record=None, is_stored=True, owner=None)
@@ -481,6 +479,10 @@ class Lab:
         """The memories of the documents and conversations of this exact name, the newest first."""
         return self._planner.find_called(name)
 
+    def hint_names(self, wanted: str) -> str:
+        """What to try where nothing has this name or id: those like it."""
+        return hint_names(self._store, wanted)
+
     def find_passages(self, words: str, limit: int) -> list[tuple[MemoryRecord, Citation]]:
         """Find passages of any source that hold some words, each with the newest memory of its
         source.
@@ -571,7 +573,7 @@ class Lab:
             if not self._planner.find_named(source):
                 raise StoreError(
                     f"{source!r} is neither a memory nor the folder of an evaluation run",
-                    hint="`mgl list` shows the memories; `mgl eval run` says where a run is kept",
+                    hint=f"{hint_names(self._store, source)}; `mgl eval run` says where a run is",
                 )
             return read_memory(self._store, self.find(source))
         if not (folder / PACKED).is_file():

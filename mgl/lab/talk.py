@@ -383,6 +383,15 @@ class Talk:
         names = dict.fromkeys([*(adapter.name for adapter in trained), *unfinished])
         return replace(found, adapters=tuple(names))
 
+    def find_elsewhere(self, turns: Collection[str]) -> list[str]:
+        """List the other documents and conversations, by their names, that hold the words of some
+        turns: deleting these does not delete them there."""
+        from mgl.lab.finding import find_elsewhere
+
+        known = self.memory.conversation
+        texts = [turn.text for turn in known.turns if turn.id in {*turns}]
+        return find_elsewhere(self._store, texts, known.id)
+
     def correct(self, turn: str, text: str) -> tuple[Turn, Forgotten]:
         """Replace what a turn says, and return the turn that says it now, and what was deleted.
 

@@ -165,6 +165,17 @@ def answer_json(answer: Answer) -> dict[str, Any]:
     }
 
 
+def describe_reading(answer: Answer, document: Document | None) -> str | None:
+    """Say how much of its source an answer was made from: of the text of a ``document``, else of
+    the source's tokens what the first prompt had. None where neither is known."""
+    share = None if document is None else share_read(answer, document)
+    if share is not None:
+        return f"read {share:.0%} of the text for this answer"
+    if answer.compaction_ratio is None:
+        return None
+    return f"the first prompt had {answer.compaction_ratio:.0%} of the text's tokens"
+
+
 def share_read(answer: Answer, document: Document) -> float | None:
     """The share of a document's characters that an answer was made from; None where its passages
     are not known."""

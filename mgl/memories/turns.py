@@ -275,7 +275,10 @@ async def reply_to_turn(
     lines = cite_shown(conversation, order_for_reply(conversation.turns, memories, heard, voice))
     texts = [text for text, _ in lines]
     kept = await fit_texts(llm, texts, reserve=llm.context_tokens // 2)
-    remembered = _format_remembered(heard.speaker or SOMEBODY, _number_lines(kept))
+    remembered = ""
+    if kept:
+        speaker = heard.speaker or SOMEBODY
+        remembered = REMEMBERED.render(speaker=speaker, memories=_number_lines(kept))
     answer = Answer(heard.text, await say(llm, remembered), "low", ())
     question = Question(heard.text)
     lines += cite_shown(conversation, show_turns(conversation.turns, before))
@@ -283,50 +286,48 @@ async def reply_to_turn(
     return _cite_repeated(answer, question, told)
 
 
-async def say_in_talk(
-    llm: LLM,
-    remembered: str,
-    *,
-    recent: Sequence[Turn],
-    voice: Voice,
-    sampling: Sampling,
-    hear: Listener | None = None,
-    wish: Wish | None = None,
-) -> str:
-    """What ``voice`` says next, to the last of the ``recent`` turns; ``hear`` is given it as it
-    is written.
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Replies as ``voice`` to the last of the ``recent`` turns; ``hear`` is given the reply as it
+    is written."""
 
-    Raises the EngineError family, and ReplyInvalid where the model writes nothing.
-    """
-    last = recent[-1]
-    speaker = last.speaker or SOMEBODY
-    today = f"Today is {last.time:%A, %d %B %Y}." if last.time else ""
-    system = REPLY.render(
-        name=voice.name,
-        speaker=speaker,
-        about=" ".join(filter(None, (today, voice.persona))),
-        remembered=f"{remembered}\n\n" if remembered else "",
-    )
-    tokens = max(sampling.max_tokens, min(REPLY_TOKENS, llm.context_tokens // 8))
-    temperature = max(sampling.temperature, REPLY_TEMPERATURE)
-    sampling = replace(sampling, max_tokens=tokens, temperature=temperature)
-    sampling = sampling if wish is None else wish.apply(sampling)
-    messages = (Message("system", system), *await _show_recent(llm, recent, voice))
-    with nullcontext() if hear is None else listen(lambda said: hear(strip_thinking(said))):
-        reply = await llm.forward(Request(messages, sampling=sampling), stage="answer")
-    if wish is not None:
-        wish.finish_reason = reply.finish_reason
-    if not (text := strip_thinking(reply.text)):
-        raise ReplyInvalid("the model wrote no reply", hint="say it again, or use another model")
-    return text
+    recent: Sequence[Turn]
+    voice: Voice
+    sampling: Sampling
+    hear: Listener | None = None
+    wish: Wish | None = None
+
+    async def say(self, llm: LLM, remembered: str) -> str:
+        """What the voice says next.
+
+        Raises the EngineError family, and ReplyInvalid where the model writes nothing.
+        """
+        last, hear, wish = self.recent[-1], self.hear, self.wish
+        speaker = last.speaker or SOMEBODY
+        today = f"Today is {last.time:%A, %d %B %Y}." if last.time else ""
+        system = REPLY.render(
+            name=self.voice.name,
+            speaker=speaker,
+            about=" ".join(filter(None, (today, self.voice.persona))),
+            remembered=f"{remembered}\n\n" if remembered else "",
+        )
+        tokens = max(self.sampling.max_tokens, min(REPLY_TOKENS, llm.context_tokens // 8))
+        temperature = max(self.sampling.temperature, REPLY_TEMPERATURE)
+        sampling = replace(self.sampling, max_tokens=tokens, temperature=temperature)
+        sampling = sampling if wish is None else wish.apply(sampling)
+        messages = (Message("system", system), *await _show_recent(llm, self.recent, self.voice))
+        with nullcontext() if hear is None else listen(lambda said: hear(strip_thinking(said))):
+            reply = await llm.forward(Request(messages, sampling=sampling), stage="answer")
+        if wish is not None:
+            wish.finish_reason = reply.finish_reason
+        if not (text := strip_thinking(reply.text)):
+            hint = "say it again, or use another model"
+            raise ReplyInvalid("the model wrote no reply", hint=hint)
+        return text
 
 
 def _number_lines(lines: Sequence[str]) -> str:
     return "\n".join(f"[{place}] {line}" for place, line in enumerate(lines, 1))
-
-
-def _format_remembered(speaker: str, memories: str) -> str:
-    return REMEMBERED.render(speaker=speaker, memories=memories) if memories else ""
 
 
 def order_for_reply(

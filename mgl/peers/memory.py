@@ -25,17 +25,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, RootModel
 
 from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
 from mgl.errors import EngineError, EngineTimeout, EngineUnavailable, MglError, StoreDeleted
 from mgl.llm.prompting import available_tokens, take_leading
+from mgl.memories.log import Vocabulary
 from mgl.models import shipped
 from mgl.peers.environments import PEERS, find_python, lock_hash
 from mgl.peers.process import PeerProcess
 from mgl.peers.proxy import Proxy, ServedModels
 from mgl.retrieval.base import Embedder
-from mgl.store import EditRecord
 from mgl.types import Answer, Conversation, Question, Span
 
 LONG_AGO: Final = "2024-01-01T00:00:00+00:00"
@@ -79,7 +79,19 @@ class PeerConfig(BaselineConfig):
     reply_tokens: int = Field(2048, ge=16)
 
 
-class PeerMemory(Baseline):
+@dataclass(frozen=True, slots=True)
+class ReadUnit:
+    """A part of the source that a peer has read."""
+
+    place: int
+    span: Span
+
+
+class PeerCounts(RootModel[dict[str, int]]):
+    """What a peer holds, and what it could not use of the model's replies."""
+
+
+class PeerMemory(Baseline[None]):
     """What another package remembers of a source, and finds in it.
 
     Subclasses name the ``peer``, cut the source into ``_units`` and say how it is set up.
@@ -87,6 +99,13 @@ class PeerMemory(Baseline):
 
     peer: ClassVar[str]
     retrieves = True
+    vocabulary = Vocabulary(
+        {"read": ReadUnit},
+        lambda state, _: state,
+        None,
+        events={"counts": PeerCounts},
+        columns=("span",),
+    )
     _config: PeerConfig
 
     @abstractmethod
@@ -276,17 +295,17 @@ class PeerMemory(Baseline):
             if any(isinstance(each, _OURS) for each in self._proxy.failures):
                 return  # which ``_serve_stage`` raises: what was read so far is not what it seems
             if step >= store.steps(self.id):
-                rows = [
-                    EditRecord(step, "read", {"place": unit.place}, "applied", span=unit.span)
-                    for unit in batch
-                ]
-                self._append(step, rows)
+                draft = self._log.draft(step)
+                for unit in batch:
+                    draft.put(ReadUnit(unit.place, unit.span))
+                self._write(draft)
             self._tools.observer.progress("parts read", step + 1, len(batches))
         counts = await asyncio.to_thread(process.do, "finish")
         counts["refused"] = len(self._proxy.failures)
         if store.steps(self.id) == len(batches):
-            row = EditRecord(len(batches), "counts", counts, "applied", turns=())
-            self._append(len(batches), [row])
+            draft = self._log.draft(len(batches))
+            draft.mark(PeerCounts(counts))
+            self._write(draft)
         self._fed = counts
 
     def _end(self) -> None:

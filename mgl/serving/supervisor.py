@@ -291,7 +291,8 @@ def start_detached(
 
     Its supervisor is another Python in a session of its own, which reads the plan from standard
     input and logs to ``servers/log/<port>.supervisor.log``. ``report`` gets the record whenever it
-    changes. Ctrl-C stops the server. Raises EngineUnavailable if the supervisor dies.
+    changes. Whatever ends the wait, Ctrl-C or a signal that exits, stops the server. Raises
+    EngineUnavailable if the supervisor dies.
     """
     from pydantic import TypeAdapter
 
@@ -313,7 +314,7 @@ def start_detached(
 
     try:
         final = supervisor.wait_for(find_final)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit):
         supervisor.process.terminate()
         supervisor.process.wait()
         raise

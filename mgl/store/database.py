@@ -322,6 +322,12 @@ class Store(TurnTable, CallTable, Caches):
             select = "SELECT 1 FROM documents WHERE id = ?"
             return connection.execute(select, (identity,)).fetchone() is not None
 
+    def document_names(self) -> dict[str, str]:
+        """The names of all documents and conversations, the newest first, by their ids."""
+        with self._read() as connection:
+            rows = connection.execute("SELECT id, name FROM documents ORDER BY created_at DESC, id")
+            return {identity: records.unpack(name) for identity, name in rows}
+
     def documents_called(self, name: str) -> list[str]:
         """List the ids of the documents and conversations with exactly this name, the oldest first.
 
@@ -431,11 +437,11 @@ class Store(TurnTable, CallTable, Caches):
             found = connection.execute("SELECT chunk FROM steps WHERE memory_id = ?", (memory_id,))
             return frozenset(chunk for (chunk,) in found)
 
-    def count_done(self, memory_id: str) -> int:
-        """How many chunks have their edits in the log."""
+    def count_done(self, memory_id: str, *, since: int = 0) -> int:
+        """How many chunks, from chunk ``since`` on, have their edits in the log."""
         with self._read() as connection:
-            select = "SELECT count(*) FROM steps WHERE memory_id = ?"
-            (count,) = connection.execute(select, (memory_id,)).fetchone()
+            select = "SELECT count(*) FROM steps WHERE memory_id = ? AND chunk >= ?"
+            (count,) = connection.execute(select, (memory_id, since)).fetchone()
             return int(count)
 
     def edits(self, memory_id: str, *, since: int | None = None) -> list[EditRecord]:

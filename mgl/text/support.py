@@ -19,7 +19,7 @@ from itertools import groupby
 from math import fsum
 from typing import Final
 
-from mgl.prompt import plain_text
+from mgl.prompt import pair_characters, plain_text
 from mgl.text.timewords import MONTH_DAY, ONES, YEAR
 
 _WORD: Final = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")
@@ -128,7 +128,7 @@ def _is_german(text: str) -> bool:
 
 def stem_words(text: str) -> list[str]:
     """List the stems of a text's words, without possessive endings; numbers by their value."""
-    return [_stem(word) for word in _WORD.findall(plain_text(text))]
+    return [_stem(word) for word in _WORD.findall(pair_characters(plain_text(text)))]
 
 
 def find_repeated(answer: str, question: str, lines: Sequence[str]) -> list[int]:

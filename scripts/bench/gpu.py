@@ -5,12 +5,14 @@
     scripts/bench/gpu.py --plan --card "NVIDIA H200,141" what would run, and what has to be carried
     scripts/bench/gpu.py --tokenizer DIR --minutes 14    all that is not done yet, in 14 minutes
     scripts/bench/gpu.py --only profiles
-    scripts/bench/gpu.py --tokenizer DIR --pretend       steps 1 and 2, small, on vLLM's CPU build
+    scripts/bench/gpu.py --tokenizer DIR --pretend       the same steps, small, on this CPU
 
 Each figure is a line of JSON in the record (--record), and so is the end of each part: a part that
 is done is skipped by the next run, one that failed is tried again. The models of ``profiles`` and
 ``loop`` are made there: the publisher's configuration, no weights (vLLM's ``--load-format dummy``),
 and the tokenizer of the folder --tokenizer. Their replies are noise; time and memory are not.
+``suites``, ``training`` and ``encoders`` need the extras ``evaluation``, ``training`` and
+``retrieval``, and weights that are carried.
 """
 
 from __future__ import annotations
@@ -30,31 +32,26 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from gpu_loads import FORMATS, QUESTION, REPLY, STORY, measure_loads, record_prompts, write_bodies
 from gpu_models import CONFIGS, MADE, TINY, make_model, make_profile, read_log
 from stepping import Figures, Part, Record, Step, print_list, print_plan, run_steps
-from throughput import Throughput, load
+from throughput import load, measure_level
 from traffic import RecordingEngine, build_all
 
 from mgl import registry
-from mgl.errors import EngineRejected, MglError, ResourceError
+from mgl.errors import MglError, ResourceError
 from mgl.evaluation.runs.manifest import MANIFEST
-from mgl.lab import Lab
-from mgl.llm.base import Completion, Message, Request
 from mgl.llm.capabilities import ServerEndpoint
-from mgl.llm.fakes import SchemaEngine
 from mgl.models import shipped
 from mgl.models.profiles import ModelProfile, load_profiles
-from mgl.openai.formats import EBNF, JSON, LARK, Format
-from mgl.openai.requests import write_body
 from mgl.openai.servers import Http, identify
-from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.serving.box import choose_for_cards, parse_card
 from mgl.serving.machine import (
     GIB,
@@ -76,16 +73,8 @@ from mgl.training.hindsight import HelpfulSpan, write_edits
 from mgl.types import Document, Question
 
 ROOT: Final = Path(__file__).parents[2]
-STORY, CHAT = ROOT / "examples" / "a-scandal-in-bohemia.txt", ROOT / "examples" / "chat.jsonl"
-QUESTION: Final = "What does the King want from Holmes, and how does the matter end?"
 LEVELS: Final = (1, 16, 64, 256)
 PRETENDED: Final = (1, 8)
-REPLY: Final = 160
-"""Tokens of each reply in a load."""
-
-FORMATS: Final[Mapping[str, Format]] = {"guidance": LARK, "xgrammar": EBNF, "outlines": JSON}
-METHODS: Final = ("mindgraph", "hgmem", "gam", "mnemis")
-PROMPTS: Final = 64
 VLLM_BENCH: Final = """\
 import argparse
 from vllm.benchmarks.serve import add_cli_args, main
@@ -113,6 +102,8 @@ class Box:
     levels: Sequence[int] = LEVELS
     memories: int = 64
     characters: int = 60_000
+    rows: int = 128
+    bases: Sequence[str] = ("qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b")
 
     @property
     def is_pretended(self) -> bool:
@@ -194,7 +185,7 @@ def run_longest(box: Box, model: ModelProfile) -> Figures:
         yield "longest_context", longest
         body = {"model": server.served_name, "max_tokens": 1, "temperature": 0.0}
         body["messages"] = [{"role": "user", "content": " a" * (longest - 64)}]
-        seconds, (sent,) = asyncio.run(load(server.base_url, [body], 1, server.api_key))
+        seconds, (sent,) = asyncio.run(load(server.base_url, server.api_key, [body], 1))
         if sent.refused:
             raise ResourceError(f"{longest} tokens: {sent.refused}", hint="see the server's log")
         yield "filled_tokens", sent.input_tokens
@@ -210,95 +201,6 @@ async def read_context(server: ServerRecord) -> int:
 # Loads
 
 
-class Recorder(SchemaEngine):
-    """Keeps the different prompts of a build, as many as are wanted, and then refuses."""
-
-    def __init__(self, most: int, context: int) -> None:
-        super().__init__(context_tokens=context)
-        self.most = most
-        self.kept: dict[tuple[Message, ...], Request] = {}
-
-    async def generate(self, request: Request) -> Completion:
-        if len(self.kept) >= self.most:
-            raise EngineRejected("enough requests were recorded", hint="")
-        self.kept.setdefault(tuple(request.messages), request)
-        return await super().generate(request)
-
-
-def record_prompts(method: str, context: int, most: int = PROMPTS) -> list[Request]:
-    """The first prompts of a method's build of the demo's story, or of the example's chat.
-
-    ``context`` is the server's, in tokens; a quarter is left for how its tokenizer counts.
-    """
-    recorder = Recorder(most, context * 3 // 4)
-    source = STORY if method in ("mindgraph", "hgmem") else CHAT
-    models: dict[str, Any] = {"embedder": WordEmbedder(), "reranker": WordReranker()}
-    with (
-        tempfile.TemporaryDirectory() as home,
-        Lab.open(engine=recorder, home=Path(home), **models) as lab,
-        suppress(EngineRejected),
-    ):
-        lab.build(source, [QUESTION] if source == STORY else [], memory=method)
-    return list(recorder.kept.values())
-
-
-def count_shared(text: str, other: str) -> int:
-    """Count the characters that two texts share at their beginning."""
-    pairs = enumerate(zip(text, other, strict=False))
-    return next((at for at, (one, two) in pairs if one != two), min(len(text), len(other)))
-
-
-def write_bodies(
-    requests: Sequence[Request], model: str, format_: Format | None, count: int
-) -> list[dict[str, Any]]:
-    """Bodies of so many requests; unconstrained ones reply at full length.
-
-    No two prompts are alike: repetitions are numbered where the prompts begin to differ, so that
-    the cache holds as much of them as of a build's.
-    """
-    salt, bodies = secrets.token_hex(8), []
-    texts = [request.messages[-1].content for request in requests]
-    shared = [
-        max((count_shared(text, other) for other in texts if other != text), default=0)
-        for text in texts
-    ]
-    for number in range(count):
-        request = requests[number % len(requests)]
-        constrained = request.json_schema is not None or bool(request.choices)
-        own = format_ if constrained else None
-        body = {**write_body(request, model, own), "cache_salt": salt, "max_tokens": REPLY}
-        if own is None:
-            body |= {"min_tokens": REPLY, "ignore_eos": True}
-        if number >= len(requests):
-            *before, last = body["messages"]
-            text, start = last["content"], shared[number % len(requests)]
-            numbered = f"{text[:start]}({number}) {text[start:]}"
-            body["messages"] = [*before, {**last, "content": numbered}]
-        bodies.append(body)
-    return bodies
-
-
-def measure_loads(
-    url: str, key: str | None, model: str, compiler: str, levels: Sequence[int], context: int
-) -> Figures:
-    """Tokens a second of each method's prompts, free and constrained, at each level."""
-    for method in METHODS:
-        requests = record_prompts(method, context)
-        for way in ("free", compiler):
-            for at_once in levels:
-                bodies = write_bodies(requests, model, FORMATS.get(way), max(8, 2 * at_once))
-                seconds, sent = asyncio.run(load(url, bodies, at_once, key))
-                name, good = f"{method} {way} x{at_once}", [one for one in sent if one.completed]
-                read = sum(one.input_tokens for one in good)
-                yield f"{name} read_tok_s", round(read / seconds, 1)
-                yield f"{name} write_tok_s", round(sum(o.output_tokens for o in good) / seconds, 1)
-                cached = sum(one.cached_tokens for one in good)
-                yield f"{name} cached", round(cached / max(1, read), 4)
-                if len(good) < len(sent):
-                    why = next(one.refused for one in sent if one.refused)
-                    yield f"{name} refused", f"{len(sent) - len(good)} of {len(sent)}: {why}"
-
-
 def measure_beside_vllm(box: Box, server: ServerRecord, at_once: int, context: int) -> Figures:
     """The same free prompts by mgl's load and by vLLM's own bench, in the same minute."""
     requests = record_prompts("mindgraph", context)
@@ -306,7 +208,7 @@ def measure_beside_vllm(box: Box, server: ServerRecord, at_once: int, context: i
     for body in bodies:  # vLLM's bench sends one message
         text = "\n\n".join(each["content"] for each in body["messages"])
         body["messages"] = [{"role": "user", "content": text}]
-    seconds, sent = asyncio.run(load(server.base_url, bodies, at_once, server.api_key))
+    seconds, sent = asyncio.run(load(server.base_url, server.api_key, bodies, at_once))
     ours = sum(one.output_tokens for one in sent) / seconds
     yield "mgl_write_tok_s", round(ours, 1)
     with tempfile.TemporaryDirectory() as folder:
@@ -416,19 +318,17 @@ def run_loop(box: Box, model: ModelProfile, at_once: int) -> Figures:
             engine.begin(secrets.token_hex(8))
             with sample_gpu() as busy:
                 made = await build_all(engine, kind, config, works, concurrency=at_once)
-            whole = Throughput(engine, *where, kind, config, works[:8], rounds=1)
-            level = await whole.measure(at_once)
+            level = await measure_level(engine, where, kind, config, works[:8], at_once)
         finally:
             await engine.aclose()
-        calls = sum(made.outcomes.values())
         return iter(
             [
                 ("gpu_busy", mean_busy(busy)),
                 ("process_cpu", round(made.cpu_seconds / made.seconds, 3)),
                 ("build_s", round(made.seconds, 1)),
-                ("calls", calls),
-                ("calls_s", round(calls / made.seconds, 2)),
-                ("cpu_ms_a_call", round(1000 * made.cpu_seconds / max(1, calls), 2)),
+                ("calls", made.calls),
+                ("calls_s", round(made.calls / made.seconds, 2)),
+                ("cpu_ms_a_call", round(1000 * made.cpu_seconds / max(1, made.calls), 2)),
                 ("mgl_to_ceiling", round(level.output_ratio, 3)),
                 ("mgl_to_constrained", round(level.constrained_ratio, 3)),
             ]
@@ -438,12 +338,15 @@ def run_loop(box: Box, model: ModelProfile, at_once: int) -> Figures:
         yield from asyncio.run(build(server))
 
 
-def _evaluation(out: Path, model: str, memory: str, benchmark: Sequence[str]) -> list[str]:
-    """Evaluate a method at 128 items at once, or resume that run."""
+def _evaluate(box: Box, name: str, memory: str, model: str, limit: int) -> list[str]:
+    """Evaluate a method at 128 items at once, or resume that run; a ``limit`` of 0 takes all."""
+    out = Path("runs") / f"gpu-{name}"
     if (out / MANIFEST).exists():
-        return ["mgl", "eval", "resume", str(out)]
+        return ["mgl", "eval", "resume", str(out), "--json"]
+    benchmark = ["locomo"] if box.data else ["recall-chat", "--repeats", "6"]
+    limits = ["--limit", str(limit)] if limit else []
     options = ["--memory", memory, "--model", model, "--concurrency", "128", "--out", str(out)]
-    return ["mgl", "eval", "run", *benchmark, *options]
+    return ["mgl", "eval", "run", *benchmark, *limits, *options, "--json"]
 
 
 def run_served(box: Box, model: ModelProfile, command: Sequence[str], minutes: float) -> Figures:
@@ -452,7 +355,8 @@ def run_served(box: Box, model: ModelProfile, command: Sequence[str], minutes: f
 
 
 def run_command(command: Sequence[str], minutes: float) -> Figures:
-    """Run a command: its seconds, how busy card and process were, and what it printed."""
+    """Run a command: its seconds, how busy card and process were, and the numbers of the JSON that
+    it printed, each named by the keys that lead to it. ``said`` is the end of what it told."""
     if command[0] == "mgl":
         command = [sys.executable, "-m", "mgl", *command[1:]]
     began, before = time.monotonic(), os.times()
@@ -466,12 +370,32 @@ def run_command(command: Sequence[str], minutes: float) -> Figures:
     yield "seconds", round(seconds, 1)
     yield "gpu_busy", mean_busy(busy)
     yield "process_cpu", round(worked / seconds, 3)
-    yield "said", (done.stdout + done.stderr)[-4000:]
+    printed = read_json(done.stdout)
+    yield "said", (done.stderr if printed is not None else done.stdout + done.stderr)[-4000:]
+    yield from list_numbers(printed)
     if done.returncode:
         raise ResourceError(f"exit {done.returncode}: {shlex.join(command)}", hint="see `said`")
 
 
-def write_training_rows(data: Path | None, folder: Path, count: int = 128) -> Figures:
+def read_json(printed: str) -> dict[str, Any] | None:
+    """The object that a command printed as JSON; None if it printed something else."""
+    try:
+        read = json.loads(printed)
+    except ValueError:
+        return None
+    return read if isinstance(read, dict) else None
+
+
+def list_numbers(value: Any, *keys: str) -> Figures:
+    """The numbers in parsed JSON, named by the keys that lead to them."""
+    if isinstance(value, dict | list):
+        for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from list_numbers(each, *keys, str(key))
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield ".".join(keys), value
+
+
+def write_training_rows(data: Path | None, folder: Path, count: int) -> Figures:
     """Rows for a builder: ``gpu-sft.jsonl``, the same for GRPO, and pairs for DPO.
 
     They are HotpotQA's marked sentences as edits where its file is, else some sentences of made
@@ -512,31 +436,23 @@ def write_training_rows(data: Path | None, folder: Path, count: int = 128) -> Fi
 def list_steps(box: Box) -> list[Step]:
     """The steps on a machine: its profile's models, and what commands need."""
     known = load_profiles()
-    small = known["qwen2.5-coder-1.5b"]
     models = [known[name] for name in CONFIGS if name in box.profile.models]
-    if box.is_pretended:
-        return _list_served(box, [make_profile(TINY)], small, ("guidance",))
-    steps = _list_served(box, models, models[-1] if models else None, tuple(FORMATS))
-    suites = []
-    for memory in ("turns", "naive-rag", "gam", "mnemis", "transcript"):
-        command = _evaluation(Path("runs") / f"gpu-{memory}", small.name, memory, ["locomo"])
-        suites.append(_served_part(box, memory, 8, small, command))
-    rows = Part("rows", 1, (), partial(write_training_rows, box.data, Path()))
-    training, before = [rows], ""
-    for base in ("qwen2.5-coder-0.5b", small.name):
-        for method in ("sft", "dpo", "grpo"):
-            own = f"gpu-{base.rsplit('-', 1)[1].replace('.', '')}-{method}"
-            start = f"--from {before}" if method != "sft" else f"--base {base}"
-            options = f"--rows gpu-{method}.jsonl --profile {box.profile.name} --method {method}"
-            training.append(_command_part(f"mgl train builder {own} {start} {options} --json", 8))
-            before = own
-    encoders = shlex.join([sys.executable, str(ROOT / "scripts/bench/gpu_encoders.py")])
-    weights = [box.home / "weights" / name for name in ("qwen2.5-coder-0.5b", small.name)]
+    models = [make_profile(TINY)] if box.is_pretended else models
+    served, few = known[box.bases[-1]], 2 if box.is_pretended else 0
+    suites = [
+        _served_part(box, memory, served, _evaluate(box, memory, memory, served.name, few))
+        for memory in ("turns", "naive-rag", "gam", "mnemis", "transcript")
+    ]
+    script = shlex.join([sys.executable, str(ROOT / "scripts/bench/gpu_encoders.py")])
+    encoders = f"{script} --layers 1 --texts 8" if box.is_pretended else script
     data = (box.data,) if box.data else ()
+    weights = [box.home / "weights" / name for name in box.bases]
+    about = "LoCoMo" if box.data else "recall-chat"
     return [
-        *steps,
-        Step("suites", "LoCoMo by the 1.5B with every method", tuple(suites), (weights[1], *data)),
-        Step("training", "SFT, DPO and GRPO of a builder", tuple(training), (*weights, *data)),
+        Step("profiles", "the profiles with made models", _profiles(box, models), (box.tokenizer,)),
+        Step("loop", "one process fills the card", _loops(box, models[-1:]), (box.tokenizer,)),
+        Step("suites", f"{about} by {served.name}", tuple(suites), (weights[-1], *data)),
+        Step("training", "SFT, DPO and GRPO of a builder", _trainings(box), (*weights, *data)),
         Step(
             "encoders",
             "FlagEmbedding's bge-m3 and reranker, made",
@@ -545,21 +461,19 @@ def list_steps(box: Box) -> list[Step]:
     ]
 
 
-def _list_served(
-    box: Box, models: Sequence[ModelProfile], largest: ModelProfile | None, ways: Sequence[str]
-) -> list[Step]:
-    """The profiles, and mgl's own loop on the largest model."""
-    profiles = [
+def _profiles(box: Box, models: Sequence[ModelProfile]) -> tuple[Part, ...]:
+    """Each model under each compiler, and its longest context."""
+    loads = [
         Part(
             f"{model.name} {compiler}",
             7 if compiler == "guidance" else 5,
             (box.plan(model, compiler).shell(),),
             partial(run_profile, box, model, compiler),
         )
-        for compiler in ways
+        for compiler in (("guidance",) if box.is_pretended else FORMATS)
         for model in models
     ]
-    profiles += [
+    longest = [
         Part(
             f"{model.name} longest",
             4,
@@ -568,28 +482,38 @@ def _list_served(
         )
         for model in models
     ]
-    asked = ["locomo", "--limit", "200"] if box.data else ["recall-chat", "--repeats", "6"]
-    asked = ["recall-chat", "--limit", "8"] if box.is_pretended else asked
-    loops = []
-    for model in [largest] if largest else []:
+    return (*loads, *longest)
+
+
+def _loops(box: Box, largest: Sequence[ModelProfile]) -> tuple[Part, ...]:
+    """mgl's own loop on the largest model, if any can be made: builds, and an evaluation."""
+    loops: list[Part] = []
+    for model in largest:
         shown = (box.plan(model, "guidance").shell(), f"{box.characters:,} characters of each")
         loops += [
             Part(f"{box.memories} novels x{n}", 8, shown, partial(run_loop, box, model, n))
             for n in (max(box.levels) // 8, max(box.levels) // 2)
         ]
-        command = _evaluation(Path("runs/gpu-loop"), model.name, "transcript", asked)
-        loops.append(_served_part(box, "items x128", 8, model, command))
-    return [
-        Step("profiles", "the profiles with made models", tuple(profiles), (box.tokenizer,)),
-        Step("loop", "one process fills the card", tuple(loops), (box.tokenizer,)),
-    ]
+        asked = _evaluate(box, "loop", "transcript", model.name, 8 if box.is_pretended else 200)
+        loops.append(_served_part(box, "items x128", model, asked))
+    return tuple(loops)
 
 
-def _served_part(
-    box: Box, name: str, minutes: float, model: ModelProfile, command: Sequence[str]
-) -> Part:
-    run = partial(run_served, box, model, command, minutes - 1)
-    return Part(name, minutes, (shlex.join(command),), run)
+def _trainings(box: Box) -> tuple[Part, ...]:
+    """A builder of each base: by SFT, that one by DPO, and that one by GRPO."""
+    parts = [Part("rows", 1, (), partial(write_training_rows, box.data, Path(), box.rows))]
+    for base in box.bases:
+        start = f"--base {base}"
+        for method in ("sft", "dpo", "grpo"):
+            own = f"gpu-{base.rsplit('-', 1)[1].replace('.', '')}-{method}"
+            options = f"--rows gpu-{method}.jsonl --profile {box.profile.name} --method {method}"
+            parts.append(_command_part(f"mgl train builder {own} {start} {options} --json", 8))
+            start = f"--from {own}"
+    return tuple(parts)
+
+
+def _served_part(box: Box, name: str, model: ModelProfile, command: Sequence[str]) -> Part:
+    return Part(name, 8, (shlex.join(command),), partial(run_served, box, model, command, 7))
 
 
 def _command_part(line: str, minutes: float, name: str = "") -> Part:
@@ -610,7 +534,10 @@ def open_box(options: argparse.Namespace) -> Box:
         profile, _ = choose_for_cards(machine.gpus, load_serving_profiles(), load_profiles())
     python = options.python or choose_python(profile.machine.device, home)
     box = Box(machine, profile, home, python, options.tokenizer, options.data)
-    return replace(box, levels=PRETENDED, memories=2, characters=8_000) if options.pretend else box
+    if not options.pretend:
+        return box
+    small = replace(box, levels=PRETENDED, memories=2, characters=8_000, rows=16)
+    return replace(small, bases=("smollm2-135m",))
 
 
 def parse(words: Sequence[str] | None) -> argparse.Namespace:

@@ -150,4 +150,4 @@ async def test_what_the_model_does_not_say_is_marked(store: Store) -> None:
     assert answer.marks == ("gists_missing", "look_up_failed")
     assert answer.text == "Carl."
     outcomes = {(row.op, row.outcome) for row in store.edits(method.id)}
-    assert {("page", "repaired"), ("gist", "rejected")} <= outcomes
+    assert {("page", "repaired"), ("gist", "repaired")} <= outcomes

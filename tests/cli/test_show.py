@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from mgl import registry
 from mgl.lab import Lab
+from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.types import Document, Turn
 from tests.cli.conftest import Mgl
@@ -65,6 +67,58 @@ def test_the_list_has_a_row_a_source_and_its_date(mgl: Mgl, book: Path, server: 
     unknown = mgl("list", "other.txt")
     assert unknown.exit_code == 3
     assert "no memory is of 'other.txt'" in unknown.stderr
+
+
+def test_a_documents_name_leads_to_the_kind_that_is_asked_for(
+    mgl: Mgl, book: Path, server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As its file does, whatever was made of it last; the answer says which memory gave it."""
+    options = ("--model", "qwen2.5-7b-instruct", "--base-url", server.url)
+    assert mgl("ask", book, QUESTION, "--memory", "direct", *options).exit_code == 0
+    monkeypatch.chdir(tmp_path.parent)
+    for more, kind in (
+        ((), "mindgraph"),
+        (("--memory", "direct"), "direct"),
+        (("--memory", "passages"), "passages"),
+    ):
+        asked = mgl("ask", "book.txt", QUESTION, *more, *options)
+        assert asked.exit_code == 0, asked.stderr
+        assert f"\nmemory: {kind} mem_" in asked.stdout
+    assert " (mindgraph)\n" in mgl("show", "book.txt").stdout
+
+
+def test_the_memory_of_a_second_model_is_listed(mgl: Mgl, book: Path) -> None:
+    for model in ("first@1", "second@1"):
+        with Lab.open(engine=ScriptedEngine([], model_id=model)) as lab:
+            lab.build(book, memory="passages")
+    listed = mgl("list").stdout
+    assert "first@1" in listed
+    assert "second@1" in listed
+
+
+def test_a_name_that_is_not_there_is_guessed(mgl: Mgl) -> None:
+    with Lab.open() as lab:
+        talk = lab.talk("work")
+        talk.run(talk.memory.build)
+    for command in (
+        *("show wrok", "log Work", "ask wrok what", "delete wrok", "rename wrok play", "list wrok"),
+        *("forget wrok --turn 1", "edit wrok t1 --freeze", "export wrok"),
+    ):
+        refused = mgl(*command.split())
+        assert refused.exit_code != 0
+        assert "hint: did you mean work? " in refused.stderr, command
+
+
+def test_a_log_without_edits_says_why(
+    mgl: Mgl, book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Lab.open(engine=ScriptedEngine([])) as lab:
+        made = lab.build(book, memory="direct").memory_id
+    assert f"no edits in the log of {made}: direct has written none" in mgl("log", made).stderr
+    monkeypatch.delitem(registry._SHIPPED["memory"], "direct")
+    done = mgl("log", made)
+    assert f"no edits in the log of {made}: direct is not installed" in done.stderr
+    assert mgl("log", made, "--json").stdout == "[]\n"
 
 
 def test_a_text_under_two_names_is_found_by_both(mgl: Mgl, book: Path, server: Server) -> None:

@@ -197,7 +197,7 @@ def test_another_preset_keeps_the_options_that_were_chosen(lab: Lab) -> None:
 
 
 def test_another_preset_leaves_out_options_that_its_kind_lacks(lab: Lab) -> None:
-    lab.talk("diary", k=7, preset="small", summaries="prompt").append(turns(FIRST)[0])
+    lab.talk("diary", k=7, preset="small", anchoring="summary").append(turns(FIRST)[0])
     config = gam(lab.talk("diary", preset="paper"))._config
     assert (config.preset, config.k) == ("paper", 7)
 

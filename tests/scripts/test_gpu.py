@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import gpu
+import gpu_encoders
+import gpu_loads
+import psutil
 import pytest
+from gpu_loads import count_shared, record_prompts, write_bodies
 from gpu_models import CONFIGS, TINY, make_model, make_profile, read_log
 from stepping import Figures, Part, Record, Step, run_steps
 
+from mgl import processes
 from mgl.errors import EngineRejected, ResourceError
 from mgl.models.profiles import load_profile
 from mgl.openai.formats import EBNF, JSON, LARK, Format
 from mgl.serving.machine import Machine
 from mgl.serving.profile import load_serving_profile
-from mgl.serving.records import ServerRecord
+from mgl.serving.records import ServerRecord, find_leftovers, list_running
 from mgl.training.data import Example, Preference, read_rows
 from mgl.training.tokens import lay_out
 from tests.openai.answering import Server
+from tests.patience import PATIENCE_S, wait_until
 from tests.scripts.counting import MODEL, counting
+from tests.serving.conftest import free_port
+from tests.serving.supervised import hear_signals
 
 H200 = ("--card", "NVIDIA H200,141")
 
@@ -145,6 +157,7 @@ def test_a_card_whose_models_cannot_be_made_is_planned_without_them(
 ) -> None:
     """The profile of 24 GB names quantized models alone, whose configurations are not here."""
     words = ("--tokenizer", str(tokenizer), "--record", str(tmp_path / "r.jsonl"))
+    words = (*words, "--data", str(tmp_path))
     assert gpu.main(["--plan", "--card", "NVIDIA L4,24", *words]) == 0
     plan = capsys.readouterr().out
     assert "gpu-models" not in plan
@@ -156,6 +169,7 @@ def test_a_plan_says_what_would_run_and_what_has_to_be_carried(
     tokenizer: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = (*H200, "--tokenizer", str(tokenizer), "--record", str(tmp_path / "r.jsonl"))
+    words = (*words, "--data", str(tmp_path))
     assert gpu.main(["--plan", *words]) == 0
     plan = capsys.readouterr().out
     size = sum(file.stat().st_size for file in tokenizer.iterdir())
@@ -193,18 +207,19 @@ def test_a_machine_without_a_card_is_told_how_to_plan(
 @pytest.fixture
 def short_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     story = tmp_path / "story.txt"
-    story.write_text(gpu.STORY.read_text("utf-8")[:40_000], encoding="utf-8")
-    monkeypatch.setattr(gpu, "STORY", story)
+    story.write_text(gpu_loads.STORY.read_text("utf-8")[:40_000], encoding="utf-8")
+    for module in (gpu, gpu_loads):
+        monkeypatch.setattr(module, "STORY", story)
 
 
 @pytest.mark.usefixtures("short_story")
-@pytest.mark.parametrize("method", gpu.METHODS)
+@pytest.mark.parametrize("method", gpu_loads.METHODS)
 def test_the_prompts_are_those_that_builds_send(method: str) -> None:
-    requests = gpu.record_prompts(method, 32_768, most=3)
+    requests = record_prompts(method, 32_768, most=3)
     assert len(requests) == 3
     assert any(one.json_schema is not None or one.choices for one in requests)
     for format_ in (LARK, EBNF, JSON, None):
-        bodies = gpu.write_bodies(requests, "m", format_, 7)
+        bodies = write_bodies(requests, "m", format_, 7)
         assert len({json.dumps(body["messages"]) for body in bodies}) == 7
         assert len({body["cache_salt"] for body in bodies}) == 1
         for body in bodies:
@@ -215,13 +230,15 @@ def test_the_prompts_are_those_that_builds_send(method: str) -> None:
 
 @pytest.mark.usefixtures("short_story")
 def test_loads_are_figures_for_each_method_way_and_level(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu, "METHODS", ("mindgraph",))
+    monkeypatch.setattr(gpu_loads, "METHODS", ("mindgraph",))
     formats: dict[str, Format] = {"guidance": LARK}
-    monkeypatch.setattr(gpu, "FORMATS", formats)
-    requests = gpu.record_prompts("mindgraph", 32_768, most=4)
-    monkeypatch.setattr(gpu, "record_prompts", lambda *_: requests)
+    monkeypatch.setattr(gpu_loads, "FORMATS", formats)
+    requests = record_prompts("mindgraph", 32_768, most=4)
+    monkeypatch.setattr(gpu_loads, "record_prompts", lambda *_: requests)
     with counting() as (server, held):
-        figures = dict(gpu.measure_loads(f"{server.url}/v1", None, "m", "guidance", (2,), 32_768))
+        figures = dict(
+            gpu_loads.measure_loads(f"{server.url}/v1", None, "m", "guidance", (2,), 32_768)
+        )
     assert {name.rsplit(" ", 1)[0] for name in figures} == {
         f"mindgraph {way} x2" for way in ("free", "guidance")
     }
@@ -230,20 +247,35 @@ def test_loads_are_figures_for_each_method_way_and_level(monkeypatch: pytest.Mon
 
 
 @pytest.mark.usefixtures("mgl_home")
-def test_a_cpu_that_pretends_runs_the_first_two_steps_small(
+def test_a_cpu_that_pretends_runs_all_steps_small(
     tokenizer: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ("--tokenizer", str(tokenizer), "--record", str(tmp_path / "r.jsonl"))
     assert gpu.main(["--plan", "--pretend", *words]) == 0
     plan = capsys.readouterr().out
-    assert [line for line in plan.splitlines() if line.startswith("==")] == [
-        "== profiles: the profiles with made models",
-        "== loop: one process fills the card",
+    assert [line.split(":")[0] for line in plan.splitlines() if line.startswith("==")] == [
+        f"== {name}" for name in ("profiles", "loop", "suites", "training", "encoders")
     ]
     assert f"-- {TINY} longest: 4 minutes" in plan
-    assert "--served-model-name qwen2.5-coder-1.5b" in plan
-    assert "mgl eval run recall-chat --limit 8" in plan
+    assert "mgl eval run recall-chat --repeats 6 --limit 8" in plan
+    assert plan.count("recall-chat --repeats 6 --limit 2 --memory") == 5
+    assert plan.count("--model smollm2-135m") == 5
+    assert plan.count("\nmgl train builder") == 3
+    assert "--base smollm2-135m --rows gpu-sft.jsonl" in plan
+    assert "gpu_encoders.py --layers 1 --texts 8" in plan
     assert "nvidia" not in plan
+
+
+@pytest.mark.usefixtures("mgl_home")
+def test_a_card_and_a_cpu_train_each_base_by_what_was_trained_before(tokenizer: Path) -> None:
+    for words, bases in ((("--plan", *H200), 2), (("--pretend",), 1)):
+        options = gpu.parse([*words, "--tokenizer", str(tokenizer)])
+        training = gpu.list_steps(gpu.open_box(options))[3]
+        lines = [part.shown[0].split() for part in training.parts if part.shown]
+        assert len(lines) == 3 * bases
+        for sft, dpo, grpo in (lines[at : at + 3] for at in range(0, len(lines), 3)):
+            assert sft[4] == "--base"
+            assert [one[4:6] for one in (dpo, grpo)] == [["--from", sft[3]], ["--from", dpo[3]]]
 
 
 def test_where_no_driver_is_the_card_was_not_measured(
@@ -255,6 +287,69 @@ def test_where_no_driver_is_the_card_was_not_measured(
     assert str(figures["gpu_busy"]).startswith("not measured")
     assert figures["said"] == "49999995000000\n"
     assert float(figures["process_cpu"]) > 0
+
+
+def test_each_number_that_a_command_prints_is_a_figure() -> None:
+    printed = {"loss": 0.5, "by": [{"f1": 1, "n": "2"}], "is_good": True, "none": None}
+    program = f"import json, sys; print(json.dumps({printed})); print('slow', file=sys.stderr)"
+    figures = dict(gpu.run_command([sys.executable, "-c", program], 1))
+    assert figures.pop("seconds") is not None
+    assert {name: figures[name] for name in figures if name not in ("gpu_busy", "process_cpu")} == {
+        "loss": 0.5,
+        "by.0.f1": 1,
+        "said": "slow\n",
+    }
+
+
+def test_a_command_that_fails_leaves_what_it_said() -> None:
+    figures = gpu.run_command(["sh", "-c", "echo no weights >&2; exit 3"], 1)
+    before = dict(islice(figures, 4))
+    assert before["said"] == "no weights\n"
+    with pytest.raises(ResourceError, match="exit 3: "):
+        next(figures)
+
+
+@pytest.mark.usefixtures("mgl_home")
+def test_encoders_are_planned_and_measured_once(
+    tokenizer: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = tmp_path / "r.jsonl"
+    words = ("--tokenizer", str(tokenizer), "--record", str(record), "--only", "encoders")
+    assert gpu.main(["--plan", *H200, *words]) == 0
+    assert "scripts/bench/gpu_encoders.py\n" in capsys.readouterr().out
+    Record(record).write("encoders", "bge-m3", done=True)
+    assert gpu.main(["--list", *H200, *words]) == 0
+    assert "4 minutes, 0 of them left" in capsys.readouterr().out
+    before = record.read_text()
+    assert gpu.main(["--pretend", *words]) == 0
+    assert record.read_text() == before, "what is done is not done again"
+
+
+def test_encoders_are_asked_for_layers_and_texts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def measure(layers: int, count: int) -> dict[str, float]:
+        return {"layers": layers, "texts": count}
+
+    monkeypatch.setattr(gpu_encoders, "measure", measure)
+    for words, asked in (((), (24, 1024)), (("--layers", "1", "--texts", "8"), (1, 8))):
+        gpu_encoders.main(words)
+        printed = gpu.read_json(capsys.readouterr().out)
+        assert tuple(dict(gpu.list_numbers(printed)).values()) == asked
+    with pytest.raises(SystemExit):
+        gpu_encoders.main(["--layers", "few"])
+
+
+@pytest.mark.retrieval
+def test_made_encoders_embed_and_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("FlagEmbedding", reason="needs the extra retrieval")
+    small = {"vocab_size": 600, "hidden_size": 64, "intermediate_size": 64}
+    monkeypatch.setattr(gpu_encoders, "WORDS", 600)
+    monkeypatch.setattr(gpu_encoders, "WIDTH", 64)
+    monkeypatch.setattr(gpu_encoders, "CONFIG", {**gpu_encoders.CONFIG, **small})
+    figures = gpu_encoders.measure(layers=1, count=4)
+    assert set(figures) == {"dense_texts_s", "dense_sparse_multi_texts_s", "reranker_pairs_s"}
+    assert all(value > 0 for value in figures.values())
 
 
 def test_samples_of_a_card_leave_out_what_its_driver_cannot_tell() -> None:
@@ -316,8 +411,9 @@ def make_record(server: Server, folder: Path) -> ServerRecord:
 
 
 def test_the_longest_context_is_filled_by_one_prompt(
-    pretended: tuple[gpu.Box, list[dict[str, Any]]],
+    pretended: tuple[gpu.Box, list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("mgl.serving.profile.native_float", lambda: "bfloat16")
     box, bodies = pretended
     figures = dict(gpu.run_longest(box, make_profile(TINY)))
     assert figures["longest_context"] == 8192
@@ -352,23 +448,86 @@ def make_record_of(box: gpu.Box) -> ServerRecord:
 @pytest.mark.usefixtures("short_story")
 def test_repeated_prompts_share_with_others_what_a_builds_prompts_share() -> None:
     """A number at their end left the whole of a prompt in the cache."""
-    requests = gpu.record_prompts("mindgraph", 32_768, most=3)
+    requests = record_prompts("mindgraph", 32_768, most=3)
     texts = [request.messages[-1].content for request in requests]
     assert len({*texts}) == 3
-    bodies = gpu.write_bodies(requests, "m", None, 6)
+    bodies = write_bodies(requests, "m", None, 6)
     for text, body in zip(texts, bodies[3:], strict=True):
         again = body["messages"][-1]["content"]
         others = [one for one in texts if one != text]
-        in_a_build = max(gpu.count_shared(text, one) for one in others)
-        assert 0 <= gpu.count_shared(again, text) - in_a_build <= 1
+        in_a_build = max(count_shared(text, one) for one in others)
+        assert 0 <= count_shared(again, text) - in_a_build <= 1
         assert in_a_build < len(text) / 2
 
 
 @pytest.mark.usefixtures("short_story")
 def test_prompts_are_recorded_for_the_context_of_the_server() -> None:
     long, short = (
-        max(len(one.messages[-1].content) for one in gpu.record_prompts("mindgraph", context, 4))
+        max(len(one.messages[-1].content) for one in record_prompts("mindgraph", context, 4))
         for context in (32_768, 4096)
     )
     assert short < long
     assert short / 3 < 4096
+
+
+ONE_PART = """
+import sys
+from functools import partial
+from pathlib import Path
+
+import gpu
+from stepping import Part, Step
+from mgl.models.profiles import load_profile
+from tests.serving.conftest import plan_of
+
+port, loaded, *words = sys.argv[1:]
+command = [sys.executable, "-c", "import time; print('asked', flush=True); time.sleep(600)"]
+
+def list_steps(box):
+    run = partial(gpu.run_served, box, load_profile("smollm2-135m"), command, 10)
+    return [Step("s", "a test", (Part("served", 1, (), run),))]
+
+gpu.Box.plan = lambda *_, **__: plan_of(int(port), "--load-until", loaded)
+gpu.list_steps = list_steps
+sys.exit(gpu.main(words))
+"""
+
+
+@pytest.mark.parametrize("is_loaded", [False, True])
+def test_a_run_that_is_ended_leaves_no_server_and_is_not_done(
+    mgl_home: Path, tmp_path: Path, *, is_loaded: bool
+) -> None:
+    """By ``timeout``, say: while its server starts, and while a part asks it."""
+    loaded, record = tmp_path / "loaded", tmp_path / "gpu.jsonl"
+    if is_loaded:
+        loaded.touch()
+    words = (str(free_port()), str(loaded), "--pretend", "--record", str(record))
+    run = subprocess.Popen(
+        [sys.executable, "-c", ONE_PART, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        preexec_fn=hear_signals,
+    )
+
+    def find_server() -> ServerRecord | None:
+        assert run.poll() is None, run.communicate()
+        begun = [one for one in list_running(mgl_home) if processes.find_processes(one.token)]
+        return next((one for one in begun if (one.state == "ready") == is_loaded), None)
+
+    wait_until(lambda: find_server() is not None)
+    server = find_server()
+    assert server is not None
+    try:
+        if is_loaded:
+            wait_until(lambda: len(psutil.Process(run.pid).children()) > 1)  # the part's command
+        run.send_signal(signal.SIGTERM)
+        said = run.communicate(timeout=PATIENCE_S)
+        assert run.returncode == 143, said
+        wait_until(lambda: not processes.find_processes(server.token))
+        assert list_running(mgl_home) == find_leftovers(mgl_home) == []
+        assert Record(record).done == set()
+    finally:
+        run.kill()
+        processes.end_processes(server.token, patience_s=0.0)

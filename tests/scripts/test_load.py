@@ -7,7 +7,6 @@ from typing import Any
 
 import load
 import pytest
-import schemas
 from ledger import Book, Said
 
 WORDS = [f"zq{number:010x}q" for number in range(4)]
@@ -88,8 +87,3 @@ def test_clients_lose_nothing_when_the_server_is_killed(capsys: pytest.CaptureFi
     assert (status, report["problems"]) == (0, {}), report["first_problems"]
     assert len(report["restart_s"]) == 1
     assert report["acknowledged"]["messages"] > 20
-
-
-def test_schemathesis_is_missing_with_a_hint(capsys: pytest.CaptureFixture[str]) -> None:
-    assert schemas.main(["--schemathesis", "/nowhere/st"]) == 2
-    assert "pip install schemathesis" in capsys.readouterr().err

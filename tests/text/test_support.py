@@ -41,6 +41,11 @@ def test_names_and_numbers_that_the_source_lacks_are_found(text: str, unsaid: li
     assert find_unsaid(text, SOURCE) == unsaid
 
 
+def test_what_chinese_tells_is_compared_by_pairs_of_characters() -> None:
+    assert share_told("她在医院工作。", "他的女儿在省城的医院工作。") > 0.5
+    assert share_told("她在学校教书。", "他的女儿在省城的医院工作。") < 0.5
+
+
 def test_a_date_that_may_be_reckoned_is_looked_at_where_that_is_asked() -> None:
     said = "You moved on 24 April 2023."
     assert find_unsaid(said, SOURCE, with_dates=True) == ["24", "April", "2023"]

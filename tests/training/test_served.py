@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mgl.llm.base import Message, Request
+from mgl.models.adapters import write_adapter
 from mgl.training.data import Example, write_rows
 from mgl.training.tokens import tokenize
 from tests.cli.conftest import Mgl
@@ -58,6 +59,18 @@ def test_a_plan_is_printed_and_nothing_is_loaded(mgl: Mgl, tmp_path: Path) -> No
     more = json.loads(mgl(*plan, "--dry-run", "--json", "--method", "grpo").stdout)
     assert more["hours"] >= facts["hours"]
     assert "steps" in mgl(*plan, "--dry-run").stdout
+
+
+def test_what_an_adapter_was_trained_for_is_trained_further(
+    mgl: Mgl, tmp_path: Path, mgl_home: Path
+) -> None:
+    about = {"kind": "builder", "base": "smollm2-135m", "licence": "MIT"}
+    write_adapter("first", mgl_home, about, [])
+    write_rows(examples(40), tmp_path / "rows")
+    plan = ("train", "builder", "more", "--rows", tmp_path / "rows", "--from", "first", "--dry-run")
+    for profile in ("cpu", "gpu-80gb"):
+        facts = json.loads(mgl(*plan, "--profile", profile, "--json").stdout)
+        assert facts["base"] == "smollm2-135m"
 
 
 def test_a_profile_for_a_gpu_asks_for_one(

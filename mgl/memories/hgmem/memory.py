@@ -40,6 +40,7 @@ from mgl.memories.hgmem.state import (
     UpdatePoint,
     Vertex,
     apply,
+    find_start,
 )
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt, one_line
@@ -225,7 +226,7 @@ class HgMem(LogMemory[HgMemConfig, Edit, HypergraphMemory]):
     def _name_chunk(self, number: int, memory: HypergraphMemory) -> Part:
         """A chunk under the first entity of the memory that is tied to it, or under its number."""
         tied = (vertex.id for vertex in memory.vertices.values() if number in vertex.chunks)
-        return next(tied, f"chunk-{number}"), self._graph.chunks()[number].span
+        return next(tied, f"chunk-{number}"), self._graph.state.passages[number].span
 
 
 def _as_asked(question: Question) -> tuple[object, ...]:
@@ -256,7 +257,7 @@ class LogView:
         self._chunks = chunks
         self._seen: defaultdict[int, list[int]] = defaultdict(list)
         memory = EMPTY
-        begun = max((row.chunk + 1 for row in rows if row.op == "restart"), default=0)
+        begun = find_start(rows)
         for row in rows:
             said = VOCABULARY.parse(row)
             if row.chunk < begun or said is None:

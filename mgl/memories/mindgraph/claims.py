@@ -13,7 +13,7 @@ Answering takes the claim that was made for a question; a question that the grap
 is read for in the same way, and nothing is written. An answer that no sentence bears out is a
 guess: it is marked ``unconfirmed`` and cites nothing.
 
-    claim —mentions→ entity    the claim's source holds one of the entity's names
+    claim —mentions→ entity    the claim holds one of the entity's names
 """
 
 from __future__ import annotations
@@ -314,7 +314,7 @@ class ClaimWriter:
         self._ids = _entity_ids(self._names)
 
     def write(self, draft: Draft[Edit, Graph], found: FoundClaim) -> None:
-        """Put a claim into the draft of its reading, with the names in its source."""
+        """Put a claim into the draft of its reading, with the names in it."""
         ground, key, step = found.ground, found.call_key, draft.step
         shown = tuple((span.start, span.end) for span in found.read)
         draft.mark(Reading(found.question, shown), call_key=key)
@@ -324,7 +324,7 @@ class ClaimWriter:
         rejected = None if found.is_supported else "not_supported"
         if not draft.put(node, rejected=rejected, score=ground.support, call_key=key):
             return
-        for name in find_mentioned(quote, self._names):
+        for name in find_mentioned(found.text, self._names):
             entity = self._ids[name.name]
             if draft.state.node(entity) is None:
                 draft.put(self._make_entity(name, ground.span, step), call_key=key)
@@ -332,12 +332,16 @@ class ClaimWriter:
             draft.put(link, call_key=key)
 
     def _make_entity(self, name: Name, span: Span, step: int) -> AddNode:
-        """A name's node, whose source is the sentence of the claim's source that names it."""
+        """A name's node, whose source is the sentence of the claim's source that names it, or else
+        the first place of the text that does."""
         text = self._document.text
-        for start, end in sentence_spans(text, span.start, span.end):
-            if find_mentioned(text[start:end], [name]):
-                span = self._document.span(start, end)
-                break
+        forms = "|".join(r"\s+".join(map(re.escape, alias.split())) for alias in name.aliases)
+        named = re.compile(rf"(?<!\w)(?:{forms})(?!\w)")
+        sentences = sentence_spans(text, span.start, span.end)
+        first = next((each for each in sentences if named.search(text, *each)), None)
+        if first is None and (found := named.search(text)):
+            first = found.span()
+        span = span if first is None else self._document.span(*first)
         others = [alias for alias in name.aliases if alias != name.name]
         content = f"{name.name}{ALSO}{', '.join(others)})" if others else name.name
         quote = self._document.quote(span)

@@ -41,7 +41,7 @@ from mgl.memories.mnemis.edits import (
     turns_below,
 )
 from mgl.memories.mnemis.entities import (
-    count_together,
+    DESCRIBING,
     describe_entities,
     find_names,
     match_names,
@@ -55,7 +55,7 @@ from mgl.memories.mnemis.index import Index
 from mgl.memories.mnemis.prompts import writing_prompts
 from mgl.memories.mnemis.reading import EpisodeReader, find_fresh, in_batches
 from mgl.memories.mnemis.retrieval import RetrievedNodes, find
-from mgl.memories.mnemis.selection import Ask, ask_printed
+from mgl.memories.mnemis.selection import ask_printed
 from mgl.memories.mnemis.state import Category, Entity, Episode, MnemisState
 from mgl.memories.talk import Change, Recall, TalkMemory, refuse_topics
 from mgl.memories.turns import show_turns
@@ -92,6 +92,10 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, MnemisState]):
     is_understood: ClassVar[bool] = True
     """Whether a model has read all episodes: it sees where facts end, and describes an entity by
     all that is said of it."""
+    grouping: ClassVar[Grouping] = BY_MODEL
+    """How nodes are put into categories."""
+    ask_nodes = staticmethod(ask_printed)
+    """How System-2 asks which nodes could help."""
     Config: ClassVar[type[MnemisConfig]] = MnemisConfig
     vocabulary = VOCABULARY
     Redactor = MnemisRedactor
@@ -115,18 +119,8 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, MnemisState]):
         self._index: Index | None = None
 
     @property
-    def _grouping(self) -> Grouping:
-        """How nodes are put into categories."""
-        return BY_MODEL
-
-    @property
     def _hierarchy(self) -> HierarchyBuilder:
-        return HierarchyBuilder(self._tools, self._config, self._grouping)
-
-    @property
-    def _ask_nodes(self) -> Ask:
-        """How System-2 asks which nodes could help."""
-        return ask_printed
+        return HierarchyBuilder(self._tools, self._config, self.grouping)
 
     def _writing_prompts(self) -> Sequence[Prompt]:
         return writing_prompts(self._config)
@@ -302,7 +296,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, MnemisState]):
 
     def _count_descriptions(self, state: MnemisState) -> int:
         """Count the model calls that describe entities again."""
-        size = count_together(self._tools.llm)
+        size = DESCRIBING.count_together(self._tools.llm)
         groups = _group_by_episodes(state).values()
         return sum(len(in_batches(ids, size)) for ids in groups)
 
@@ -314,7 +308,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, MnemisState]):
         self._log.open(self._record)
         while True:
             index = await self._grow_index(lambda index: index.update(self._log.state, self._talk))
-            about = self._talk, question, self._config, self._ask_nodes
+            about = self._talk, question, self._config, self.ask_nodes
             with self._log.note_shown():
                 reading = await find(self._tools, index, *about)
             self._log.catch_up()
