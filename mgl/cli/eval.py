@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from mgl.cli.answers import show
+from mgl.cli.answers import open_calls, show
 from mgl.cli.check import check
 from mgl.cli.options import (
     AsJson,
@@ -28,6 +28,7 @@ from mgl.cli.options import (
 )
 from mgl.cli.output import INTERRUPTED, count, say
 from mgl.cli.scores import (
+    find_matcher,
     format_cost,
     print_differences,
     print_evidence,
@@ -166,6 +167,9 @@ def choose_scores(
             "Compare judges with people: JSON lines of question, gold, answer, correct.",
         ),
     ] = None,
+    bertscore: Annotated[
+        str | None, option("--bertscore MODEL[:LAYER]", "Also score by BERTScore.")
+    ] = None,
 ) -> dict[str, Any]:
     """Collect how answers are scored, as fields of a run's ``Arguments``."""
     return {
@@ -173,6 +177,7 @@ def choose_scores(
         "judges": split_list(judge),
         "judge_repeats": judge_repeats,
         "judge_labels": judge_labels and judge_labels.absolute(),
+        "bertscore": bertscore,
     }
 
 
@@ -298,11 +303,11 @@ def resume(
 
 
 @app.command("verify")
-def verify(folder: Run, as_json: AsJson = False) -> None:
+def verify(folder: Run, models: ModelFolder = None, as_json: AsJson = False) -> None:
     """Compute the scores of a run again from its records."""
     from mgl.evaluation.runs.lifecycle import verify_run
 
-    print_differences(verify_run(folder), folder, as_json)
+    print_differences(verify_run(folder, find_matcher(folder, models)), folder, as_json)
 
 
 @app.command("replay")
@@ -352,6 +357,20 @@ def pack(
     print_replay(found, folder, as_json)
     scratch.replace(folder / PACKED)
     say(f"packed into {folder / PACKED}: {(folder / PACKED).stat().st_size / 1e6:,.1f} MB")
+
+
+@app.command("export")
+def export(
+    folder: Run,
+    inspect: Annotated[Path, option("--inspect DIR", "Folder to write Inspect's logs to.")],
+) -> None:
+    """Write a run as logs for Inspect's viewer, one per method."""
+    from mgl.evaluation.inspect_log import write_inspect_logs
+
+    with open_calls(folder) as store:
+        for path in write_inspect_logs(folder, inspect, store):
+            typer.echo(str(path))
+    say(f"open them with `inspect view --log-dir {inspect}` (pip install inspect-ai)")
 
 
 @contextmanager

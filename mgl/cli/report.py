@@ -25,6 +25,10 @@ def report(
     answers: Annotated[
         Path | None, option("--answers FILE", "Write a line for each answer (.csv).")
     ] = None,
+    price: Annotated[
+        list[str] | None,
+        option("--price [PROFILE=]IN,OUT", "Price of a million tokens in and out (repeatable)."),
+    ] = None,
 ) -> None:
     """Report runs: scores, intervals, costs, the papers' numbers.
 
@@ -46,6 +50,7 @@ def report(
         list(runs.values()),
         load_references().values(),
         load_suites().values(),
+        prices=dict(map(_read_price, price or ())),
     )
     if out is None:
         if answers is None:
@@ -61,6 +66,18 @@ def report(
         stores = {run.name: stack.enter_context(open_calls(one)) for one, run in runs.items()}
         pages = write_report(chapters, out, stores)
     say(f"wrote {out}, and the questions' pages into {pages}: keep both together")
+
+
+def _read_price(text: str) -> tuple[str, tuple[float, float]]:
+    """Read [PROFILE=]IN,OUT; UsageError if it is something else."""
+    profile, _, numbers = text.rpartition("=")
+    try:
+        read, written = map(float, numbers.split(","))
+    except ValueError as error:
+        raise UsageError(
+            f"{text!r} is no price", hint="write [PROFILE=]IN,OUT, such as 0.10,0.40"
+        ) from error
+    return profile, (read, written)
 
 
 def _print(chapters: list[Chapter]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from mgl.cli.output import count, format_duration, one_line, print_json, print_table, say
-from mgl.errors import EngineFailed, InputError
+from mgl.errors import EngineFailed, InputError, MglError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mgl.evaluation.runs.folder import Tally
     from mgl.evaluation.runs.lifecycle import Difference, Replay
     from mgl.evaluation.runs.manifest import Manifest
+    from mgl.retrieval.matching import TokenMatcher
 
 SHOWN = 20
 
@@ -133,6 +134,27 @@ def print_differences(found: Sequence[Difference], path: Path, as_json: bool) ->
             hint="the records or the scorers were changed: the manifest names the commit",
         )
     say(f"every score in {path} matches its record")
+
+
+def find_matcher(path: Path, models: Path | None) -> TokenMatcher | None:
+    """Find the model of a run's BERTScores; if it is not here, say that they are not verified."""
+    from mgl.evaluation.runs.manifest import Manifest
+    from mgl.models import shipped
+    from mgl.retrieval.matching import open_matcher
+    from mgl.retrieval.models import Source
+
+    written = Manifest.read(path).arguments.bertscore
+    if written is None:
+        return None
+    try:
+        match = open_matcher(written, shipped.home(), Source(models=models))
+        if match.at_hand:
+            return match
+        problem = f"the weights of {written} are not on this machine"
+    except MglError as error:
+        problem = error.message
+    say(f"BERTScores are not verified, but taken from the records: {problem}")
+    return None
 
 
 def print_replay(found: Replay, path: Path, as_json: bool) -> None:

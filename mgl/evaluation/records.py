@@ -5,8 +5,8 @@
     1.0
 
 A line says its ``kind``: an ``item`` (a question as the benchmark has it), a ``build`` (a memory
-that several questions share), an ``answer`` by method, item and repeat, or a ``verdict`` on one.
-The later of two lines with one key counts. A line holds
+that several questions share), an ``answer`` by method, item and repeat, a ``verdict`` on one,
+or ``scores`` of one that a model computed. The later of two lines with one key counts. A line holds
 everything its scores are computed from. What depends on the machine and the moment is in ``took``
 alone, so that a replay gives the same of all else.
 """
@@ -258,8 +258,11 @@ class RunLog:
 
     def add_verdict(self, record: Record, judge: str, verdict: VerdictRecord) -> None:
         """Keep a verdict on an answer."""
-        answer = dict(zip(("method", "item", "repeat"), record.key, strict=True))
-        self._add({"kind": "verdict", **answer, "judge": judge, **asdict(verdict)})
+        self._add({"kind": "verdict", **_name_answer(record), "judge": judge, **asdict(verdict)})
+
+    def add_scores(self, record: Record, scores: Mapping[str, float]) -> None:
+        """Keep scores that were computed after the answer."""
+        self._add({"kind": "scores", **_name_answer(record), "scores": scores})
 
     def add_build(self, record: BuildRecord) -> None:
         self._add({"kind": "build", **vars(record)})
@@ -293,22 +296,28 @@ class RunLog:
             if row["method"] != LABELLED:  # which has items of its own
                 row["item"] = self.items[row["item"]]
             self._put(_RECORD.validate_python(row))
-        elif kind == "verdict":
-            method, item, repeat, judge = (
-                row.pop(name) for name in ("method", "item", "repeat", "judge")
-            )
+        else:
+            method, item, repeat = (row.pop(name) for name in ("method", "item", "repeat"))
             is_labelled = method == LABELLED
             record = self.labelled[item] if is_labelled else self.answers[method, item, repeat]
-            verdict = _VERDICT.validate_python(row)
-            self._put(replace(record, verdicts={**record.verdicts, judge: verdict}))
-        else:
-            raise KeyError(kind)
+            if kind == "verdict":
+                judge = row.pop("judge")
+                verdict = _VERDICT.validate_python(row)
+                self._put(replace(record, verdicts={**record.verdicts, judge: verdict}))
+            elif kind == "scores":
+                self._put(replace(record, scores={**record.scores, **row["scores"]}))
+            else:
+                raise KeyError(kind)
 
     def _put(self, record: Record) -> None:
         if record.method == LABELLED:
             self.labelled[record.item["id"]] = record
         else:
             self.answers[record.key] = record
+
+
+def _name_answer(record: Record) -> dict[str, Any]:
+    return dict(zip(("method", "item", "repeat"), record.key, strict=True))
 
 
 def _without_took(value: Any) -> Any:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from mgl.llm.calls import CallLog
     from mgl.llm.capabilities import Speed
     from mgl.retrieval.base import Embedder, Reranker
+    from mgl.retrieval.matching import TokenMatcher
     from mgl.retrieval.models import Source
     from mgl.retrieval.shifts import ShiftDetector
     from mgl.store.calls import Pace, StoreCallLog
@@ -180,6 +181,12 @@ class Workplace:
             reranker=self._open_reranker(llm) if retrieves else None,
             detectors=self._open_detector,
         )
+
+    def matcher(self, written: str) -> TokenMatcher:
+        """Open the model ``MODEL[:LAYER]`` that compares texts token by token (BERTScore)."""
+        from mgl.retrieval.matching import open_matcher
+
+        return open_matcher(written, self._home, self._source, self._store)
 
     @cached_property
     def _shared(self) -> tuple[Client, CallLog]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from tests.evaluation.small_data import WRITERS
 from tests.evaluation.trial import TINY, result, rows, write_data
 from tests.leftovers import find_left
 from tests.patience import PATIENCE_S
+from tests.retrieval import tiny
 
 pytestmark = pytest.mark.usefixtures("plugin")
 
@@ -198,6 +200,26 @@ def test_judges_are_held_against_people(
     assert report.exit_code == 0, report.stderr
 
 
+@pytest.mark.retrieval
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_bertscore_is_verified_where_its_weights_are(
+    mgl: Mgl, data: Path, server: Server, tmp_path: Path
+) -> None:
+    out, folder = tmp_path / "run", tmp_path / "roberta"
+    folder.mkdir()
+    tiny.roberta(folder)
+    ran = mgl(*new(data, server, out, "--bertscore", f"{folder}:1"))
+    assert ran.exit_code == 0, ran.stderr
+    assert re.search(r"direct +3 +0 +bertscore_f1:roberta@\w{12}:1 +", ran.stdout), ran.stdout
+    verified = mgl("eval", "verify", out)
+    assert verified.exit_code == 0, verified.stderr
+    assert "taken from the records" not in verified.stderr
+    shutil.rmtree(folder)
+    verified = mgl("eval", "verify", out)
+    assert verified.exit_code == 0, verified.stderr
+    assert "taken from the records" in verified.stderr
+
+
 def test_what_does_not_agree_is_an_error(
     mgl: Mgl, data: Path, server: Server, tmp_path: Path
 ) -> None:
@@ -226,7 +248,7 @@ def test_what_does_not_agree_is_an_error(
         (["run", "tiny", "--limit", "0"], 2, "--limit"),
         (["run", "tiny", "--ray-address", "local"], 2, "--executor ray"),
         (["run", "tiny", "--base-url", "http://127.0.0.1:9/v1,http://127.0.0.1:8/v1"], 2, "ray"),
-        *((["resume", "a", option, "2"], 2, option) for option in ("--limit", "--judge")),
+        *((["resume", "a", option, "2"], 2, option) for option in ("--limit", "--bertscore")),
         *(([verb, "a"], 3, "a") for verb in ("verify", "replay", "resume", "retry")),
     ],
 )

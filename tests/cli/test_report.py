@@ -36,11 +36,15 @@ def test_the_ending_of_out_says_the_format(mgl: Mgl, run: Path, name: str, begin
     assert (run.parent / "r-items" / "c0-0.html").exists() == (out.suffix == ".html")
 
 
-def test_answers_are_given_by_an_option(mgl: Mgl, run: Path) -> None:
+def test_answers_and_prices_are_given_by_options(mgl: Mgl, run: Path) -> None:
     answers = run.parent / "answers.csv"
     done = mgl("report", run, "--answers", answers)
     assert (done.exit_code, done.stdout) == (0, "")
     assert answers.read_text().count("\n") == 7
+    priced = mgl("report", run, "--price", "1,2")
+    assert "MONEY" in priced.stdout
+    refused = mgl("report", run, "--price", "cheap")
+    assert (refused.exit_code, "[PROFILE=]IN,OUT" in refused.stderr) == (2, True)
 
 
 def test_what_is_no_run_and_what_cannot_be_written_is_refused(mgl: Mgl, run: Path) -> None:

@@ -45,7 +45,7 @@ def test_home_that_cannot_be_made_is_refused_with_what_to_do(tmp_path: Path) -> 
 
 def test_every_shipped_profile_parses_and_pins_what_it_fetches() -> None:
     profiles = load_profiles()
-    assert len(profiles) == 21
+    assert len(profiles) == 22
     assert DEFAULT_PROFILE in profiles
     in_process = {name for name, profile in profiles.items() if profile.engine != "openai"}
     laptops = {"qwen2.5-7b-q4", "qwen3-4b-q4"}

@@ -24,6 +24,7 @@ from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.records import Record, item_from_json
 from mgl.evaluation.report.runs import RunGroup, Series
 from mgl.evaluation.runs.folder import list_counted
+from mgl.evaluation.scorers.bertscore import BERTSCORE, bertscores_among
 from mgl.evaluation.scorers.registry import AGGREGATES, PAIRS, SCORERS, Scored, judge_pair
 from mgl.evaluation.statistics import (
     Interval,
@@ -308,7 +309,7 @@ def _list_metrics(group: RunGroup) -> Iterator[Metric]:
             yield Metric(name, kind, AGGREGATES[name].about)
         elif name not in costs:
             known = SCORERS[name].about if name in SCORERS else "a scorer unknown to this mgl"
-            yield Metric(name, about=known)
+            yield Metric(name, about=BERTSCORE if bertscores_among([name]) else known)
     yield from COSTS
     yield SIZE_R
 

@@ -2,6 +2,7 @@
 
 | plot | after |
 |---|---|
+| differences between methods, as a forest | |
 | the headline against the tokens of a question | |
 | the headline against the compaction ratio | MindGraph Fig. 3 |
 | nodes of a memory against tokens of its source | MindGraph Fig. 4 |
@@ -26,6 +27,7 @@ import numpy as np
 from mgl.errors import UsageError, install_hint
 from mgl.evaluation.report.frame import Figure, Frame
 from mgl.evaluation.report.runs import Series
+from mgl.evaluation.report.tables import Comparison
 from mgl.evaluation.statistics import Interval
 
 COLOURS: Final = "#2a6fb5 #b5530d #2b7a4b #7b4db8 #b8325c #0d7a86 #7c6a00 #56616d".split()
@@ -42,6 +44,7 @@ STYLE: Final = {
     "text.parse_math": False,
     "savefig.transparent": True,
 }
+_MOST_PAIRS: Final = 30
 _MARGIN: Final = 2.5  # so that the axis has two of 1, 2 and 5 at least
 _FLOOR: Final = -2  # of 100, so that a mark at 0 is whole
 _GREY: Final = "#56616d"
@@ -57,13 +60,37 @@ class Plot:
     svg: str
 
 
-def draw_plots(frame: Frame, name: str) -> Iterator[Plot]:
+def draw_plots(frame: Frame, comparisons: Sequence[Comparison], name: str) -> Iterator[Plot]:
     """Draw what a group has something for, with names that begin with ``name``; UsageError without
     matplotlib."""
+    yield from _draw_forest(frame, comparisons[:_MOST_PAIRS], f"{name}-differences")
     yield from _draw_against(frame, "question_tokens", f"{name}-cost")
     yield from _draw_against(frame, "compaction_ratio", f"{name}-compaction")
     yield from _draw_sizes(frame, f"{name}-sizes")
     yield from _draw_options(frame, name)
+
+
+def _draw_forest(frame: Frame, shown: Sequence[Comparison], name: str) -> Iterator[Plot]:
+    def paint(axes: Any) -> None:
+        for place, each in enumerate(reversed(shown)):
+            style = {"color": COLOURS[0]} if each.differs else {"color": _GREY, "mfc": "none"}
+            mean, reach = _reach([each.found.difference])
+            axes.errorbar(mean, [place], xerr=reach, marker="o", capsize=3, **style)
+        axes.axvline(0, color=_GREY, linewidth=1)
+        reach = max(5, *map(abs, axes.get_xlim()))
+        labels = [f"{each.one} − {each.other}" for each in reversed(shown)]
+        axes.set(
+            yticks=range(len(shown)),
+            yticklabels=labels,
+            ylim=(-0.6, len(shown) - 0.4),
+            xlim=(-reach, reach),
+        )
+
+    if shown:
+        across = f"difference in {frame.headline.shown}, points"
+        about = "95% intervals; filled if the difference is significant after correction."
+        svg = _draw(name, paint, across, "", height=1.0 + 0.34 * len(shown))
+        yield Plot(name, "Differences between methods", about, svg)
 
 
 def _draw_against(frame: Frame, cost: str, name: str) -> Iterator[Plot]:
@@ -136,11 +163,7 @@ def _find_lines(series: Sequence[Series], option: str) -> list[list[Series]]:
         rest = {name: value for name, value in each.method.config.items() if name != option}
         common = [each.method.model, *each.retrieval, each.run.manifest.arguments.questions, rest]
         alike.setdefault(json.dumps(common, sort_keys=True), []).append(each)
-    lines = [
-        own
-        for own in alike.values()
-        if len({json.dumps(each.method.config[option]) for each in own}) > 1
-    ]
+    lines = [own for own in alike.values() if len({_value(each, option) for each in own}) > 1]
     if lines and not _is_numeric(lines, option):
         return list(alike.values())
     return [sorted(own, key=lambda one: one.method.config[option]) for own in lines]
@@ -180,6 +203,10 @@ def _draw_option(
     return Plot(name, f"{shown} by {option} of {memory}", "With 95% intervals.", svg)
 
 
+def _value(series: Series, option: str) -> str:
+    return json.dumps(series.method.config[option])
+
+
 def _is_numeric(lines: Sequence[Sequence[Series]], option: str) -> bool:
     values = [series.method.config[option] for own in lines for series in own]
     return all(isinstance(each, int | float) and not isinstance(each, bool) for each in values)
@@ -209,7 +236,9 @@ def _reach(intervals: Sequence[Interval]) -> tuple[Any, Any]:
     return mean, (mean - low, high - mean)
 
 
-def _draw(name: str, paint: Callable[[Any], None], across: str, up: str) -> str:
+def _draw(
+    name: str, paint: Callable[[Any], None], across: str, up: str, *, height: float = 3.4
+) -> str:
     """Draw axes as an SVG, with ids that no other plot of a page has."""
     try:
         import matplotlib
@@ -217,7 +246,7 @@ def _draw(name: str, paint: Callable[[Any], None], across: str, up: str) -> str:
     except ImportError as error:
         raise UsageError("plots need matplotlib", hint=install_hint("evaluation")) from error
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
-        canvas = Canvas(figsize=(5.2, 3.4), layout="constrained")
+        canvas = Canvas(figsize=(5.2, height), layout="constrained")
         axes = canvas.add_subplot()
         axes.set(xlabel=across, ylabel=up)
         paint(axes)

@@ -26,7 +26,9 @@ from mgl.evaluation.report.judging import judge_table, list_doubts
 from mgl.evaluation.report.plots import Plot, draw_plots
 from mgl.evaluation.report.runs import Series, StoredRun, group_runs
 from mgl.evaluation.report.tables import (
+    NO_PRICES,
     Comparison,
+    Prices,
     beside_tables,
     compare_methods,
     cost_tables,
@@ -83,9 +85,11 @@ def make_report(
     papers: Iterable[Paper] = (),
     suites: Iterable[Suite] = (),
     *,
+    prices: Prices = NO_PRICES,
     with_plots: bool = True,
 ) -> list[Chapter]:
-    """Report runs beside the numbers of ``papers``; ``suites`` say which settings those are of.
+    """Report runs beside the numbers of ``papers``; ``suites`` say which settings those are of, and
+    ``prices`` what the tokens of a model cost.
 
     Without plots it takes a fraction of the time. UsageError without the extra ``evaluation``,
     InputError if two runs have the same name.
@@ -97,12 +101,15 @@ def make_report(
         names = ", ".join(run.name for run in group.runs)
         title = group.benchmark if alone else f"{group.benchmark} ({names})"
         name = group.benchmark if alone else f"{group.benchmark}-{place}"
-        chapters.append(_make_chapter(Frame(group), title, name if with_plots else "", known, rows))
+        chapter = _make_chapter(
+            Frame(group), title, name if with_plots else "", known, rows, prices
+        )
+        chapters.append(chapter)
     return chapters
 
 
 def _make_chapter(
-    frame: Frame, title: str, name: str, papers: Sequence[Paper], rows: SuiteRows
+    frame: Frame, title: str, name: str, papers: Sequence[Paper], rows: SuiteRows, prices: Prices
 ) -> Chapter:
     group, comparisons = frame.group, compare_methods(frame)
     cells = [cell for paper in papers for cell in paper.cells()]
@@ -123,12 +130,12 @@ def _make_chapter(
         *counts_table(group),
         *beside_tables(besides, others),
         *part_tables(frame),
-        spent_table(group),
+        spent_table(group, prices),
         *cost_tables(frame),
         *judge_table(frame),
         *provenance_tables(group),
     )
-    plots = tuple(draw_plots(frame, name)) if name else ()
+    plots = tuple(draw_plots(frame, comparisons, name)) if name else ()
     told, notes = _write_headline(frame, comparisons), tuple(_list_notes(frame))
     labels = tuple(series.label for series in group.series)
     return Chapter(title, told, notes, plots, tables, list_questions(frame), labels, group.runs)

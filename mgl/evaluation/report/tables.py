@@ -8,9 +8,10 @@ interval of the difference excludes 0.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from itertools import combinations
+from types import MappingProxyType
 from typing import Final
 
 from mgl.evaluation.papers.beside import Beside
@@ -33,6 +34,11 @@ LEVEL: Final = 0.05
 _COLUMNS: Final = 4  # metrics in one table
 _SOURCES: Final = 200  # most rows of the table of sources
 _SHOWN: Final = 20  # most rows of it that are not folded
+
+Prices = Mapping[str, tuple[float, float]]
+"""What a million tokens in and out cost, by the profile of the model; "" stands for all others."""
+
+NO_PRICES: Final[Prices] = MappingProxyType({})
 
 
 def score_tables(frame: Frame) -> Iterator[ReportTable]:
@@ -158,21 +164,37 @@ def difference_table(frame: Frame, comparisons: Sequence[Comparison]) -> Iterato
 # Costs
 
 
-def spent_table(group: RunGroup) -> ReportTable:
+def spent_table(group: RunGroup, prices: Prices) -> ReportTable:
     """Show what building, answering and judging took in all, by method."""
-    head = ("method", "tokens to build", "tokens to answer", "tokens to judge", "engine seconds")
-    note = "Tokens in and out of all completions; seconds are of the calls that were issued."
-    rows = tuple(map(_spent_row, group.series))
-    return ReportTable("What the runs took", head, rows, (note,))
+    rows = [_spent_row(series, prices) for series in group.series]
+    head = "method tokens_to_build tokens_to_answer tokens_to_judge engine_seconds".split()
+    notes = ["Tokens in and out of all completions; seconds are of the calls that were issued."]
+    if prices:
+        head.append("money")
+        notes.append("Money is for those tokens at the prices that were given.")
+    names = tuple(name.replace("_", " ") for name in head)
+    return ReportTable("What the runs took", names, tuple(rows), tuple(notes))
 
 
-def _spent_row(series: Series) -> tuple[Cell, ...]:
-    verdicts = [verdict for one in series.records for verdict in one.verdicts.values()]
-    spent = [
-        sum_spent(one.usage for one in own) for own in (series.builds, series.records, verdicts)
-    ]
+def _spent_row(series: Series, prices: Prices) -> tuple[Cell, ...]:
+    verdicts = [(key, verdict) for one in series.records for key, verdict in one.verdicts.items()]
+    judges = {seat.key: seat.model for seat in series.run.manifest.panel}
+    built = sum_spent(one.usage for one in series.builds)
+    answered = sum_spent(one.usage for one in series.records)
+    judged = {
+        model: sum_spent(one.usage for key, one in verdicts if judges[key] == model)
+        for model in judges.values()
+    }
     seconds = sum_seconds(_list_paid(series)).total()
-    return Cell(series.label), *map(_show_tokens, spent), Cell(f"{seconds:,.0f}")
+    texts = [_show_tokens(spent) for spent in (built, answered, sum_spent([judged]))]
+    texts.append(Cell(f"{seconds:,.0f}"))
+    if prices:
+        own = series.method.model
+        parts = [(own, built), (own, answered), *judged.items()]
+        costs = [_cost(spent, prices.get(model, prices.get(""))) for model, spent in parts]
+        known = [cost for cost in costs if cost is not None]
+        texts.append(Cell(f"{sum(known):,.2f}" if len(known) == len(costs) else NONE))
+    return Cell(series.label), *texts
 
 
 def _show_tokens(spent: Spent) -> Cell:
@@ -182,6 +204,15 @@ def _show_tokens(spent: Spent) -> Cell:
         f"{spent.input_tokens:,} in, {spent.output_tokens:,} out",
         f"{spent.calls:,} call{'s' * (spent.calls != 1)}",
     )
+
+
+def _cost(spent: Spent, price: tuple[float, float] | None) -> float | None:
+    """What tokens cost; None if they have no price."""
+    if not spent.calls:
+        return 0.0
+    if price is None:
+        return None
+    return (spent.input_tokens * price[0] + spent.output_tokens * price[1]) / 1e6
 
 
 def cost_tables(frame: Frame) -> Iterator[ReportTable]:

@@ -1,4 +1,4 @@
-"""What a run still lacks: answers and verdicts.
+"""What a run still lacks: answers, verdicts and BERTScores.
 
 The runner does what is due, and verifying a complete run names it. With ``retry`` what failed is
 due again.
@@ -6,10 +6,13 @@ due again.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from mgl.evaluation.judges.judging import find_judge
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.records import Key, Record, RunLog, item_from_json
 from mgl.evaluation.runs.manifest import Manifest
+from mgl.evaluation.scorers.bertscore import bertscores_among
 
 
 def list_keys(manifest: Manifest) -> list[Key]:
@@ -45,3 +48,14 @@ def due_verdicts(
         and (seat.key not in record.verdicts or (retry and record.verdicts[seat.key].failed))
         and find_judge(seat.judge).needs(item_from_json(record.item), record)
     ]
+
+
+def due_bertscores(scorers: Iterable[str], log: RunLog) -> list[tuple[Record, list[str]]]:
+    """List the answers that lack BERTScores, with the names of those."""
+    names = bertscores_among(scorers)
+    lacking = [
+        (record, [name for name in names if name not in record.scores])
+        for record in log.answers.values()
+        if record.item["golds"] and not record.failed
+    ]
+    return [(record, missing) for record, missing in lacking if missing]

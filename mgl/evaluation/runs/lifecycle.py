@@ -25,7 +25,7 @@ from mgl import registry
 from mgl.errors import InputError, MglError, ReplyInvalid, ResourceError, UsageError
 from mgl.evaluation.judges.judging import find_judge, read_again
 from mgl.evaluation.records import Record, RunLog, item_from_json
-from mgl.evaluation.runs.due import due_answers, due_verdicts, list_keys
+from mgl.evaluation.runs.due import due_answers, due_bertscores, due_verdicts, list_keys
 from mgl.evaluation.runs.folder import RunFolder, open_run
 from mgl.evaluation.runs.manifest import Manifest, Session, utc_now
 from mgl.evaluation.runs.plan import RunPlan
@@ -36,15 +36,20 @@ from mgl.evaluation.runs.provenance import (
     installed_packages,
 )
 from mgl.evaluation.runs.runner import Execution, Runner
+from mgl.evaluation.scorers.bertscore import bertscore_names, bertscores, bertscores_among
 from mgl.evaluation.scorers.registry import score_answer
 from mgl.llm.calls import CallRecord
 from mgl.llm.concurrency import Portal
 from mgl.llm.engines.recorded import FAILURES
+from mgl.retrieval.matching import TokenMatcher
 from mgl.store import Store
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+TOLERANCE: Final = 1e-4
+"""How far a BERTScore may be off on another machine, which rounds in another order."""
 
 _FAILED: Final = tuple(kind.__name__.encode() for kind in (*FAILURES.values(), ReplyInvalid))
 
@@ -142,27 +147,46 @@ class Difference:
     found: str
 
 
-def verify_run(path: Path) -> list[Difference]:
-    """List everything in a run's folder that does not agree; InputError if it is unreadable."""
+def verify_run(path: Path, match: TokenMatcher | None = None) -> list[Difference]:
+    """List everything in a run's folder that does not agree; InputError if it is unreadable.
+
+    ``match`` computes BERTScores again, which are trusted without it; UsageError if it is of
+    another model than the run's.
+    """
     manifest, log = open_run(path)
+    own = bertscores_among(manifest.scorers)
+    if match is not None and own != bertscore_names(match.model_id):
+        raise UsageError(
+            f"the run has {', '.join(own) or 'no BERTScore'}, not those of {match.model_id}",
+            hint="give the model of the run",
+        )
     foreign = log.answers.keys() - set(list_keys(manifest))
     found = [
         Difference(log.answers[key].name, "record", "one", "no item of the run")
         for key in sorted(foreign)
     ]
     for record in log.answers.values():
-        found += _verify_scores(record, manifest.scorers)
+        found += _verify_scores(record, manifest.scorers, match)
     with Portal() as portal:
         found += portal.run(lambda: _verify_verdicts(manifest, log))
     return found if manifest.ended is None else [*found, *_list_missing(manifest, log)]
 
 
-def _verify_scores(record: Record, scorers: Sequence[str]) -> Iterator[Difference]:
-    recorded, item = record.scores, item_from_json(record.item)
+def _verify_scores(
+    record: Record, scorers: Sequence[str], match: TokenMatcher | None
+) -> Iterator[Difference]:
+    recorded = dict(record.scores)
+    by_model = {name: recorded.pop(name) for name in bertscores_among(record.scores)}
+    item = item_from_json(record.item)
     again = {} if record.failed else score_answer(scorers, item, record)
     for name in sorted({*recorded, *again}):
         if recorded.get(name) != again.get(name):
             yield Difference(record.name, name, str(recorded.get(name)), str(again.get(name)))
+    if match is not None and by_model:
+        for name, value in bertscores(match, record.answer, item.golds).items():
+            known = by_model.get(name)
+            if known is not None and abs(known - value) > TOLERANCE:
+                yield Difference(record.name, name, str(known), str(value))
 
 
 async def _verify_verdicts(manifest: Manifest, log: RunLog) -> list[Difference]:
@@ -187,6 +211,8 @@ def _list_missing(manifest: Manifest, log: RunLog) -> Iterator[Difference]:
         yield Difference(f"{method}: {item}", "record", "none", "an item of the run")
     for record, seat in due_verdicts(manifest, log):
         yield Difference(record.name, f"verdict of {seat.key}", "none", "due")
+    for record, names in due_bertscores(manifest.scorers, log):
+        yield from (Difference(record.name, name, "none", "due") for name in names)
 
 
 # Replay and pack

@@ -36,8 +36,9 @@ class Arguments(_Strict):
     ``questions`` says what a question-aware memory is built for: each question by itself, or all of
     a source at once; ``repeats`` how often each is asked. ``scorers`` are asked for besides the
     benchmark's own, and ``headline`` is the score or judge that methods are compared by. A judge is
-    PROFILE or JUDGE=PROFILE. ``judge_labels`` is a file of answers that people have judged.
-    ``allow_leak`` measures adapters on what they were trained on, too.
+    PROFILE or JUDGE=PROFILE, BERTScore's model MODEL or MODEL:LAYER. ``judge_labels`` is a file of
+    answers that people have judged. ``allow_leak`` measures adapters on what they were trained on,
+    too.
     """
 
     benchmark: str
@@ -58,6 +59,7 @@ class Arguments(_Strict):
     judges: tuple[str, ...] = ()
     judge_repeats: int = 0
     judge_labels: Path | None = None
+    bertscore: str | None = None
     allow_leak: bool = False
 
 

@@ -29,6 +29,7 @@ from mgl.evaluation.runs.manifest import (
     utc_now,
 )
 from mgl.evaluation.runs.units import OpenModel
+from mgl.evaluation.scorers.bertscore import bertscore_names
 from mgl.evaluation.scorers.registry import find_scorers
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.base import MemoryKind
@@ -77,6 +78,9 @@ def plan_run(arguments: Arguments, open_model: OpenModel) -> RunPlan:
     _check_sources(benchmark, methods)
     scorers = tuple(dict.fromkeys((*benchmark.scorers, *arguments.scorers)))
     find_scorers(scorers)
+    if arguments.bertscore is not None:
+        with open_model(arguments.models[0]) as place:
+            scorers += bertscore_names(place.matcher(arguments.bertscore).model_id)
     labelled, labels_sha256 = _read_labelled(arguments)
     dataset = _read_dataset(benchmark, arguments, made_with, open_model)
     items = take_items(arguments, dataset)

@@ -28,9 +28,10 @@ from mgl.evaluation.records import (
     BuildRecord,
     Key,
     Record,
+    item_from_json,
     item_to_json,
 )
-from mgl.evaluation.runs.due import due_answers, due_verdicts, list_keys
+from mgl.evaluation.runs.due import due_answers, due_bertscores, due_verdicts, list_keys
 from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import ExecutorName
 from mgl.evaluation.runs.plan import RunPlan
@@ -44,6 +45,7 @@ from mgl.evaluation.runs.units import (
     remove_store,
     source_as_read,
 )
+from mgl.evaluation.scorers.bertscore import bertscore_names, bertscores, bertscores_among
 from mgl.evaluation.scorers.registry import score_answer
 from mgl.llm.concurrency import for_each
 from mgl.memories.base import MemoryKind
@@ -98,6 +100,7 @@ class Runner:
             if seats := [(record, seat) for record, seat in verdicts if seat.model == model]:
                 with _naming_judge(model not in self._manifest.arguments.models):
                     self._work_at(model, partial(self._judge_all, seats))
+        self._add_bertscores()
         self._folder.remove_stores()
 
     def _work_at(self, model: str, work: Callable[[Executor], Coroutine[Any, Any, None]]) -> None:
@@ -271,6 +274,27 @@ class Runner:
             progress.advance()
 
         await for_each(verdicts, judge, at_once=self._execution.concurrency)
+
+    def _add_bertscores(self) -> None:
+        """Give every answer its scores by the run's model. Pairs of texts computed before are in
+        the home's store, so that a replay needs no weights."""
+        arguments, names = self._manifest.arguments, bertscores_among(self._manifest.scorers)
+        due = due_bertscores(names, self._log)
+        if arguments.bertscore is None or not due:
+            return
+        with self._execution.open_model(arguments.models[0]) as place:
+            match = place.matcher(arguments.bertscore)
+            if bertscore_names(match.model_id) != names:
+                raise UsageError(
+                    f"the run was started with {names[-1]}, but {arguments.bertscore} is now "
+                    f"{match.model_id}",
+                    hint="restore that model, or start a new run",
+                )
+            progress = _Progress(self._execution.observer, "BERTScores", len(due))
+            for record, _ in due:
+                golds = item_from_json(record.item).golds
+                self._log.add_scores(record, bertscores(match, record.answer, golds))
+                progress.advance()
 
 
 @contextmanager

@@ -39,6 +39,7 @@ from mgl.memories.options import load_kind
 from mgl.memories.results import Stats, citation_json
 from mgl.memories.talk import TalkMemory
 from mgl.observer import SILENT, Observer
+from mgl.retrieval.matching import TokenMatcher
 from mgl.store import EditRecord, Store
 from mgl.types import Answer, Conversation, Document, Question, Source, Span, StageUsage, Usage
 
@@ -68,6 +69,10 @@ class UnitWorkplace(Protocol):
 
     def tools(self, llm: Client, kind: MemoryKind, store: Store, observer: Observer) -> Tools:
         """Return the tools of a memory kept in ``store``."""
+        ...
+
+    def matcher(self, written: str) -> TokenMatcher:
+        """Return what matches texts by ``MODEL[:LAYER]``; errors as of ``open_matcher``."""
         ...
 
     def run(self, make: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT: ...

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from mgl.benchmarks.base import Item
 from mgl.errors import UsageError
 from mgl.evaluation.records import Record
+from mgl.evaluation.scorers.bertscore import bertscores_among
 from mgl.evaluation.scorers.cascade import cascade
 from mgl.evaluation.scorers.choices import (
     declines,
@@ -95,14 +96,14 @@ class Aggregate:
 
 
 def find_scorers(names: Iterable[str]) -> tuple[Scorer, ...]:
-    """Find the scorers among names, passing over aggregates.
+    """Find the scorers among names, passing over aggregates and what a model computes.
 
     UsageError for an unknown name, or if what a scorer needs is not installed.
     """
     wanted = list(names)
     known = SCORERS.keys() | AGGREGATES.keys()
     for name in wanted:
-        if name not in known:
+        if name not in known and not bertscores_among([name]):
             raise UsageError(
                 f"there is no scorer {name!r}", hint=f"take one of {', '.join(sorted(known))}"
             )
@@ -132,8 +133,8 @@ def can_have(name: str, item: Item) -> bool:
     answer, and never what is measured of an answer itself."""
     if name.startswith(RANKED):
         return bool(item.evidence)
-    if name not in SCORERS:  # of many answers, or unknown to this mgl
-        return False
+    if name not in SCORERS:  # a model's, unless it is of many answers
+        return name not in AGGREGATES and bool(item.golds)
     try:
         return SCORERS[name].score(item, Record("", {}, answer=" ")) is not None
     except _UndecidedError:

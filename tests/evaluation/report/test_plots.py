@@ -5,13 +5,16 @@ from pathlib import Path
 from typing import Any
 
 from mgl.evaluation.report.plots import Plot, draw_plots
+from mgl.evaluation.report.tables import compare_methods
 from mgl.evaluation.runs.manifest import Method
 from tests.evaluation.report.folders import Said, item, method, read_frame, write_run
 
 ITEMS = [item("q0"), item("q1"), item("q2")]
 
 
-def plots(folder: Path, *methods: Method, **more: Any) -> dict[str, Plot]:
+def plots(
+    folder: Path, *methods: Method, with_forest: bool = False, **more: Any
+) -> dict[str, Plot]:
     said = {
         one.label: [
             Said({"exact_match": float(n == 0)}, more={k: v[n] for k, v in more.items()})
@@ -20,21 +23,22 @@ def plots(folder: Path, *methods: Method, **more: Any) -> dict[str, Plot]:
         for one in methods
     }
     frame = read_frame(write_run(folder, methods, ITEMS, said))
-    return {plot.name: plot for plot in draw_plots(frame, "x")}
+    comparisons = compare_methods(frame) if with_forest else ()
+    return {plot.name: plot for plot in draw_plots(frame, comparisons, "x")}
 
 
 def words(plot: Plot) -> set[str]:
     return {each.text or "" for each in ET.fromstring(plot.svg).iter() if each.tag.endswith("text")}
 
 
-def test_costs_are_plotted_of_several(tmp_path: Path) -> None:
+def test_differences_and_costs_are_plotted_of_several(tmp_path: Path) -> None:
     memory = [{"tokens": 1000 * n, "nodes": 5 + n, "compaction_ratio": 0.1} for n in range(1, 4)]
     two = method("a"), method("b$x$")
-    found = plots(tmp_path / "run", *two, memory=memory)
-    assert list(found) == ["x-cost", "x-compaction", "x-sizes"]
-    assert "b$x$" in words(found["x-cost"])
+    found = plots(tmp_path / "run", *two, memory=memory, with_forest=True)
+    assert list(found) == ["x-differences", "x-cost", "x-compaction", "x-sizes"]
+    assert "a − b$x$" in words(found["x-differences"])
     assert found["x-sizes"] == plots(tmp_path / "two" / "run", *two, memory=memory)["x-sizes"]
-    assert plots(tmp_path / "one", method("a", k=1)) == {}
+    assert plots(tmp_path / "one", method("a", k=1), with_forest=True) == {}
 
 
 def test_a_score_is_plotted_by_the_option_that_methods_differ_in(tmp_path: Path) -> None:

@@ -265,19 +265,27 @@ def test_the_scores_of_each_source_stand_by_themselves(chapter: Chapter, tmp_pat
     assert "f1 set amem by source, %" not in tables(alone)
 
 
-def test_what_the_runs_took_is_not_folded_and_has_the_judges_tokens(
+def test_what_the_runs_took_is_not_folded_and_has_the_judges_tokens_and_the_money(
     tmp_path: Path,
 ) -> None:
     builds = [BuildRecord("a", "a source", {"boundaries": Spent(10, 5000, 60)})]
     said = {"a": [Said({"exact_match": 1.0}, 1.0), Said({"exact_match": 0.0}, 0.0), Said(None)]}
     items = [item(f"q{n}") for n in range(3)]
     folder = write_run(tmp_path / "r", [method("a")], items, said, judge="locomo", builds=builds)
-    (chapter,) = make_report([read_run(folder)], with_plots=False)
+    runs = [read_run(folder)]
+    prices = {MODEL: (100.0, 200.0), "": (1000.0, 2000.0)}
+    (chapter,) = make_report(runs, prices=prices, with_plots=False)
     table = tables(chapter)["What the runs took"]
     assert not table.folded
     texts = [cell.text for cell in table.rows[0]]
     assert texts[:4] == ["a", "5,000 in, 60 out", "2,000 in, 100 out", "400 in, 40 out"]
     assert table.rows[0][3].beside == "2 calls"
+    # 7,000 tokens in at 100 and 160 out at 200 a million; 400 at 1,000 and 40 at 2,000.
+    assert texts[5] == f"{0.7 + 0.032 + 0.4 + 0.08:.2f}" == "1.21"
+    (unpriced,) = make_report(runs, prices={MODEL: (1.0, 2.0)}, with_plots=False)
+    assert tables(unpriced)["What the runs took"].rows[0][5].text == "–"
+    (free,) = make_report(runs, with_plots=False)
+    assert "money" not in tables(free)["What the runs took"].head
 
 
 def test_every_answer_is_a_line_of_csv(tmp_path: Path) -> None:

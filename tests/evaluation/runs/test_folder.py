@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mgl.errors import InputError, UsageError
+from mgl.evaluation.inspect_log import write_inspect_logs
 from mgl.evaluation.records import Record, VerdictRecord
 from mgl.evaluation.runs.folder import Tally, list_counted, open_run, summarize, tally
 from mgl.evaluation.runs.lifecycle import verify_run
@@ -51,6 +52,7 @@ def test_recall_of_evidence_is_over_the_items_that_name_evidence() -> None:
     [
         ("f1_set_amem", 0.5, {"golds": []}),
         ("choice_letter", 0.5, {"golds": [], "choices": ["a", "b"]}),
+        ("bertscore_f1:a-model", 0.5, {"golds": []}),
         ("correctness by a-model", 0.5, {"golds": []}),
         ("hgmem_diversity", 0.5, {}),
         ("citation_support", 0.5, {}),
@@ -96,8 +98,10 @@ def test_a_verdict_of_a_judge_that_the_run_lacks_is_refused(tmp_path: Path) -> N
     for name, error in (("records.jsonl", InputError), ("manifest.json", UsageError)):
         path = run / name
         path.write_text(path.read_text().replace('"locomo"', '"harsh"'))
-        with pytest.raises(error, match="harsh"):
-            verify_run(run)
+        for read in (verify_run, lambda path: write_inspect_logs(path, tmp_path / "logs")):
+            if name == "records.jsonl" or read is verify_run:
+                with pytest.raises(error, match="harsh"):
+                    read(run)
 
 
 @pytest.mark.parametrize("unused", [None, 0, False, "", []])
