@@ -35,7 +35,7 @@ from mgl.llm.calls import Lineage, collect_calls, new_attempt
 from mgl.llm.client import Client
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.base import Memory, MemoryKind, Tools
-from mgl.memories.options import load_kind
+from mgl.memories.options import configure, load_kind
 from mgl.memories.results import Stats, citation_json
 from mgl.memories.talk import TalkMemory
 from mgl.observer import SILENT, Observer
@@ -113,11 +113,12 @@ class Build:
     def open(
         self, place: UnitWorkplace, store: Store, observer: Observer = SILENT, *, repeat: int = 0
     ) -> Memory:
-        """Open the memory; with a ``repeat`` above 0 it samples with other seeds."""
+        """Open the memory; with a ``repeat`` above 0 it samples with other seeds. UsageError if its
+        kind has other options than when the run was started."""
         llm = place.client()
         llm.shift_seeds(REPEAT_SEED * repeat)
         tools = place.tools(llm, self.kind, store, observer)
-        config = self.kind.Config.model_validate(self.method.config)
+        config = configure(self.method.label, self.kind, self.method.config)
         return self.kind(tools, self.read, self.questions, config)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import time
 from collections import Counter
 from dataclasses import replace
@@ -200,6 +201,17 @@ def test_an_item_may_be_asked_again_with_other_seeds(trial: Trial, tmp_path: Pat
     assert [call and call.request.sampling.seed for call in calls] == [0, 10_000, 20_000] * 2
     assert trial.resume(out).ended is not None
     assert trial.replay(out).differing == ()
+
+
+def test_an_option_that_a_memory_has_no_more_is_named(trial: Trial, tmp_path: Path) -> None:
+    out = trial.run(tmp_path / "run", limit=2)
+    records, path = out / "records.jsonl", out / "manifest.json"
+    records.write_bytes(records.read_bytes().splitlines(keepends=True)[0])
+    manifest = json.loads(path.read_text())
+    manifest["methods"][0]["config"]["gone"] = 1
+    path.write_text(json.dumps({**manifest, "ended": None}))
+    with pytest.raises(UsageError, match="direct has no option 'gone'"):
+        trial.resume(out)
 
 
 async def test_only_sampled_calls_have_other_seeds_in_a_repeat() -> None:
