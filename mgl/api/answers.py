@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from mgl.api.jobs import Job
+from mgl.memories.results import Stats
 from mgl.openai.shapes import ChatChoice, ChatCompletion, ReplyMessage
 
 Object = dict[str, Any]
@@ -53,17 +54,8 @@ class MemoriesListed(_Answer):
     memories: list[MemoryListed]
 
 
-class Size(_Answer):
-    nodes: int
-    edges: int
-    chunks: int
-    edits_applied: int
-    edits_repaired: int
-    edits_rejected: dict[str, int]
-
-
 class MemoryShown(MemoryAbout):
-    stats: Size
+    stats: Stats
 
 
 class NodeFound(_Answer):
@@ -219,37 +211,6 @@ class TurnCorrected(_Answer):
 
     turn: str
     deleted: TurnsDeleted
-
-
-class MemoryDeleted(_Answer):
-    memory_id: str
-    memory: str
-    questions: list[str]
-
-
-class SourceDeleted(_Answer):
-    """What was deleted, or would be: memories, and with ``takes_source`` the document or
-    conversation that they were of, which else is needed by the memories that are ``kept``.
-
-    ``runs`` are the folders of evaluation runs that keep its text. ``is_wiped`` is false where the
-    database still holds what went, since another process was reading it.
-    """
-
-    name: str
-    memories: list[MemoryDeleted]
-    kept: list[str]
-    takes_source: bool
-    turns: int | None
-    characters: int
-    questions: int
-    answers: int
-    edits: int
-    calls: int
-    jobs: list[str]
-    adapters: list[str]
-    trainings: list[str]
-    runs: list[str]
-    is_wiped: bool
 
 
 class TurnsAdded(_Answer):

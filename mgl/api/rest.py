@@ -36,7 +36,6 @@ from mgl.api.answers import (
     MemoryShown,
     NodesListed,
     Renamed,
-    SourceDeleted,
     TalkExported,
     TurnCorrected,
     TurnsAdded,
@@ -48,6 +47,7 @@ from mgl.api.memories import LONGEST_NAME, Memories
 from mgl.api.relay import relay_to
 from mgl.api.runs import Runs
 from mgl.errors import MglError
+from mgl.lab.deleting import Deleted
 from mgl.openai.errors import Refused, write_error
 from mgl.openai.listening import follow
 from mgl.openai.requests import read_body, read_shape
@@ -533,7 +533,7 @@ ENDPOINTS: Final = (
         _delete,
         "Delete a document or conversation for good, or one memory of it by its id.",
         query=DeleteQuery,
-        answer=SourceDeleted,
+        answer=Deleted,
     ),
     Endpoint(
         "POST",

@@ -25,11 +25,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, judge
-from mgl.llm.base import Sampling
 from mgl.llm.constraints import max_chars, number, several
 from mgl.llm.prompting import fit_texts
 from mgl.memories.log import Draft, Vocabulary
-from mgl.memories.propose import StrictReply, propose
+from mgl.memories.propose import StrictReply
 from mgl.prompt import Prompt
 from mgl.retrieval.base import Embedder
 from mgl.retrieval.ranking import best, likeness, scale
@@ -171,8 +170,7 @@ class AriGraph(Baseline[TripletLog]):
         shown = [texts[place] for place, _ in best(alike, SHOWN)]
         *known, page = await fit_texts(llm, [*shown, text], reserve=REPLY_TOKENS)
         prompt = WRITE.render(known="\n".join(known) or "(none yet)", text=page)
-        sampling = Sampling(max_tokens=REPLY_TOKENS)
-        said = await propose(llm, prompt, _Triplets, sampling=sampling, stage="triplets")
+        said = await self._propose(prompt, _Triplets, REPLY_TOKENS, "triplets")
         told = said.reply.triplets if said.reply else ()
         facts = tuple((each.subject, each.relation, each.object) for each in told)
         draft.put(WriteTriplets(draft.step, span, facts), **judge(said))
@@ -197,13 +195,13 @@ class AriGraph(Baseline[TripletLog]):
             [*facts, *seen],
             read=[spans[place] for place in read],
             trace=[f"search from {name} to depth {depth}" for name, depth in starts],
-            marks=("observations_unread",) if self._list_failed() else (),
+            marks=self._mark_failed({"triplets": "observations_unread"}),
         )
 
     async def _start(self, question: Question) -> list[tuple[str, int]]:
         """Name the entities to search from and the depth of each: the question where none is."""
-        prompt, sampling = START.render(question=question.text), Sampling(max_tokens=256)
-        said = await propose(self._tools.llm, prompt, _Starts, sampling=sampling, stage="start")
+        prompt = START.render(question=question.text)
+        said = await self._propose(prompt, _Starts, 256, "start")
         named = [(each.name, each.depth) for each in said.reply.entities] if said.reply else []
         return named or [(question.text, 1)]
 

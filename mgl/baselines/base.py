@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final, Generic, Literal, TypedDict, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.errors import UsageError
-from mgl.llm.base import Sampling
+from mgl.llm.base import Message, Sampling
 from mgl.llm.calls import note_made_of, note_shown
 from mgl.llm.concurrency import for_each
 from mgl.memories.base import LogMemory, Tools, check_question, check_text
@@ -27,7 +27,7 @@ from mgl.memories.calls import (
     cite_parts,
 )
 from mgl.memories.log import Draft, Vocabulary
-from mgl.memories.propose import Proposal
+from mgl.memories.propose import Proposal, ReplyT, propose
 from mgl.memories.table import Table
 from mgl.memories.turns import answer_from_lines, find_form, say_unknown
 from mgl.memories.view import GraphView
@@ -223,9 +223,10 @@ class Baseline(LogMemory[Any, Any, StateT], Generic[StateT]):
         if not self._tools.store.count_done(self.id):
             self._write(self._log.draft(0))
 
-    def _list_failed(self) -> set[str]:
-        """The names of the rows that hold no usable reply."""
-        return {row.op for row in self._log.rows if row.outcome == "rejected"}
+    def _mark_failed(self, marks: Mapping[str, str]) -> list[str]:
+        """The marks that an answer gets, by the names of the rows that hold no usable reply."""
+        failed = {row.op for row in self._log.rows if row.outcome == "rejected"}
+        return list(dict.fromkeys(mark for name, mark in marks.items() if name in failed))
 
     async def _go_on(self, name: str, count: int, fill: FillStep[StateT]) -> None:
         """Append those of ``count`` steps that the log lacks, one after the other; ``fill`` puts
@@ -357,6 +358,13 @@ class Baseline(LogMemory[Any, Any, StateT], Generic[StateT]):
         text = format_span(self._source, span)
         self._quoted[text] = self._source.turns_at(span)
         return text
+
+    async def _propose(
+        self, prompt: str | Sequence[Message], schema: type[ReplyT], tokens: int, stage: str
+    ) -> Proposal[ReplyT]:
+        """Ask for a reply of at most ``tokens`` under a schema, greedily (see ``propose``)."""
+        sampling = Sampling(max_tokens=tokens)
+        return await propose(self._tools.llm, prompt, schema, sampling=sampling, stage=stage)
 
     async def _question_tokens(self, question: Question) -> int:
         (tokens,) = await self._tools.llm.count_tokens([question.text])

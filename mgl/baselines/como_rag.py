@@ -34,13 +34,12 @@ from pydantic import Field, create_model
 from mgl.baselines.base import Excerpt, judge
 from mgl.baselines.hipporag import FactLog, HippoRag, HippoRagConfig, StateFacts, keep_facts
 from mgl.baselines.naive_rag import KeepChunk, share_out
-from mgl.llm.base import Sampling
 from mgl.llm.constraints import max_chars, one_of
 from mgl.llm.prompting import available_tokens, fit_texts, reader_messages, take_leading
 from mgl.memories.calls import WrittenNote, summarize
 from mgl.memories.clusters import find_clusters
 from mgl.memories.log import Draft, Vocabulary
-from mgl.memories.propose import StrictReply, propose
+from mgl.memories.propose import StrictReply
 from mgl.memories.table import Table
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import best, likeness
@@ -323,16 +322,13 @@ class ComoRag(HippoRag):
         excerpts = await self._research(question, layers, trace)
         whole = [each.text for each in excerpts]
         fitting = await fit_texts(self._tools.llm, whole, reserve=await self._reserve(question))
-        marks = {
-            "summaries_missing": not self._list_failed().isdisjoint(LAYERS[1:]),
-            "text_truncated": fitting != whole,
-        }
+        marks = self._mark_failed(dict.fromkeys(LAYERS[1:], "summaries_missing"))
         return await self._answer(
             question,
             [replace(each, text=text) for text, each in zip(fitting, excerpts, strict=True)],
             read=[spans[place] for place in layers.read],
             trace=trace,
-            marks=[mark for mark, holds in marks.items() if holds],
+            marks=[*marks, *(["text_truncated"] if fitting != whole else [])],
         )
 
     async def _research(
@@ -429,8 +425,7 @@ class ComoRag(HippoRag):
             else Annotated[str, max_chars(300)]
         )
         schema = create_model("tried", __base__=_Try, answer=(form, ...))
-        sampling = Sampling(max_tokens=TRY_TOKENS)
-        said = await propose(llm, reader_messages(prompt), schema, sampling=sampling, stage="try")
+        said = await self._propose(reader_messages(prompt), schema, TRY_TOKENS, "try")
         return said.reply is not None and said.reply.answer.strip() not in ("", CANNOT)
 
     async def _probe(
@@ -445,8 +440,7 @@ class ComoRag(HippoRag):
             context="\n".join(fitting) or NOTHING,
             asked="\n".join(asked) or NOTHING,
         )
-        sampling = Sampling(max_tokens=PROBE_TOKENS)
-        said = await propose(llm, prompt, Probes, sampling=sampling, stage="probe")
+        said = await self._propose(prompt, Probes, PROBE_TOKENS, "probe")
         written = said.reply.probes if said.reply else []
         return [each for each in dict.fromkeys(written) if each.strip() and each not in asked]
 

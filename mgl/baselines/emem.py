@@ -33,12 +33,11 @@ from pydantic import Field, create_model
 
 from mgl.baselines.base import AT_ONCE, Baseline, BaselineConfig, Excerpt, judge, number_items
 from mgl.baselines.hipporag import find_synonyms, keep_items, walk_from
-from mgl.llm.base import Sampling
 from mgl.llm.concurrency import for_each
 from mgl.llm.constraints import index_set, max_chars, several
 from mgl.llm.prompting import fit_texts
 from mgl.memories.log import Draft, Vocabulary
-from mgl.memories.propose import Proposal, StrictReply, propose
+from mgl.memories.propose import Proposal, StrictReply
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import best, likeness
 from mgl.text.groups import format_turn
@@ -240,10 +239,7 @@ class EMem(Baseline[StatementLog]):
         with self._note_shown([span]):
             fitting = await fit_texts(self._tools.llm, lines, reserve=STATE_TOKENS)
             prompt = STATE.render(turns=number_items(fitting))
-            sampling = Sampling(max_tokens=STATE_TOKENS)
-            said = await propose(
-                self._tools.llm, prompt, schema, sampling=sampling, stage="statements"
-            )
+            said = await self._propose(prompt, schema, STATE_TOKENS, "statements")
         told: list[tuple[tuple[int, ...], str]]
         if said.reply is None:
             told = [((number,), turns[number].line) for number in numbers]
@@ -259,12 +255,8 @@ class EMem(Baseline[StatementLog]):
         async def analyse(place: int) -> None:
             own, text = told[place]
             with self._note_shown([self._span_of(own)]):
-                analysed[place] = await propose(
-                    self._tools.llm,
-                    ANALYSE.render(text=text),
-                    _Event,
-                    sampling=Sampling(max_tokens=REPLY_TOKENS),
-                    stage="arguments",
+                analysed[place] = await self._propose(
+                    ANALYSE.render(text=text), _Event, REPLY_TOKENS, "arguments"
                 )
 
         if self._config.graph:
@@ -305,7 +297,7 @@ class EMem(Baseline[StatementLog]):
             for at, each in ((at, statements[at]) for at in read)
         ]
         spans = [talk.line_span(turn) for place in read for turn in statements[place].turns]
-        marks = ("sessions_unread",) if "session" in self._list_failed() else ()
+        marks = self._mark_failed({"session": "sessions_unread"})
         return await self._answer(question, excerpts, read=spans, trace=trace, marks=marks)
 
     def _format(self, statement: Statement) -> str:
@@ -323,9 +315,9 @@ class EMem(Baseline[StatementLog]):
     ) -> dict[str, float]:
         """Find the arguments like what the question speaks of, and add up their cosines; those
         that one call keeps."""
-        llm, embedder = self._tools.llm, self._tools.required_embedder
-        prompt, sampling = MENTION.render(question=question.text), Sampling(max_tokens=REPLY_TOKENS)
-        said = await propose(llm, prompt, _Entities, sampling=sampling, stage="mention")
+        embedder = self._tools.required_embedder
+        prompt = MENTION.render(question=question.text)
+        said = await self._propose(prompt, _Entities, REPLY_TOKENS, "mention")
         names = [*dict.fromkeys(name for each in statements for name in each.arguments)]
         similar: dict[str, float] = defaultdict(float)
         for entity in said.reply.entities if said.reply else ():

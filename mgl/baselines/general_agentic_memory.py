@@ -24,12 +24,11 @@ from typing import Annotated, Any, Final
 from pydantic import Field, create_model
 
 from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, Notes, StepNote, judge, keep_notes
-from mgl.llm.base import Sampling
 from mgl.llm.constraints import max_chars, number
 from mgl.llm.prompting import fit_texts
 from mgl.memories.calls import summarize
 from mgl.memories.log import Draft
-from mgl.memories.propose import StrictReply, propose
+from mgl.memories.propose import StrictReply
 from mgl.prompt import Prompt
 from mgl.retrieval import LexicalIndex, reciprocal_rank_fusion
 from mgl.retrieval.ranking import best, likeness
@@ -193,8 +192,7 @@ class GeneralAgenticMemory(Baseline[Notes]):
             if turn + 1 == self._config.rounds:
                 break
             prompt = REFLECT.render(question=question.text, known=known or NOTHING)
-            sampling = Sampling(max_tokens=PLAN_TOKENS)
-            said = await propose(llm, prompt, Reflection, sampling=sampling, stage="reflect")
+            said = await self._propose(prompt, Reflection, PLAN_TOKENS, "reflect")
             if said.reply is None or said.reply.enough or not said.reply.requests:
                 break
             request = " ".join(said.reply.requests)
@@ -220,8 +218,7 @@ class GeneralAgenticMemory(Baseline[Notes]):
         numbers = Annotated[list[page], Field(max_length=k)]
         schema = create_model("plan", __base__=_Plan, pages=(numbers, ...))
         prompt = PLAN.render(abstracts=_number(fitting), request=request)
-        sampling = Sampling(max_tokens=PLAN_TOKENS)
-        said = await propose(llm, prompt, schema, sampling=sampling, stage="plan")
+        said = await self._propose(prompt, schema, PLAN_TOKENS, "plan")
         plan = said.reply or _Plan(words=[request], questions=[request], pages=[])
         by_words = LexicalIndex.of(list(texts)).scores(" ".join(plan.words))
         rankings = [by_words] if any(by_words) else []

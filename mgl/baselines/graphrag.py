@@ -31,7 +31,7 @@ from typing import Any, Final, Literal, Self
 from pydantic import Field, model_validator
 
 from mgl.baselines.base import AT_ONCE, Baseline, BaselineConfig, Excerpt, judge
-from mgl.llm.base import Message, Sampling
+from mgl.llm.base import Message
 from mgl.llm.concurrency import for_each
 from mgl.llm.prompting import available_tokens, fit_texts, take_leading
 from mgl.memories.clusters import find_clusters
@@ -55,7 +55,7 @@ from mgl.memories.mindgraph.tools import (
     Finding,
     Report,
 )
-from mgl.memories.propose import Proposal, propose
+from mgl.memories.propose import Proposal
 from mgl.memories.table import Table
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import best, likeness
@@ -192,10 +192,10 @@ class GraphRag(Baseline[ReportLog]):
         draft.put(passage.as_edit())
         if not passage.sentences:
             return
-        messages, sampling = build_messages(passage), Sampling(max_tokens=REPLY_TOKENS)
+        messages = build_messages(passage)
         schema = extraction_schema(len(passage.sentences), MOST_ITEMS, MOST_ITEMS)
         for stage in ("extract", *["glean"] * self._config.gleanings):
-            said = await propose(self._tools.llm, messages, schema, sampling=sampling, stage=stage)
+            said = await self._propose(messages, schema, REPLY_TOKENS, stage)
             if said.reply is None:
                 draft.fail(stage, said.problem, reason=said.reason)
                 break
@@ -254,8 +254,7 @@ class GraphRag(Baseline[ReportLog]):
         prompt = REPORT.render(
             community="\n".join(shown), least=str(MIN_FINDINGS), most=str(MAX_FINDINGS)
         )
-        sampling = Sampling(max_tokens=REPORT_TOKENS)
-        return await propose(llm, prompt, Report, sampling=sampling, stage="report")
+        return await self._propose(prompt, Report, REPORT_TOKENS, "report")
 
     def _reports(self) -> dict[int, str]:
         """The reports that could be written, as they are read, by their communities."""
@@ -270,18 +269,13 @@ class GraphRag(Baseline[ReportLog]):
         excerpts, read, trace = await search(question, log, make_graph(log))
         whole = [excerpt.text for excerpt in excerpts]
         fitting = await fit_texts(llm, whole, reserve=await self._reserve(question))
-        failed = self._list_failed()
-        causes = {
-            "chunks_unread": "reply" in failed,
-            "reports_missing": "report" in failed,
-            "text_truncated": fitting != whole,
-        }
+        marks = self._mark_failed({"reply": "chunks_unread", "report": "reports_missing"})
         answer = await self._answer(
             question,
             [replace(each, text=text) for each, text in zip(excerpts, fitting, strict=True)],
             read=read,
             trace=[trace],
-            marks=[mark for mark, holds in causes.items() if holds],
+            marks=[*marks, *(["text_truncated"] if fitting != whole else [])],
         )
         seen = sum(await llm.count_tokens(fitting)) if fitting else 0
         return replace(answer, compaction_ratio=seen / tokens if tokens else None)

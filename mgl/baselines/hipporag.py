@@ -160,20 +160,17 @@ class HippoRag(NaiveRag):
 
     async def _extract(self, draft: Draft[Any, FactLog], span: Span) -> None:
         """Put the facts that a chunk states."""
-        llm, text = self._tools.llm, self._quote(span).strip()
+        text = self._quote(span).strip()
         if not text:
             draft.put(StateFacts(draft.step, span))
             return
-        sampling = Sampling(max_tokens=REPLY_TOKENS)
-        named = await propose(
-            llm, NAME.render(text=text), Names, sampling=sampling, stage="entities"
-        )
+        named = await self._propose(NAME.render(text=text), Names, REPLY_TOKENS, "entities")
         if named.reply is None:
             draft.put(StateFacts(draft.step, span), **judge(named))
             return
         entities = ", ".join(named.reply.entities) or "none was found"
         prompt = STATE.render(text=text, entities=entities)
-        stated = await propose(llm, prompt, _Facts, sampling=sampling, stage="facts")
+        stated = await self._propose(prompt, _Facts, REPLY_TOKENS, "facts")
         facts = tuple(
             (fact.subject.lower(), fact.relation.lower(), fact.object.lower())
             for fact in (stated.reply.facts if stated.reply else ())

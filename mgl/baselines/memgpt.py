@@ -29,11 +29,10 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
-from mgl.llm.base import Sampling
 from mgl.llm.constraints import max_chars, several
 from mgl.llm.prompting import fit_texts
 from mgl.memories.log import Draft, Vocabulary
-from mgl.memories.propose import StrictReply, propose
+from mgl.memories.propose import StrictReply
 from mgl.memories.table import Table
 from mgl.memories.turns import ask_lines
 from mgl.prompt import Prompt
@@ -211,8 +210,7 @@ class MemGPT(Baseline[CoreMemory]):
         texts = [self._show_core(draft.state.blocks), self._quote(span)]
         about, session = await fit_texts(llm, texts, reserve=2 * EDIT_TOKENS)
         prompt = UPDATE.render(core=about, session=session)
-        sampling = Sampling(max_tokens=EDIT_TOKENS)
-        said = await propose(llm, prompt, CoreUpdate, sampling=sampling, stage="core")
+        said = await self._propose(prompt, CoreUpdate, EDIT_TOKENS, "core")
         if said.reply is None:
             draft.reject("update", {}, said.problem, span=span)
             return
@@ -240,7 +238,7 @@ class MemGPT(Baseline[CoreMemory]):
         ``search_failed`` where the search ended with a reply that could not be used."""
         core = self.state.blocks
         found, trace, search_failed = await self._find(question, core)
-        marks = ["sessions_missing"] if "update" in self._list_failed() else []
+        marks = self._mark_failed({"update": "sessions_missing"})
         marks += ["search_failed"] if search_failed else []
         about = [
             Excerpt(f"{self._name_block(name)}: {text}") for name, text in core.items() if text
@@ -266,8 +264,7 @@ class MemGPT(Baseline[CoreMemory]):
                 results="\n\n".join(shown) or "(none)",
                 question=ask_lines(question)["question"],
             )
-            sampling = Sampling(max_tokens=STEP_TOKENS)
-            said = await propose(llm, prompt, Step, sampling=sampling, stage="step")
+            said = await self._propose(prompt, Step, STEP_TOKENS, "step")
             if (step := said.reply) is None:
                 return list(found), trace, True
             if step.function == "send_message":

@@ -23,12 +23,11 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, judge
-from mgl.llm.base import Sampling
 from mgl.llm.constraints import max_chars, several
 from mgl.llm.prompting import fit_texts
 from mgl.memories.calls import summarize
 from mgl.memories.log import Draft, Vocabulary
-from mgl.memories.propose import StrictReply, propose
+from mgl.memories.propose import StrictReply
 from mgl.memories.table import Table
 from mgl.prompt import Prompt
 from mgl.retrieval.base import Embedder
@@ -321,16 +320,14 @@ class MemoryOS(Baseline[PageLog]):
         continues = False
         if step:
             prompt = CONTINUES.render(before=texts[step - 1], page=page)
-            sampling = Sampling(max_tokens=10)
-            said = await propose(llm, prompt, Continues, sampling=sampling, stage="continues")
+            said = await self._propose(prompt, Continues, 10, "continues")
             continues = bool(said.reply and said.reply.continues)
         chain = [texts[at] for at in state.chain] if continues else []
         shown = await fit_texts(llm, [*chain, page], reserve=2 * META_TOKENS)
         prompt = META.render(chain="\n".join(shown))
         meta = await summarize(llm, prompt, META_TOKENS, stage="meta", fallback=page[:200])
-        sampling = Sampling(max_tokens=NOTE_TOKENS)
         prompt = THEMES.render(page=page)
-        named = await propose(llm, prompt, Themes, sampling=sampling, stage="themes")
+        named = await self._propose(prompt, Themes, NOTE_TOKENS, "themes")
         themes = tuple(
             PageTheme(each.theme, tuple(each.keywords), each.content)
             for each in (named.reply.themes if named.reply else ())
@@ -354,11 +351,10 @@ class MemoryOS(Baseline[PageLog]):
         segment; ``known`` is the profile so far."""
         llm, (first, other) = self._tools.llm, self._speakers
         pages = "\n".join(await fit_texts(llm, texts, reserve=2 * NOTE_TOKENS))
-        sampling = Sampling(max_tokens=2 * NOTE_TOKENS)
         prompt = PROFILE.render(pages=pages, speaker=first)
-        drawn = await propose(llm, prompt, DrawnProfile, sampling=sampling, stage="profile")
+        drawn = await self._propose(prompt, DrawnProfile, 2 * NOTE_TOKENS, "profile")
         prompt = TRAITS.render(pages=pages, speaker=other)
-        traits = await propose(llm, prompt, Traits, sampling=sampling, stage="traits")
+        traits = await self._propose(prompt, Traits, 2 * NOTE_TOKENS, "traits")
         profile = drawn.reply.profile if drawn.reply else ""
         if profile and known:
             prompt = MERGE.render(speaker=first, before=known, now=profile)
@@ -395,10 +391,8 @@ class MemoryOS(Baseline[PageLog]):
         return await self._answer(question, excerpts, read=spans, trace=trace)
 
     async def _keywords(self, question: Question) -> list[str]:
-        prompt, sampling = KEYWORDS.render(question=question.text), Sampling(max_tokens=64)
-        said = await propose(
-            self._tools.llm, prompt, PageKeywords, sampling=sampling, stage="keywords"
-        )
+        prompt = KEYWORDS.render(question=question.text)
+        said = await self._propose(prompt, PageKeywords, 64, "keywords")
         return said.reply.keywords if said.reply else []
 
 

@@ -26,12 +26,11 @@ from typing import Annotated, Any, Final
 from pydantic import Field, create_model
 
 from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, judge, number_items
-from mgl.llm.base import Sampling
 from mgl.llm.constraints import index_set, max_chars, number, several
 from mgl.llm.prompting import fit_texts
 from mgl.memories.calls import summarize
 from mgl.memories.log import Draft, Vocabulary
-from mgl.memories.propose import Proposal, StrictReply, propose
+from mgl.memories.propose import Proposal, StrictReply
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import nearest
 from mgl.text.groups import format_turn
@@ -287,12 +286,8 @@ class Nemori(Baseline[EpisodeLog]):
         groups = several(group, len(batch))
         schema = create_model("groups", __base__=_Groups, episodes=(groups, ...))
         with self._note_shown([self.conversation.line_span(at) for at in batch]):
-            said = await propose(
-                llm,
-                GROUP.render(messages=number_items(shown)),
-                schema,
-                sampling=Sampling(max_tokens=GROUP_TOKENS),
-                stage="group",
+            said = await self._propose(
+                GROUP.render(messages=number_items(shown)), schema, GROUP_TOKENS, "group"
             )
         if said.reply is None:
             span = self._span_of(batch)
@@ -348,8 +343,7 @@ class Nemori(Baseline[EpisodeLog]):
             draft.put(LearnStatement(span, text, place), turns=turns, **judge(learnt))
 
     async def _narrate(self, prompt: str, stage: str) -> Proposal[Narrative]:
-        sampling = Sampling(max_tokens=EPISODE_TOKENS)
-        return await propose(self._tools.llm, prompt, Narrative, sampling=sampling, stage=stage)
+        return await self._propose(prompt, Narrative, EPISODE_TOKENS, stage)
 
     async def _find_same(self, episode: NemoriEpisode, state: EpisodeLog) -> int | None:
         """The place of an earlier episode of the same event, if there is one."""
@@ -365,8 +359,7 @@ class Nemori(Baseline[EpisodeLog]):
         )
         prompt = SAME.render(episode=episode.text, earlier=shown)
         schema = create_model("same", __base__=_Same, same=(number(0, len(near)), ...))
-        sampling = Sampling(max_tokens=16)
-        said = await propose(self._tools.llm, prompt, schema, sampling=sampling, stage="same")
+        said = await self._propose(prompt, schema, 16, "same")
         return near[said.reply.same - 1] if said.reply and said.reply.same else None
 
     def _is_near(self, episode: NemoriEpisode, state: EpisodeLog, place: int) -> bool:
@@ -401,8 +394,7 @@ class Nemori(Baseline[EpisodeLog]):
             if foreseen
             else EXTRACT.render(messages=messages)
         )
-        sampling = Sampling(max_tokens=EPISODE_TOKENS)
-        return await propose(llm, prompt, Statements, sampling=sampling, stage="learn")
+        return await self._propose(prompt, Statements, EPISODE_TOKENS, "learn")
 
     def _lines(self, turns: Sequence[int]) -> list[str]:
         return [format_turn(self.conversation.turns[at]) for at in turns]
@@ -427,14 +419,12 @@ class Nemori(Baseline[EpisodeLog]):
         excerpts += self._turns(sorted(whole))
         places = [*found, *(state.statements[place][1] for place in stated)]
         turns = dict.fromkeys(at for place in places for at in state.episodes[place].turns)
-        unusable = self._list_failed()
-        failed = {"group": "batches_ungrouped", "learn": "episodes_unlearnt"}
         return await self._answer(
             question,
             excerpts,
             read=[self.conversation.line_span(at) for at in turns],
             trace=[f"{len(found)} episodes, {len(stated)} statements"],
-            marks=[mark for op, mark in failed.items() if op in unusable],
+            marks=self._mark_failed({"group": "batches_ungrouped", "learn": "episodes_unlearnt"}),
         )
 
     def _excerpt(self, text: str, state: EpisodeLog, place: int) -> Excerpt:

@@ -28,11 +28,10 @@ from numpy.typing import NDArray
 from pydantic import create_model
 
 from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, judge, number_items
-from mgl.llm.base import Sampling
 from mgl.llm.constraints import max_chars, number, several
 from mgl.llm.prompting import fit_texts, take_leading
 from mgl.memories.log import Draft, Vocabulary
-from mgl.memories.propose import Proposal, StrictReply, propose
+from mgl.memories.propose import Proposal, StrictReply
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import nearest
 from mgl.text.groups import format_turn
@@ -229,8 +228,7 @@ class PreMem(Baseline[PieceLog]):
             "fragments", __base__=_Fragments, fragments=(several(fragment, 40), ...)
         )
         prompt = FRAGMENTS.render(messages=number_items(shown))
-        sampling = Sampling(max_tokens=FRAGMENT_TOKENS)
-        said = await propose(llm, prompt, schema, sampling=sampling, stage="fragments")
+        said = await self._propose(prompt, schema, FRAGMENT_TOKENS, "fragments")
         if said.reply is None:
             span = self._span_of(session)
             draft.reject("fragment", {}, said.problem, span=span, turns=session)
@@ -275,8 +273,7 @@ class PreMem(Baseline[PieceLog]):
         texts = ["\n".join(state.pieces[at].line for at in some) for some in (earlier, later)]
         before, now = await fit_texts(self._tools.llm, texts, reserve=2 * INFERENCE_TOKENS)
         prompt = INFER.render(earlier=before, later=now)
-        sampling = Sampling(max_tokens=INFERENCE_TOKENS)
-        return await propose(self._tools.llm, prompt, Inferences, sampling=sampling, stage="infer")
+        return await self._propose(prompt, Inferences, INFERENCE_TOKENS, "infer")
 
     def _turns_of(self, state: PieceLog, places: Sequence[int]) -> tuple[int, ...]:
         return tuple(sorted({turn for place in places for turn in state.pieces[place].turns}))
@@ -295,14 +292,13 @@ class PreMem(Baseline[PieceLog]):
             for place, piece in ((place, state.pieces[place]) for place in read)
         ]
         turns = dict.fromkeys(at for excerpt in excerpts for at in excerpt.turns)
-        failed = self._list_failed()
-        named = {"fragment": "sessions_missing", "inference": "inferences_missing"}
+        marks = {"fragment": "sessions_missing", "inference": "inferences_missing"}
         return await self._answer(
             question,
             excerpts,
             read=[self.conversation.line_span(at) for at in turns],
             trace=[f"read {len(read)} of {len(ranked)} fragments and inferences"],
-            marks=[mark for op, mark in named.items() if op in failed],
+            marks=self._mark_failed(marks),
         )
 
 

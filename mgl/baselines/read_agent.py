@@ -193,8 +193,7 @@ class ReadAgent(Baseline[GistLog]):
                 marked += f"<{ends.index(place) + 1}>\n"
         schema = create_model("pause", __base__=_Paused, pause=(number(1, len(ends)), ...))
         messages = reader_messages(PAUSE.render(text=marked))
-        sampling = Sampling(max_tokens=NUMBER_TOKENS)
-        said = await propose(self._tools.llm, messages, schema, sampling=sampling, stage="pages")
+        said = await self._propose(messages, schema, NUMBER_TOKENS, "pages")
         if said.reply is None:
             return ends[-1], said.problem
         return ends[said.reply.pause - 1], None

@@ -70,4 +70,4 @@ def ask(
     if reading is not None:
         typer.echo(reading)
     print_usage(result.usage)
-    typer.echo(f"memory: {summary.record.kind} {summary.id} (mgl show {summary.id})")
+    typer.echo(f"memory: {summary.id} ({summary.record.kind}; mgl show {summary.id})")

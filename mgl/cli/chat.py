@@ -155,7 +155,7 @@ def _obey(talk: Talk, line: str) -> None:
     elif line == "/end":
         talk.end_session()
         stats = talk.stats()
-        say(f"{stats.nodes} nodes, {stats.edges} edges")
+        say(f"{count(stats.nodes, 'node')}, {count(stats.edges, 'edge')}")
     else:
         if line != "/help":
             say(f"no such command: {line}")

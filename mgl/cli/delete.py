@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from mgl.cli.options import AsJson, argument, complete_id, open_lab, option
+from mgl.cli.options import AsJson, DryRun, Yes, argument, complete_id, open_lab, option
 from mgl.cli.output import confirm_deletion, count, one_line, print_json, say
 from mgl.errors import StoreError
 
@@ -27,10 +27,8 @@ def delete(
     memory: Annotated[
         str | None, option("--memory KIND", "Delete its memories of this kind alone.")
     ] = None,
-    yes: Annotated[bool, option("--yes -y", "Do not ask for confirmation.")] = False,
-    dry_run: Annotated[
-        bool, option("--dry-run", "Say what would be deleted, and delete nothing.")
-    ] = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
     """Delete a document, a conversation or one memory for good.

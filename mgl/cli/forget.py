@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from mgl.cli.options import Memory, OfKind, complete_id, open_lab, option
+from mgl.cli.options import DryRun, Memory, OfKind, Yes, complete_id, open_lab, option
 from mgl.cli.output import confirm_deletion, count, format_turn, one_line, say
 
 if TYPE_CHECKING:
@@ -42,10 +42,8 @@ def forget(
             formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"],
         ),
     ] = None,
-    dry_run: Annotated[
-        bool, option("--dry-run", "List what would be deleted and delete nothing.")
-    ] = False,
-    yes: Annotated[bool, option("--yes -y", "Do not ask for confirmation.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     memory: OfKind = None,
 ) -> None:
     """Delete turns for good, with everything derived from them.

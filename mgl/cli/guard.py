@@ -17,7 +17,7 @@ import sys
 import time
 from typing import Final, NoReturn
 
-from mgl.cli.output import INTERRUPTED, say
+from mgl.cli.output import INTERRUPTED, say_interrupted
 
 PATIENCE_S: Final = 1.0
 AGAIN_S: Final = 2.0
@@ -73,8 +73,7 @@ def _stand_guard(child: int, signals: set[signal.Signals], *, goes_on: bool) -> 
         if deadline is not None and time.monotonic() > deadline:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
-            say("interrupted: finished work is kept")
-            say("hint: run the same command again to continue")
+            say_interrupted()
             os._exit(INTERRUPTED)
 
 

@@ -80,7 +80,7 @@ def _print_edits(
         score = "" if edit.score is None else f" {edit.score:.2f}"
         payload = format_value(_name_turns(dict(edit.payload), [turn.id for turn in turns]))
         op = "unfreeze" if edit.payload.get("frozen") is False else edit.op
-        head = f"{'step' if is_talk else 'chunk'} {edit.chunk + 1}  {op}"
+        head = f"step {edit.chunk + 1}  {op}"
         typer.echo(f"{head} ({one_line(outcome)}{score})  {payload}")
         if edit.op == "append" and "turn" in edit.payload and is_talk:
             number = edit.payload["turn"]

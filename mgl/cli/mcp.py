@@ -10,7 +10,6 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
-from mgl.cli.detached import find_detached
 from mgl.cli.options import ModelChoice, collect_model, option, with_options, write_choice
 from mgl.cli.output import say
 from mgl.cli.up import HOST, PORT
@@ -41,9 +40,9 @@ def mcp(
 ) -> None:
     """Give agents and editors the memory as tools (MCP).
 
-    It speaks on stdin and stdout. Its tools are remember, recall, ask_document, list_memories and
-    forget; nodes can be read as resources. Claude Desktop, Claude Code, Cursor, VS Code and others
-    start it by what --config prints. `mgl up` serves the same at /mcp.
+    It speaks on stdin and stdout. Its tools are remember, recall, ask_document, list_memories,
+    forget and delete_memory; nodes can be read as resources. Claude Desktop, Claude Code, Cursor,
+    VS Code and others start it by what --config prints. `mgl up` serves the same at /mcp.
     """
     if config is not None:
         typer.echo(json.dumps({"mcpServers": {"mgl": _configure(config, choice, port)}}, indent=2))
@@ -70,6 +69,7 @@ def _configure(
     """One server as clients write it, with all that it needs to start from anywhere."""
     from mgl.api.keys import KEY, OWNER, Keys
     from mgl.models import shipped
+    from mgl.openai.detached import find_detached
 
     home = shipped.home()
     if way == "http":

@@ -86,7 +86,8 @@ DataFolder = Annotated[
         show_envvar=False,
     ),
 ]
-Yes = Annotated[bool, option("--yes -y", "Do not confirm long operations.")]
+Yes = Annotated[bool, option("--yes -y", "Do not ask for confirmation.")]
+DryRun = Annotated[bool, option("--dry-run", "Say what would be done, and do nothing.")]
 Detach = Annotated[bool, option("--detach", "Run in the background; return when ready.")]
 StopDetached = Annotated[bool, option("--stop", "Stop the detached server.")]
 AllowHub = Annotated[bool, option("--allow-hub", "Allow downloads from the model hub.")]

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from mgl.cli.detached import start_detached, stop_detached
 from mgl.cli.options import Detach, ModelChoice, StopDetached, choose_model, option, with_options
 from mgl.cli.output import say
 
@@ -40,6 +39,8 @@ def proxy(
     embeddings) uses it by its base URL. A call that is in the log is answered from there, so the
     program can be run again for nothing. Ctrl-C ends it.
     """
+    from mgl.openai.detached import start_detached, stop_detached
+
     if stop:
         typer.echo(stop_detached("proxies", port))
     elif detach:

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from mgl.cli.output import count, format_duration, one_line, print_json, print_table, say
+from mgl.cli.output import count, one_line, print_json, print_table, say
 from mgl.errors import EngineFailed, InputError, MglError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from mgl.evaluation.papers.estimates import EstimatedCost
     from mgl.evaluation.runs.folder import Tally
     from mgl.evaluation.runs.lifecycle import Difference, Replay
     from mgl.evaluation.runs.manifest import Manifest
@@ -108,15 +107,6 @@ def print_evidence(found: dict[str, Any], as_json: bool) -> None:
         typer.echo(
             f"{memory} has no recall: it returned every turn, or turns in the order of the talk"
         )
-
-
-def format_cost(cost: EstimatedCost) -> str:
-    """Format an estimate on one line, with what it is based on."""
-    time = "unknown time" if cost.seconds is None else f"about {format_duration(cost.seconds)}"
-    return (
-        f"{cost.calls:,.0f} calls, {cost.input_tokens:,.0f} tokens in, "
-        f"{cost.output_tokens:,.0f} out, {time} (from {'; '.join(cost.basis)})"
-    )
 
 
 def print_differences(found: Sequence[Difference], path: Path, as_json: bool) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mgl.cli.doctor import print_check
-from mgl.cli.options import AsJson, BaseUrl, Detach, Model, argument, option
+from mgl.cli.options import AsJson, BaseUrl, Detach, DryRun, Model, argument, option
 from mgl.cli.output import clean, one_line, print_json, print_table, say
 from mgl.errors import EngineUnavailable, ResourceError, UsageError
 
@@ -63,7 +63,7 @@ def setup(
         ),
     ] = None,
     port: Port = None,
-    dry_run: Annotated[bool, option("--dry-run", "Print every step and take none.")] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Set up this GPU box, from nothing to a running server.
 
@@ -91,9 +91,7 @@ def start(
         option("--adapter NAME[=PATH]", "Load a LoRA of `mgl train`, or of a folder (repeatable)."),
     ] = None,
     detach: Detach = False,
-    dry_run: Annotated[
-        bool, option("--dry-run", "Print the server's command and start nothing.")
-    ] = False,
+    dry_run: DryRun = False,
     as_json: Annotated[bool, option("--json", "With --dry-run: print the plan as JSON.")] = False,
 ) -> None:
     """Start a server.

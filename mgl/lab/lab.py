@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from mgl.errors import StoreError, UsageError, WrongKind
-from mgl.lab.model import ModelChoice, NoModel
+from mgl.lab.model import ModelChoice, NoModel, OwnModels
 from mgl.lab.planning import REMEMBERS, Plan, Planner, hint_names
 from mgl.lab.talk import UNKEPT, AnswerKeeper, Talk, as_question
-from mgl.lab.workplace import DATABASE, OwnModels, Workplace
+from mgl.lab.workplace import DATABASE, Workplace
 from mgl.llm.calls import MemoryCallLog, content_hash, new_attempt
 from mgl.llm.concurrency import StopSignal, make_awaitable
 from mgl.memories.base import Memory, check_name, is_memory_id
@@ -46,12 +46,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mgl.lab.deleting import Deleted
-    from mgl.llm.base import LLM, Engine
+    from mgl.llm.base import LLM
     from mgl.llm.calls import CallRecord
     from mgl.llm.client import Client
-    from mgl.memories.graph import Estimate
+    from mgl.memories.estimates import Estimate
     from mgl.memories.view import GraphView
-    from mgl.retrieval.base import Embedder, Reranker
     from mgl.training.data import Example, Pair
     from mgl.training.from_log import LogRows
     from mgl.web.layout import Place
@@ -78,11 +77,8 @@ class Lab:
     @classmethod
     def open(
         cls,
-        model: str | ModelChoice | None = None,
+        model: str | ModelChoice | OwnModels | None = None,
         *,
-        engine: Engine | None = None,
-        embedder: Embedder | None = None,
-        reranker: Reranker | None = None,
         home: Path | None = None,
         memories: Path | None = None,
         observer: Observer | None = None,
@@ -90,20 +86,19 @@ class Lab:
     ) -> Self:
         """Open the store in the home folder; the model is opened when it is first needed.
 
-        ``model`` is a profile's name (the default runs on a CPU) or a ``ModelChoice``. ``engine``,
-        ``embedder`` and ``reranker`` are your own objects and replace its models; their calls and
-        vectors are kept under their ``model_id``. ``home`` is the folder of weights and memories,
-        MGL_HOME by default; ``memories`` is that of the memories alone, where they are kept apart.
+        ``model`` is a profile's name (the default runs on a CPU), a ``ModelChoice``, or objects of
+        your own (``OwnModels``), whose calls and vectors are kept under their ``model_id``.
+        ``home`` is the folder of weights and memories, MGL_HOME by default; ``memories`` is that of
+        the memories alone, where they are kept apart.
         ``approve`` is told what a large build (``mgl.lab.estimates``) would take before it begins,
         and raises to refuse it; without it every build begins. Raises ResourceError if the folder
         cannot be written to, and StoreError.
         """
-        choice = model if isinstance(model, ModelChoice) else ModelChoice(model)
+        models = ModelChoice(model) if model is None or isinstance(model, str) else model
         folder = shipped.home(home)
         store = Store.open((memories or folder) / DATABASE)
         observer = observer or SILENT
-        own = OwnModels(engine, embedder, reranker)
-        return cls(store, Workplace(folder, store, choice, observer, own=own), observer, approve)
+        return cls(store, Workplace(folder, store, models, observer), observer, approve)
 
     def close(self) -> None:
         self._place.close()
@@ -177,20 +172,42 @@ class Lab:
         memory: str | None = None,
         conversation: str | None = None,
         retry_failed: bool = False,
-        is_stored: bool = False,
-        stop: StopSignal | None = None,
         **options: Any,
     ) -> BuildResult:
         """Read a file, or what was read from one, into a memory, for these questions or for any.
 
         ``retry_failed`` reads the parts of a document again that gave no usable reply; UsageError
-        if the kind of memory cannot do that. A source that ``is_stored`` was loaded from the store:
-        StoreDeleted if it was deleted since. Another thread may stop it by ``stop``: it raises
-        ``concurrent.futures.CancelledError``, and the memory keeps what was finished.
+        if the kind of memory cannot do that.
         """
-        asked = [as_question(question, is_talk=False) for question in dict.fromkeys(questions)]
         plan = self._planner.plan_file(source, memory, conversation, options)
-        plan = replace(plan, is_stored=is_stored)
+        return self._build_plan(plan, questions, retry_failed=retry_failed)
+
+    def build_stored(
+        self,
+        document: Document,
+        questions: Sequence[str] = (),
+        *,
+        memory: str,
+        stop: StopSignal | None = None,
+    ) -> BuildResult:
+        """Read a document into a memory that was loaded from the store; StoreDeleted if it was
+        deleted since.
+
+        Another thread may stop it by ``stop``: it raises ``concurrent.futures.CancelledError``, and
+        the memory keeps what was finished.
+        """
+        plan = self._planner.plan_file(document, memory, None, {})
+        return self._build_plan(replace(plan, is_stored=True), questions, stop=stop)
+
+    def _build_plan(
+        self,
+        plan: Plan,
+        questions: Sequence[str],
+        *,
+        retry_failed: bool = False,
+        stop: StopSignal | None = None,
+    ) -> BuildResult:
+        asked = [as_question(question, is_talk=False) for question in dict.fromkeys(questions)]
         if retry_failed and not supports(plan.kind, Retrying):
             raise UsageError(
                 f"{plan.name} cannot retry failed parts",
@@ -290,13 +307,13 @@ class Lab:
         stop: StopSignal | None = None,
     ) -> None:
         """Build alone, and say before what it takes."""
-        from mgl.lab.estimates import describe_estimate, describe_large
+        from mgl.lab.estimates import describe_large
 
         is_new = self._store.steps(opened.id) == 0
         if is_new or isinstance(opened, Estimating):
             cost = self._estimate(plan, opened)
             if cost is not None and cost.calls:
-                self._observer.note(describe_estimate(cost))
+                self._observer.note(f"to do: {cost.describe()}")
             large = describe_large(cost, _count_characters(plan.source))
             if is_new and large is not None and self._approve is not None:
                 self._approve(large)
@@ -564,7 +581,7 @@ class Lab:
 
         Errors as of ``find`` and ``mgl.training.from_log.read_run``.
         """
-        from mgl.evaluation.runs.folder import PACKED
+        from mgl.evaluation.runs.folder import open_calls
         from mgl.evaluation.runs.manifest import MANIFEST
         from mgl.training.from_log import read_memory, read_run
 
@@ -576,10 +593,8 @@ class Lab:
                     hint=f"{hint_names(self._store, source)}; `mgl eval run` says where a run is",
                 )
             return read_memory(self._store, self.find(source))
-        if not (folder / PACKED).is_file():
-            return read_run(folder, self._store, hold_out)
-        with Store.open(folder / PACKED) as packed:
-            return read_run(folder, packed, hold_out)
+        with open_calls(folder, self._store) as store:
+            return read_run(folder, store, hold_out)
 
     def export(self, source: str) -> dict[str, Any]:
         """Collect everything that a conversation's memory holds, as plain JSON values."""

@@ -27,6 +27,7 @@ from mgl.types import StageUsage
 if TYPE_CHECKING:
     from mgl.llm.base import Engine
     from mgl.models.profiles import EngineName, ModelProfile
+    from mgl.retrieval.base import Embedder, Reranker
 
 # Seconds for one call: a CPU shares its cores among the calls in flight, and cannot hang.
 TIMEOUT_S: Final[Mapping[EngineName, float]] = {
@@ -175,6 +176,16 @@ class ModelChoice:
                 "a server loads its own weights", hint="leave out --weights or --base-url"
             )
         return engine
+
+
+@dataclass(frozen=True, slots=True)
+class OwnModels:
+    """Models that a program brings itself, and closes itself; ``choice`` names the others."""
+
+    engine: Engine | None = None
+    embedder: Embedder | None = None
+    reranker: Reranker | None = None
+    choice: ModelChoice = field(default_factory=ModelChoice)
 
 
 async def find_context(choice: ModelChoice, profile: ModelProfile) -> int:

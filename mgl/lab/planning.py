@@ -143,7 +143,8 @@ class Planner:
             documents = [each for each in self.find_called(source) if not self._is_talk(each)]
             if not documents:
                 raise InputError(
-                    f"there is no file, memory or conversation {source!r}", hint=missing.hint
+                    f"there is no file, memory or conversation {source!r}",
+                    hint=f"check the path; {missing.hint}",
                 ) from None
             record = documents[0]
         wanted = memory or READS
@@ -294,7 +295,8 @@ def hint_names(store: Store, wanted: str) -> str:
     known = {
         name.casefold(): name for name in (*store.memory_ids(), *store.document_names().values())
     }
-    near = get_close_matches(wanted.casefold(), known)
+    given = wanted.casefold()
+    near = get_close_matches(given, known) or [each for each in known if each.startswith(given)][:3]
     guess = f"did you mean {' or '.join(known[each] for each in near)}? " if near else ""
     return f"{guess}`mgl list` shows what there is"
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from mgl.errors import MglError, UsageError
-from mgl.lab.model import ModelChoice
+from mgl.lab.model import ModelChoice, OwnModels
 from mgl.lab.providers import ChosenModel, OwnModel, RecordedModel
 from mgl.llm.client import Client
 from mgl.llm.concurrency import Portal
@@ -31,8 +31,12 @@ from mgl.store import Store
 from mgl.store.owners import RUN, owned_by
 
 if TYPE_CHECKING:
-    from mgl.evaluation.runs.manifest import Arguments
+    from mgl.evaluation.papers.suites import Run
+    from mgl.evaluation.runs.lifecycle import Replay
+    from mgl.evaluation.runs.manifest import Arguments, Manifest
+    from mgl.evaluation.runs.plan import RunPlan
     from mgl.evaluation.runs.retrieving import Recalls
+    from mgl.evaluation.runs.runner import Execution
     from mgl.llm.base import LLM, Engine
     from mgl.llm.calls import CallLog
     from mgl.llm.capabilities import Speed
@@ -47,17 +51,8 @@ DATABASE = "mgl.sqlite"
 ResultT = TypeVar("ResultT")
 
 
-@dataclass(frozen=True, slots=True)
-class OwnModels:
-    """Models that a program brings itself, in place of those of a choice; it closes them."""
-
-    engine: Engine | None = None
-    embedder: Embedder | None = None
-    reranker: Reranker | None = None
-
-
 class Workplace:
-    """One chosen model over a home's store, which it does not close.
+    """One model, chosen or brought, over a home's store, which it does not close.
 
     With ``recorded`` no model runs: the calls in the store are replayed as that model's. ``owner``
     is the evaluation run that calls of no memory belong to.
@@ -67,17 +62,16 @@ class Workplace:
         self,
         home: Path,
         store: Store,
-        choice: ModelChoice,
+        models: ModelChoice | OwnModels,
         observer: Observer,
         *,
         recorded: ModelFacts | None = None,
-        own: OwnModels | None = None,
     ) -> None:
         self.owner: str | None = None
-        self._own = own or OwnModels()
+        self._own = models if isinstance(models, OwnModels) else OwnModels(choice=models)
+        self._choice = choice = self._own.choice
         self._home = home
         self._store = store
-        self._choice = choice
         self._observer = observer
         self._closing = ExitStack()
         self.model: ChosenModel | RecordedModel
@@ -346,6 +340,58 @@ class Workplaces:
         place = Workplace(self.home, self.store, self.choice(profile), self.observer)
         place.owner = None if self.run is None else f"{RUN}{self.run.absolute()}"
         return place
+
+    def start(self, plan: RunPlan, folder: Path, execution: Execution) -> Manifest:
+        """Start a run, whose calls belong to its folder (``start_run``)."""
+        from mgl.evaluation.runs.lifecycle import start_run
+
+        self.run = folder
+        return start_run(plan, folder, replace(execution, open_model=self.open))
+
+    def resume(self, folder: Path, data: Path | None, execution: Execution) -> Manifest:
+        """Do what is left of a run, with the models it began with (``resume_run``)."""
+        from mgl.evaluation.runs.lifecycle import resume_run
+        from mgl.evaluation.runs.manifest import Manifest
+        from mgl.evaluation.runs.plan import reopen_plan
+
+        self.run, manifest = folder, Manifest.read(folder)
+        self.take(manifest.models)
+        plan = reopen_plan(manifest, self.open, data)
+        return resume_run(plan, folder, replace(execution, open_model=self.open))
+
+    def replay(self, folder: Path, data: Path | None) -> Replay:
+        """Make a run again from the calls in the store, and compare (``replay_run``)."""
+        from mgl.evaluation.runs.lifecycle import replay_run
+        from mgl.evaluation.runs.manifest import Manifest
+        from mgl.evaluation.runs.plan import reopen_plan
+        from mgl.evaluation.runs.runner import Execution
+
+        manifest = Manifest.read(folder)
+        open_recorded = self.open_recorded(manifest.models)
+        plan = reopen_plan(manifest, open_recorded, data)
+        return replay_run(plan, folder, Execution(open_recorded, self.observer))
+
+    def reproduce(self, run: Run, arguments: Arguments, folder: Path, execution: Execution) -> None:
+        """Start or continue a run of a paper's table, with its embedder and reranker unless others
+        are chosen; UsageError if the folder holds another run."""
+        from mgl.evaluation.runs.manifest import MANIFEST, Manifest
+        from mgl.evaluation.runs.plan import plan_run
+
+        own = self.base
+        base = replace(
+            own, embedder=own.embedder or run.embedder, reranker=own.reranker or run.reranker
+        )
+        places = replace(self, base=base, known={})
+        if not (folder / MANIFEST).exists():
+            places.start(plan_run(arguments, places.open), folder, execution)
+            return
+        moved = {"data": arguments.data}
+        if Manifest.read(folder).arguments.model_copy(update=moved) != arguments:
+            raise UsageError(
+                f"{folder} holds a run with other arguments",
+                hint="choose another folder with --out",
+            )
+        places.resume(folder, arguments.data, execution)
 
     def retrieve(self, arguments: Arguments, note: Callable[[str], None]) -> Recalls:
         """Measure which evidence memories return, without a model; ``note`` hears of leaks.

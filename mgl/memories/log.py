@@ -503,7 +503,7 @@ class Log(Generic[EditT, StateT]):
         rows = [self._row_of(first + place, self.step + place) for place in range(len(turns))]
         try:
             kept = self._take_snapshot()
-            self._store.append_turns(self._source.id, first, turns, self.identity, rows, kept)
+            self._store.append_turns(self.identity, first, turns, rows, kept)
         except StoreConflict:
             return False
         finally:
@@ -517,9 +517,8 @@ class Log(Generic[EditT, StateT]):
         """
         number = len(self.turns)
         row = self._row_of(number, self.step)
-        store, talk = self._store, self._source.id
         try:
-            kept = store.append_reply(talk, number, turn, self.identity, row, sources, since=since)
+            kept = self._store.append_reply(self.identity, number, turn, row, sources, since=since)
         except StoreConflict:
             return False
         finally:

@@ -178,12 +178,14 @@ def describe_reading(answer: Answer, document: Document | None) -> str | None:
 
 def share_read(answer: Answer, document: Document) -> float | None:
     """The share of a document's characters that an answer was made from; None where its passages
-    are not known."""
-    spans = sorted(
-        (span.start, span.end) for span in (Span.at(document.id, at) for at in answer.retrieved)
-    )
-    if not spans:
+    are not known, or are turns."""
+    try:
+        found = [Span.at(document.id, at) for at in answer.retrieved]
+    except ValueError:
         return None
+    if not found:
+        return None
+    spans = sorted((span.start, span.end) for span in found)
     read = reached = 0
     for start, end in spans:
         read += max(0, end - max(start, reached))

@@ -37,7 +37,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from gpu_loads import FORMATS, QUESTION, REPLY, STORY, measure_loads, record_prompts, write_bodies
 from gpu_models import CONFIGS, MADE, TINY, make_model, make_profile, read_log
@@ -108,6 +108,10 @@ class Box:
     @property
     def is_pretended(self) -> bool:
         return self.profile.machine.device == "cpu"
+
+    def limit(self, minutes: float) -> float | None:
+        """The seconds that a command may take; a CPU that pretends to be a card has no limit."""
+        return None if self.is_pretended else 60 * minutes
 
     def plan(self, model: ModelProfile, compiler: str, *, longest: bool = False) -> LaunchPlan:
         """The profile's own command under a compiler; a made model is loaded without weights.
@@ -351,30 +355,43 @@ def _evaluate(box: Box, name: str, memory: str, model: str, limit: int) -> list[
 
 def run_served(box: Box, model: ModelProfile, command: Sequence[str], minutes: float) -> Figures:
     with box.serve(model, "guidance"):
-        yield from run_command(command, minutes)
+        yield from run_command(command, box.limit(minutes))
 
 
-def run_command(command: Sequence[str], minutes: float) -> Figures:
+def run_command(command: Sequence[str], limit_s: float | None = None) -> Figures:
     """Run a command: its seconds, how busy card and process were, and the numbers of the JSON that
     it printed, each named by the keys that lead to it. ``said`` is the end of what it told."""
     if command[0] == "mgl":
         command = [sys.executable, "-m", "mgl", *command[1:]]
     began, before = time.monotonic(), os.times()
-    with sample_gpu() as busy:
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=60 * minutes
-        )
+    with (
+        sample_gpu() as busy,
+        tempfile.TemporaryFile("w+") as out,
+        tempfile.TemporaryFile("w+") as err,
+    ):
+        try:
+            code: int | str = subprocess.run(
+                command, stdout=out, stderr=err, check=False, timeout=limit_s
+            ).returncode
+        except subprocess.TimeoutExpired:
+            code = f"after {limit_s:g} s"
+        printed, said = _read_back(out), _read_back(err)
     seconds, after = time.monotonic() - began, os.times()
     worked = after.children_user + after.children_system
     worked -= before.children_user + before.children_system
     yield "seconds", round(seconds, 1)
     yield "gpu_busy", mean_busy(busy)
     yield "process_cpu", round(worked / seconds, 3)
-    printed = read_json(done.stdout)
-    yield "said", (done.stderr if printed is not None else done.stdout + done.stderr)[-4000:]
-    yield from list_numbers(printed)
-    if done.returncode:
-        raise ResourceError(f"exit {done.returncode}: {shlex.join(command)}", hint="see `said`")
+    numbers = read_json(printed)
+    yield "said", (said if numbers is not None else printed + said)[-4000:]
+    yield from list_numbers(numbers)
+    if code:
+        raise ResourceError(f"exit {code}: {shlex.join(command)}", hint="see `said`")
+
+
+def _read_back(file: IO[str]) -> str:
+    file.seek(0)
+    return file.read()
 
 
 def read_json(printed: str) -> dict[str, Any] | None:
@@ -456,7 +473,7 @@ def list_steps(box: Box) -> list[Step]:
         Step(
             "encoders",
             "FlagEmbedding's bge-m3 and reranker, made",
-            (_command_part(encoders, 4, name="bge-m3"),),
+            (_command_part(box, encoders, 4, name="bge-m3"),),
         ),
     ]
 
@@ -507,7 +524,7 @@ def _trainings(box: Box) -> tuple[Part, ...]:
         for method in ("sft", "dpo", "grpo"):
             own = f"gpu-{base.rsplit('-', 1)[1].replace('.', '')}-{method}"
             options = f"--rows gpu-{method}.jsonl --profile {box.profile.name} --method {method}"
-            parts.append(_command_part(f"mgl train builder {own} {start} {options} --json", 8))
+            parts.append(_command_part(box, f"mgl train builder {own} {start} {options} --json", 8))
             start = f"--from {own}"
     return tuple(parts)
 
@@ -516,8 +533,9 @@ def _served_part(box: Box, name: str, model: ModelProfile, command: Sequence[str
     return Part(name, 8, (shlex.join(command),), partial(run_served, box, model, command, 7))
 
 
-def _command_part(line: str, minutes: float, name: str = "") -> Part:
-    return Part(name or line, minutes, (line,), partial(run_command, shlex.split(line), minutes))
+def _command_part(box: Box, line: str, minutes: float, name: str = "") -> Part:
+    run = partial(run_command, shlex.split(line), box.limit(minutes))
+    return Part(name or line, minutes, (line,), run)
 
 
 def open_box(options: argparse.Namespace) -> Box:
@@ -536,7 +554,7 @@ def open_box(options: argparse.Namespace) -> Box:
     box = Box(machine, profile, home, python, options.tokenizer, options.data)
     if not options.pretend:
         return box
-    small = replace(box, levels=PRETENDED, memories=2, characters=8_000, rows=16)
+    small = replace(box, levels=PRETENDED, memories=2, characters=8_000, rows=4)
     return replace(small, bases=("smollm2-135m",))
 
 

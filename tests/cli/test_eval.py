@@ -159,7 +159,7 @@ def test_an_estimate_is_of_texts_as_long_as_they_are_made(
     out = tmp_path / "run"
     ran = mgl("eval", "run", "ruler-niah-s1", *made, "--base-url", server.url, "--out", out)
     assert ran.exit_code == 0, ran.stderr
-    assert "estimate: 2 calls, 2,600 tokens in, " in ran.stderr
+    assert "estimate: 2 model calls, 2,600 tokens in, " in ran.stderr
 
 
 def test_judges_are_listed_and_their_verdicts_asked_for_again(

@@ -82,6 +82,8 @@ def test_detached_with_a_key_for_each_tenant_and_once_a_port(
         assert names == ["mgl/gam", "mgl/mnemis", MODEL]
     pasted = json.loads(mgl("mcp", "--config", "http").stdout)["mcpServers"]["mgl"]
     assert pasted["url"] == f"http://127.0.0.1:{port}/mcp"
+    elsewhere = mgl("up", "--stop", "--port", 9).stdout
+    assert f", but at http://127.0.0.1:{port}\n" in elsewhere
     second = fail("up", *choice, "--detach")
     assert (second.returncode, second.stdout) == (2, "")
     assert f"port {port} is taken" in second.stderr

@@ -32,6 +32,7 @@ from tests.conformance.kinds import (
     run_whole,
 )
 
+pytestmark = pytest.mark.heavy
 each_case = pytest.mark.parametrize("case", list_cases())
 few = settings(max_examples=settings().max_examples // 5)
 fewest = settings(max_examples=settings().max_examples // 10)

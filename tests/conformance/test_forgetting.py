@@ -32,6 +32,7 @@ from tests.conformance.kinds import (
 )
 from tests.leftovers import find_kept
 
+pytestmark = pytest.mark.heavy
 talks = list_cases(reads="conversation")
 growing = pytest.mark.parametrize("case", [case for case in talks if case.values[0].grows])
 few = settings(max_examples=settings().max_examples // 10)

@@ -20,6 +20,7 @@ from tests.conformance.dying import FORGOTTEN, Operation, Place
 from tests.conformance.kinds import TALK, Case, dump, list_cases, own_word
 from tests.conformance.snapshots import check_snapshots
 
+pytestmark = pytest.mark.heavy
 OPERATIONS = [
     pytest.param(case.values[0], operation, id=f"{case.id}-{operation}")
     for case in list_cases()

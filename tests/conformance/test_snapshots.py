@@ -32,6 +32,7 @@ from tests.conformance.snapshots import check_same, check_snapshots
 from tests.memories.gam.test_forgetting import check as check_gam
 from tests.memories.mnemis.test_forgetting import check as check_mnemis
 
+pytestmark = pytest.mark.heavy
 CASES = [case for case in list_cases() if hasattr(case.values[0].kind, "vocabulary")]
 SOUND: dict[str, Callable[[Any, Store], None]] = {
     "gam": partial(check_gam, ordered=False),

@@ -287,7 +287,7 @@ def test_a_document_that_is_deleted_after_it_was_loaded_does_not_come_back(mgl_h
         loaded = lab.load(make_document().id)
         lab.delete("zorblat.txt")
         with pytest.raises(StoreDeleted):
-            lab.build(loaded, memory="naive-rag", is_stored=True)
+            lab.build_stored(loaded, memory="naive-rag")
         assert count_rows(mgl_home, "documents") == 0
         record = lab.find(build(lab, loaded))  # from the user's own hands it may
         lab.delete("zorblat.txt")

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from mgl import registry
-from mgl.lab.model import ModelChoice, NoModel
-from mgl.lab.workplace import OwnModels, Workplace
+from mgl.lab.model import ModelChoice, NoModel, OwnModels
+from mgl.lab.workplace import Workplace
 from mgl.llm.fakes import SchemaEngine
 from mgl.observer import SilentObserver
 from mgl.store import Store
@@ -45,10 +45,11 @@ class Unclosed(SchemaEngine):
 
 
 def test_a_programs_own_engine_needs_no_profile_and_stays_open(tmp_path: Path) -> None:
-    engine, choice = Unclosed(), ModelChoice("no-such-profile")
+    engine = Unclosed()
+    own = OwnModels(engine, choice=ModelChoice("no-such-profile"))
     with (
         Store.open(tmp_path / "mgl.sqlite") as store,
-        Workplace(tmp_path, store, choice, SilentObserver(), own=OwnModels(engine)) as place,
+        Workplace(tmp_path, store, own, SilentObserver()) as place,
     ):
         assert place.engine is engine
         assert place.preset == "paper"

@@ -3,10 +3,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import bm25s
 import numpy as np
 import pytest
-from bm25s.stopwords import STOPWORDS_EN, STOPWORDS_EN_PLUS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from Stemmer import Stemmer
@@ -40,6 +38,8 @@ def index_of(made: Mapping[int, str], store: Store | None = None) -> LexicalInde
 
 def reference(made: list[str], query: str) -> list[float]:
     """The scores of bm25s over a fixed list of texts."""
+    import bm25s
+
     tokens = all_stems(made)
     if not any(tokens):
         return [0.0] * len(made)
@@ -51,6 +51,8 @@ def reference(made: list[str], query: str) -> list[float]:
 
 @given(st.lists(st.text() | texts, max_size=4))
 def test_texts_are_split_and_stemmed_as_by_bm25s(made: list[str]) -> None:
+    import bm25s
+
     plain = [pair_characters(plain_text(text)) for text in made]  # it knows neither
     assert all_stems(made) == bm25s.tokenize(
         plain, stopwords="en", stemmer=Stemmer("english"), return_ids=False, show_progress=False
@@ -59,6 +61,8 @@ def test_texts_are_split_and_stemmed_as_by_bm25s(made: list[str]) -> None:
 
 @given(st.lists(st.text() | st.sampled_from(["You've had it, I'm sure.", "A O.K. don't"])))
 def test_words_are_split_as_by_bm25s(made: list[str]) -> None:
+    import bm25s
+
     plain = [pair_characters(plain_text(text)) for text in made]
     for name, words in (("english", STOP_WORDS), ("english_plus", FUNCTION_WORDS)):
         assert split_words(made, words) == bm25s.tokenize(
@@ -78,6 +82,8 @@ def test_chinese_and_japanese_are_found_without_spaces(question: str, texts: lis
 
 
 def test_stop_words_are_those_of_bm25s() -> None:
+    from bm25s.stopwords import STOPWORDS_EN, STOPWORDS_EN_PLUS
+
     assert frozenset(STOPWORDS_EN) == STOP_WORDS
     assert {
         word for word in STOPWORDS_EN_PLUS if word.isalpha() and len(word) > 1

@@ -283,7 +283,7 @@ def test_where_no_driver_is_the_card_was_not_measured(
 ) -> None:
     """Zero per cent would be a figure."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    figures = dict(gpu.run_command([sys.executable, "-c", "print(sum(range(10**7)))"], 1))
+    figures = dict(gpu.run_command([sys.executable, "-c", "print(sum(range(10**7)))"]))
     assert str(figures["gpu_busy"]).startswith("not measured")
     assert figures["said"] == "49999995000000\n"
     assert float(figures["process_cpu"]) > 0
@@ -292,7 +292,7 @@ def test_where_no_driver_is_the_card_was_not_measured(
 def test_each_number_that_a_command_prints_is_a_figure() -> None:
     printed = {"loss": 0.5, "by": [{"f1": 1, "n": "2"}], "is_good": True, "none": None}
     program = f"import json, sys; print(json.dumps({printed})); print('slow', file=sys.stderr)"
-    figures = dict(gpu.run_command([sys.executable, "-c", program], 1))
+    figures = dict(gpu.run_command([sys.executable, "-c", program]))
     assert figures.pop("seconds") is not None
     assert {name: figures[name] for name in figures if name not in ("gpu_busy", "process_cpu")} == {
         "loss": 0.5,
@@ -301,11 +301,17 @@ def test_each_number_that_a_command_prints_is_a_figure() -> None:
     }
 
 
-def test_a_command_that_fails_leaves_what_it_said() -> None:
-    figures = gpu.run_command(["sh", "-c", "echo no weights >&2; exit 3"], 1)
+@pytest.mark.parametrize(
+    ("ends", "limit_s", "told"),
+    [("exit 3", None, "exit 3: "), ("exec sleep 600", 2.0, "after 2 s")],
+)
+def test_a_command_that_fails_or_takes_too_long_leaves_what_it_said(
+    ends: str, limit_s: float | None, told: str
+) -> None:
+    figures = gpu.run_command(["sh", "-c", f"echo no weights >&2; {ends}"], limit_s)
     before = dict(islice(figures, 4))
     assert before["said"] == "no weights\n"
-    with pytest.raises(ResourceError, match="exit 3: "):
+    with pytest.raises(ResourceError, match=told):
         next(figures)
 
 

@@ -19,6 +19,7 @@ from typing import Final
 from mgl.llm.base import Message, Sampling
 from mgl.llm.concurrency import for_each
 from mgl.memories.base import Tools
+from mgl.memories.estimates import Estimate
 from mgl.memories.graph.config import GraphConfig
 from mgl.memories.graph.edits import (
     ENTITY_TYPES,
@@ -49,26 +50,6 @@ def build_messages(passage: NumberedChunk) -> list[Message]:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
-    """What is left to do: calls, tokens and wall time.
-
-    ``chunks`` is all that the document has, ``done`` how many of them are in the log.
-    ``input_tokens`` are those of the prompts, chat template included. ``output_tokens`` and
-    ``seconds`` are estimated from ``measured`` calls that this model made for graphs on this
-    machine, and None where it made none. Where it ``is_bound``, it is the most that may be needed.
-    """
-
-    chunks: int
-    done: int
-    calls: int
-    input_tokens: int
-    output_tokens: int | None
-    seconds: float | None
-    measured: int
-    is_bound: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class GraphBuilder:
     """Writes the log of one document's graph.
 
@@ -92,7 +73,7 @@ class GraphBuilder:
         observer, failed = self.tools.observer, list[NumberedChunk]()
         done = len(chunks) - len(missing)
 
-        def write(passage: NumberedChunk, said: Proposal[Extraction] | None) -> None:
+        def write(passage: NumberedChunk, said: Proposal[Extraction]) -> None:
             nonlocal done
             self._write(passage, said)
             done += 1
@@ -101,7 +82,7 @@ class GraphBuilder:
         async def read(chunk: Chunk) -> None:
             passage = NumberedChunk.of(self.document, chunk)
             said = await self._extract(passage)
-            if said is None or said.reply is not None:
+            if said.reply is not None:
                 write(passage, said)
                 return
             if not failed:
@@ -141,16 +122,15 @@ class GraphBuilder:
         await for_each(failed, read, at_once=self.config.in_flight)
 
     def _write(
-        self, passage: NumberedChunk, said: Proposal[Extraction] | None, *, is_again: bool = False
+        self, passage: NumberedChunk, said: Proposal[Extraction], *, is_again: bool = False
     ) -> None:
-        """Append a chunk as its step, or one that is read again as the last; a failed reply
-        without what it tells."""
-        rows = self._draft(passage, is_again=is_again)
-        if said is not None and said.reply is None:
-            rows.draft.fail(STAGE, said.problem, reason=said.reason)
-        elif said is not None and said.reply is not None:
-            rows.take(said.reply, said.call_key)
-        self.log.add(rows.draft)
+        """Append a chunk as its step, or one that is read again as the last."""
+        step = self._draft(passage, is_again=is_again)
+        if said.reply is None:
+            step.draft.fail(STAGE, said.problem, reason=said.reason)
+        else:
+            step.take(said.reply, said.call_key)
+        self.log.add(step.draft)
 
     def _draft(self, passage: NumberedChunk, *, is_again: bool = False) -> PassageDraft:
         draft = self.log.draft(None if is_again else passage.chunk.index)
@@ -159,18 +139,18 @@ class GraphBuilder:
 
     async def _extract_again(
         self, passage: NumberedChunk, time: int, what: str
-    ) -> Proposal[Extraction] | None:
+    ) -> Proposal[Extraction]:
         """Read a chunk for the ``time``-th time after the first."""
         said = await self._extract(passage, time)
-        if said is not None and said.reply is None:
+        if said.reply is None:
             self.tools.observer.note(f"chunk {passage.chunk.index} {what}: {said.problem}")
         return said
 
-    async def _extract(self, passage: NumberedChunk, time: int = 0) -> Proposal[Extraction] | None:
-        """Ask what a passage tells of; None where it has no sentence. Each ``time`` after the first
-        is warm, with a seed of its own."""
+    async def _extract(self, passage: NumberedChunk, time: int = 0) -> Proposal[Extraction]:
+        """Ask what a passage tells of. Each ``time`` after the first is warm, with a seed of its
+        own."""
         if not passage.sentences:
-            return None
+            return Proposal(STAGE, Extraction(entities=[], relations=[]))
         sampling = vary(Sampling(max_tokens=REPLY_TOKENS), time)
         messages, schema = build_messages(passage), extraction_schema(len(passage.sentences))
         return await propose(
@@ -189,9 +169,9 @@ class GraphBuilder:
     def _read_terms(self, missing: Sequence[Chunk], total: int) -> None:
         terms = find_terms(self.document.text)
         for chunk in missing:
-            rows = self._draft(NumberedChunk.of(self.document, chunk))
-            put_terms(rows, terms)
-            self.log.add(rows.draft)
+            step = self._draft(NumberedChunk.of(self.document, chunk))
+            put_terms(step, terms)
+            self.log.add(step.draft)
             self.tools.observer.progress("terms", chunk.index + 1, total)
 
     async def estimate(self, chunks: Sequence[Chunk]) -> Estimate:
@@ -216,11 +196,7 @@ class GraphBuilder:
 
         await for_each(missing, count, at_once=config.in_flight)
         done, pace = len(chunks) - len(missing), self.tools.store.pace(llm.model_id, STAGE)
-        if pace is None:
-            return Estimate(len(chunks), done, calls, tokens, None, None, 0)
-        output = round(calls * pace.output_tokens / pace.calls)
-        seconds = calls * pace.seconds / pace.calls
-        return Estimate(len(chunks), done, calls, tokens, output, seconds, pace.calls)
+        return Estimate(calls, tokens, chunks=len(chunks), done=done).at([(pace, calls)])
 
     def _find_missing(self, chunks: Sequence[Chunk]) -> list[Chunk]:
         done = self.tools.store.chunks_done(self.log.identity)
@@ -253,19 +229,19 @@ def find_terms(text: str) -> Terms:
     return sorted(places)
 
 
-def put_terms(rows: PassageDraft, terms: Terms) -> None:
+def put_terms(step: PassageDraft, terms: Terms) -> None:
     """Add the terms that begin in each sentence of a passage, and their relations.
 
     Names are related to the other names of their sentence, and every term to the one before it.
     """
-    text = rows.passage.document.text
-    for number, (start, end) in enumerate(rows.passage.sentences, 1):
+    text = step.passage.document.text
+    for number, (start, end) in enumerate(step.passage.sentences, 1):
         said = {"src": number, "description": one_line(text[start:end])}
         first, last = (bisect_left(terms, (place, "", "")) for place in (start, end))
         found = list(dict.fromkeys((name, kind) for _, name, kind in terms[first:last]))
         for name, kind in found:
-            rows.put_entity({**said, "name": name, "type": kind})
+            step.put_entity({**said, "name": name, "type": kind})
         names = [name for name, kind in found if kind == NAME]
         neighbours = pairwise(name for name, _ in found)
         for one, other in dict.fromkeys((*combinations(names, 2), *neighbours)):
-            rows.put_relation({**said, "source": one, "target": other})
+            step.put_relation({**said, "source": one, "target": other})

@@ -16,7 +16,8 @@ from typing import Any, NoReturn
 
 from mgl.errors import UsageError, WrongKind
 from mgl.memories.base import LogMemory, Tools, check_text
-from mgl.memories.graph.build import Estimate, GraphBuilder
+from mgl.memories.estimates import Estimate
+from mgl.memories.graph.build import GraphBuilder
 from mgl.memories.graph.config import GraphConfig
 from mgl.memories.graph.edits import VOCABULARY, GraphEdit, GraphLog
 from mgl.memories.graph.index import GraphIndex

@@ -25,6 +25,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 from threading import Lock
 from typing import cast
@@ -56,7 +57,7 @@ from mgl.text import sentence_spans
 from mgl.text.groups import show_span
 from mgl.text.names import Name, find_mentioned, find_names
 from mgl.text.sentences import split_question
-from mgl.text.support import find_telling, share_told
+from mgl.text.support import find_plain_words, find_telling, share_told, shares_language
 from mgl.types import Answer, Chunk, Document, Question, Span
 
 BLOCKS_READ = 4
@@ -64,7 +65,9 @@ GROUNDS = 2  # sentences that a claim is checked against
 PROMPT_TOKENS, TOKEN_CHARS = 80, 4  # of a call beside what it reads; of a token, about
 GROUND_CHARS = 600  # of the original around such a sentence
 SUPPORT_FLOOR = 0.75  # P(Yes) below which a claim is rejected
-TOLD_FLOOR = 0.6  # share of a claim's words below which its source is not asked about
+TOLD_FLOOR = (
+    0.6  # share of a claim's words, in the text's language, for its source to be asked about
+)
 ALSO = " (also "  # between a name and its other forms
 NOT_FOUND = "The text could not be read for this question."
 
@@ -173,6 +176,10 @@ class ClaimReader:
         self._finder: BlockFinder | None = None
         self._finding = Lock()
 
+    @cached_property
+    def _plain_words(self) -> set[str]:
+        return find_plain_words(self.document.text)
+
     async def read_parts(self, parts: Sequence[str]) -> list[FoundClaim]:
         """What the document tells for each part of the questions."""
         return await self._gather([self.read_for(Question(part)) for part in parts])
@@ -243,17 +250,19 @@ class ClaimReader:
         """Check a claim against the sentences of the passages that tell most of it.
 
         One that only repeats its question ("They were married.") answers nothing: nothing bears it
-        out.
+        out. Words are compared where both are in one language; else the model alone says whether a
+        passage bears the claim out.
         """
         found = [find_evidence(self.document, span, claim, question) for span in spans]
         found.sort(key=lambda each: -each[1])
 
         says_more = bool(_CHOICE.search(question) or find_telling(claim) - find_telling(question))
+        floor = TOLD_FLOOR if shares_language(f"{question} {claim}", self._plain_words) else 0.0
 
         async def check(span: Span) -> Ground:
             passage = self._show(passage_around(self.document, span, GROUND_CHARS))
             place = self._find_block(span)
-            if not says_more or share_told(claim, passage) < TOLD_FLOOR:
+            if not says_more or share_told(claim, passage) < floor:
                 return Ground(place, span, 0.0)
             support = await find_support(self._tools.llm, passage, question, claim)
             return Ground(place, span, support)

@@ -198,7 +198,7 @@ async def test_a_step_written_while_the_log_is_read_is_taken_once(
             known, number = known_steps(memory_id), len(other.turns(talk))
             if number < len(said):
                 edit = VOCABULARY.record(known, Append(number))
-                other.append_turns(talk, number, [said[number]], memory_id, [edit])
+                other.append_turns(memory_id, number, [said[number]], [edit])
             return known
 
         monkeypatch.setattr(store, "steps", steps_then_another)

@@ -101,6 +101,19 @@ async def test_a_source_that_lacks_most_words_of_a_claim_is_not_asked_about(
     assert len(engine.requests) == 1
 
 
+async def test_a_claim_in_another_language_than_the_text_is_judged_by_the_model_alone(
+    make_tools: MakeTools,
+) -> None:
+    letter = Document.from_text(
+        "brief.txt", "Das Wasser stieg die Nacht über. Da hat Matthes dem Klaus die Pumpe geliehen."
+    )
+    engine = ScriptedEngine(["Matthes lent him the pump.", yes(0.9)], concurrency=1)
+    question = Question("Who lent Klaus the pump?")
+    answer = await SmallMindGraph(make_tools(engine), letter, [question], CONFIG).answer(question)
+    assert (answer.marks, answer.guesses) == ((), ())
+    assert "Matthes" in answer.citations[0].quote
+
+
 async def test_an_answer_that_repeats_its_question_is_a_guess(
     make_tools: MakeTools, tale: Document
 ) -> None:
