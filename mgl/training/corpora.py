@@ -28,7 +28,7 @@ from mgl.prompt import one_line
 from mgl.retrieval import LexicalIndex
 from mgl.text import sentence_spans
 from mgl.text.names import find_names
-from mgl.training.data import MOST_NEGATIVES, Dialogue, Example, Origin, Pair, Row
+from mgl.training.data import MOST_NEGATIVES, Dialogue, Example, Pair, Row, RowOrigin
 from mgl.training.hindsight import (
     MOST_TURNS,
     HelpfulSpan,
@@ -253,7 +253,7 @@ def _read_locomo_answers(path: Path, hold_out: Collection[str]) -> Iterator[Exam
         talk = dataset.sources[item.source]()
         gold = {place for place, turn in enumerate(talk.turns) if turn.id in item.evidence}
         answer = item.golds[0] if item.golds else None
-        origin = Origin(talk.id, "locomo-answers", "CC BY-NC 4.0")
+        origin = RowOrigin(talk.id, "locomo-answers", "CC BY-NC 4.0")
         yield from _ask_turns(talk.turns, item, answer, gold, origin)
 
 
@@ -272,7 +272,7 @@ def _read_longmemeval_answers(path: Path, hold_out: Collection[str]) -> Iterator
             gold = {place for place, (_, name) in enumerate(told) if name == item.source}
             is_told = item.labels["abstention"] != "yes"
             answer = item.golds[0] if is_told and item.golds else None
-            origin = Origin(talks[item.source].id, "longmemeval-answers", "MIT")
+            origin = RowOrigin(talks[item.source].id, "longmemeval-answers", "MIT")
             yield from _ask_turns(turns, item, answer, gold, origin)
             if int(content_hash(item.id)[:8], 16) % 4 == 0:
                 others = [turn for turn, name in told if name != item.source]
@@ -284,7 +284,7 @@ def _ask_turns(
     item: Item,
     answer: str | None,
     shown: Collection[int],
-    origin: Origin,
+    origin: RowOrigin,
 ) -> Iterator[Example]:
     """Yield the row of a question, unless its answer is a rubric or stands on too many turns."""
     if len(shown) > MOST_TURNS or is_suggestion(item.question.text):

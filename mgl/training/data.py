@@ -34,7 +34,7 @@ WRITTEN: Final = "own"
 """The corpus of questions that a model wrote about a text: nobody's labels."""
 
 
-class Origin(NamedTuple):
+class RowOrigin(NamedTuple):
     """Where a row is from: the id of its document or conversation, its corpus, and its licence."""
 
     source: str
