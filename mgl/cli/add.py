@@ -20,6 +20,7 @@ from mgl.cli.options import (
     takes_model,
 )
 from mgl.cli.output import print_stats, print_usage
+from mgl.errors import UsageError
 
 
 @takes_model
@@ -48,6 +49,10 @@ def add(
 
     A new name starts a conversation. Turns that are already there, by their ids, are skipped.
     """
+    if every and conversation is not None:
+        raise UsageError(
+            "--all adds every conversation, and --conversation one", hint="leave one of them out"
+        )
     start, name = time.monotonic(), name.strip()
     with open_lab(choice) as lab:
         read = lab.conversations(path, name) if every else lab.conversation(path, conversation)
