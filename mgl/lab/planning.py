@@ -1,6 +1,6 @@
 """What a command names: a file, a memory's id, or a conversation, and with which options it opens.
 
-plan = Planner(store, place, observer).plan_file("story.txt", None, None, {})
+plan = Planner(place).plan_file("story.txt", None, None, {})
 memory = plan.open(tools)
 """
 
@@ -19,7 +19,6 @@ from mgl.memories.base import Memory, MemoryKind, Tools, is_memory_id
 from mgl.memories.capabilities import supports
 from mgl.memories.options import choose_kind, load_kind
 from mgl.memories.talk import TalkMemory
-from mgl.observer import Observer
 from mgl.store import MemoryRecord, Store
 from mgl.store.owners import Owner
 from mgl.types import Conversation, Document, Question, Source
@@ -61,10 +60,10 @@ class Plan:
 class Planner:
     """Finds sources and stored memories, and the kind and configuration to open them with."""
 
-    def __init__(self, store: Store, place: Workplace, observer: Observer) -> None:
-        self._store = store
+    def __init__(self, place: Workplace) -> None:
         self._place = place
-        self._observer = observer
+        self._store = place.store
+        self._observer = place.observer
 
     def find(self, source: str, memory: str | None = None) -> MemoryRecord:
         """Find one memory by its id, by the exact name of its conversation, or by that of its
