@@ -6,7 +6,7 @@ large is not copied for the sake of its description.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -17,6 +17,10 @@ from mgl.openai.shapes import ChatChoice, ChatCompletion, ReplyMessage
 
 Object = dict[str, Any]
 """Whose members are the memory's own affair, or the page's."""
+
+
+Events = AsyncGenerator[Object]
+"""An answer as it is made: server-sent events."""
 
 
 class _Answer(BaseModel):

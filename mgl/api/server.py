@@ -47,6 +47,7 @@ from mgl.openai.listening import (
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
+    from starlette.datastructures import Headers
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import BaseRoute
@@ -139,7 +140,7 @@ class MemoryServer(Listener):
                 known = self._tenants[name] = Tenant(memories, jobs, runs, chat)
             return known
 
-    async def admit(self, headers: Any) -> Tenant:
+    async def admit(self, headers: Headers) -> Tenant:
         """The tenant that a request is of; AccessDenied, or OverLimit."""
         self.check_sender(headers)
         name = self._keys.find_tenant(read_key(headers))

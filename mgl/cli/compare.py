@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mgl.cli.eval import Data, Sources, find_benchmark
-from mgl.cli.options import AsJson, argument, option, split_list
+from mgl.cli.eval import find_benchmark
+from mgl.cli.options import AsJson, Data, Sources, argument, option, split_list
 from mgl.cli.output import print_json, print_table, say
 from mgl.cli.progress import open_observer
 from mgl.errors import UsageError

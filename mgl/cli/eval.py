@@ -16,11 +16,14 @@ from mgl.cli.check import check
 from mgl.cli.options import (
     AsJson,
     BenchmarkName,
+    Data,
     GroupedCommand,
+    Limit,
     ModelChoice,
     ModelFolder,
     Run,
     Seed,
+    Sources,
     collect_model,
     option,
     split_list,
@@ -52,11 +55,6 @@ app = typer.Typer(
 app.command("check")(check)
 app.command("show")(show)
 
-Sources = Annotated[
-    list[str] | None, option("--source NAME", "Only items of this source (repeatable).")
-]
-Data = Annotated[Path | None, option("--data PATH", "The benchmark's files, if not in MGL_DATA.")]
-Limit = Annotated[int | None, option("--limit N", "Run at most this many items.", min=1)]
 ITEMS_AT_ONCE = 8
 WORK_TITLES = {"work": "Execution", "choice": "Models"}
 

@@ -77,6 +77,11 @@ BaseUrl = Annotated[
     ),
 ]
 BenchmarkName = Annotated[str, argument("BENCHMARK", "A benchmark (`mgl data`).")]
+Sources = Annotated[
+    list[str] | None, option("--source NAME", "Only items of this source (repeatable).")
+]
+Data = Annotated[Path | None, option("--data PATH", "The benchmark's files, if not in MGL_DATA.")]
+Limit = Annotated[int | None, option("--limit N", "Run at most this many items.", min=1)]
 DataFolder = Annotated[
     Path | None,
     option(

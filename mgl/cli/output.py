@@ -118,6 +118,15 @@ def print_pairs(pairs: dict[str, str]) -> None:
             typer.echo(f"{'' if number else f'{name}:':{width}}{clean(line)}")
 
 
+def print_some(lines: Iterable[str], most: int = 20, rest: str = "") -> None:
+    """Print the first of some lines, and how many more there are, and where the ``rest`` is."""
+    every = [*lines]
+    for line in every[:most]:
+        typer.echo(f"  {one_line(line)}")
+    if len(every) > most:
+        typer.echo(f"  and {len(every) - most:,} more{rest}")
+
+
 def print_answer(
     answer: Answer, talk: Sequence[Turn] | None = None, *, is_said: bool = False
 ) -> None:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mgl.cli.eval import WORK_TITLES, Limit, Work, choose_work, open_workplaces
+from mgl.cli.eval import WORK_TITLES, Work, choose_work, open_workplaces
 from mgl.cli.options import (
     AsJson,
     DataFolder,
     DryRun,
+    Limit,
     ModelChoice,
     Seed,
     argument,

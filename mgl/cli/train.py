@@ -31,8 +31,6 @@ from mgl.errors import UsageError
 
 if TYPE_CHECKING:
     from mgl.models.adapters import LoraAdapter
-    from mgl.observer import Observer
-    from mgl.training.data import Pair
 
 FREE = "longmemeval-s,hotpotqa,musique"
 
@@ -88,7 +86,11 @@ def data(
 
     held, rows, facts = frozenset(split_list(hold_out)), list[Row](), {}
     if corpus or not log:
-        rows += collect(split_list(corpus or [FREE]), _require_folder(folder), held)
+        if folder is None:
+            raise UsageError(
+                "the folder of the data is not named", hint="give --data, or set MGL_DATA"
+            )
+        rows += collect(split_list(corpus or [FREE]), folder, held)
     if log:
         with open_lab() as lab:
             found = [lab.read_log(complete_source(lab, name), held) for name in log]
@@ -135,15 +137,22 @@ def retrieval_model(
     choice: ModelChoice,
     as_json: AsJson = False,
 ) -> None:
+    from mgl.lab import Lab
     from mgl.models.shipped import home
-    from mgl.training.fitting import FitSettings
+    from mgl.training.data import Pair, read_rows
+    from mgl.training.fitting import FitSettings, require_training
     from mgl.training.reranker import make_reranker
     from mgl.training.retriever import make_retriever
 
+    _check(name, rows, on)
     make = make_retriever if context.info_name == "retriever" else make_reranker
     settings = FitSettings(epochs=epochs, rate=rate, seed=seed)
+    learnt = [row for path in rows or () for row in read_rows(path, Pair)]
     with open_observer() as observer:
-        learnt = _collect(name, rows, on, questions, choice, observer)
+        if on is not None:
+            require_training()
+            with Lab.open(choice, observer=observer) as lab:
+                learnt += lab.write_questions(complete_id(lab, on), questions)
         adapter = make(name, learnt, base, settings, home(), observer)
     _print(adapter, as_json)
 
@@ -293,28 +302,6 @@ def _require_device(profile: str, device: str) -> None:
         )
 
 
-def _collect(
-    name: str,
-    rows: list[Path] | None,
-    on: str | None,
-    questions: int | None,
-    choice: ModelChoice,
-    observer: Observer,
-) -> list[Pair]:
-    """Read pairs from files, and have some written about a memory."""
-    from mgl.lab import Lab
-    from mgl.training.data import Pair, read_rows
-    from mgl.training.fitting import require_training
-
-    _check(name, rows, on)
-    learnt = [row for path in rows or () for row in read_rows(path, Pair)]
-    if on is None:
-        return learnt
-    require_training()
-    with Lab.open(choice, observer=observer) as lab:
-        return [*learnt, *lab.write_questions(complete_id(lab, on), questions)]
-
-
 def _check(name: str, rows: list[Path] | None, on: str | None = None) -> None:
     """Check what can be checked before anything is asked or read."""
     from mgl.models.adapters import check_name
@@ -322,12 +309,6 @@ def _check(name: str, rows: list[Path] | None, on: str | None = None) -> None:
     check_name(name)
     if not rows and on is None:
         raise UsageError("there is nothing to learn from", hint="give --rows FILE or --on MEMORY")
-
-
-def _require_folder(folder: Path | None) -> Path:
-    if folder is None:
-        raise UsageError("the folder of the data is not named", hint="give --data, or set MGL_DATA")
-    return folder
 
 
 def _print(adapter: LoraAdapter, as_json: bool) -> None:

@@ -61,18 +61,12 @@ ResultT = TypeVar("ResultT")
 class Lab:
     """Builds memories and asks them. Close it, or use it in a ``with`` statement."""
 
-    def __init__(
-        self,
-        store: Store,
-        place: Workplace,
-        observer: Observer,
-        approve: Callable[[str], object] | None = None,
-    ) -> None:
-        self._store = store
+    def __init__(self, place: Workplace, approve: Callable[[str], object] | None = None) -> None:
+        self._store = place.store
         self._place = place
-        self._observer = observer
+        self._observer = place.observer
         self._approve = approve
-        self._planner = Planner(store, place, observer)
+        self._planner = Planner(place)
 
     @classmethod
     def open(
@@ -97,8 +91,7 @@ class Lab:
         models = ModelChoice(model) if model is None or isinstance(model, str) else model
         folder = shipped.home(home)
         store = Store.open((memories or folder) / DATABASE)
-        observer = observer or SILENT
-        return cls(store, Workplace(folder, store, models, observer), observer, approve)
+        return cls(Workplace(folder, store, models, observer or SILENT), approve)
 
     def close(self) -> None:
         self._place.close()
@@ -135,7 +128,8 @@ class Lab:
 
         ``source`` is a path, a memory's id or record, or the name of a conversation or document. A
         file is read first, unless a finished memory of the same text, model and configuration
-        answers this question.
+        answers this question. A document's name leads to its newest memory of the kind that its
+        file would be read into; without one, the document is read.
         ``memory`` is the kind of memory, ``conversation`` picks one of several in a file, and
         ``options`` are fields of the memory's configuration; None stands for the default. If
         another process deletes turns meanwhile, the answer is returned but not stored.
@@ -680,7 +674,7 @@ class Lab:
         if plan.record is not None:
             with owned_by(owner):
                 opened.conversation  # noqa: B018  (opens its log before anybody can delete it)
-        return Talk(opened, client, self._store, self._place.loop, self._observer, owner)
+        return Talk(opened, client, self._place, owner)
 
     @contextmanager
     def _open_stored(self, record: MemoryRecord) -> Iterator[Memory]:

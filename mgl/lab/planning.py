@@ -1,6 +1,6 @@
 """What a command names: a file, a memory's id, or a conversation, and with which options it opens.
 
-plan = Planner(store, place, observer).plan_file("story.txt", None, None, {})
+plan = Planner(place).plan_file("story.txt", None, None, {})
 memory = plan.open(tools)
 """
 
@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mgl import registry
-from mgl.errors import InputError, StoreError, WrongKind
+from mgl.errors import InputError, StoreError, UsageError, WrongKind
 from mgl.lab.workplace import Workplace
 from mgl.memories.base import Memory, MemoryKind, Tools, is_memory_id
 from mgl.memories.capabilities import supports
 from mgl.memories.options import choose_kind, load_kind
 from mgl.memories.talk import TalkMemory
-from mgl.observer import Observer
 from mgl.store import MemoryRecord, Store
 from mgl.store.owners import Owner
 from mgl.types import Conversation, Document, Question, Source
@@ -61,10 +60,10 @@ class Plan:
 class Planner:
     """Finds sources and stored memories, and the kind and configuration to open them with."""
 
-    def __init__(self, store: Store, place: Workplace, observer: Observer) -> None:
-        self._store = store
+    def __init__(self, place: Workplace) -> None:
         self._place = place
-        self._observer = observer
+        self._store = place.store
+        self._observer = place.observer
 
     def find(self, source: str, memory: str | None = None) -> MemoryRecord:
         """Find one memory by its id, by the exact name of its conversation, or by that of its
@@ -135,6 +134,11 @@ class Planner:
         """
         if isinstance(source, Path) or Path(source).is_file():
             return self.plan_file(source, memory, conversation, options)
+        if conversation is not None:
+            raise UsageError(
+                f"{source!r} is no file, of which --conversation could choose a part",
+                hint="check the path, or leave out --conversation",
+            )
         try:
             record = self.find(source, memory)
         except StoreError as missing:
@@ -188,6 +192,11 @@ class Planner:
                     f"{name} reads conversations: {error.message}",
                     hint=f"take --memory {READS} for a document; a chat log has lines as Ann: Hi.",
                 ) from error
+        elif conversation is not None:
+            raise UsageError(
+                f"{name} reads {path.name} as a document, which holds no conversations",
+                hint=f"leave out --conversation, or take --memory {REMEMBERS} for a chat log",
+            )
         else:
             source = read_document(path)
             for note in source.notes:

@@ -32,10 +32,10 @@ from mgl.types import Answer, Citation, Conversation, Question, StageUsage, Turn
 
 if TYPE_CHECKING:
     from mgl.lab.model import NoModel
+    from mgl.lab.workplace import Workplace
     from mgl.llm.client import Client
-    from mgl.llm.concurrency import Portal, StopSignal
+    from mgl.llm.concurrency import StopSignal
     from mgl.memories.deletion import Forgotten
-    from mgl.observer import Observer
     from mgl.store import Store
 
 NEW_SESSION: Final = timedelta(hours=1)
@@ -124,18 +124,16 @@ class Talk:
         self,
         memory: TalkMemory[Any, Any, Any],
         client: Client | NoModel,
-        store: Store,
-        portal: Portal,
-        observer: Observer,
+        place: Workplace,
         owner: Owner,
     ) -> None:
         self.memory = memory
         self.roll = Roll()
-        self.history = ClientHistory(memory, store, self.roll)
-        self._observer = observer
+        self.history = ClientHistory(memory, place.store, self.roll)
+        self._observer = place.observer
         self._client = client
-        self._store = store
-        self._portal = portal
+        self._store = place.store
+        self._portal = place.loop
         self._owner = owner
         self._adding = asyncio.Lock()
 

@@ -26,7 +26,7 @@ from mgl.memories.base import MemoryKind, Tools
 from mgl.models import shipped
 from mgl.models.files import hold_lock
 from mgl.observer import SILENT, Observer, report_fetch
-from mgl.retrieval.opening import DEFAULT_EMBEDDER, DEFAULT_RERANKER, SIMILARITY, YES_NO
+from mgl.retrieval.opening import DEFAULT_EMBEDDER, DEFAULT_RERANKER, SIMILARITY
 from mgl.store import Store
 from mgl.store.owners import RUN, owned_by
 
@@ -71,8 +71,8 @@ class Workplace:
         self._own = models if isinstance(models, OwnModels) else OwnModels(choice=models)
         self._choice = choice = self._own.choice
         self._home = home
-        self._store = store
-        self._observer = observer
+        self.store = store
+        self.observer = observer
         self._closing = ExitStack()
         self.model: ChosenModel | RecordedModel
         if recorded is not None:
@@ -113,9 +113,9 @@ class Workplace:
 
         What it did is in the store then, so that doing it again costs nothing.
         """
-        say = cache(self._observer.note)  # once, however often the lock is found taken
+        say = cache(self.observer.note)  # once, however often the lock is found taken
         waiting = "another process is doing the same: waiting for its result"
-        with hold_lock(self._store.path.parent / "locks" / f"{work}.lock", lambda: say(waiting)):
+        with hold_lock(self.store.path.parent / "locks" / f"{work}.lock", lambda: say(waiting)):
             yield
 
     @property
@@ -138,14 +138,14 @@ class Workplace:
 
     def open_client(self) -> tuple[Client, StoreCallLog]:
         """Make a client and its call log, which has to be attached to the memory that pays."""
-        log = self._store.call_log()
+        log = self.store.call_log()
         return Client(self.engine, log, self.model.policy), log
 
     def own(self, document_id: str | None = None) -> AbstractContextManager[None]:
         """State that the evaluation run, if there is one, owns what is kept within for a source."""
         if self.owner is None:
             return nullcontext()
-        return owned_by(self._store.own(self.owner, document_id))
+        return owned_by(self.store.own(self.owner, document_id))
 
     def client(self) -> Client:
         """Make a client with a usage of its own, for calls that no memory of the store owns.
@@ -169,10 +169,10 @@ class Workplace:
         retrieves = kind is not None and kind.retrieves
         return Tools(
             llm=llm,
-            store=store or self._store,
-            observer=observer or self._observer,
+            store=store or self.store,
+            observer=observer or self.observer,
             embedder=self.embedder if retrieves else None,
-            reranker=self._open_reranker(llm) if retrieves else None,
+            reranker=(self._own.reranker or self._reranker) if retrieves else None,
             detectors=self._open_detector,
         )
 
@@ -180,7 +180,7 @@ class Workplace:
         """Open the model ``MODEL[:LAYER]`` that compares texts token by token (BERTScore)."""
         from mgl.retrieval.matching import open_matcher
 
-        return open_matcher(written, self._home, self._source, self._store)
+        return open_matcher(written, self._home, self._source, self.store)
 
     @cached_property
     def _shared(self) -> tuple[Client, CallLog]:
@@ -193,11 +193,11 @@ class Workplace:
         if self._own.embedder is not None:
             from mgl.retrieval.embedders import CachedEmbedder
 
-            return CachedEmbedder(self._own.embedder, self._store)
+            return CachedEmbedder(self._own.embedder, self.store)
         from mgl.retrieval.opening import open_embedder
 
         name = self._choice.embedder or DEFAULT_EMBEDDER
-        opened = open_embedder(name, self._home, source=self._source, cache=self._store)
+        opened = open_embedder(name, self._home, source=self._source, cache=self.store)
         self._closing.callback(opened.close)
         return opened
 
@@ -206,16 +206,6 @@ class Workplace:
         """The reranker: by the vectors of an embedder that a program brings itself."""
         default = DEFAULT_RERANKER if self._own.embedder is None else SIMILARITY
         return self._choice.reranker or default
-
-    def _open_reranker(self, llm: LLM) -> Reranker:
-        """Open the reranker: one for all memories, except the one that asks the given model."""
-        if self._own.reranker is not None:
-            return self._own.reranker
-        if self._choice.reranker == YES_NO:
-            from mgl.retrieval.rerankers import YesNoReranker
-
-            return YesNoReranker(llm)
-        return self._reranker
 
     def _open_detector(self, name: str) -> ShiftDetector:
         from mgl.retrieval.shifts import open_detector
@@ -237,7 +227,7 @@ class Workplace:
 
         choice = self._choice
         return Source(
-            models=choice.models, allow_hub=choice.allow_hub, progress=report_fetch(self._observer)
+            models=choice.models, allow_hub=choice.allow_hub, progress=report_fetch(self.observer)
         )
 
 

@@ -112,7 +112,7 @@ async def measure_call(count: int, folder: Path) -> Figures:
 
     server = await asyncio.start_server(accept, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-    engine = await open_engine(load_profile(PROFILE), "openai", endpoint=ServerEndpoint(url))
+    engine = await open_engine(load_profile(PROFILE), ServerEndpoint(url))
     with Store.open(folder / "mgl.sqlite") as store:
         client = Client(engine, store.call_log())
         async with httpx.AsyncClient() as http:

@@ -80,7 +80,7 @@ def render_page(chapters: Sequence[Chapter], folder: str) -> str:
         style=Markup(_read_style()),
         script=Markup(script),
         script_hash=script_hash(script),
-        data=Markup(script_json(make_visible(lists))),
+        data=Markup(script_json([make_visible(each) for each in lists])),
         folder=folder,
         fewest=FEWEST_SOURCES,
         right=100 * RIGHT,
