@@ -4,8 +4,8 @@ Real weights, data and servers come in by fixtures, which skip with their reason
 is not to be had. A test without the marker ``weights`` or ``server`` reaches
 127.0.0.1 and nothing else.
 
-By default each property is tried with at most QUICK_EXAMPLES and tests marked ``slow`` are left
-out; ``--nightly`` runs all of both.
+By default each property is tried with at most QUICK_EXAMPLES of each seed and tests marked ``slow``
+are left out; ``--nightly`` runs all of both.
 
 Each property runs twice: ``[fixed]`` tries the same examples in every run, ``[fresh]`` those of a
 new seed, which the run prints first and last. ``--hypothesis-seed=N`` sets it. Properties marked
@@ -48,7 +48,7 @@ from mgl.store import Store, file
 from tests.cli.server import Server, serving
 from tests.web.tab import Tab, open_tab
 
-QUICK_EXAMPLES = 20
+QUICK_EXAMPLES = 10
 
 FIXED_SEED = 0
 

@@ -126,8 +126,7 @@ def _as_chat(
     if named := _find_conversation(asked, headers):
         given["metadata"] = {**(asked.metadata or {}), **named}
     chat = {**given, "messages": messages, "max_tokens": asked.max_output_tokens}
-    read: ChatRequest = read_shape(ChatRequest, json.dumps(chat).encode(), "the body")
-    return read
+    return read_shape(ChatRequest, json.dumps(chat).encode(), "the body")
 
 
 def _as_message(item: Mapping[str, Any]) -> dict[str, Any]:

@@ -128,7 +128,8 @@ class Lab:
 
         ``source`` is a path, a memory's id or record, or the name of a conversation or document. A
         file is read first, unless a finished memory of the same text, model and configuration
-        answers this question.
+        answers this question. A document's name leads to its newest memory of the kind that its
+        file would be read into; without one, the document is read.
         ``memory`` is the kind of memory, ``conversation`` picks one of several in a file, and
         ``options`` are fields of the memory's configuration; None stands for the default. If
         another process deletes turns meanwhile, the answer is returned but not stored.

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mgl import registry
-from mgl.errors import InputError, StoreError, WrongKind
+from mgl.errors import InputError, StoreError, UsageError, WrongKind
 from mgl.lab.workplace import Workplace
 from mgl.memories.base import Memory, MemoryKind, Tools, is_memory_id
 from mgl.memories.capabilities import supports
@@ -134,6 +134,11 @@ class Planner:
         """
         if isinstance(source, Path) or Path(source).is_file():
             return self.plan_file(source, memory, conversation, options)
+        if conversation is not None:
+            raise UsageError(
+                f"{source!r} is no file, of which --conversation could choose a part",
+                hint="check the path, or leave out --conversation",
+            )
         try:
             record = self.find(source, memory)
         except StoreError as missing:
@@ -187,6 +192,11 @@ class Planner:
                     f"{name} reads conversations: {error.message}",
                     hint=f"take --memory {READS} for a document; a chat log has lines as Ann: Hi.",
                 ) from error
+        elif conversation is not None:
+            raise UsageError(
+                f"{name} reads {path.name} as a document, which holds no conversations",
+                hint=f"leave out --conversation, or take --memory {REMEMBERS} for a chat log",
+            )
         else:
             source = read_document(path)
             for note in source.notes:

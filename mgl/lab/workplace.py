@@ -26,7 +26,7 @@ from mgl.memories.base import MemoryKind, Tools
 from mgl.models import shipped
 from mgl.models.files import hold_lock
 from mgl.observer import SILENT, Observer, report_fetch
-from mgl.retrieval.opening import DEFAULT_EMBEDDER, DEFAULT_RERANKER, SIMILARITY, YES_NO
+from mgl.retrieval.opening import DEFAULT_EMBEDDER, DEFAULT_RERANKER, SIMILARITY
 from mgl.store import Store
 from mgl.store.owners import RUN, owned_by
 
@@ -172,7 +172,7 @@ class Workplace:
             store=store or self.store,
             observer=observer or self.observer,
             embedder=self.embedder if retrieves else None,
-            reranker=self._open_reranker(llm) if retrieves else None,
+            reranker=(self._own.reranker or self._reranker) if retrieves else None,
             detectors=self._open_detector,
         )
 
@@ -206,16 +206,6 @@ class Workplace:
         """The reranker: by the vectors of an embedder that a program brings itself."""
         default = DEFAULT_RERANKER if self._own.embedder is None else SIMILARITY
         return self._choice.reranker or default
-
-    def _open_reranker(self, llm: LLM) -> Reranker:
-        """Open the reranker: one for all memories, except the one that asks the given model."""
-        if self._own.reranker is not None:
-            return self._own.reranker
-        if self._choice.reranker == YES_NO:
-            from mgl.retrieval.rerankers import YesNoReranker
-
-            return YesNoReranker(llm)
-        return self._reranker
 
     def _open_detector(self, name: str) -> ShiftDetector:
         from mgl.retrieval.shifts import open_detector

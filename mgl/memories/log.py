@@ -146,12 +146,13 @@ class Vocabulary(Generic[EditT, StateT]):
         return None if row.op in self._events else self.parse(row)
 
     def replay(self, rows: Iterable[EditRecord], state: StateT | None = None) -> StateT:
-        """The state that rows make of ``state``, by default of the empty one.
+        """The state that rows, in the order of their steps, make of ``state``, by default of the
+        empty one.
 
         Where some were dropped by a deletion, those that no longer fit without them are skipped:
         the step of the deletion says what they are to be.
         """
-        rows = list(rows)
+        rows = sorted(rows, key=attrgetter("chunk"))
         start = self.empty if state is None else state
         apply = (
             self._apply_if_fitting if any(row.reason == FORGOTTEN for row in rows) else self.apply
@@ -350,12 +351,12 @@ class Log(Generic[EditT, StateT]):
         first, steps = self.step, self._store.steps(self.identity)
         if steps > first:
             done = self._store.count_done(self.identity, since=first)
-            rows = sorted(self._store.edits(self.identity, since=first), key=attrgetter("chunk"))
+            rows = self._store.edits(self.identity, since=first)
             if any(row.op == FORGET for row in rows):
                 self._drop_turns()
                 rows, self.state = self.rows, self._vocabulary.empty
             self.state = self._vocabulary.replay(rows, self.state)
-            self.step = max([steps, *(row.chunk + 1 for row in rows[-1:])])
+            self.step = max([steps, *(row.chunk + 1 for row in rows)])
             self._folded += done
 
     @property

@@ -18,7 +18,7 @@ from mgl.llm.calls import CallRecord
 from mgl.memories.view import MemorySize
 from mgl.store.records import EditOutcome, EditRecord, MemoryRecord
 from mgl.text.sentences import split_question
-from mgl.types import Answer, Citation, Document, Span, Usage
+from mgl.types import CONVERSATION, Answer, Citation, Document, Span, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,13 +178,10 @@ def describe_reading(answer: Answer, document: Document | None) -> str | None:
 
 def share_read(answer: Answer, document: Document) -> float | None:
     """The share of a document's characters that an answer was made from; None where its passages
-    are not known, or are turns."""
-    try:
-        found = [Span.at(document.id, at) for at in answer.retrieved]
-    except ValueError:
+    are not known, and for a transcript, whose passages are turns."""
+    if document.media_type == CONVERSATION or not answer.retrieved:
         return None
-    if not found:
-        return None
+    found = (Span.at(document.id, at) for at in answer.retrieved)
     spans = sorted((span.start, span.end) for span in found)
     read = reached = 0
     for start, end in spans:

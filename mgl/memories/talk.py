@@ -510,11 +510,12 @@ def _in_order(ids: Collection[str]) -> tuple[str, ...]:
 
 
 def to_plain(value: Any) -> Any:
-    """Dataclasses, mappings, sets and times as plain JSON values."""
+    """Dataclasses, mappings, sets and times as plain JSON values; no field that ``repr`` hides."""
     if value is None or isinstance(value, str | int | float):
         return value
     if is_dataclass(value) and not isinstance(value, type):
-        return {each.name: to_plain(getattr(value, each.name)) for each in fields(value)}
+        shown = (each.name for each in fields(value) if each.repr)
+        return {name: to_plain(getattr(value, name)) for name in shown}
     if isinstance(value, Mapping):
         return {str(key): to_plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):

@@ -22,7 +22,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, Field, create_model
+from pydantic import BeforeValidator, Field, create_model
 
 from mgl.errors import ReplyInvalid
 from mgl.llm.base import LLM, FinishReason, Message, Request, Sampling
@@ -30,7 +30,7 @@ from mgl.llm.constraints import index_set, number
 from mgl.llm.progress import Listener, listen
 from mgl.llm.prompting import fit_texts
 from mgl.llm.replies import strip_thinking
-from mgl.memories.calls import answer_field, list_options
+from mgl.memories.calls import TOKEN_CHARS, answer_field, list_options
 from mgl.memories.propose import StrictReply
 from mgl.prompt import Prompt, one_line
 from mgl.retrieval.cues import ASSISTANT
@@ -42,7 +42,6 @@ from mgl.types import Answer, Citation, Conversation, Question, Turn
 
 MOST_CITED: Final = 10
 SOMEBODY: Final = "somebody"  # who speaks, where that is not known
-TOKEN_CHARS: Final = 4
 SHORT_CHARS: Final = 400
 UNMENTIONED: Final = "Not mentioned in the conversation."
 
@@ -378,11 +377,10 @@ async def answer_from_lines(
 
     With ``source_tokens`` the answer has its compaction ratio. Raises what LLM.complete raises.
     """
-    form = find_form(question)
-    sampling = replace(sampling, max_tokens=max(sampling.max_tokens, form.tokens))
-    kept = await fit_texts(llm, [text for text, _ in lines], reserve=sampling.max_tokens)
-    prompt = TURN_ANSWER.render(memories=_number_lines(kept), **ask_lines(question))
-    schema = _answer_schema(len(lines), answer_field(question, form.chars))
+    tokens = max(sampling.max_tokens, find_form(question).tokens)
+    sampling = replace(sampling, max_tokens=tokens)
+    kept = await fit_texts(llm, [text for text, _ in lines], reserve=tokens)
+    prompt, schema = request_answer(kept, question)
     messages = [Message("user", prompt)]
     reply = await llm.complete(messages, schema, sampling=sampling, stage="answer")
     places = sorted(set(reply.parsed.memories))
@@ -396,8 +394,8 @@ async def answer_from_lines(
     return replace(answer, question=question.text, compaction_ratio=ratio)
 
 
-def request_answer(texts: Sequence[str], question: Question) -> tuple[str, type[BaseModel]]:
-    """What ``answer_from_lines`` asks by TURN_ANSWER of such lines, and the schema of the reply."""
+def request_answer(texts: Sequence[str], question: Question) -> tuple[str, type[_Said]]:
+    """What is asked by TURN_ANSWER of lines of such texts, and the schema of the reply."""
     prompt = TURN_ANSWER.render(memories=_number_lines(texts), **ask_lines(question))
     field = answer_field(question, find_form(question).chars)
     return prompt, _answer_schema(len(texts), field)

@@ -167,7 +167,7 @@ class Proxy(Listener):
     async def _chat(self, request: Request) -> Response:
         from starlette.responses import JSONResponse
 
-        chat: ChatRequest = read_body(ChatRequest, await read_limited(request))
+        chat = read_body(ChatRequest, await read_limited(request))
         self._require(chat.model, self.model, self._llm.model_id)
 
         async def work(hear: Hearing | None = None) -> Said:
@@ -183,7 +183,7 @@ class Proxy(Listener):
     async def _embed(self, request: Request) -> Response:
         from starlette.responses import JSONResponse
 
-        read: EmbeddingRequest = read_body(EmbeddingRequest, await read_limited(request))
+        read = read_body(EmbeddingRequest, await read_limited(request))
         embedder, name = self._embedder, self.embedder_name
         if embedder is None or name is None:
             raise NotServed("there is no embedder here", hint="start with --embedder NAME")

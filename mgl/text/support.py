@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Sequence, Set
 from functools import lru_cache
-from itertools import groupby
 from math import fsum
 from typing import Final
 
@@ -33,12 +32,6 @@ _NO_NAMES: Final = frozenset(
     "i i'm i've i'll i'd ok you he she it they we the a an your my our his her their its in on at "
     "to for with from by yes no not nothing nobody none".split()
 )
-_ENDS: Final = re.compile(r"[.!?:;\"“”‘(\[\n]")
-_GERMAN: Final = frozenset(
-    "der das den dem des ein eine einen einem einer und ist nicht mit ich wir sie er auf für von "
-    "zu im hat haben sich auch".split()
-)
-"""Frequent words of German, where every noun has a capital; English has none of them."""
 FEW: Final = 3
 MOST_REPEATED: Final = 3
 LANGUAGE_SHARE: Final = 0.25
@@ -68,63 +61,6 @@ def find_unsaid(text: str, source: str, *, with_dates: bool = False) -> list[str
         if (is_number or is_name) and not known.intersection(stem_words(word)):
             found[word] = None
     return list(found)
-
-
-def find_replaced_names(text: str, source: str) -> list[str]:
-    """List the names of a text that stand where its source has another name, in order.
-
-    A name stands where another does if the word before both is the same; where that is one of the
-    commonest, the two words before. A name that the source has in part, or by its initials, is
-    passed over, and so is one that takes no other's place: it may be known from what was said. In
-    German, where capitals mark every noun, no name is found.
-
-        >>> find_replaced_names("Ann moved to London.", "Ann: I moved to Lisbon.")
-        ['London']
-        >>> find_replaced_names("Ann moved to New York City.", "Ann: I moved to NYC.")
-        []
-    """
-    if any(_is_german(each) for each in (text, source)):
-        return []
-    known = set(stem_words(source))
-    held: dict[tuple[str, ...], list[str]] = {}
-    for before, name in _place_names(source):
-        held.setdefault(before, []).append(name)
-    found: dict[str, None] = {}
-    for before, name in _place_names(text):
-        others = held.get(before, ())
-        is_known = not known.isdisjoint(stem_words(name)) or any(
-            _abbreviates(name, other) or _abbreviates(other, name) for other in others
-        )
-        if others and not is_known:
-            found[name] = None
-    return list(found)
-
-
-def _place_names(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the names of a text, each with the stems of the one or two words that lead up to it."""
-    for sentence in _ENDS.split(text):
-        words = _WORD.findall(sentence)
-        is_name = [
-            place > 0 and word[0].isupper() and word.lower().replace("’", "'") not in _NO_NAMES
-            for place, word in enumerate(words)
-        ]
-        for found, run in groupby(range(len(words)), key=is_name.__getitem__):
-            if found:
-                first, *others = run
-                lead = tuple(map(_stem, words[max(0, first - 2) : first]))
-                if lead[-1] not in _FEW_WORDS:
-                    lead = lead[-1:]
-                yield lead, " ".join(words[place] for place in [first, *others])
-
-
-def _abbreviates(short: str, name: str) -> bool:
-    """Whether a name is the initials of another: NYC of New York City."""
-    return len(name.split()) > 1 and short == "".join(word[0] for word in name.split())
-
-
-def _is_german(text: str) -> bool:
-    words = [word.lower() for word in _WORD.findall(text)]
-    return 8 * sum(word in _GERMAN for word in words) > len(words)
 
 
 def stem_words(text: str) -> list[str]:

@@ -125,10 +125,7 @@ def page_data(
         "length": len(document.text),
         "questions": list(view.questions),
         "answers": [
-            {
-                **answer_json(answer),
-                "reading": describe_reading(answer, document if talk is None else None),
-            }
+            {**answer_json(answer), "reading": describe_reading(answer, document)}
             for answer in view.answers
         ],
         "steps": view.length,

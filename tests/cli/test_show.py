@@ -88,6 +88,13 @@ def test_a_documents_name_leads_to_the_kind_that_is_asked_for(
     assert " (mindgraph)\n" in mgl("show", "book.txt").stdout
 
 
+def test_a_conversation_of_what_holds_none_is_refused(mgl: Mgl, book: Path) -> None:
+    for source, words in ((book, "as a document, which holds no"), ("book.txt", "is no file")):
+        refused = mgl("ask", source, QUESTION, "--conversation", "3")
+        assert refused.exit_code == 2
+        assert words in refused.stderr
+
+
 def test_the_memory_of_a_second_model_is_listed(mgl: Mgl, book: Path) -> None:
     for model in ("first@1", "second@1"):
         with Lab.open(OwnModels(ScriptedEngine([], model_id=model))) as lab:

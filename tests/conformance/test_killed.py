@@ -26,7 +26,7 @@ OPERATIONS = [
     for case in list_cases()
     for operation in (("append", "build", "forget") if case.values[0].grows else ("build",))
 ]
-few = settings(max_examples=settings().max_examples // 10)
+few = settings(max_examples=max(2, settings().max_examples // 10))
 
 
 @pytest.fixture(scope="module")

@@ -40,7 +40,7 @@ SOUND: dict[str, Callable[[Any, Store], None]] = {
 }
 """What holds of a state, whatever was appended, merged and deleted."""
 
-few = settings(max_examples=settings().max_examples // 4)
+few = settings(max_examples=max(4, settings().max_examples // 4))
 
 changes = st.lists(
     st.tuples(

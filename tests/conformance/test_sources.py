@@ -35,7 +35,7 @@ TEXTS = {
 }
 pytestmark = pytest.mark.heavy
 each_case = pytest.mark.parametrize("case", list_cases())
-few = settings(max_examples=settings().max_examples // 5)
+few = settings(max_examples=max(3, settings().max_examples // 5))
 words = st.sampled_from([*"Ann gave Bo the lantern 灯籠 Straße e\u0301t 🏮 . ? ,".split(), "\n\n"])
 texts = st.text(max_size=60) | st.lists(words, max_size=60).map(" ".join)
 zones = st.sampled_from([None, UTC, *(timezone(timedelta(hours=hours)) for hours in (-11, 14))])

@@ -13,18 +13,13 @@ from mgl.store import Store
 
 
 @pytest.mark.usefixtures("embeds_words")
-@pytest.mark.parametrize("name", [None, "identity", "yes-no"])
-def test_one_reranker_for_all_but_one_that_asks_each_its_own_model(
-    tmp_path: Path, name: str | None
-) -> None:
+@pytest.mark.parametrize("name", [None, "identity"])
+def test_all_memories_have_one_reranker(tmp_path: Path, name: str | None) -> None:
     kind = registry.load("memory", "gam")
     with Store.open(tmp_path / "mgl.sqlite") as store:
         place = Workplace(tmp_path, store, ModelChoice(reranker=name), SilentObserver())
         first, second = (place.tools(NoModel(model), kind) for model in ("a", "b"))
-        if name == "yes-no":
-            assert second.required_reranker.model_id == "b+yes-no"
-        else:
-            assert first.reranker is second.reranker
+        assert first.reranker is second.reranker
         assert first.embedder is second.embedder
         place.close()
 

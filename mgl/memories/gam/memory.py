@@ -43,6 +43,7 @@ from mgl.memories.gam.state import (
     MarkEvents,
     MergeTopics,
     Miss,
+    Part,
     Rewrite,
     Topic,
 )
@@ -216,11 +217,7 @@ class Gam(TalkMemory[GamConfig, Edit, GamState]):
     async def _consolidate_due(self) -> None:
         log = self._log
         while waiting := log.state.waiting:
-            topic = log.state.topics[waiting[0]]
-            with log.note_shown(topic.turns):
-                draft = log.draft()
-                await self._consolidator().renew_summary(draft, topic)
-                log.write(draft)
+            await self._renew(log.state.topics[waiting[0]], "summary")
         while trigger := await self._find_trigger():
             await self._consolidate(trigger)
 
@@ -235,18 +232,23 @@ class Gam(TalkMemory[GamConfig, Edit, GamState]):
                     pass
 
     async def _retry(self, miss: Miss) -> bool:
-        """Ask once more for a part of a topic; False where another process wrote meanwhile."""
-        log, topic = self._log, self._log.state.topics.get(miss.topic)
-        time = log.state.missed.count(miss)
+        """Ask once more for a part of a topic, if it is still missing; False as ``_renew``."""
+        state = self._log.state
+        topic, time = state.topics.get(miss.topic), state.missed.count(miss)
         if topic is None or topic.frozen or not time:
             return True
-        consolidator = self._consolidator()
+        return await self._renew(topic, miss.part, time)
+
+    async def _renew(self, topic: Topic, part: Part, time: int = 0) -> bool:
+        """Ask for a part of a topic; False where another process wrote meanwhile.
+
+        ``time`` counts earlier failures.
+        """
+        log, consolidator = self._log, self._consolidator()
+        renew = consolidator.renew_summary if part == "summary" else consolidator.renew_cues
         with log.note_shown(topic.turns):
             draft = log.draft()
-            if miss.part == "summary":
-                await consolidator.renew_summary(draft, topic, time)
-            else:
-                await consolidator.renew_cues(draft, topic, time)
+            await renew(draft, topic, time)
             return log.write(draft)
 
     async def _find_trigger(self) -> Trigger | None:

@@ -37,7 +37,7 @@ from mgl.memories.mnemis.reading import (
     Decision,
     EpisodeReader,
     EpisodeSentences,
-    Item,
+    LabelledItem,
     Part,
     clip,
     find_usable,
@@ -256,7 +256,7 @@ async def _ask_matches(
     """
     if not unknown:
         return {}
-    entities, items = draft.state.entities, dict[str, Item]()
+    entities, items = draft.state.entities, dict[str, LabelledItem]()
     likely = await _find_likely(reader, draft.state, index, unknown)
     for label, others in likely.items():
         each = unknown[label]
@@ -266,7 +266,7 @@ async def _ask_matches(
             name = _line(entities[other]) if other in entities else unknown[other].name
             lines.append(f"  {other} {name}")
         known = turns_of(draft.state, *(entities[other] for other in others if other in entities))
-        items[label] = Item(lines, known, one_of((*others, NEW)))
+        items[label] = LabelledItem(lines, known, one_of((*others, NEW)))
     return await reader.decide(draft, _MATCHING, items)
 
 
@@ -304,7 +304,9 @@ async def describe_entities(reader: EpisodeReader, draft: EditDraft, ids: Sequen
     answer = create_model("summary", __base__=_Summary, src=(src, ...))
     made_of = {each: turns_of(draft.state, draft.state.entities[each]) for each in ids}
     items = {
-        each: Item([f"{each} {_line(draft.state.entities[each], SUMMARY_CHARS)}"], turns, answer)
+        each: LabelledItem(
+            [f"{each} {_line(draft.state.entities[each], SUMMARY_CHARS)}"], turns, answer
+        )
         for each, turns in made_of.items()
     }
     described = await reader.decide(draft, DESCRIBING, items, episode=reader.passage.render())

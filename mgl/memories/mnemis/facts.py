@@ -33,7 +33,7 @@ from mgl.memories.mnemis.reading import (
     LISTED,
     Decision,
     EpisodeReader,
-    Item,
+    LabelledItem,
     Part,
     clip,
     find_usable,
@@ -261,12 +261,12 @@ async def match_facts(
     own = [[each.id for each in state.facts_between(fact.ends)] for fact in open_facts.values()]
     texts = [fact.text for fact in open_facts.values()]
     near = await asyncio.to_thread(index.find_facts, texts, own, CANDIDATES)
-    items: dict[str, Item] = {}
+    items: dict[str, LabelledItem] = {}
     for (label, fact), ids in zip(open_facts.items(), near, strict=True):
         if rivals := [state.facts[each] for each in ids if each in state.facts]:
             answer = _same_schema(_find_repeatable(state, fact), rivals)
             lines = [*_show(state, label, fact, rivals)]
-            items[label] = Item(lines, turns_of(state, *rivals), answer)
+            items[label] = LabelledItem(lines, turns_of(state, *rivals), answer)
     verdicts |= await reader.decide(draft, _MATCHING, items)
     for label, fact in labelled.items():
         _put(draft, fact, *verdicts.get(label, (_Same(same=NONE, contradicts=[]), None)))

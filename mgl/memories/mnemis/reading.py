@@ -180,7 +180,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class LabelledItem:
     """What is decided: the ``lines`` that show it, the turns that these are made of, and the type
     of the ``answer``."""
 
@@ -229,7 +229,7 @@ class EpisodeReader:
         return [(some[0], some[-1]) for some in in_batches(range(1, len(self.passage) + 1), PART)]
 
     async def decide(
-        self, draft: EditDraft, decision: Decision, items: Mapping[str, Item], **values: str
+        self, draft: EditDraft, decision: Decision, items: Mapping[str, LabelledItem], **values: str
     ) -> dict[str, tuple[Any, str | None]]:
         """Decide on items by their labels; returns each answer with the key of its call.
 

@@ -84,10 +84,7 @@ class SmallMnemis(Mnemis):
     is_understood = False
     grouping = BY_LIKENESS
     ask_nodes = staticmethod(ask_names)
-
-    def _reset_caches(self) -> None:
-        super()._reset_caches()
-        self._places = Places()
+    _places: tuple[int, Places] | None = None
 
     def _writing_prompts(self) -> Sequence[Prompt]:
         return (NAME_CATEGORY,)
@@ -99,8 +96,10 @@ class SmallMnemis(Mnemis):
         self, draft: EditDraft, source: Conversation, episode: Episode, failures: int
     ) -> bool:
         del failures  # no call is made that could fail
-        self._check_deletions()
-        read_terms(draft, source, episode, self._places)
+        deletions = self._log.deletions
+        if self._places is None or self._places[0] != deletions:
+            self._places = deletions, Places()
+        read_terms(draft, source, episode, self._places[1])
         return True
 
     async def _describe_again(self, draft: EditDraft) -> None:
