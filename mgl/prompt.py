@@ -13,10 +13,12 @@ import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 from unicodedata import normalize
 
 _WORD: Final = re.compile(r"\w+")
+_SPACELESS: Final = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
 _GONE: Final = "\u00ad\u200b\u2060\ufeff"
 _TYPESET: Final = re.compile(
     rf"\u00ad[^\S\n]*\n?|[{_GONE}]|[\ufb00-\ufb06]|[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]"
@@ -79,6 +81,21 @@ def plain_text(text: str) -> str:
     if text.isascii() and "-\n" not in text:
         return text
     return normalize("NFC", _TYPESET.sub(_undo, text))
+
+
+def pair_characters(text: str) -> str:
+    """Write each run of Chinese or Japanese, which has no spaces, as its pairs of neighbours, so
+    that words can be looked for in it.
+
+    >>> pair_characters("Ann in 槐花巷.")
+    'Ann in  槐花 花巷 .'
+    """
+    return text if text.isascii() else _SPACELESS.sub(_pair, text)
+
+
+def _pair(run: re.Match[str]) -> str:
+    pairs = map("".join, pairwise(run[0]))
+    return f" {' '.join(pairs) or run[0]} "
 
 
 def _undo(found: re.Match[str]) -> str:

@@ -4,11 +4,15 @@ Real weights, data and servers come in by fixtures, which skip with their reason
 is not to be had. A test without the marker ``weights`` or ``server`` reaches
 127.0.0.1 and nothing else.
 
-By default each property is tried with at most QUICK_EXAMPLES and tests marked ``slow`` are left
-out; ``--nightly`` runs all of both.
+By default each property is tried with at most QUICK_EXAMPLES of each seed and tests marked ``slow``
+are left out; ``--nightly`` runs all of both.
 
 Each property runs twice: ``[fixed]`` tries the same examples in every run, ``[fresh]`` those of a
-new seed, which the run prints first and last. ``--hypothesis-seed=N`` sets it.
+new seed, which the run prints first and last. ``--hypothesis-seed=N`` sets it. Properties marked
+``heavy``, of which a single example takes long, run as ``[fresh]`` alone except with --nightly.
+
+Stores start as copies of an empty one and do not sync: tests make thousands, and migrating each
+took more time than most do with it.
 """
 
 from __future__ import annotations
@@ -21,8 +25,10 @@ import secrets
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -38,11 +44,11 @@ from mgl.errors import ResourceUnreachable
 from mgl.models.fetch import fetch_weights, find_weights
 from mgl.models.profiles import load_profile
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
-from mgl.store import Store
+from mgl.store import Store, file
 from tests.cli.server import Server, serving
 from tests.web.tab import Tab, open_tab
 
-QUICK_EXAMPLES = 20
+QUICK_EXAMPLES = 10
 
 FIXED_SEED = 0
 
@@ -89,7 +95,11 @@ def describe_seeds(config: pytest.Config) -> str:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if is_hypothesis_test(metafunc.function):
-        metafunc.parametrize("_seeded", ["fixed", "fresh"], indirect=True)
+        is_heavy = metafunc.definition.get_closest_marker("heavy") is not None
+        seeds = ["fixed", "fresh"]
+        if is_heavy and not metafunc.config.getoption("--nightly"):
+            seeds = ["fresh"]
+        metafunc.parametrize("_seeded", seeds, indirect=True)
 
 
 @pytest.fixture(autouse=True)
@@ -161,6 +171,28 @@ def mgl_home(
     if request.node.get_closest_marker("server") is None:
         monkeypatch.delenv("MGL_BASE_URL", raising=False)
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    empty = tmp_path_factory.mktemp("store") / "empty.sqlite"
+    Store.open(empty).close()
+    connect = file._connect
+
+    def connect_copy(path: Path, *options: Any) -> sqlite3.Connection:
+        if path.parent.is_dir() and not path.exists():
+            part = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+            with suppress(OSError):  # read-only, full, or made by another meanwhile
+                shutil.copy(empty, part)
+                os.link(part, path)
+            part.unlink(missing_ok=True)
+        connection = connect(path, *options)
+        connection.execute("PRAGMA synchronous = OFF")
+        return connection
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(file, "_connect", connect_copy)
+        yield
 
 
 @pytest.fixture

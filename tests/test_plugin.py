@@ -13,6 +13,7 @@ import pytest
 
 from mgl import Lab, registry
 from mgl.benchmarks.checking import check_dataset
+from mgl.lab import OwnModels
 from mgl.llm.fakes import ScriptedEngine
 from mgl.types import Conversation
 
@@ -45,7 +46,7 @@ def _write_talk(folder: Path) -> Path:
 @pytest.mark.usefixtures("installed")
 def test_a_memory_is_asked_by_its_name(tmp_path: Path) -> None:
     engine = ScriptedEngine(['{"memories": [1], "answer": "Lisbon"}'])
-    with Lab.open(engine=engine, home=tmp_path / "home") as lab:
+    with Lab.open(OwnModels(engine), home=tmp_path / "home") as lab:
         result = lab.ask(_write_talk(tmp_path), "Where do I live?", memory="recent", k=1)
     assert result.answer.text == "Lisbon"
     assert [cited.quote for cited in result.answer.citations] == ["I moved to Lisbon."]
@@ -73,7 +74,7 @@ def test_a_function_is_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         number = re.findall(r"\[(\d+)\] .*Lisbon", prompt)[0]
         return json.dumps({"memories": [int(number)], "answer": "Lisbon"})
 
-    with Lab.open(engine=make_engine(reply, "rule@1"), home=tmp_path / "home") as lab:
+    with Lab.open(OwnModels(make_engine(reply, "rule@1")), home=tmp_path / "home") as lab:
         result = lab.ask(_write_talk(tmp_path), "Where do I live?", memory="transcript")
     assert (result.answer.text, len(result.answer.citations)) == ("Lisbon", 1)
 

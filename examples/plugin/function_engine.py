@@ -1,6 +1,6 @@
 """An engine of one class: any Python function from a prompt to a text runs as a model.
 
-with Lab.open(engine=FunctionEngine(my_pipeline, "my-model@1")) as lab:
+with Lab.open(OwnModels(FunctionEngine(my_pipeline, "my-model@1"))) as lab:
     lab.ask("story.txt", "Who is the narrator?")
 
 The function is shown the JSON schema of a reply in its prompt. mgl validates what comes back and

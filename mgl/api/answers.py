@@ -6,16 +6,21 @@ large is not copied for the sake of its description.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from mgl.api.jobs import Job
+from mgl.memories.results import Stats
 from mgl.openai.shapes import ChatChoice, ChatCompletion, ReplyMessage
 
 Object = dict[str, Any]
 """Whose members are the memory's own affair, or the page's."""
+
+
+Events = AsyncGenerator[Object]
+"""An answer as it is made: server-sent events."""
 
 
 class _Answer(BaseModel):
@@ -53,17 +58,8 @@ class MemoriesListed(_Answer):
     memories: list[MemoryListed]
 
 
-class Size(_Answer):
-    nodes: int
-    edges: int
-    chunks: int
-    edits_applied: int
-    edits_repaired: int
-    edits_rejected: dict[str, int]
-
-
 class MemoryShown(MemoryAbout):
-    stats: Size
+    stats: Stats
 
 
 class NodeFound(_Answer):
@@ -142,6 +138,7 @@ class Answered(_Answer):
     paths: list[list[str]]
     retrieved: list[str]
     guesses: list[str]
+    reading: str | None
     memory_id: str
     usage: Cost
 
@@ -206,42 +203,18 @@ class TurnsDeleted(_Answer):
     adapters: list[str]
 
 
+class TurnsForgotten(TurnsDeleted):
+    """``elsewhere`` are other documents and conversations with the same words, which stay; a
+    deletion that is no dry run does not look for them."""
+
+    elsewhere: list[str]
+
+
 class TurnCorrected(_Answer):
     """The id of the turn that says it now, and what was deleted with the old one."""
 
     turn: str
     deleted: TurnsDeleted
-
-
-class MemoryDeleted(_Answer):
-    memory_id: str
-    memory: str
-    questions: list[str]
-
-
-class SourceDeleted(_Answer):
-    """What was deleted, or would be: memories, and with ``takes_source`` the document or
-    conversation that they were of, which else is needed by the memories that are ``kept``.
-
-    ``runs`` are the folders of evaluation runs that keep its text. ``is_wiped`` is false where the
-    database still holds what went, since another process was reading it.
-    """
-
-    name: str
-    memories: list[MemoryDeleted]
-    kept: list[str]
-    takes_source: bool
-    turns: int | None
-    characters: int
-    questions: int
-    answers: int
-    edits: int
-    calls: int
-    jobs: list[str]
-    adapters: list[str]
-    trainings: list[str]
-    runs: list[str]
-    is_wiped: bool
 
 
 class TurnsAdded(_Answer):

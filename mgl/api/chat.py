@@ -21,7 +21,7 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 from urllib.parse import unquote
@@ -105,26 +105,26 @@ class Chat:
         if is_whole:
             name = await self._memories.find_chat(name)
         chat, kind = chat.with_named_attachments(), chat.model.removeprefix(PREFIX)
-        if is_task(_read_messages(chat), chat.metadata, headers.get(TASK)):
+        messages = read_request(chat, max_tokens=1, context_tokens=MOST_TOKENS).messages
+        if is_task(messages, chat.metadata, headers.get(TASK)):
             return await self._forward(chat, hear), besides
         sending = _Sending(headers.get(RETRIED, "0") != "0", is_whole)
         seen = _Seen(hear, begin)
         passed = _Passed(chat, seen.listener) if _is_passed(chat) else None
 
         budget = chat.max_completion_tokens or chat.max_tokens
-        wish, stop = Wish(budget, chat.temperature, chat.top_p, chat.seed), StopSignal()
-        writing = _Writing(name, _find_spoken(_read_messages(chat)), seen, stop)
+        wish = Wish(budget, chat.temperature, chat.top_p, chat.seed)
+        spoken = _find_spoken(messages)
+        writing = _Writing(name, messages, spoken, sending, seen, passed, wish)
         for each in self._writing:
             if each.is_left_by(writing):
                 each.stop.ask()
-
-        def do(talk: Talk) -> tuple[Answer, StageUsage, dict[str, Any]]:
-            return _reply(talk, chat, seen, passed, wish, stop, sending)
-
         is_new = not _find_id(chat)
         self._writing.append(writing)
         try:
-            answer, used, ids = await self._memories.work(name, kind, do, is_new=is_new, stop=stop)
+            answer, used, ids = await self._memories.work(
+                name, kind, writing.reply, is_new=is_new, stop=writing.stop
+            )
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -191,9 +191,40 @@ class _Writing:
     """A reply that is being written, and what its request says was ``spoken``."""
 
     name: str
-    spoken: Sequence[tuple[int, Role, str]]
+    messages: Sequence[Message]
+    spoken: list[tuple[int, Role, str]]
+    sending: _Sending
     seen: _Seen
-    stop: StopSignal
+    passed: _Passed | None
+    wish: Wish
+    stop: StopSignal = field(default_factory=StopSignal)
+
+    def reply(self, talk: Talk) -> tuple[Answer, StageUsage, dict[str, Any]]:
+        """Take in what is new of the request, reply to its last message, and take that in.
+
+        Returns the reply, what it cost, and the name of the ``conversation`` with the ids of the
+        memory, of the turn that it replies to, and of the ``reply``, None where that was not taken
+        in. Of a reply that is stopped, what was seen is taken in.
+        """
+        said = [each.content for each in self.messages if each.role == "system"]
+        voice = Voice(ASSISTANT, "\n".join(said).strip())
+        was_sent = self.messages[-1].role == "tool"  # the model saw it, and called for more
+        turn, deleted = _take_in(talk, self.spoken, self.sending, was_sent=was_sent)
+        seen, passed, say = self.seen, self.passed, None
+        seen.begin(talk.id, turn.id)
+        if passed is not None:
+            passed.leave_out(deleted)
+            say = passed.say
+        try:
+            answer, usage = talk.respond(
+                turn, voice, hear=seen.listener, say=say, wish=self.wish, stop=self.stop
+            )
+        except CancelledError:
+            talk.respond(turn, Voice(ASSISTANT), say=seen.repeat)
+            raise
+        talk.settle_later()
+        ids = {"memory_id": talk.id, "turn": turn.id, "reply": talk.history.find_reply(turn.id)}
+        return answer, usage.total, {"conversation": talk.name, **ids}
 
     def is_left_by(self, later: _Writing) -> bool:
         """Whether a later request of the same chat goes on from a part of this reply: a client may
@@ -229,46 +260,6 @@ class _Passed:
         with showing_deleted() if self._has_deleted else nullcontext():
             self.reply = await Completer(llm).complete(chat, stage="chat", hear=self._hear)
         return "" if self.reply.tool_calls else self.reply.text
-
-
-def _reply(
-    talk: Talk,
-    chat: ChatRequest,
-    seen: _Seen,
-    passed: _Passed | None,
-    wish: Wish,
-    stop: StopSignal,
-    sending: _Sending,
-) -> tuple[Answer, StageUsage, dict[str, Any]]:
-    """Take in what is new of a request, reply to its last message, and take that in.
-
-    Returns the reply, what it cost, and the name of the ``conversation`` with the ids of the
-    memory, of the turn that it replies to, and of the ``reply``, None where that was not taken in.
-    Of a reply that is stopped, what was seen is taken in.
-    """
-    messages = _read_messages(chat)
-    persona = "\n".join(each.content for each in messages if each.role == "system").strip()
-    was_sent = messages[-1].role == "tool"  # the model saw it, and called for more
-    spoken = _find_spoken(messages)
-    turn, deleted = _take_in(talk, spoken, sending, was_sent=was_sent)
-    seen.begin(talk.id, turn.id)
-    if passed is not None:
-        passed.leave_out(deleted)
-    say = None if passed is None else passed.say
-    try:
-        answer, usage = talk.respond(
-            turn, Voice(ASSISTANT, persona), hear=seen.listener, say=say, wish=wish, stop=stop
-        )
-    except CancelledError:
-        talk.respond(turn, Voice(ASSISTANT), say=seen.repeat)
-        raise
-    talk.settle_later()
-    ids = {"memory_id": talk.id, "turn": turn.id, "reply": talk.history.find_reply(turn.id)}
-    return answer, usage.total, {"conversation": talk.name, **ids}
-
-
-def _read_messages(chat: ChatRequest) -> Sequence[Message]:
-    return read_request(chat, max_tokens=1, context_tokens=MOST_TOKENS).messages
 
 
 def _take_in(

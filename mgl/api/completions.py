@@ -13,7 +13,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any, Final
 
-from mgl.api.answers import TextCompletion
+from mgl.api.answers import Events, Object, TextCompletion
 from mgl.api.chat import CHAT_HEADERS, CONVERSATION, RETRIED
 from mgl.api.rest import Call, Endpoint
 from mgl.api.tasks import TASK
@@ -33,18 +33,31 @@ from mgl.openai.shapes import (
 __all__ = ["OPENAI"]
 
 
-async def _list_models(call: Call) -> Any:
+@Endpoint("GET", "/v1/models", answer=ModelList)
+async def _list_models(call: Call) -> Object:
+    """List the models."""
     return write_models(call.chat.models)  # without the embedder, which clients offer for chats
 
 
-async def _show_model(call: Call) -> Any:
+@Endpoint("GET", "/v1/models/{model:path}", answer=ModelShape)
+async def _show_model(call: Call) -> Object:
+    """Show a model."""
     name = call.path["model"]
     if name not in (*call.chat.models, call.memories.lab.embedder):
         raise NotServed(f"there is no model {name!r} here", hint="see /v1/models")
     return write_model(name)
 
 
-async def _complete(call: Call) -> Any:
+@Endpoint(
+    "POST",
+    "/v1/chat/completions",
+    body=ChatRequest,
+    headers=(CONVERSATION, RETRIED, TASK, *CHAT_HEADERS),
+    events="own",
+    answer=TextCompletion,
+)
+async def _complete(call: Call) -> Object | Events:
+    """Reply to a chat, which is remembered where it names a conversation."""
     chat: ChatRequest = call.body
 
     async def work(hear: Listener | None = None) -> Said:
@@ -66,7 +79,9 @@ async def _stamp(
             yield event if "error" in event else event | own
 
 
-async def _embed(call: Call) -> Any:
+@Endpoint("POST", "/v1/embeddings", body=EmbeddingRequest, answer=EmbeddingList)
+async def _embed(call: Call) -> Object:
+    """Embed texts."""
     asked: EmbeddingRequest = call.body
     lab = call.memories.lab
     if asked.model not in (name := lab.embedder, lab.profile):
@@ -76,24 +91,8 @@ async def _embed(call: Call) -> Any:
 
 
 OPENAI: Final = (
-    Endpoint("GET", "/v1/models", _list_models, "List the models.", answer=ModelList),
-    Endpoint("GET", "/v1/models/{model:path}", _show_model, "Show a model.", answer=ModelShape),
-    Endpoint(
-        "POST",
-        "/v1/chat/completions",
-        _complete,
-        "Reply to a chat, which is remembered where it names a conversation.",
-        body=ChatRequest,
-        headers=(CONVERSATION, RETRIED, TASK, *CHAT_HEADERS),
-        events="own",
-        answer=TextCompletion,
-    ),
-    Endpoint(
-        "POST",
-        "/v1/embeddings",
-        _embed,
-        "Embed texts.",
-        body=EmbeddingRequest,
-        answer=EmbeddingList,
-    ),
+    _list_models,
+    _show_model,
+    _complete,
+    _embed,
 )

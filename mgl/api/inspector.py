@@ -19,6 +19,7 @@ from mgl.api.answers import (
     CallShown,
     CallsListed,
     LogListed,
+    Object,
     PageShown,
     RunsListed,
     RunsReported,
@@ -98,7 +99,14 @@ class RunsQuery(BaseModel):
     name: list[str] = Field(min_length=1, max_length=20)
 
 
-async def _page(call: Call) -> Any:
+async def _version(call: Call) -> str:
+    record = await call.memories.find(call.path["memory"])
+    return await asyncio.to_thread(call.memories.lab.version, record.id)
+
+
+@Endpoint("GET", "/api/memories/{memory}/page", answer=PageShown, tag=_version)
+async def _page(call: Call) -> Object:
+    """Show what its page shows; with If-None-Match, only if turns, edits or its name changed."""
     record = await call.memories.find(call.path["memory"])
     lab = call.memories.lab
 
@@ -112,12 +120,9 @@ async def _page(call: Call) -> Any:
     return make_visible(await asyncio.to_thread(do))
 
 
-async def _version(call: Call) -> str:
-    record = await call.memories.find(call.path["memory"])
-    return await asyncio.to_thread(call.memories.lab.version, record.id)
-
-
-async def _log(call: Call) -> Any:
+@Endpoint("GET", "/api/memories/{memory}/log", answer=LogListed)
+async def _log(call: Call) -> Object:
+    """List its edits, in order."""
     record = await call.memories.find(call.path["memory"])
     lab = call.memories.lab
 
@@ -128,13 +133,17 @@ async def _log(call: Call) -> Any:
     return make_visible({"edits": await asyncio.to_thread(do)})
 
 
-async def _calls(call: Call) -> Any:
+@Endpoint("GET", "/api/memories/{memory}/calls", answer=CallsListed)
+async def _calls(call: Call) -> Object:
+    """List the model calls made for it."""
     record = await call.memories.find(call.path["memory"])
     calls = await asyncio.to_thread(call.memories.lab.calls, record.id)
     return make_visible({"calls": [call_json(each) for each in calls]})
 
 
-async def _call(call: Call) -> Any:
+@Endpoint("GET", "/api/memories/{memory}/calls/{key}", answer=CallShown)
+async def _call(call: Call) -> Object:
+    """Show a call with its words."""
     await call.memories.find(call.path["memory"])
     key = call.path["key"]
     found = await asyncio.to_thread(call.memories.lab.call, key)
@@ -149,7 +158,9 @@ def _show_call(call: CallRecord) -> dict[str, Any]:
     return {**call_json(call), "messages": messages, "reply": reply}
 
 
-async def _trace(call: Call) -> Any:
+@Endpoint("GET", "/api/memories/{memory}/trace", query=TraceQuery, answer=TraceShown)
+async def _trace(call: Call) -> Object:
+    """Show what was retrieved for an answer or a reply, and the calls that made it."""
     wanted: TraceQuery = call.query
     record = await call.memories.find(call.path["memory"])
     lab = call.memories.lab
@@ -170,7 +181,9 @@ async def _trace(call: Call) -> Any:
     )
 
 
-async def _edit(call: Call) -> Any:
+@Endpoint("POST", "/api/memories/{memory}/edit", body=TopicIn, answer=TopicChanged)
+async def _edit(call: Call) -> Object:
+    """Correct, merge, freeze or unlink a topic of a conversation."""
     what: TopicIn = call.body
     change = Change(what.summary, what.keywords, what.frozen, what.unlink, what.merge)
     record = await call.memories.find(call.path["memory"])
@@ -182,86 +195,42 @@ async def _edit(call: Call) -> Any:
     return {"topic": what.topic}
 
 
-async def _runs(call: Call) -> Any:
+@Endpoint("GET", "/api/runs", answer=RunsListed)
+async def _runs(call: Call) -> Object:
+    """List the evaluations, the newest first."""
     return make_visible({"runs": await asyncio.to_thread(call.runs.list_all)})
 
 
-async def _report(call: Call) -> Any:
+@Endpoint("GET", "/api/runs/report", query=RunsQuery, answer=RunsReported)
+async def _report(call: Call) -> Object:
+    """Report evaluations: tables, and the questions one by one."""
     names = call.query.name
     return make_visible({"chapters": await asyncio.to_thread(call.runs.report, names)})
 
 
-async def _list_trainings(call: Call) -> Any:
+@Endpoint("GET", "/api/trainings", answer=TrainingsListed)
+async def _list_trainings(call: Call) -> Object:
+    """List the adapters with their measures."""
     return make_visible({"trainings": await asyncio.to_thread(call.runs.list_trainings)})
 
 
-async def _show_training(call: Call) -> Any:
+@Endpoint("GET", "/api/trainings/{training}")
+async def _show_training(call: Call) -> Object:
+    """Show how an adapter was trained."""
     return make_visible(await asyncio.to_thread(call.runs.show_training, call.path["training"]))
 
 
 INSPECTOR: Final = (
-    Endpoint(
-        "GET",
-        "/api/memories/{memory}/page",
-        _page,
-        "Show what its page shows; with If-None-Match, only if turns, edits or its name changed.",
-        answer=PageShown,
-        tag=_version,
-    ),
-    Endpoint(
-        "GET", "/api/memories/{memory}/log", _log, "List its edits, in order.", answer=LogListed
-    ),
-    Endpoint(
-        "GET",
-        "/api/memories/{memory}/calls",
-        _calls,
-        "List the model calls made for it.",
-        answer=CallsListed,
-    ),
-    Endpoint(
-        "GET",
-        "/api/memories/{memory}/calls/{key}",
-        _call,
-        "Show a call with its words.",
-        answer=CallShown,
-    ),
-    Endpoint(
-        "GET",
-        "/api/memories/{memory}/trace",
-        _trace,
-        "Show what was retrieved for an answer or a reply, and the calls that made it.",
-        query=TraceQuery,
-        answer=TraceShown,
-    ),
-    Endpoint(
-        "POST",
-        "/api/memories/{memory}/edit",
-        _edit,
-        "Correct, merge, freeze or unlink a topic of a conversation.",
-        body=TopicIn,
-        answer=TopicChanged,
-    ),
-    Endpoint(
-        "GET", "/api/runs", _runs, "List the evaluations, the newest first.", answer=RunsListed
-    ),
-    Endpoint(
-        "GET",
-        "/api/runs/report",
-        _report,
-        "Report evaluations: tables, and the questions one by one.",
-        query=RunsQuery,
-        answer=RunsReported,
-    ),
-    Endpoint(
-        "GET",
-        "/api/trainings",
-        _list_trainings,
-        "List the adapters with their measures.",
-        answer=TrainingsListed,
-    ),
-    Endpoint(
-        "GET", "/api/trainings/{training}", _show_training, "Show how an adapter was trained."
-    ),
+    _page,
+    _log,
+    _calls,
+    _call,
+    _trace,
+    _edit,
+    _runs,
+    _report,
+    _list_trainings,
+    _show_training,
 )
 
 

@@ -202,9 +202,7 @@ class Jobs:
         """Build a job's memory and return its id; None if it was stopped."""
         document = self._lab.load(job.document_id)
         try:
-            built = self._lab.build(
-                document, job.questions, memory=job.memory, is_stored=True, stop=stop
-            )
+            built = self._lab.build_stored(document, job.questions, memory=job.memory, stop=stop)
         except CancelledError:
             return None
         return built.memory_id

@@ -47,7 +47,7 @@ class Keys:
     """The keys of all tenants; only their owner can read the file that keeps them."""
 
     def __init__(self, home: Path, kept: Mapping[str, str], own: str | None) -> None:
-        self._home = home
+        self.home = home
         self._kept = dict(kept)
         self._own = own
 
@@ -88,7 +88,7 @@ class Keys:
     @property
     def path(self) -> Path:
         """The file that keeps the keys that were made."""
-        return self._home / _FILE
+        return self.home / _FILE
 
     @property
     def tenants(self) -> list[str]:
@@ -97,7 +97,7 @@ class Keys:
 
     def add(self, tenant: str) -> str:
         """Return the key of a tenant; make one if it has none."""
-        tenant_folder(self._home, tenant)
+        tenant_folder(self.home, tenant)
         if tenant == OWNER and self._own:
             return self._own
         if tenant not in self._kept:

@@ -1,15 +1,25 @@
-"""How often a tenant may ask: ``bucket = Bucket(600); bucket.take("ann")``."""
+"""What a tenant may ask of a server: how often (``Bucket(600).take("ann")``), and how much."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from mgl.openai.errors import OverLimit
+from mgl.openai.listening import MOST_BYTES
 
-RATE: Final = 1200
-"""Requests a minute of one tenant."""
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Requests a minute of one tenant, 0 for any number, and the bytes of a body."""
+
+    rate: int = 1200
+    most_bytes: int = MOST_BYTES
+
+
+USUAL: Final = Limits()
 
 
 class Bucket:

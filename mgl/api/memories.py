@@ -29,7 +29,7 @@ from mgl.llm.progress import listen
 from mgl.memories.base import check_name, is_memory_id
 from mgl.memories.capabilities import supports
 from mgl.memories.deletion import Forgotten
-from mgl.memories.results import answer_json, citation_json, usage_json
+from mgl.memories.results import answer_json, citation_json, describe_reading, usage_json
 from mgl.memories.talk import TalkMemory
 from mgl.memories.turns import read_answer
 from mgl.openai.errors import NotServed
@@ -215,6 +215,7 @@ class Memories:
         Who hears the progress is told the answer as it is written, where the engine streams.
         """
         found = await self._find_any(source)
+        document = None
         with listen(_tell_answer):
             if isinstance(found, _Open):
                 identity = found.talk.id
@@ -225,7 +226,12 @@ class Memories:
                 async with self._working:
                     asked = await asyncio.to_thread(self.lab.ask, found, question)
                 answer, usage = asked.answer, asked.usage
-        return {**answer_json(answer), "memory_id": identity, "usage": usage_json(usage)}
+                summary = await asyncio.to_thread(self.lab.memory, identity)
+                if summary.turns is None:
+                    document = await asyncio.to_thread(self.lab.document, identity)
+        reading = describe_reading(answer, document)
+        cost = {"reading": reading, "memory_id": identity, "usage": usage_json(usage)}
+        return {**answer_json(answer), **cost}
 
     async def search(self, source: str, query: str, limit: int = 10) -> list[dict[str, Any]]:
         """Find turns of a conversation, or nodes of a document, the best first: citations."""
@@ -306,7 +312,9 @@ class Memories:
         record = await self.find(source)
 
         def do(talk: Talk) -> dict[str, Any]:
-            return _list_gone(talk.forget(turns, topics=topics, before=before, dry_run=dry_run))
+            gone = talk.forget(turns, topics=topics, before=before, dry_run=dry_run)
+            elsewhere = talk.find_elsewhere(gone.turns) if dry_run else []
+            return {**_list_gone(gone), "elsewhere": elsewhere}
 
         return await self.work(record.id, None, do)
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from importlib.metadata import version
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, TypeAdapter
 
 from mgl import DISTRIBUTION
 from mgl.api.memories import LONGEST_NAME
-from mgl.api.rest import BLANK, Endpoint, TalkKind
+from mgl.api.rest import BLANK, Endpoint
 from mgl.memories.base import MEMORY_ID
 from mgl.openai.shapes import Failed
 
@@ -30,13 +30,6 @@ _TALK_NAME: Final = {
     "maxLength": LONGEST_NAME,
     "pattern": f"[^{BLANK}]",
     "not": {"pattern": f"^{MEMORY_ID}$"},
-}
-_KIND: Final = {
-    "name": "memory",
-    "in": "query",
-    "required": False,
-    "description": "The kind of memory, where several have a conversation of this name.",
-    "schema": {"enum": list(get_args(TalkKind))},
 }
 _WHY: Final = {
     "400": "The request cannot be read.",
@@ -108,8 +101,6 @@ def _describe(endpoint: Endpoint, schemas: dict[Any, Any]) -> dict[str, Any]:
     described["parameters"] += [
         {"name": name, "in": "header", "schema": {"type": "string"}} for name in endpoint.headers
     ]
-    if endpoint.takes_kind and "memory" not in (endpoint.query or BaseModel).model_fields:
-        described["parameters"].append(_KIND)
     if endpoint.query is not None:
         query = endpoint.query.model_json_schema()
         described["parameters"] += [

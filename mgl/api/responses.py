@@ -19,7 +19,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mgl.api.answers import Response, ResponseDeleted
+from mgl.api.answers import Events, Object, Response, ResponseDeleted
 from mgl.api.chat import CHAT_HEADERS, CHAT_KEYS, CONVERSATION, PREFIX
 from mgl.api.rest import Call, Endpoint
 from mgl.errors import MglError
@@ -66,7 +66,16 @@ class ResponseRequest(BaseModel):
     tools: list[Any] | None = Field(None, json_schema_extra={"maxItems": 0})
 
 
-async def _respond(call: Call) -> Any:
+@Endpoint(
+    "POST",
+    "/v1/responses",
+    body=ResponseRequest,
+    headers=(CONVERSATION, *CHAT_HEADERS),
+    events="own",
+    answer=Response,
+)
+async def _respond(call: Call) -> Object | Events:
+    """Reply to a chat in the form of the Responses API."""
     asked: ResponseRequest = call.body
     chat = _as_chat(asked, await _list_before(call, asked), call.headers)
     metadata = chat.metadata or {}
@@ -117,8 +126,7 @@ def _as_chat(
     if named := _find_conversation(asked, headers):
         given["metadata"] = {**(asked.metadata or {}), **named}
     chat = {**given, "messages": messages, "max_tokens": asked.max_output_tokens}
-    read: ChatRequest = read_shape(ChatRequest, json.dumps(chat).encode(), "the body")
-    return read
+    return read_shape(ChatRequest, json.dumps(chat).encode(), "the body")
 
 
 def _as_message(item: Mapping[str, Any]) -> dict[str, Any]:
@@ -280,14 +288,18 @@ async def _stream(work: Any, shown: _Shown) -> AsyncGenerator[dict[str, Any]]:
         yield event(str(done["status"]), response=done)
 
 
-async def _show(call: Call) -> Any:
+@Endpoint("GET", "/v1/responses/{response}", answer=Response)
+async def _show(call: Call) -> Object:
+    """Show a reply."""
     memory, kind, turn = _decode(call.path["response"])
     reply = await _find_reply(call, memory, turn)
     message = write_message(f"msg_{call.path['response'][5:]}", reply.text)
     return write_response(call.path["response"], f"{PREFIX}{kind}", 0, [message])
 
 
-async def _delete(call: Call) -> Any:
+@Endpoint("DELETE", "/v1/responses/{response}", answer=ResponseDeleted)
+async def _delete(call: Call) -> Object:
+    """Delete a reply."""
     memory, _, turn = _decode(call.path["response"])
     reply = await _find_reply(call, memory, turn)
     await call.memories.forget(memory, [reply.id])
@@ -325,18 +337,7 @@ def _gone(identity: str) -> NotServed:
 
 
 RESPONSES: Final = (
-    Endpoint(
-        "POST",
-        "/v1/responses",
-        _respond,
-        "Reply to a chat in the form of the Responses API.",
-        body=ResponseRequest,
-        headers=(CONVERSATION, *CHAT_HEADERS),
-        events="own",
-        answer=Response,
-    ),
-    Endpoint("GET", "/v1/responses/{response}", _show, "Show a reply.", answer=Response),
-    Endpoint(
-        "DELETE", "/v1/responses/{response}", _delete, "Delete a reply.", answer=ResponseDeleted
-    ),
+    _respond,
+    _show,
+    _delete,
 )

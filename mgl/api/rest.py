@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn, TypeAlias, get_args
 
 from pydantic import (
     AfterValidator,
@@ -21,11 +21,13 @@ from pydantic import (
     ConfigDict,
     Field,
     WithJsonSchema,
+    create_model,
     model_validator,
 )
 
 from mgl.api.answers import (
     Answered,
+    Events,
     FileTaken,
     Found,
     FoundAnywhere,
@@ -35,12 +37,12 @@ from mgl.api.answers import (
     MemoriesListed,
     MemoryShown,
     NodesListed,
+    Object,
     Renamed,
-    SourceDeleted,
     TalkExported,
     TurnCorrected,
     TurnsAdded,
-    TurnsDeleted,
+    TurnsForgotten,
 )
 from mgl.api.chat import Chat
 from mgl.api.jobs import Job, Jobs
@@ -48,6 +50,7 @@ from mgl.api.memories import LONGEST_NAME, Memories
 from mgl.api.relay import relay_to
 from mgl.api.runs import Runs
 from mgl.errors import MglError
+from mgl.lab.deleting import Deleted
 from mgl.openai.errors import Refused, write_error
 from mgl.openai.listening import follow
 from mgl.openai.requests import read_body, read_shape
@@ -104,6 +107,14 @@ class _Query(BaseModel):
     """What a query holds, where all is text."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class KindQuery(_Query):
+    """Which memory of a conversation is meant."""
+
+    memory: TalkKind | None = Field(
+        None, description="The kind of memory, where several have a conversation of this name."
+    )
 
 
 class TurnIn(_Shape):
@@ -220,33 +231,38 @@ class Tenant:
 
 @dataclass(frozen=True, slots=True)
 class Call(Tenant):
-    """A request that was admitted and read: its path's names, headers, query and body.
-
-    ``kind`` is the kind of memory that is meant, where several have a conversation of the name.
-    """
+    """A request that was admitted and read: its path's names, headers, query and body."""
 
     path: Mapping[str, str]
-    kind: str | None
     headers: Mapping[str, str]
     query: Any
     body: Any
 
 
+Do = Callable[[Call], Awaitable[Object | Events]]
+
+
+async def _decorate_none(call: Call) -> NoReturn:
+    raise NotImplementedError(f"{call.path} decorates no function")
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """What a path does. ``body`` is its shape, or ``bytes`` for a file, with an ``example`` of one.
+    """What a path does: the function that it decorates, whose docstring is the ``summary``.
 
-    ``answer`` is the shape of what ``do`` gives, and ``status`` that of success. ``events`` may
-    come in its place: ``own``, which ``do`` gives, or those of the work's ``progress``. ``tag``
-    gives a version of the answer: a client that has it (If-None-Match) gets 304 and no answer.
-    Browsers must not store the answer: its text may be deleted later, and some changes, such as a
-    new answer to a question, keep the version.
+        @Endpoint("GET", "/api/jobs/{job}", answer=Job)
+        async def show_job(call: Call) -> Object: ...
+
+    ``body`` is its shape, or ``bytes`` for a file, with an ``example`` of one. ``answer`` is the
+    shape of what ``do`` gives, and ``status`` that of success. ``events`` may come in its place:
+    ``own``, which ``do`` gives, or those of the work's ``progress``. ``tag`` gives a version of the
+    answer: a client that has it (If-None-Match) gets 304 and no answer. Browsers must not store the
+    answer: its text may be deleted later, and some changes, such as a new answer to a question,
+    keep the version.
     """
 
     method: Literal["GET", "POST", "PATCH", "DELETE"]
     path: str
-    do: Callable[[Call], Awaitable[Any]]
-    summary: str
     query: type[BaseModel] | None = None
     body: type[BaseModel] | type[bytes] | None = None
     status: int = 200
@@ -255,22 +271,20 @@ class Endpoint:
     answer: Any = dict[str, Any]
     example: str | None = None
     tag: Callable[[Call], Awaitable[str]] | None = None
+    do: Do = _decorate_none
+
+    def __call__(self, do: Do) -> Endpoint:
+        return replace(self, do=do)
 
     @property
-    def takes_kind(self) -> bool:
-        """Whether a conversation is named, which several kinds of memory may have."""
-        return "/conversations/{name}" in self.path
+    def summary(self) -> str:
+        return " ".join((self.do.__doc__ or "").split())
 
     def read(self, tenant: Tenant, request: Request, body: bytes) -> Call:
         """Read a request; Refused with what is wrong in it."""
         query = None
-        has_own = self.query is not None and "memory" in self.query.model_fields
-        if self.takes_kind and not has_own:
-            _check_kinds(request.query_params.getlist("memory"))
         if self.query is not None:
             given: dict[str, Any] = dict(request.query_params)
-            if self.takes_kind and not has_own:
-                given.pop("memory", None)
             for name, each in self.query.model_fields.items():
                 if each.annotation == list[str] and name in given:
                     given[name] = request.query_params.getlist(name)
@@ -286,81 +300,90 @@ class Endpoint:
             tenant.runs,
             tenant.chat,
             {name: text.replace(SLASH, "/") for name, text in request.path_params.items()},
-            request.query_params.get("memory") or None,
             request.headers,
             query,
             read,
         )
 
 
-def _check_kinds(kinds: Sequence[str]) -> None:
-    known: tuple[str, ...] = get_args(TalkKind)
-    if unknown := [kind for kind in kinds if kind not in known]:
-        raise Refused(
-            f"no conversation has the kind {unknown[0]!r}",
-            hint=f"memory is one of {', '.join(known)}",
-            param="memory",
-        )
-
-
 async def _find_memory(call: Call) -> str:
     """The memory that a path names: by its id or exact name, or as a conversation by its name."""
     if (name := call.path.get("name")) is not None:
-        return (await call.memories.find_conversation(name, call.kind)).id
+        return (await call.memories.find_conversation(name, call.query.memory)).id
     return call.path["memory"]
 
 
 def _for_both(
-    method: Literal["GET", "POST", "PATCH", "DELETE"],
-    verb: str,
-    do: Callable[[Call], Awaitable[Any]],
-    summary: str,
-    **rest: Any,
-) -> tuple[Endpoint, Endpoint]:
+    method: Literal["GET", "POST", "PATCH", "DELETE"], verb: str, **rest: Any
+) -> Callable[[Do], tuple[Endpoint, Endpoint]]:
     """What is done with any memory, and with a conversation by its name alone."""
-    paths = f"/api/memories/{{memory}}{verb}", f"/api/conversations/{{name}}{verb}"
-    one, other = (Endpoint(method, path, do, summary, **rest) for path in paths)
-    return one, other
+    query: type[BaseModel] | None = rest.pop("query", None)
+    of_talk: type[BaseModel] = KindQuery
+    if query is not None:
+        of_talk = query
+        if "memory" not in query.model_fields:
+            of_talk = create_model(f"Talk{query.__name__}", __base__=(query, KindQuery))
+    one = Endpoint(method, f"/api/memories/{{memory}}{verb}", query, **rest)
+    other = Endpoint(method, f"/api/conversations/{{name}}{verb}", of_talk, **rest)
+    return lambda do: (one(do), other(do))
 
 
-async def _list(call: Call) -> Any:
+@Endpoint("GET", "/api/memories", answer=MemoriesListed)
+async def _list(call: Call) -> Object:
+    """List all memories, the newest first."""
     return {"memories": await call.memories.list_all()}
 
 
-async def _list_kinds(call: Call) -> Any:
+@Endpoint("GET", "/api/kinds", answer=KindsListed)
+async def _list_kinds(call: Call) -> Object:
+    """List the kinds of memory that read documents and chat logs, the usual one first."""
     del call
     return {"documents": get_args(DocumentKind), "conversations": get_args(TalkKind)}
 
 
-async def _show(call: Call) -> Any:
+@_for_both("GET", "", answer=MemoryShown)
+async def _show(call: Call) -> Object:
+    """Show what a memory is, and how large."""
     return await call.memories.show(await _find_memory(call))
 
 
-async def _nodes(call: Call) -> Any:
+@_for_both("GET", "/nodes", answer=NodesListed)
+async def _nodes(call: Call) -> Object:
+    """List its nodes with their passages."""
     return {"nodes": await call.memories.nodes(await _find_memory(call))}
 
 
-async def _export(call: Call) -> Any:
+@_for_both("GET", "/export", answer=TalkExported | GraphExported)
+async def _export(call: Call) -> Object:
+    """Export all that it holds."""
     return await call.memories.export(await _find_memory(call))
 
 
-async def _search(call: Call) -> Any:
+@_for_both("GET", "/search", query=SearchQuery, answer=Found)
+async def _search(call: Call) -> Object:
+    """Find turns of a conversation, or nodes of a document."""
     source = await _find_memory(call)
     found = await call.memories.search(source, call.query.q, call.query.limit)
     return {"results": found}
 
 
-async def _search_all(call: Call) -> Any:
+@Endpoint("GET", "/api/search", query=SearchQuery, answer=FoundAnywhere)
+async def _search_all(call: Call) -> Object:
+    """Find turns and passages of all memories that hold the words."""
     return {"results": await call.memories.search_all(call.query.q, call.query.limit)}
 
 
-async def _ask(call: Call) -> Any:
+@_for_both("POST", "/ask", body=QuestionIn, events="progress", answer=Answered)
+async def _ask(call: Call) -> Object:
+    """Answer a question, with the passages that the answer stands on."""
     asked: QuestionIn = call.body
     question = Question(asked.question, asked.asked_at, asked.asker)
     return await call.memories.ask(await _find_memory(call), question)
 
 
-async def _forget(call: Call) -> Any:
+@_for_both("POST", "/forget", body=ForgetIn, answer=TurnsForgotten)
+async def _forget(call: Call) -> Object:
+    """Delete turns for good, with what was made of them."""
     what: ForgetIn = call.body
     return await call.memories.forget(
         await _find_memory(call),
@@ -371,17 +394,23 @@ async def _forget(call: Call) -> Any:
     )
 
 
-async def _correct(call: Call) -> Any:
+@_for_both("POST", "/turns/{turn}", body=CorrectionIn, answer=TurnCorrected)
+async def _correct(call: Call) -> Object:
+    """Replace what a turn of a conversation says."""
     source = await _find_memory(call)
     return await call.memories.correct(source, call.path["turn"], call.body.text)
 
 
-async def _rename(call: Call) -> Any:
+@_for_both("PATCH", "", body=NameIn, answer=Renamed)
+async def _rename(call: Call) -> Object:
+    """Rename a document or conversation."""
     await call.memories.rename(await _find_memory(call), call.body.name)
     return {"name": call.body.name}
 
 
-async def _delete(call: Call) -> Any:
+@_for_both("DELETE", "", query=DeleteQuery, answer=Deleted)
+async def _delete(call: Call) -> Object:
+    """Delete a document or conversation for good, or one memory of it by its id."""
     what: DeleteQuery = call.query
     name = call.path.get("name")
     source: str | Conversation
@@ -393,13 +422,25 @@ async def _delete(call: Call) -> Any:
     return deleted
 
 
-async def _append(call: Call) -> Any:
+@Endpoint("POST", "/api/conversations/{name}/turns", body=TurnsIn, status=201, answer=TurnsAdded)
+async def _append(call: Call) -> Object:
+    """Add turns to a conversation; a new name begins one."""
     said: TurnsIn = call.body
     turns = [Turn(each.id, each.speaker, each.text, each.time, each.session) for each in said.turns]
     return {"turns": await call.memories.append(call.path["name"], turns, said.memory)}
 
 
-async def _take_in_file(call: Call) -> Any:
+@Endpoint(
+    "POST",
+    "/api/conversations/{name}/file",
+    query=FileQuery,
+    body=bytes,
+    status=201,
+    answer=FileTaken,
+    example='{"speaker": "Ann", "text": "I moved to Lisbon.", "time": "2024-05-08T13:56"}\n',
+)
+async def _take_in_file(call: Call) -> Object:
+    """Add the turns of a chat log, LoCoMo's file or a ChatGPT export."""
     wanted: FileQuery = call.query
     count = await call.memories.take_in_file(
         call.path["name"],
@@ -420,7 +461,17 @@ def _refuse_large(plan: str | None) -> None:
         )
 
 
-async def _read_document(call: Call) -> Any:
+@Endpoint(
+    "POST",
+    "/api/documents",
+    query=DocumentQuery,
+    body=bytes,
+    status=202,
+    answer=Job,
+    example="Ann moved to Lisbon in May. She sold her horse.",
+)
+async def _read_document(call: Call) -> Object:
+    """Read a document (txt, md, html, epub, docx, pdf) into a memory, by a job."""
     wanted: DocumentQuery = call.query
     name = Path(Path(wanted.name).name or "document")  # it is called so, and nothing is opened
     document = await asyncio.to_thread(parse_document, call.body, name)
@@ -433,163 +484,58 @@ async def _read_document(call: Call) -> Any:
     return job.model_dump()
 
 
-async def _list_jobs(call: Call) -> Any:
+@Endpoint("GET", "/api/jobs", answer=JobsListed)
+async def _list_jobs(call: Call) -> Object:
+    """List all jobs, the newest first."""
     return {"jobs": [job.model_dump() for job in call.jobs.list_all()]}
 
 
-async def _show_job(call: Call) -> Any:
+@Endpoint("GET", "/api/jobs/{job}", answer=Job)
+async def _show_job(call: Call) -> Object:
+    """Show how far a job is."""
     return call.jobs.find(call.path["job"]).model_dump()
 
 
-async def _cancel_job(call: Call) -> Any:
+@Endpoint("POST", "/api/jobs/{job}/cancel", answer=Job)
+async def _cancel_job(call: Call) -> Object:
+    """Stop a job for good; what it has done stays."""
     return call.jobs.cancel(call.path["job"]).model_dump()
 
 
-async def _delete_job(call: Call) -> Any:
+@Endpoint("DELETE", "/api/jobs/{job}", answer=Job)
+async def _delete_job(call: Call) -> Object:
+    """Stop a job and delete it, with its document unless a memory was begun of that."""
     return (await call.jobs.delete(call.path["job"])).model_dump()
 
 
-async def _follow_job(call: Call) -> Any:
+@Endpoint("GET", "/api/jobs/{job}/events", events="own", answer=None)
+async def _follow_job(call: Call) -> Events:
+    """Follow a job by events."""
     call.jobs.find(call.path["job"])
     return call.jobs.follow(call.path["job"])
 
 
 ENDPOINTS: Final = (
-    Endpoint(
-        "GET",
-        "/api/memories",
-        _list,
-        "List all memories, the newest first.",
-        answer=MemoriesListed,
-    ),
-    Endpoint(
-        "GET",
-        "/api/kinds",
-        _list_kinds,
-        "List the kinds of memory that read documents and chat logs, the usual one first.",
-        answer=KindsListed,
-    ),
-    Endpoint(
-        "GET",
-        "/api/search",
-        _search_all,
-        "Find turns and passages of all memories that hold the words.",
-        query=SearchQuery,
-        answer=FoundAnywhere,
-    ),
-    *_for_both("GET", "", _show, "Show what a memory is, and how large.", answer=MemoryShown),
-    *_for_both("GET", "/nodes", _nodes, "List its nodes with their passages.", answer=NodesListed),
-    *_for_both(
-        "GET",
-        "/export",
-        _export,
-        "Export all that it holds.",
-        answer=TalkExported | GraphExported,
-    ),
-    *_for_both(
-        "GET",
-        "/search",
-        _search,
-        "Find turns of a conversation, or nodes of a document.",
-        query=SearchQuery,
-        answer=Found,
-    ),
-    *_for_both(
-        "POST",
-        "/ask",
-        _ask,
-        "Answer a question, with the passages that the answer stands on.",
-        body=QuestionIn,
-        events="progress",
-        answer=Answered,
-    ),
-    *_for_both(
-        "POST",
-        "/forget",
-        _forget,
-        "Delete turns for good, with what was made of them.",
-        body=ForgetIn,
-        answer=TurnsDeleted,
-    ),
-    *_for_both(
-        "POST",
-        "/turns/{turn}",
-        _correct,
-        "Replace what a turn of a conversation says.",
-        body=CorrectionIn,
-        answer=TurnCorrected,
-    ),
-    *_for_both(
-        "PATCH",
-        "",
-        _rename,
-        "Rename a document or conversation.",
-        body=NameIn,
-        answer=Renamed,
-    ),
-    *_for_both(
-        "DELETE",
-        "",
-        _delete,
-        "Delete a document or conversation for good, or one memory of it by its id.",
-        query=DeleteQuery,
-        answer=SourceDeleted,
-    ),
-    Endpoint(
-        "POST",
-        "/api/conversations/{name}/turns",
-        _append,
-        "Add turns to a conversation; a new name begins one.",
-        body=TurnsIn,
-        status=201,
-        answer=TurnsAdded,
-    ),
-    Endpoint(
-        "POST",
-        "/api/conversations/{name}/file",
-        _take_in_file,
-        "Add the turns of a chat log, LoCoMo's file or a ChatGPT export.",
-        query=FileQuery,
-        body=bytes,
-        status=201,
-        answer=FileTaken,
-        example='{"speaker": "Ann", "text": "I moved to Lisbon.", "time": "2024-05-08T13:56"}\n',
-    ),
-    Endpoint(
-        "POST",
-        "/api/documents",
-        _read_document,
-        "Read a document (txt, md, html, epub, docx, pdf) into a memory, by a job.",
-        query=DocumentQuery,
-        body=bytes,
-        status=202,
-        answer=Job,
-        example="Ann moved to Lisbon in May. She sold her horse.",
-    ),
-    Endpoint("GET", "/api/jobs", _list_jobs, "List all jobs, the newest first.", answer=JobsListed),
-    Endpoint("GET", "/api/jobs/{job}", _show_job, "Show how far a job is.", answer=Job),
-    Endpoint(
-        "GET",
-        "/api/jobs/{job}/events",
-        _follow_job,
-        "Follow a job by events.",
-        events="own",
-        answer=None,
-    ),
-    Endpoint(
-        "POST",
-        "/api/jobs/{job}/cancel",
-        _cancel_job,
-        "Stop a job for good; what it has done stays.",
-        answer=Job,
-    ),
-    Endpoint(
-        "DELETE",
-        "/api/jobs/{job}",
-        _delete_job,
-        "Stop a job and delete it, with its document unless a memory was begun of that.",
-        answer=Job,
-    ),
+    _list,
+    _list_kinds,
+    _search_all,
+    *_show,
+    *_nodes,
+    *_export,
+    *_search,
+    *_ask,
+    *_forget,
+    *_correct,
+    *_rename,
+    *_delete,
+    _append,
+    _take_in_file,
+    _read_document,
+    _list_jobs,
+    _show_job,
+    _follow_job,
+    _cancel_job,
+    _delete_job,
 )
 
 

@@ -1,6 +1,6 @@
 """The server of `mgl up`: who may ask, whose memories are asked, and what is served.
 
-    async with Server(home, keys, open_lab) as server:
+    async with MemoryServer(keys, open_lab) as server:
         ...  # OpenAI(base_url=server.base_url, api_key=keys.add(OWNER))
 
 Every request brings a key, which says whose memories it may use, but for ``/health`` and the
@@ -25,7 +25,7 @@ from mgl.api.inspector import FOLDER, INSPECTOR
 from mgl.api.inspector import list_routes as list_pages
 from mgl.api.jobs import Jobs
 from mgl.api.keys import KEY, OWNER, Keys, tenant_folder
-from mgl.api.limits import RATE, Bucket
+from mgl.api.limits import USUAL, Bucket, Limits
 from mgl.api.memories import Memories
 from mgl.api.openapi import describe
 from mgl.api.responses import RESPONSES
@@ -37,7 +37,6 @@ from mgl.lab.deleting import JOBS
 from mgl.openai.errors import AccessDenied, NotServed
 from mgl.openai.listening import (
     HOST,
-    MOST_BYTES,
     OWN_NAMES,
     Listener,
     answer_health,
@@ -48,6 +47,7 @@ from mgl.openai.listening import (
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
+    from starlette.datastructures import Headers
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import BaseRoute
@@ -75,30 +75,26 @@ def check_host(host: str, *, has_own_key: bool) -> None:
 class MemoryServer(Listener):
     """Serves the memories of a home's tenants, from ``async with`` to its end.
 
-    ``rate`` is how many requests a minute a tenant may make, 0 for any number; ``most_bytes`` is
-    the largest body. The owner may look at the evaluations in the folder ``runs``.
+    The owner may look at the evaluations in the folder ``runs``.
     """
 
     def __init__(
         self,
-        home: Path,
         keys: Keys,
         open_lab: OpenLab,
         *,
         host: str = HOST,
         port: int = 0,
-        rate: int = RATE,
-        most_bytes: int = MOST_BYTES,
+        limits: Limits = USUAL,
         runs: Path | None = None,
     ) -> None:
         super().__init__(host=host, port=port)
-        self._home = home
         self._keys = keys
         self._open_lab = open_lab
-        self._rate = Bucket(rate)
+        self._rate = Bucket(limits.rate)
         self._wrong = Bucket(WRONG_KEYS)
-        self._most_bytes = most_bytes
-        self._runs = Runs(runs, home)
+        self._most_bytes = limits.most_bytes
+        self._runs = Runs(runs, keys.home)
         self._tenants: dict[str, Tenant] = {}
         self._opening = asyncio.Lock()
         self._mcp: list[BaseRoute] = []
@@ -116,7 +112,7 @@ class MemoryServer(Listener):
             self.take_port()  # before jobs begin: another server may be at them
             await self.open_tenant(OWNER)  # whose model may not be there
             for name in self._keys.tenants:
-                if (tenant_folder(self._home, name) / JOBS).is_dir():
+                if (tenant_folder(self._keys.home, name) / JOBS).is_dir():
                     await self.open_tenant(name)  # whose jobs may not be finished
             await super().__aenter__()
         except BaseException:
@@ -135,7 +131,7 @@ class MemoryServer(Listener):
         """Open the memories of a tenant, once."""
         async with self._opening:
             if (known := self._tenants.get(name)) is None:
-                folder = tenant_folder(self._home, name)
+                folder = tenant_folder(self._keys.home, name)
                 lab = await asyncio.to_thread(self._open_lab, folder)
                 memories = Memories(lab)
                 chat = await asyncio.to_thread(lambda: Chat(memories, lab.profile))
@@ -144,7 +140,7 @@ class MemoryServer(Listener):
                 known = self._tenants[name] = Tenant(memories, jobs, runs, chat)
             return known
 
-    async def admit(self, headers: Any) -> Tenant:
+    async def admit(self, headers: Headers) -> Tenant:
         """The tenant that a request is of; AccessDenied, or OverLimit."""
         self.check_sender(headers)
         name = self._keys.find_tenant(read_key(headers))

@@ -12,22 +12,23 @@ offered, and a note that several others link to is read once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 from pydantic import Field, create_model
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, number_items, reply_row
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, judge, number_items
 from mgl.llm.base import Sampling
 from mgl.llm.concurrency import for_each
 from mgl.llm.constraints import index_set, max_chars, several
+from mgl.memories.log import Draft, Vocabulary
 from mgl.memories.propose import Proposal, StrictReply, propose
+from mgl.memories.table import Table
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import nearest
-from mgl.store import EditRecord
 from mgl.text.groups import format_turn
-from mgl.types import Answer, Question
+from mgl.types import Answer, Question, Span
 
 REBUILT = 100
 """Evolutions after which all notes are embedded again, with what has become of them."""
@@ -114,31 +115,107 @@ class AMemConfig(BaselineConfig):
     seed: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Note:
-    """A turn as it is remembered; ``links`` are the numbers of other notes."""
+    """What is remembered of a turn, besides its words; ``links`` are the numbers of other notes."""
 
-    content: str
-    keywords: Sequence[str] = ()
+    keywords: tuple[str, ...] = ()
     context: str = ""
-    tags: Sequence[str] = ()
-    links: list[int] = field(default_factory=list)
+    tags: tuple[str, ...] = ()
+    links: tuple[int, ...] = ()
 
-    @property
-    def text(self) -> str:
-        """The note as it is shown to a model."""
+    def show(self, content: str) -> str:
+        """Write the note as it is shown to a model."""
         about = f" (context: {self.context})" if self.context else ""
         words = f" (keywords: {', '.join(self.keywords)})" if self.keywords else ""
         tags = f" (tags: {', '.join(self.tags)})" if self.tags else ""
-        return f"{self.content}{about}{words}{tags}"
+        return f"{content}{about}{words}{tags}"
 
 
-class AMem(Baseline):
+@dataclass(frozen=True, slots=True)
+class IndexedNote:
+    """A note as it was last embedded: when it came (``is_new``), or with all others."""
+
+    note: Note
+    is_new: bool
+
+    def show(self, content: str) -> str:
+        """Write the note as it is embedded."""
+        note = self.note
+        if self.is_new:
+            words, tags = ", ".join(note.keywords), ", ".join(note.tags)
+            return f"content:{content} context:{note.context} keywords: {words} tags: {tags}"
+        return f"{content} , {note.context} {' '.join(note.keywords)} {' '.join(note.tags)}"
+
+
+@dataclass(frozen=True, slots=True)
+class WriteNote:
+    """The note of the turn with the step's number; a turn whose note could not be written is
+    remembered by its own words."""
+
+    step: int
+    span: Span
+    keywords: tuple[str, ...] = ()
+    context: str = ""
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedNote:
+    """What a neighbour's context and tags are from now on."""
+
+    context: str
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EvolveNotes:
+    """What the coming of the step's note changes."""
+
+    step: int
+    span: Span
+    links: tuple[int, ...] = ()
+    tags: tuple[str, ...] = ()
+    neighbours: Mapping[int, ChangedNote] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NoteLog:
+    """The notes by the numbers of their turns. ``indexed`` lags behind: what a neighbour rewrote is
+    embedded again only when all notes are."""
+
+    notes: Table[int, Note] = field(default_factory=Table)
+    indexed: Table[int, IndexedNote] = field(default_factory=Table)
+    evolved: int = 0
+
+
+def apply(log: NoteLog, edit: WriteNote | EvolveNotes) -> NoteLog:
+    """Add a note, or what its coming changes."""
+    notes = log.notes
+    if isinstance(edit, WriteNote):
+        note = Note(edit.keywords, edit.context, edit.tags)
+        indexed = log.indexed.put(edit.step, IndexedNote(note, is_new=True))
+        return replace(log, notes=notes.put(edit.step, note), indexed=indexed)
+    note = notes[edit.step]
+    note = replace(note, links=(*note.links, *edit.links), tags=edit.tags or note.tags)
+    notes = notes.put(edit.step, note)
+    for place, changed in edit.neighbours.items():
+        notes = notes.put(place, replace(notes[place], context=changed.context, tags=changed.tags))
+    evolved, indexed = log.evolved + 1, log.indexed
+    if evolved % REBUILT == 0:
+        indexed = Table({at: IndexedNote(each, is_new=False) for at, each in notes.items()})
+    return NoteLog(notes, indexed, evolved)
+
+
+class AMem(Baseline[NoteLog]):
     """Writes a note a turn, links it to its neighbours and rewrites them."""
 
     kind = "a-mem"
     reads = "conversation"
     retrieves = True
+    vocabulary = Vocabulary(
+        {"note": WriteNote, "evolve": EvolveNotes}, apply, NoteLog(), columns=("step", "span")
+    )
     Config = AMemConfig
     _config: AMemConfig
 
@@ -150,147 +227,109 @@ class AMem(Baseline):
 
     async def _read(self) -> None:
         total = len(self.conversation.turns)
-        memory = _Notes.of(self._rows(), self._contents())
         analysed: dict[int, Proposal[Analysis]] = {}
 
         async def analyse(number: int) -> None:
             with self._note_shown([self.conversation.line_span(number)]):
                 analysed[number] = await self._analyse(number)
 
-        async def take_in(number: int) -> list[EditRecord]:
-            if number not in analysed and self.conversation.turns[number].text:
+        async def take_in(draft: Draft[Any, NoteLog], number: int) -> None:
+            if not self._says(number):
+                return
+            if number not in analysed:
                 ahead = [n for n in range(number, min(number + AHEAD, total)) if self._says(n)]
                 await for_each(ahead, analyse, at_once=AHEAD)
-            rows = await self._take_in(number, analysed.get(number), memory)
-            for row in rows:
-                memory.apply(row)
-            return rows
+            await self._take_in(draft, analysed[number])
 
         await self._go_on("notes", total, take_in)
 
     def _says(self, number: int) -> bool:
         return bool(self.conversation.turns[number].text)
 
-    def _contents(self) -> list[str]:
-        return [format_turn(turn) for turn in self.conversation.turns]
+    def _content(self, number: int) -> str:
+        return format_turn(self.conversation.turns[number])
+
+    def _documents(self, memory: NoteLog) -> dict[int, str]:
+        """The notes as they were embedded."""
+        return {at: each.show(self._content(at)) for at, each in memory.indexed.items()}
 
     def _choose_sampling(self) -> Sampling:
         config = self._config
         return Sampling(config.temperature, max_tokens=REPLY_TOKENS, seed=config.seed)
 
     async def _analyse(self, number: int) -> Proposal[Analysis]:
-        prompt = NOTE.render(text=format_turn(self.conversation.turns[number]))
+        prompt = NOTE.render(text=self._content(number))
         return await propose(
             self._tools.llm, prompt, Analysis, sampling=self._choose_sampling(), stage="note"
         )
 
-    async def _take_in(
-        self, number: int, said: Proposal[Analysis] | None, memory: _Notes
-    ) -> list[EditRecord]:
-        """The rows of one turn: its note, and what its coming changed."""
-        if said is None:
-            return []
-        note = Note(memory.contents[number])
+    async def _take_in(self, draft: Draft[Any, NoteLog], said: Proposal[Analysis]) -> None:
+        """Put the note of a turn, and what its coming changes."""
+        number, before = draft.step, draft.state
         span = self.conversation.line_span(number)
+        edit = WriteNote(number, span)
+        if (reply := said.reply) is not None:
+            words = tuple(reply.keywords), reply.context, tuple(reply.tags)
+            edit = WriteNote(number, span, *words)
+        draft.put(edit, **judge(said, failed="repaired"))
         if said.reply is None:
-            return [reply_row(number, "note", said, {}, span)]
-        note.keywords, note.context = said.reply.keywords, said.reply.context
-        note.tags = said.reply.tags
-        row = reply_row(number, "note", said, said.reply.model_dump(), span)
+            return
+        content = self._content(number)
         near = await nearest(
             self._tools.required_embedder,
-            note.content,
-            memory.documents,
+            content,
+            self._documents(before),
             self._config.neighbours,
         )
         if not near:
-            return [row]
+            return
         found = [place for place, _ in near]
-        evolved = await self._evolve(note, [memory.notes[place] for place in found])
-        if evolved.reply is None:
-            return [row, reply_row(number, "evolve", evolved, {}, span)]
-        change = evolved.reply
-        links = [found[place - 1] for place in change.links]
-        rewritten = dict(zip(map(str, found), change.model_dump()["neighbours"], strict=False))
-        payload = {"links": links, "tags": change.tags, "neighbours": rewritten}
-        if not any(payload.values()):
-            return [row]
-        return [row, reply_row(number, "evolve", evolved, payload, span)]
+        shown = [before.notes[place].show(self._content(place)) for place in found]
+        evolved = await self._evolve(draft.state.notes[number].show(content), shown)
+        if (change := evolved.reply) is None:
+            draft.put(EvolveNotes(number, span), **judge(evolved))
+            return
+        links = tuple(found[place - 1] for place in change.links)
+        changed = {
+            place: ChangedNote(each.context, tuple(each.tags))
+            for place, each in zip(found, change.neighbours, strict=False)
+        }
+        if links or change.tags or changed:
+            edit_ = EvolveNotes(number, span, links, tuple(change.tags), changed)
+            draft.put(edit_, **judge(evolved))
 
-    async def _evolve(self, note: Note, near: Sequence[Note]) -> Proposal[_Evolution]:
-        shown = number_items(each.text for each in near)
+    async def _evolve(self, note: str, near: Sequence[str]) -> Proposal[_Evolution]:
         schema = create_model(
             "evolution",
             __base__=_Evolution,
             links=(index_set(len(near), first=1), ...),
             neighbours=(several(NoteChange, len(near)), ...),
         )
-        prompt = EVOLVE.render(note=note.text, neighbours=shown)
+        prompt = EVOLVE.render(note=note, neighbours=number_items(near))
         sampling = self._choose_sampling()
         return await propose(self._tools.llm, prompt, schema, sampling=sampling, stage="evolve")
 
     async def _respond(self, question: Question) -> Answer:
-        config, tools = self._config, self._tools
-        memory = _Notes.of(self._rows(), self._contents())
+        config, tools, memory = self._config, self._tools, self.state
         prompt = KEYWORDS.render(question=question.text)
         said = await propose(
             tools.llm, prompt, NoteKeywords, sampling=self._choose_sampling(), stage="keywords"
         )
         words = ", ".join(said.reply.keywords) if said.reply else ""
         query = words or question.text
-        found = await nearest(tools.required_embedder, query, memory.documents, config.k)
+        found = await nearest(tools.required_embedder, query, self._documents(memory), config.k)
         read: dict[int, None] = {}
         for place, _ in found:
             links = memory.notes[place].links
             read.update(dict.fromkeys([place, *links[: config.k + 1]]))
         talk = self.conversation
         excerpts = [
-            Excerpt(memory.notes[place].text, talk.turns[place].id, talk.span(place))
+            Excerpt(
+                memory.notes[place].show(self._content(place)),
+                talk.turns[place].id,
+                talk.span(place),
+            )
             for place in sorted(read)
         ]
         spans = [talk.line_span(place) for place in read]
         return await self._answer(question, excerpts, read=spans, trace=[f"keywords: {query}"])
-
-
-class _Notes:
-    """The notes of a conversation by the numbers of their turns, and their texts in the index.
-
-    A turn whose note could not be written is remembered by its own words. ``documents`` lag behind
-    the notes: one that a neighbour rewrote is embedded again only when all are.
-    """
-
-    def __init__(self, contents: Sequence[str]) -> None:
-        self.contents = contents
-        self.notes: dict[int, Note] = {}
-        self.documents: dict[int, str] = {}
-        self._evolved = 0
-
-    @classmethod
-    def of(cls, rows: Sequence[EditRecord], contents: Sequence[str]) -> _Notes:
-        memory = cls(contents)
-        for row in rows:
-            memory.apply(row)
-        return memory
-
-    def apply(self, row: EditRecord) -> None:
-        if row.op == "evolve" and row.outcome == "rejected":
-            return
-        if row.op == "note":
-            note = Note(self.contents[row.chunk], **row.payload)
-            self.notes[row.chunk] = note
-            self.documents[row.chunk] = (
-                f"content:{note.content} context:{note.context} "
-                f"keywords: {', '.join(note.keywords)} tags: {', '.join(note.tags)}"
-            )
-            return
-        note = self.notes[row.chunk]
-        note.links = [*note.links, *row.payload["links"]]
-        note.tags = row.payload["tags"] or note.tags
-        for place, change in row.payload["neighbours"].items():
-            other: Any = self.notes[int(place)]
-            other.context, other.tags = change["context"], change["tags"]
-        self._evolved += 1
-        if self._evolved % REBUILT == 0:
-            for place, known in self.notes.items():
-                words = f"{' '.join(known.keywords)} {' '.join(known.tags)}"
-                self.documents[place] = f"{known.content} , {known.context} {words}"

@@ -18,21 +18,20 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, reply_row
-from mgl.llm.base import Sampling
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, judge
 from mgl.llm.constraints import max_chars, number, several
 from mgl.llm.prompting import fit_texts
-from mgl.memories.propose import StrictReply, propose
+from mgl.memories.log import Draft, Vocabulary
+from mgl.memories.propose import StrictReply
 from mgl.prompt import Prompt
 from mgl.retrieval.base import Embedder
 from mgl.retrieval.ranking import best, likeness, scale
-from mgl.store import EditRecord
 from mgl.types import Answer, Question, Span
 
 TRIPLETS: Final = 6
@@ -112,12 +111,36 @@ class Triplet:
         return f"{self.subject} {self.relation} {self.object}"
 
 
-class AriGraph(Baseline):
+@dataclass(frozen=True, slots=True)
+class WriteTriplets:
+    """What an observation, at the step of its number, tells."""
+
+    step: int
+    span: Span
+    facts: tuple[tuple[str, str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TripletLog:
+    """All triplets, in the order of their observations."""
+
+    triplets: tuple[Triplet, ...] = ()
+
+
+def apply(log: TripletLog, edit: WriteTriplets) -> TripletLog:
+    """Add the triplets of an observation."""
+    return TripletLog((*log.triplets, *(Triplet(*fact, edit.step) for fact in edit.facts)))
+
+
+class AriGraph(Baseline[TripletLog]):
     """Keeps triplets of each session, and reads the sessions that hold those it finds."""
 
     kind = "arigraph"
     reads = "conversation"
     retrieves = True
+    vocabulary = Vocabulary(
+        {"triplets": WriteTriplets}, apply, TripletLog(), columns=("step", "span")
+    )
     Config = AriGraphConfig
     _config: AriGraphConfig
 
@@ -133,36 +156,29 @@ class AriGraph(Baseline):
 
     async def _read(self) -> None:
         spans = self._observations()
-        await self._go_on("observations", len(spans), lambda step: self._write(step, spans[step]))
 
-    async def _write(self, step: int, span: Span) -> list[EditRecord]:
+        async def observe(draft: Draft[Any, TripletLog], step: int) -> None:
+            await self._observe(draft, spans[step])
+
+        await self._go_on("observations", len(spans), observe)
+
+    async def _observe(self, draft: Draft[Any, TripletLog], span: Span) -> None:
+        """Put the triplets that a session tells."""
         llm, text = self._tools.llm, self._quote(span)
-        texts = [triplet.text for triplet in self._triplets()]
+        texts = [triplet.text for triplet in draft.state.triplets]
         alike = await likeness(self._tools.required_embedder, text, texts, passage=True)
         shown = [texts[place] for place, _ in best(alike, SHOWN)]
         *known, page = await fit_texts(llm, [*shown, text], reserve=REPLY_TOKENS)
         prompt = WRITE.render(known="\n".join(known) or "(none yet)", text=page)
-        sampling = Sampling(max_tokens=REPLY_TOKENS)
-        said = await propose(llm, prompt, _Triplets, sampling=sampling, stage="triplets")
-        if said.reply is None:
-            return [reply_row(step, "triplets", said, {}, span)]
-        facts = [[each.subject, each.relation, each.object] for each in said.reply.triplets]
-        return [reply_row(step, "triplets", said, {"facts": facts}, span)]
-
-    def _triplets(self) -> list[Triplet]:
-        return [
-            Triplet(subject, relation, other, row.chunk)
-            for row in self._rows()
-            for subject, relation, other in row.payload.get("facts", ())
-        ]
+        said = await self._propose(prompt, _Triplets, REPLY_TOKENS, "triplets")
+        told = said.reply.triplets if said.reply else ()
+        facts = tuple((each.subject, each.relation, each.object) for each in told)
+        draft.put(WriteTriplets(draft.step, span, facts), **judge(said))
 
     async def _respond(self, question: Question) -> Answer:
         """Marked ``observations_unread`` where a session gave no triplets that could be read."""
-        embedder, spans, triplets = (
-            self._tools.required_embedder,
-            self._observations(),
-            self._triplets(),
-        )
+        embedder, spans = self._tools.required_embedder, self._observations()
+        triplets = self.state.triplets
         starts = await self._start(question)
         found = await _search(embedder, triplets, starts, self._config.floor)
         texts = [self._quote(span) for span in spans]
@@ -179,13 +195,13 @@ class AriGraph(Baseline):
             [*facts, *seen],
             read=[spans[place] for place in read],
             trace=[f"search from {name} to depth {depth}" for name, depth in starts],
-            marks=("observations_unread",) if self._list_failed() else (),
+            marks=self._mark_failed({"triplets": "observations_unread"}),
         )
 
     async def _start(self, question: Question) -> list[tuple[str, int]]:
         """Name the entities to search from and the depth of each: the question where none is."""
-        prompt, sampling = START.render(question=question.text), Sampling(max_tokens=256)
-        said = await propose(self._tools.llm, prompt, _Starts, sampling=sampling, stage="start")
+        prompt = START.render(question=question.text)
+        said = await self._propose(prompt, _Starts, 256, "start")
         named = [(each.name, each.depth) for each in said.reply.entities] if said.reply else []
         return named or [(question.text, 1)]
 

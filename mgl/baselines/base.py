@@ -6,19 +6,19 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
 from math import ceil
-from typing import Any, Final
+from typing import Any, ClassVar, Final, Generic, Literal, TypedDict, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from mgl.errors import UsageError
-from mgl.llm.base import Sampling
+from mgl.llm.base import Message, Sampling
 from mgl.llm.calls import note_made_of, note_shown
 from mgl.llm.concurrency import for_each
-from mgl.memories.base import SourceMemory, Tools, check_question, check_text
+from mgl.memories.base import LogMemory, Tools, check_question, check_text
 from mgl.memories.calls import (
     ANSWER_TOKENS,
     WrittenNote,
@@ -26,11 +26,11 @@ from mgl.memories.calls import (
     cite_evidence,
     cite_parts,
 )
-from mgl.memories.propose import Proposal
+from mgl.memories.log import Draft, Vocabulary
+from mgl.memories.propose import Proposal, ReplyT, propose
+from mgl.memories.table import Table
 from mgl.memories.turns import answer_from_lines, find_form, say_unknown
 from mgl.memories.view import GraphView
-from mgl.store import EditRecord
-from mgl.store.records import EditOutcome
 from mgl.text import chunk_document, window_document
 from mgl.text.groups import format_span, format_turn, turn_groups
 from mgl.types import Answer, Chunk, Citation, Conversation, Question, Source, Span, Turn
@@ -42,7 +42,8 @@ AT_ONCE: Final = 64
 """Steps of a build in work together; how many calls the engine takes at once the client knows."""
 
 
-MakeRows = Callable[[int], Awaitable[list[EditRecord]]]
+StateT = TypeVar("StateT")
+FillStep = Callable[[Draft[Any, StateT], int], Awaitable[None]]
 
 
 class BaselineConfig(BaseModel):
@@ -68,25 +69,53 @@ class Excerpt:
     turns: tuple[int, ...] = ()
 
 
-def reply_row(
-    step: int,
-    name: str,
-    said: Proposal[Any] | WrittenNote | None,
-    payload: Mapping[str, Any],
-    span: Span | None = None,
-    *,
-    turns: Sequence[int] | None = None,
-    failed: EditOutcome = "rejected",
-) -> EditRecord:
-    """Return the row of the log that keeps what a call said; ``said`` is None without a call.
+class Judged(TypedDict, total=False):
+    """What ``Draft.put`` is told of an edit that a call made."""
 
-    ``failed`` is the row's outcome where no reply could be used: ``repaired`` where something
-    stands in for the reply.
-    """
-    problem, call_key = (said.problem or None, said.call_key) if said else (None, None)
-    outcome: EditOutcome = failed if problem else "applied"
-    made_of = None if turns is None else tuple(turns)
-    return EditRecord(step, name, payload, outcome, problem, span, call_key=call_key, turns=made_of)
+    rejected: str | None
+    repaired: str | None
+    call_key: str | None
+
+
+def judge(
+    said: Proposal[Any] | WrittenNote, failed: Literal["rejected", "repaired"] = "rejected"
+) -> Judged:
+    """Say which call an edit is of, and what it is where no reply could be used: ``repaired`` if
+    something stands in for the reply."""
+    judged: Judged = {"call_key": said.call_key}
+    judged[failed] = said.problem or None
+    return judged
+
+
+@dataclass(frozen=True, slots=True)
+class StepNote:
+    """A note that a step wrote on a span; each name of a note is a class of its own."""
+
+    step: int
+    span: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """Notes by their names, each by step."""
+
+    texts: Table[str, Table[int, str]] = field(default_factory=Table)
+
+    def find(self, name: str) -> Table[int, str]:
+        """The notes of a name by their steps, in order."""
+        return self.texts.get(name, Table())
+
+
+def keep_notes(kinds: Mapping[str, type[StepNote]]) -> Vocabulary[StepNote, Notes]:
+    """Return the vocabulary of a log of notes, by their names."""
+    names = {kind: name for name, kind in kinds.items()}
+
+    def apply(notes: Notes, note: StepNote) -> Notes:
+        name = names[type(note)]
+        return Notes(notes.texts.put(name, notes.find(name).put(note.step, note.text)))
+
+    return Vocabulary(kinds, apply, Notes(), columns=("step", "span"))
 
 
 def number_items(items: Iterable[str]) -> str:
@@ -94,21 +123,19 @@ def number_items(items: Iterable[str]) -> str:
     return "\n".join(f"{place}. {item}" for place, item in enumerate(items, 1))
 
 
-def note_row(step: int, name: str, note: WrittenNote, span: Span) -> EditRecord:
-    """Return the row of the log that keeps a note on a span."""
-    return reply_row(step, name, note, {"text": note.text}, span)
-
-
-class Baseline(SourceMemory[Any]):
+class Baseline(LogMemory[Any, Any, StateT], Generic[StateT]):
     """A method over one source; what it keeps serves every question.
 
     Subclasses set ``kind`` and ``Config``, read beforehand in ``_read`` what they read, and answer
     in ``_respond``.
+    ``vocabulary`` says what their logs hold; the default is nothing.
     Each row of the log has the span that it is made of, so that a deletion cuts the log where it
     first lost something, and the next build does the rest again (``mgl.memories.deletion``); one
     that holds no words says that it is made of no turns. Turns that were deleted stay so when they
     are given again.
     """
+
+    vocabulary: ClassVar[Vocabulary[Any, Any]] = Vocabulary({}, lambda state, _: state, None)
 
     def __init__(
         self,
@@ -193,44 +220,46 @@ class Baseline(SourceMemory[Any]):
 
     async def _read(self) -> None:
         """Take into the log what serves every question, from where the log ends; here nothing."""
-        if not self._tools.store.chunks_done(self.id):
-            self._append(0, [])
+        if not self._tools.store.count_done(self.id):
+            self._write(self._log.draft(0))
 
-    def _rows(self) -> list[EditRecord]:
-        """The log in the order of its steps, in whatever order they were written."""
-        return sorted(self._tools.store.edits(self.id), key=lambda row: row.chunk)
+    def _mark_failed(self, marks: Mapping[str, str]) -> list[str]:
+        """The marks that an answer gets, by the names of the rows that hold no usable reply."""
+        failed = {row.op for row in self._log.rows if row.outcome == "rejected"}
+        return list(dict.fromkeys(mark for name, mark in marks.items() if name in failed))
 
-    def _list_failed(self) -> set[str]:
-        """The names of the rows that hold no usable reply."""
-        return {row.op for row in self._rows() if row.outcome == "rejected"}
-
-    async def _go_on(self, name: str, count: int, make: MakeRows) -> None:
-        """Append those of ``count`` steps that the log lacks, one after the other; ``make`` gives
-        the rows of a step."""
+    async def _go_on(self, name: str, count: int, fill: FillStep[StateT]) -> None:
+        """Append those of ``count`` steps that the log lacks, one after the other; ``fill`` puts
+        the edits of a step into its draft."""
         for step in range(self._tools.store.steps(self.id), count):
-            self._append(step, await make(step))
+            self._log.catch_up()
+            draft = self._log.draft(step)
+            await fill(draft, step)
+            self._write(draft)
             self._tools.observer.progress(name, step + 1, count)
 
     async def _fill(
-        self, name: str, first: int, count: int, make: MakeRows, *, at_once: int = AT_ONCE
+        self, name: str, first: int, count: int, fill: FillStep[StateT], *, at_once: int = AT_ONCE
     ) -> None:
         """Append those of ``count`` steps from ``first`` on that the log lacks, several at once;
-        ``make`` gives the rows of the n-th."""
+        ``fill`` puts the edits of the n-th into its draft."""
         done = self._tools.store.chunks_done(self.id)
         missing = [place for place in range(count) if first + place not in done]
         finished = count - len(missing)
 
-        async def fill(place: int) -> None:
+        async def write(place: int) -> None:
             nonlocal finished
-            self._append(first + place, await make(place))
+            draft = self._log.draft(first + place)
+            await fill(draft, place)
+            self._write(draft)
             finished += 1
             self._tools.observer.progress(name, finished, count)
 
-        await for_each(missing, fill, at_once=at_once)
+        await for_each(missing, write, at_once=at_once)
 
-    def _append(self, step: int, rows: Sequence[EditRecord]) -> None:
+    def _write(self, draft: Draft[Any, StateT]) -> None:
         """Append a step; StoreConflict where something was deleted since the source was read."""
-        self._tools.store.append_edits(self.id, step, rows, since=self._since)
+        self._log.add(draft, since=self._since)
 
     def _note_shown(self, spans: Sequence[Span | None]) -> AbstractContextManager[None]:
         """State that the calls within show these parts of the source; None for an unknown one."""
@@ -329,6 +358,13 @@ class Baseline(SourceMemory[Any]):
         text = format_span(self._source, span)
         self._quoted[text] = self._source.turns_at(span)
         return text
+
+    async def _propose(
+        self, prompt: str | Sequence[Message], schema: type[ReplyT], tokens: int, stage: str
+    ) -> Proposal[ReplyT]:
+        """Ask for a reply of at most ``tokens`` under a schema, greedily (see ``propose``)."""
+        sampling = Sampling(max_tokens=tokens)
+        return await propose(self._tools.llm, prompt, schema, sampling=sampling, stage=stage)
 
     async def _question_tokens(self, question: Question) -> int:
         (tokens,) = await self._tools.llm.count_tokens([question.text])

@@ -51,7 +51,7 @@ class ChainOfAgentsConfig(BaselineConfig):
     note_tokens: int = Field(1_024, ge=16)
 
 
-class ChainOfAgents(Baseline):
+class ChainOfAgents(Baseline[None]):
     """Passes notes from chunk to chunk, through everything, for every question."""
 
     kind = "chain-of-agents"

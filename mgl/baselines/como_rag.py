@@ -31,18 +31,18 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, create_model
 
-from mgl.baselines.base import Excerpt, reply_row
-from mgl.baselines.hipporag import HippoRag, HippoRagConfig
-from mgl.baselines.naive_rag import share_out
-from mgl.llm.base import Sampling
+from mgl.baselines.base import Excerpt, judge
+from mgl.baselines.hipporag import FactLog, HippoRag, HippoRagConfig, StateFacts, keep_facts
+from mgl.baselines.naive_rag import KeepChunk, share_out
 from mgl.llm.constraints import max_chars, one_of
 from mgl.llm.prompting import available_tokens, fit_texts, reader_messages, take_leading
 from mgl.memories.calls import WrittenNote, summarize
 from mgl.memories.clusters import find_clusters
-from mgl.memories.propose import StrictReply, propose
+from mgl.memories.log import Draft, Vocabulary
+from mgl.memories.propose import StrictReply
+from mgl.memories.table import Table
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import best, likeness
-from mgl.store import EditRecord
 from mgl.types import Answer, Question, Span
 
 LEVELS: Final = 5
@@ -190,7 +190,7 @@ class _Layers:
     """The texts of each layer, those that were found so far, and the chunks in the order in which
     they were."""
 
-    spans: list[Span]
+    spans: tuple[Span, ...]
     texts: dict[Layer, list[str]]
     seen: set[tuple[Layer, int]] = field(default_factory=set)
     read: list[int] = field(default_factory=list)
@@ -204,10 +204,58 @@ class _Part:
     texts: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class SummarizeChunks:
+    """A summary of chunks, by their places."""
+
+    step: int
+    text: str
+    chunks: tuple[int, ...]
+
+
+class SummarizeEpisode(SummarizeChunks):
+    """A summary of consecutive chunks."""
+
+
+@dataclass(frozen=True)
+class LayerLog(FactLog):
+    """The chunks and their facts, and the summaries of both kinds by step."""
+
+    summaries: Table[int, _Part] = field(default_factory=Table)
+    episodes: Table[int, _Part] = field(default_factory=Table)
+
+    def find(self, layer: Layer) -> Table[int, _Part]:
+        """The summaries of a kind by step, in order."""
+        return self.episodes if layer == "episode" else self.summaries
+
+
+def keep_summary(
+    log: LayerLog, edit: KeepChunk | StateFacts | SummarizeChunks | SummarizeEpisode
+) -> LayerLog:
+    """Add a chunk, the facts of one, or a summary."""
+    if isinstance(edit, KeepChunk | StateFacts):
+        return keep_facts(log, edit)
+    part = _Part(edit.chunks, (edit.text,))
+    if isinstance(edit, SummarizeEpisode):
+        return replace(log, episodes=log.episodes.put(edit.step, part))
+    return replace(log, summaries=log.summaries.put(edit.step, part))
+
+
 class ComoRag(HippoRag):
     """Tries to answer, and asks itself what is missing, over chunks and two kinds of summaries."""
 
     kind = "como-rag"
+    vocabulary = Vocabulary(
+        {
+            "chunk": KeepChunk,
+            "facts": StateFacts,
+            "summary": SummarizeChunks,
+            "episode": SummarizeEpisode,
+        },
+        keep_summary,
+        LayerLog(),
+        columns=("step", "span"),
+    )
     Config = ComoRagConfig
     _config: ComoRagConfig
 
@@ -219,11 +267,11 @@ class ComoRag(HippoRag):
 
     async def _read(self) -> None:
         await super()._read()
-        spans = self._spans()
+        spans = self.state.spans
         chunks = [_Part((place,), (self._quote(span).strip(),)) for place, span in enumerate(spans)]
         size, step = window_size(len(chunks)), 1 + len(chunks)
         windows = [_join(chunks[at : at + size]) for at in range(0, len(chunks), size)]
-        await self._write("episode", EPISODE, step, windows)
+        await self._summarize("episode", EPISODE, step, windows)
         step += len(windows)
         parts = chunks
         for _ in range(LEVELS):
@@ -233,17 +281,18 @@ class ComoRag(HippoRag):
             vectors = await asyncio.to_thread(self._tools.required_embedder.embed, texts)
             clusters = await asyncio.to_thread(find_groups, vectors)
             joined = [_join([parts[at] for at in cluster]) for cluster in clusters]
-            parts = await self._write("summary", SUMMARY, step, joined)
+            parts = await self._summarize("summary", SUMMARY, step, joined)
             step += len(joined)
 
-    async def _write(
+    async def _summarize(
         self, layer: Layer, prompt: Prompt, first: int, parts: Sequence[_Part]
     ) -> list[_Part]:
         """Write the summaries that the log lacks, each as a step from ``first`` on; those that
         there are then."""
-        spans, llm = self._spans(), self._tools.llm
+        spans, llm = self.state.spans, self._tools.llm
+        kind = SummarizeEpisode if layer == "episode" else SummarizeChunks
 
-        async def write(place: int) -> list[EditRecord]:
+        async def write(draft: Draft[Any, LayerLog], place: int) -> None:
             part = parts[place]
             stands = [spans[at] for at in part.chunks]
             with self._note_shown(stands):
@@ -253,45 +302,33 @@ class ComoRag(HippoRag):
                 note = WrittenNote("", problem="nothing is left of it")
                 if fitting:
                     note = await summarize(llm, asked, SUMMARY_TOKENS, stage=layer)
-            payload, turns = {"text": note.text, "chunks": part.chunks}, self._turns_at(stands)
-            return [reply_row(first + place, layer, note, payload, turns=turns)]
+            edit = kind(draft.step, note.text, part.chunks)
+            draft.put(edit, turns=self._turns_at(stands), **judge(note))
 
         await self._fill("summaries", first, len(parts), write)
         steps = range(first, first + len(parts))
-        return [
-            _Part(tuple(row.payload["chunks"]), (row.payload["text"],))
-            for row in self._rows()
-            if row.chunk in steps and row.outcome == "applied"
-        ]
+        return [part for step, part in self.state.find(layer).items() if step in steps]
 
     async def _respond(self, question: Question) -> Answer:
         """Marked ``summaries_missing`` where calls that were to give summaries of either kind gave
         no reply that could be used."""
-        spans = self._spans()
-        if not spans:
+        log: LayerLog = self.state
+        if not (spans := log.spans):
             return await self._answer(question, [])
-        written = [row for row in self._rows() if row.op in LAYERS[1:]]
         layers = _Layers(spans, {"chunk": [self._quote(span) for span in spans]})
         for layer in LAYERS[1:]:
-            layers.texts[layer] = [
-                row.payload["text"]
-                for row in written
-                if row.op == layer and row.outcome == "applied"
-            ]
+            layers.texts[layer] = [text for part in log.find(layer).values() for text in part.texts]
         trace: list[str] = []
         excerpts = await self._research(question, layers, trace)
         whole = [each.text for each in excerpts]
         fitting = await fit_texts(self._tools.llm, whole, reserve=await self._reserve(question))
-        marks = {
-            "summaries_missing": any(row.outcome == "rejected" for row in written),
-            "text_truncated": fitting != whole,
-        }
+        marks = self._mark_failed(dict.fromkeys(LAYERS[1:], "summaries_missing"))
         return await self._answer(
             question,
             [replace(each, text=text) for text, each in zip(fitting, excerpts, strict=True)],
             read=[spans[place] for place in layers.read],
             trace=trace,
-            marks=[mark for mark, holds in marks.items() if holds],
+            marks=[*marks, *(["text_truncated"] if fitting != whole else [])],
         )
 
     async def _research(
@@ -388,8 +425,7 @@ class ComoRag(HippoRag):
             else Annotated[str, max_chars(300)]
         )
         schema = create_model("tried", __base__=_Try, answer=(form, ...))
-        sampling = Sampling(max_tokens=TRY_TOKENS)
-        said = await propose(llm, reader_messages(prompt), schema, sampling=sampling, stage="try")
+        said = await self._propose(reader_messages(prompt), schema, TRY_TOKENS, "try")
         return said.reply is not None and said.reply.answer.strip() not in ("", CANNOT)
 
     async def _probe(
@@ -404,8 +440,7 @@ class ComoRag(HippoRag):
             context="\n".join(fitting) or NOTHING,
             asked="\n".join(asked) or NOTHING,
         )
-        sampling = Sampling(max_tokens=PROBE_TOKENS)
-        said = await propose(llm, prompt, Probes, sampling=sampling, stage="probe")
+        said = await self._propose(prompt, Probes, PROBE_TOKENS, "probe")
         written = said.reply.probes if said.reply else []
         return [each for each in dict.fromkeys(written) if each.strip() and each not in asked]
 

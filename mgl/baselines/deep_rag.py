@@ -19,10 +19,9 @@ from pydantic import Field, create_model
 
 from mgl.baselines.base import Excerpt, number_items
 from mgl.baselines.naive_rag import NaiveRag, NaiveRagConfig, share_out
-from mgl.llm.base import Sampling
 from mgl.llm.constraints import max_chars, one_of, several
 from mgl.llm.prompting import fit_texts, reader_messages
-from mgl.memories.propose import Proposal, StrictReply, propose
+from mgl.memories.propose import Proposal, StrictReply
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import best, likeness
 from mgl.types import Answer, Question
@@ -94,7 +93,7 @@ class DeepRag(NaiveRag):
     _config: DeepRagConfig
 
     async def _respond(self, question: Question) -> Answer:
-        spans = self._spans()
+        spans = self.state.spans
         texts = [self._quote(span) for span in spans]
         chain: list[str] = []
         trace: list[str] = []
@@ -147,16 +146,12 @@ class DeepRag(NaiveRag):
         questions = several(asked, most, least=1)
         schema = create_model("step", __base__=_Step, questions=(questions, ...))
         prompt = DECIDE.render(question=question.text, found=found, most=str(most))
-        sampling = Sampling(max_tokens=REPLY_TOKENS * most)
-        return await propose(self._tools.llm, prompt, schema, sampling=sampling, stage="decide")
+        return await self._propose(prompt, schema, REPLY_TOKENS * most, "decide")
 
     async def _read_for(self, question: str, texts: list[str]) -> str:
         """Answer a follow-up question from passages; where the reply cannot be used, say so."""
         llm = self._tools.llm
         fitting = await fit_texts(llm, texts, reserve=2 * REPLY_TOKENS)
         prompt = READ.render(passages="\n\n".join(fitting), question=question)
-        sampling = Sampling(max_tokens=REPLY_TOKENS)
-        said = await propose(
-            llm, reader_messages(prompt), SubAnswer, sampling=sampling, stage="read"
-        )
+        said = await self._propose(reader_messages(prompt), SubAnswer, REPLY_TOKENS, "read")
         return said.reply.answer if said.reply else "(no answer)"

@@ -28,7 +28,7 @@ class DirectConfig(BaselineConfig):
     context_tokens: int | None = Field(None, ge=512)
 
 
-class Direct(Baseline):
+class Direct(Baseline[None]):
     """Reads everything for every question; of a conversation it cites turns."""
 
     kind = "direct"

@@ -24,25 +24,24 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, create_model
 
-from mgl.baselines.base import AT_ONCE, Baseline, BaselineConfig, Excerpt, number_items, reply_row
+from mgl.baselines.base import AT_ONCE, Baseline, BaselineConfig, Excerpt, judge, number_items
 from mgl.baselines.hipporag import find_synonyms, keep_items, walk_from
-from mgl.llm.base import Sampling
 from mgl.llm.concurrency import for_each
 from mgl.llm.constraints import index_set, max_chars, several
 from mgl.llm.prompting import fit_texts
-from mgl.memories.propose import StrictReply, propose
+from mgl.memories.log import Draft, Vocabulary
+from mgl.memories.propose import Proposal, StrictReply
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import best, likeness
-from mgl.store import EditRecord
 from mgl.text.groups import format_turn
-from mgl.types import Answer, Question
+from mgl.types import Answer, Question, Span
 
 FOUND: Final = 30
 READ: Final = 10
@@ -151,12 +150,53 @@ class Statement:
     arguments: tuple[str, ...] = ()
 
 
-class EMem(Baseline):
+@dataclass(frozen=True, slots=True)
+class ReadSession:
+    """A session, or a part of one, that was read, and its turns that no statement is made of."""
+
+    span: Span
+    left_out: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeepStatement:
+    """A statement, with its event and its arguments where one call named them."""
+
+    span: Span
+    turns: tuple[int, ...]
+    text: str
+    session: int
+    event: str = ""
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StatementLog:
+    """All statements, in the order of their sessions."""
+
+    statements: tuple[Statement, ...] = ()
+
+
+def apply(log: StatementLog, edit: ReadSession | KeepStatement) -> StatementLog:
+    """Add a statement."""
+    if isinstance(edit, ReadSession):
+        return log
+    added = Statement(edit.text, edit.turns, edit.session, edit.arguments)
+    return StatementLog((*log.statements, added))
+
+
+class EMem(Baseline[StatementLog]):
     """Keeps statements that each stand alone, and ranks them by a graph of their arguments."""
 
     kind = "emem"
     reads = "conversation"
     retrieves = True
+    vocabulary = Vocabulary(
+        {"session": ReadSession, "statement": KeepStatement},
+        apply,
+        StatementLog(),
+        columns=("span", "turns"),
+    )
     Config = EMemConfig
     _config: EMemConfig
 
@@ -176,10 +216,16 @@ class EMem(Baseline):
 
     async def _read(self) -> None:
         parts = self._parts()
-        await self._fill("sessions", 0, len(parts), lambda step: self._write(step, *parts[step]))
 
-    async def _write(self, step: int, session: int, numbers: Sequence[int]) -> list[EditRecord]:
-        """The rows of a session: which of its turns no statement is made of, and its statements."""
+        async def read(draft: Draft[Any, StatementLog], step: int) -> None:
+            await self._read_session(draft, *parts[step])
+
+        await self._fill("sessions", 0, len(parts), read)
+
+    async def _read_session(
+        self, draft: Draft[Any, StatementLog], session: int, numbers: Sequence[int]
+    ) -> None:
+        """Put a session: which of its turns no statement is made of, and its statements."""
         turns, span = self.conversation.turns, self._span_of(numbers)
         told_by = create_model(
             "statement",
@@ -193,10 +239,7 @@ class EMem(Baseline):
         with self._note_shown([span]):
             fitting = await fit_texts(self._tools.llm, lines, reserve=STATE_TOKENS)
             prompt = STATE.render(turns=number_items(fitting))
-            sampling = Sampling(max_tokens=STATE_TOKENS)
-            said = await propose(
-                self._tools.llm, prompt, schema, sampling=sampling, stage="statements"
-            )
+            said = await self._propose(prompt, schema, STATE_TOKENS, "statements")
         told: list[tuple[tuple[int, ...], str]]
         if said.reply is None:
             told = [((number,), turns[number].line) for number in numbers]
@@ -206,54 +249,32 @@ class EMem(Baseline):
                 for each in said.reply.statements
             ]
         left_out = sorted({*numbers} - {turn for own, _ in told for turn in own})
-        outcome = reply_row(step, "session", said, {"left_out": left_out}, span)
-        rows: dict[int, EditRecord] = {}
+        draft.put(ReadSession(span, tuple(left_out)), **judge(said))
+        analysed: dict[int, Proposal[_Event]] = {}
 
         async def analyse(place: int) -> None:
             own, text = told[place]
-            rows[place] = await self._analyse(step, session, own, text)
+            with self._note_shown([self._span_of(own)]):
+                analysed[place] = await self._propose(
+                    ANALYSE.render(text=text), _Event, REPLY_TOKENS, "arguments"
+                )
 
-        await for_each(range(len(told)), analyse, at_once=AT_ONCE)
-        return [outcome, *(rows[place] for place in range(len(told)))]
-
-    async def _analyse(
-        self, step: int, session: int, turns: tuple[int, ...], text: str
-    ) -> EditRecord:
-        """The row of a statement; without arguments where EMem has no graph, or no reply could be
-        used."""
-        span = self._span_of(turns)
-        payload: dict[str, Any] = {"text": text, "session": session}
-        if not self._config.graph:
-            return reply_row(step, "statement", None, payload, span, turns=turns)
-        with self._note_shown([span]):
-            said = await propose(
-                self._tools.llm,
-                ANALYSE.render(text=text),
-                _Event,
-                sampling=Sampling(max_tokens=REPLY_TOKENS),
-                stage="arguments",
-            )
-        if said.reply is not None:
-            names = [argument.name.strip().lower() for argument in said.reply.arguments]
-            known = {"event": said.reply.event, "arguments": [name for name in names if name]}
-            payload = {**payload, **known}
-        return reply_row(step, "statement", said, payload, span, turns=turns, failed="repaired")
-
-    def _statements(self) -> list[Statement]:
-        return [
-            Statement(
-                row.payload["text"],
-                row.turns or (),
-                row.payload["session"],
-                tuple(row.payload.get("arguments", ())),
-            )
-            for row in self._rows()
-            if row.op == "statement"
-        ]
+        if self._config.graph:
+            await for_each(range(len(told)), analyse, at_once=AT_ONCE)
+        for place, (own, text) in enumerate(told):
+            edit = KeepStatement(self._span_of(own), own, text, session)
+            event = analysed.get(place)
+            if event is None:
+                draft.put(edit)
+                continue
+            if (reply := event.reply) is not None:
+                names = (argument.name.strip().lower() for argument in reply.arguments)
+                edit = replace(edit, event=reply.event, arguments=tuple(filter(None, names)))
+            draft.put(edit, **judge(event, failed="repaired"))
 
     async def _respond(self, question: Question) -> Answer:
         """Marked ``sessions_unread`` where a session is remembered by its turns alone."""
-        embedder, statements = self._tools.required_embedder, self._statements()
+        embedder, statements = self._tools.required_embedder, self.state.statements
         alike = await likeness(
             embedder, question.text, [statement.text for statement in statements]
         )
@@ -276,7 +297,7 @@ class EMem(Baseline):
             for at, each in ((at, statements[at]) for at in read)
         ]
         spans = [talk.line_span(turn) for place in read for turn in statements[place].turns]
-        marks = ("sessions_unread",) if "session" in self._list_failed() else ()
+        marks = self._mark_failed({"session": "sessions_unread"})
         return await self._answer(question, excerpts, read=spans, trace=trace, marks=marks)
 
     def _format(self, statement: Statement) -> str:
@@ -294,9 +315,9 @@ class EMem(Baseline):
     ) -> dict[str, float]:
         """Find the arguments like what the question speaks of, and add up their cosines; those
         that one call keeps."""
-        llm, embedder = self._tools.llm, self._tools.required_embedder
-        prompt, sampling = MENTION.render(question=question.text), Sampling(max_tokens=REPLY_TOKENS)
-        said = await propose(llm, prompt, _Entities, sampling=sampling, stage="mention")
+        embedder = self._tools.required_embedder
+        prompt = MENTION.render(question=question.text)
+        said = await self._propose(prompt, _Entities, REPLY_TOKENS, "mention")
         names = [*dict.fromkeys(name for each in statements for name in each.arguments)]
         similar: dict[str, float] = defaultdict(float)
         for entity in said.reply.entities if said.reply else ():

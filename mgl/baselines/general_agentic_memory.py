@@ -23,16 +23,15 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, create_model
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, reply_row
-from mgl.llm.base import Sampling
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, Notes, StepNote, judge, keep_notes
 from mgl.llm.constraints import max_chars, number
 from mgl.llm.prompting import fit_texts
 from mgl.memories.calls import summarize
-from mgl.memories.propose import StrictReply, propose
+from mgl.memories.log import Draft
+from mgl.memories.propose import StrictReply
 from mgl.prompt import Prompt
 from mgl.retrieval import LexicalIndex, reciprocal_rank_fusion
 from mgl.retrieval.ranking import best, likeness
-from mgl.store import EditRecord
 from mgl.types import Answer, Conversation, Question, Span
 
 ABSTRACT_TOKENS: Final = 256
@@ -131,12 +130,17 @@ class GeneralAgenticMemoryConfig(BaselineConfig):
     k: int = Field(5, ge=1)
 
 
-class GeneralAgenticMemory(Baseline):
+class WriteAbstract(StepNote):
+    """What a page is about."""
+
+
+class GeneralAgenticMemory(Baseline[Notes]):
     """Keeps an abstract of each page, and researches the pages for a question."""
 
     kind = "general-agentic-memory"
     reads = "either"
     retrieves = True
+    vocabulary = keep_notes({"abstract": WriteAbstract})
     Config = GeneralAgenticMemoryConfig
     _config: GeneralAgenticMemoryConfig
 
@@ -155,29 +159,28 @@ class GeneralAgenticMemory(Baseline):
     async def _read(self) -> None:
         llm, pages = self._tools.llm, await self._pages()
 
-        async def write(step: int) -> list[EditRecord]:
+        async def write(draft: Draft[Any, Notes], step: int) -> None:
             text = self._quote(pages[step]).strip()
-            shown = [*self._abstracts(), text]
+            shown = [*draft.state.find("abstract").values(), text]
             *before, page = await fit_texts(llm, shown, reserve=2 * ABSTRACT_TOKENS)
             prompt = ABSTRACT.render(abstracts=_number(before) or NOTHING, text=page)
             note = await summarize(
                 llm, prompt, ABSTRACT_TOKENS, stage="abstracts", fallback=text[:FALLBACK_CHARS]
             )
             cut = CUT if [*before, page] != shown else None
-            note, payload = replace(note, problem=note.problem or cut), {"text": note.text}
-            return [reply_row(step, "abstract", note, payload, pages[step], failed="repaired")]
+            note = replace(note, problem=note.problem or cut)
+            edit = WriteAbstract(step, pages[step], note.text)
+            draft.put(edit, **judge(note, failed="repaired"))
 
         await self._go_on("pages", len(pages), write)
 
-    def _abstracts(self) -> list[str]:
-        return [row.payload["text"] for row in self._rows()]
-
     async def _respond(self, question: Question) -> Answer:
         tokens = await self.source_tokens()
-        llm, pages, abstracts = self._tools.llm, await self._pages(), self._abstracts()
+        llm, pages = self._tools.llm, await self._pages()
+        abstracts = [*self.state.find("abstract").values()]
         texts = [self._quote(span) for span in pages]
         known, request, trace = "", question.text, list[str]()
-        marks = {"pages_cut"} if any(row.reason == CUT for row in self._rows()) else set[str]()
+        marks = {"pages_cut"} if any(row.reason == CUT for row in self._log.rows) else set[str]()
         found: dict[int, None] = {}
         for turn in range(self._config.rounds):
             places = await self._search(request, abstracts, texts, marks)
@@ -189,8 +192,7 @@ class GeneralAgenticMemory(Baseline):
             if turn + 1 == self._config.rounds:
                 break
             prompt = REFLECT.render(question=question.text, known=known or NOTHING)
-            sampling = Sampling(max_tokens=PLAN_TOKENS)
-            said = await propose(llm, prompt, Reflection, sampling=sampling, stage="reflect")
+            said = await self._propose(prompt, Reflection, PLAN_TOKENS, "reflect")
             if said.reply is None or said.reply.enough or not said.reply.requests:
                 break
             request = " ".join(said.reply.requests)
@@ -216,8 +218,7 @@ class GeneralAgenticMemory(Baseline):
         numbers = Annotated[list[page], Field(max_length=k)]
         schema = create_model("plan", __base__=_Plan, pages=(numbers, ...))
         prompt = PLAN.render(abstracts=_number(fitting), request=request)
-        sampling = Sampling(max_tokens=PLAN_TOKENS)
-        said = await propose(llm, prompt, schema, sampling=sampling, stage="plan")
+        said = await self._propose(prompt, schema, PLAN_TOKENS, "plan")
         plan = said.reply or _Plan(words=[request], questions=[request], pages=[])
         by_words = LexicalIndex.of(list(texts)).scores(" ".join(plan.words))
         rankings = [by_words] if any(by_words) else []

@@ -25,25 +25,40 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from mgl.baselines.base import AT_ONCE, Baseline, BaselineConfig, Excerpt, reply_row
-from mgl.llm.base import Message, Sampling
+from mgl.baselines.base import AT_ONCE, Baseline, BaselineConfig, Excerpt, judge
+from mgl.llm.base import Message
 from mgl.llm.concurrency import for_each
 from mgl.llm.prompting import available_tokens, fit_texts, take_leading
 from mgl.memories.clusters import find_clusters
 from mgl.memories.graph.build import build_messages
-from mgl.memories.graph.edits import NumberedChunk, Rows, extraction_schema
+from mgl.memories.graph.edits import (
+    EDITS,
+    GraphEdit,
+    GraphLog,
+    NumberedChunk,
+    PassageDraft,
+    apply,
+    extraction_schema,
+)
 from mgl.memories.graph.prompts import EXTRACT
-from mgl.memories.graph.state import EntityGraph, Relation, fold
-from mgl.memories.mindgraph.tools import MAX_FINDINGS, MIN_FINDINGS, REPORT_TOKENS, Report
-from mgl.memories.propose import propose
+from mgl.memories.graph.state import EntityGraph, Relation, make_graph
+from mgl.memories.log import Draft, Vocabulary
+from mgl.memories.mindgraph.tools import (
+    MAX_FINDINGS,
+    MIN_FINDINGS,
+    REPORT_TOKENS,
+    Finding,
+    Report,
+)
+from mgl.memories.propose import Proposal
+from mgl.memories.table import Table
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import best, likeness
-from mgl.store import EditRecord
 from mgl.types import Answer, Chunk, Question, Span
 
 CONTEXT_TOKENS: Final = 8000
@@ -110,12 +125,47 @@ class Community:
     members: frozenset[str]
 
 
-class GraphRag(Baseline):
+@dataclass(frozen=True, slots=True)
+class WriteReport:
+    """The report on a community; ``members`` are the ids of its entities."""
+
+    community: int
+    members: tuple[str, ...]
+    title: str = ""
+    impact_rating: int = 0
+    summary: str = ""
+    findings: Sequence[Finding] = ()
+
+    @property
+    def text(self) -> str:
+        """The report as it is embedded and read."""
+        findings = [f"- {each.headline}: {each.explanation}" for each in self.findings]
+        return "\n".join([f"{self.title}: {self.summary}", *findings])
+
+
+@dataclass(frozen=True, slots=True)
+class ReportLog(GraphLog):
+    """What each chunk tells, and the reports by their communities."""
+
+    reports: Table[int, WriteReport] = field(default_factory=Table)
+
+
+def keep_report(log: ReportLog, edit: GraphEdit | WriteReport) -> ReportLog:
+    """Add a report, or what a chunk tells."""
+    if not isinstance(edit, WriteReport):
+        return apply(log, edit)
+    return replace(log, reports=log.reports.put(edit.community, edit))
+
+
+class GraphRag(Baseline[ReportLog]):
     """Writes reports on communities of a graph, and reads those nearest to the question."""
 
     kind = "graphrag"
     reads = "either"
     retrieves = True
+    vocabulary = Vocabulary(
+        {**EDITS, "report": WriteReport}, keep_report, ReportLog(), columns=("step", "span")
+    )
     Config = GraphRagConfig
     _config: GraphRagConfig
 
@@ -128,32 +178,30 @@ class GraphRag(Baseline):
     async def _read(self) -> None:
         chunks = await self._windows(self._config.chunk_tokens, self._config.overlap_tokens)
         await self._read_chunks(chunks)
-        graph = fold(self._tools.store.edits(self.id))
-        await self._write_reports(len(chunks), graph)
+        await self._write_reports(len(chunks), make_graph(self.state))
 
     async def _read_chunks(self, chunks: Sequence[Chunk]) -> None:
-        async def read(place: int) -> list[EditRecord]:
+        async def read(draft: Draft[Any, ReportLog], place: int) -> None:
             with self._note_shown([chunks[place].span]):
-                return await self._extract(chunks[place])
+                await self._extract(draft, NumberedChunk.of(self._document, chunks[place]))
 
         await self._fill("chunks", 0, len(chunks), read)
 
-    async def _extract(self, chunk: Chunk) -> list[EditRecord]:
-        """The rows of a chunk: what its first call names, and what each gleaning adds."""
-        rows = Rows(NumberedChunk.of(self._document, chunk))
-        if not rows.passage.sentences:
-            return rows.rows
-        messages, sampling = build_messages(rows.passage), Sampling(max_tokens=REPLY_TOKENS)
-        schema = extraction_schema(len(rows.passage.sentences), MOST_ITEMS, MOST_ITEMS)
+    async def _extract(self, draft: Draft[Any, ReportLog], passage: NumberedChunk) -> None:
+        """Put a chunk: what its first call names, and what each gleaning adds."""
+        draft.put(passage.as_edit())
+        if not passage.sentences:
+            return
+        messages = build_messages(passage)
+        schema = extraction_schema(len(passage.sentences), MOST_ITEMS, MOST_ITEMS)
         for stage in ("extract", *["glean"] * self._config.gleanings):
-            said = await propose(self._tools.llm, messages, schema, sampling=sampling, stage=stage)
+            said = await self._propose(messages, schema, REPLY_TOKENS, stage)
             if said.reply is None:
-                rows.fail(stage, said.problem, reason=said.reason)
+                draft.fail(stage, said.problem, reason=said.reason)
                 break
-            rows.take(said.reply, said.call_key)
+            PassageDraft(passage, draft).take(said.reply, said.call_key)
             more = Message("assistant", said.text), Message("user", GLEAN.text)
             messages = [*messages, *more]
-        return rows.rows
 
     async def _write_reports(self, first: int, graph: EntityGraph) -> None:
         """Write the reports that the log lacks, each as a step from ``first`` on: those of a level
@@ -169,10 +217,14 @@ class GraphRag(Baseline):
             nonlocal finished
             community = communities[place]
             parts = [each for each in communities if each.parent == community.id]
-            spans = find_spans(graph, community.members)
+            spans, draft = find_spans(graph, community.members), self._log.draft(first + place)
             with self._note_shown(spans):
-                row = await self._report(first + place, graph, community, parts, written)
-            self._append(first + place, [replace(row, turns=self._turns_at(spans))])
+                said = await self._report(graph, community, parts, written)
+            edit = WriteReport(community.id, tuple(sorted(community.members)))
+            if said.reply is not None:
+                edit = replace(edit, **dict(said.reply))
+            draft.put(edit, turns=self._turns_at(spans), **judge(said))
+            self._write(draft)
             finished += 1
             self._tools.observer.progress("reports", finished, len(communities))
 
@@ -183,12 +235,11 @@ class GraphRag(Baseline):
 
     async def _report(
         self,
-        step: int,
         graph: EntityGraph,
         community: Community,
         parts: Sequence[Community],
         written: Mapping[int, str],
-    ) -> EditRecord:
+    ) -> Proposal[Report]:
         llm = self._tools.llm
         most = min(CONTEXT_TOKENS, available_tokens(llm, 1, reserve=REPORT_TOKENS))
         left, above, lines = community.members, list[str](), describe(graph, community.members)
@@ -203,47 +254,34 @@ class GraphRag(Baseline):
         prompt = REPORT.render(
             community="\n".join(shown), least=str(MIN_FINDINGS), most=str(MAX_FINDINGS)
         )
-        sampling = Sampling(max_tokens=REPORT_TOKENS)
-        said = await propose(llm, prompt, Report, sampling=sampling, stage="report")
-        where = {"community": community.id, "members": sorted(community.members)}
-        report: dict[str, Any] = {} if said.reply is None else said.reply.model_dump()
-        return reply_row(step, "report", said, {**where, **report})
+        return await self._propose(prompt, Report, REPORT_TOKENS, "report")
 
     def _reports(self) -> dict[int, str]:
         """The reports that could be written, as they are read, by their communities."""
-        return {
-            row.payload["community"]: format_report(row.payload)
-            for row in self._rows()
-            if row.op == "report" and row.outcome == "applied"
-        }
+        return {community: report.text for community, report in self.state.reports.items()}
 
     async def _respond(self, question: Question) -> Answer:
         """Marked ``chunks_unread`` where a call about a chunk gave no reply that could be used, and
         ``reports_missing`` where a report could not be written."""
         tokens = await self.source_tokens()
-        llm, rows = self._tools.llm, self._tools.store.edits(self.id)
+        llm, log = self._tools.llm, self.state
         search = self._find_reports if self._config.search == "reports" else self._search_locally
-        excerpts, read, trace = await search(question, rows, fold(rows))
+        excerpts, read, trace = await search(question, log, make_graph(log))
         whole = [excerpt.text for excerpt in excerpts]
         fitting = await fit_texts(llm, whole, reserve=await self._reserve(question))
-        failed = {row.op for row in rows if row.outcome == "rejected"}
-        causes = {
-            "chunks_unread": "reply" in failed,
-            "reports_missing": "report" in failed,
-            "text_truncated": fitting != whole,
-        }
+        marks = self._mark_failed({"reply": "chunks_unread", "report": "reports_missing"})
         answer = await self._answer(
             question,
             [replace(each, text=text) for each, text in zip(excerpts, fitting, strict=True)],
             read=read,
             trace=[trace],
-            marks=[mark for mark, holds in causes.items() if holds],
+            marks=[*marks, *(["text_truncated"] if fitting != whole else [])],
         )
         seen = sum(await llm.count_tokens(fitting)) if fitting else 0
         return replace(answer, compaction_ratio=seen / tokens if tokens else None)
 
     async def _find_reports(
-        self, question: Question, rows: Sequence[EditRecord], graph: EntityGraph
+        self, question: Question, log: ReportLog, graph: EntityGraph
     ) -> tuple[list[Excerpt], list[Span], str]:
         """Find the reports nearest to the question, and the sentences that they stand on."""
         reports = self._reports()
@@ -251,13 +289,16 @@ class GraphRag(Baseline):
         scores = await likeness(self._tools.required_embedder, question.text, texts)
         found = best(scores, self._config.k)
         excerpts = [Excerpt(texts[place], f"report-{names[place]}") for place, _ in found]
-        members = _members(rows)
-        read = [span for place, _ in found for span in find_spans(graph, members[names[place]])]
+        read = [
+            span
+            for place, _ in found
+            for span in find_spans(graph, frozenset(log.reports[names[place]].members))
+        ]
         scored = ", ".join(f"report-{names[place]} {score:.3f}" for place, score in found)
         return excerpts, read, f"nearest of {len(reports)} reports: {scored or 'none'}"
 
     async def _search_locally(
-        self, question: Question, rows: Sequence[EditRecord], graph: EntityGraph
+        self, question: Question, log: ReportLog, graph: EntityGraph
     ) -> tuple[list[Excerpt], list[Span], str]:
         """Find the entities nearest to the question, and what lies around them: reports, relations
         and chunks, each within its share of the tokens."""
@@ -267,7 +308,8 @@ class GraphRag(Baseline):
         chosen = [entities[place].id for place, _ in best(scores, ENTITIES)]
         reserve = await self._reserve(question)
         most = min(LOCAL_TOKENS, available_tokens(llm, self._config.k + 20, reserve=reserve))
-        reports, members = self._reports(), _members(rows)
+        reports = self._reports()
+        members = {name: frozenset(log.reports[name].members) for name in reports}
         near = [name for name in reports if not members[name].isdisjoint(chosen)]
         near.sort(key=lambda name: (-len(members[name].intersection(chosen)), name))
         told = await take_leading(
@@ -280,7 +322,7 @@ class GraphRag(Baseline):
         ]
         lines += [_describe_relation(graph, relation) for relation in relations]
         around = await take_leading(llm, lines, round((1 - CHUNKS_SHARE - REPORTS_SHARE) * most))
-        spans = {row.chunk: row.span for row in rows if row.op == "chunk" and row.span is not None}
+        spans = {number: passage.span for number, passage in log.passages.items()}
         ranked = rank_chunks(graph, chosen)[: self._config.k]
         quotes = await take_leading(
             llm, [self._quote(spans[number]) for number in ranked], round(CHUNKS_SHARE * most)
@@ -361,21 +403,6 @@ def find_spans(graph: EntityGraph, members: frozenset[str]) -> list[Span]:
     return sorted({mention.span for mentions in said for mention in mentions})
 
 
-def format_report(report: Mapping[str, Any]) -> str:
-    """Write a report as it is embedded and read."""
-    findings = [f"- {each['headline']}: {each['explanation']}" for each in report["findings"]]
-    return "\n".join([f"{report['title']}: {report['summary']}", *findings])
-
-
 def _describe_relation(graph: EntityGraph, relation: Relation) -> str:
     source, target = graph.entities[relation.source], graph.entities[relation.target]
     return f"{source.name} - {target.name}: {relation.description}"
-
-
-def _members(rows: Sequence[EditRecord]) -> dict[int, frozenset[str]]:
-    """The entities of each community that a report was asked for on."""
-    return {
-        row.payload["community"]: frozenset(row.payload["members"])
-        for row in rows
-        if row.op == "report"
-    }

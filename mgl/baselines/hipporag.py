@@ -14,22 +14,23 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, create_model
 
-from mgl.baselines.base import number_items, reply_row
-from mgl.baselines.naive_rag import NaiveRag, NaiveRagConfig
+from mgl.baselines.base import judge, number_items
+from mgl.baselines.naive_rag import ChunkLog, KeepChunk, NaiveRag, NaiveRagConfig, keep_chunk
 from mgl.llm.base import LLM, Sampling
 from mgl.llm.constraints import index_set, max_chars, several
+from mgl.memories.log import Draft, Vocabulary
 from mgl.memories.propose import StrictReply, propose
+from mgl.memories.table import Table
 from mgl.prompt import Prompt
 from mgl.retrieval.base import Embedder
 from mgl.retrieval.ranking import best, likeness, scale
-from mgl.store import EditRecord
 from mgl.types import Question, Span
 
 FACTS = 5
@@ -103,10 +104,42 @@ class HippoRagConfig(NaiveRagConfig):
     k: int = Field(5, ge=1)
 
 
+Triple = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class StateFacts:
+    """What the chunk of the step before states."""
+
+    step: int
+    span: Span
+    facts: tuple[Triple, ...] = ()
+
+
+@dataclass(frozen=True)
+class FactLog(ChunkLog):
+    """Where the chunks stand, and the facts that each states, by its place."""
+
+    facts: Table[int, tuple[Triple, ...]] = field(default_factory=Table)
+
+
+FactLogT = TypeVar("FactLogT", bound=FactLog)
+
+
+def keep_facts(log: FactLogT, edit: KeepChunk | StateFacts) -> FactLogT:
+    """Add a chunk, or the facts of one."""
+    if isinstance(edit, KeepChunk):
+        return keep_chunk(log, edit)
+    return replace(log, facts=log.facts.put(edit.step - 1, edit.facts))
+
+
 class HippoRag(NaiveRag):
     """Ranks chunks by a walk over a graph of entities, from the facts that help."""
 
     kind = "hipporag"
+    vocabulary = Vocabulary(
+        {"chunk": KeepChunk, "facts": StateFacts}, keep_facts, FactLog(), columns=("step", "span")
+    )
     Config = HippoRagConfig
 
     def _writing_prompts(self) -> tuple[Prompt, ...]:
@@ -117,41 +150,39 @@ class HippoRag(NaiveRag):
 
     async def _read(self) -> None:
         await super()._read()
-        spans = self._spans()
+        spans = self.state.spans
 
-        async def extract(place: int) -> list[EditRecord]:
+        async def extract(draft: Draft[Any, FactLog], place: int) -> None:
             with self._note_shown([spans[place]]):
-                return [await self._extract(1 + place, spans[place])]
+                await self._extract(draft, spans[place])
 
         await self._fill("chunks", 1, len(spans), extract)
 
-    async def _extract(self, step: int, span: Span) -> EditRecord:
-        llm, text = self._tools.llm, self._quote(span).strip()
+    async def _extract(self, draft: Draft[Any, FactLog], span: Span) -> None:
+        """Put the facts that a chunk states."""
+        text = self._quote(span).strip()
         if not text:
-            return reply_row(step, "facts", None, {"facts": []}, span)
-        sampling = Sampling(max_tokens=REPLY_TOKENS)
-        named = await propose(
-            llm, NAME.render(text=text), Names, sampling=sampling, stage="entities"
-        )
+            draft.put(StateFacts(draft.step, span))
+            return
+        named = await self._propose(NAME.render(text=text), Names, REPLY_TOKENS, "entities")
         if named.reply is None:
-            return reply_row(step, "facts", named, {}, span)
+            draft.put(StateFacts(draft.step, span), **judge(named))
+            return
         entities = ", ".join(named.reply.entities) or "none was found"
         prompt = STATE.render(text=text, entities=entities)
-        stated = await propose(llm, prompt, _Facts, sampling=sampling, stage="facts")
-        if stated.reply is None:
-            return reply_row(step, "facts", stated, {}, span)
-        facts = [
-            [fact.subject.lower(), fact.relation.lower(), fact.object.lower()]
-            for fact in stated.reply.facts
-        ]
-        return reply_row(step, "facts", stated, {"facts": facts}, span)
+        stated = await self._propose(prompt, _Facts, REPLY_TOKENS, "facts")
+        facts = tuple(
+            (fact.subject.lower(), fact.relation.lower(), fact.object.lower())
+            for fact in (stated.reply.facts if stated.reply else ())
+        )
+        draft.put(StateFacts(draft.step, span, facts), **judge(stated))
 
     async def _rank(
         self, question: Question, texts: Sequence[str]
     ) -> tuple[list[tuple[int, float]], list[str]]:
         embedder = self._tools.required_embedder
         alike = await likeness(embedder, question.text, texts)
-        graph = _Graph.of(self._tools.store.edits(self.id), len(texts))
+        graph = _Graph.of(self.state)
         scores = scale(await likeness(embedder, question.text, list(map(" ".join, graph.facts))))
         found = best(scores, FACTS)
         kept = await self._keep(question, [" ".join(graph.facts[place]) for place, _ in found])
@@ -182,9 +213,6 @@ async def keep_items(llm: LLM, prompt: str, field: str, count: int, *, tokens: i
     return [number - 1 for number in getattr(said.reply, field, ())]
 
 
-Triple = tuple[str, str, str]
-
-
 @dataclass
 class _Graph:
     """Facts, the chunks that state each entity, and weights of edges between entities."""
@@ -195,14 +223,14 @@ class _Graph:
     edges: dict[tuple[str, str], float] = field(default_factory=lambda: defaultdict(float))
 
     @classmethod
-    def of(cls, rows: Sequence[EditRecord], chunks: int) -> _Graph:
-        graph = cls(chunks)
+    def of(cls, log: FactLog) -> _Graph:
+        graph = cls(len(log.spans))
         known: dict[Triple, None] = {}
-        for row in rows:
-            for subject, relation, other in row.payload.get("facts", ()):
+        for place, facts in log.facts.items():
+            for subject, relation, other in facts:
                 known[subject, relation, other] = None
                 for entity in (subject, other):
-                    graph.mentions[entity].add(row.chunk - 1)
+                    graph.mentions[entity].add(place)
                 if subject != other:
                     graph.edges[min(subject, other), max(subject, other)] += 1
         graph.facts = list(known)

@@ -17,13 +17,13 @@ sentences changes most.
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from pydantic import Field
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, note_row
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, Notes, StepNote, judge, keep_notes
 from mgl.errors import ReplyInvalid
 from mgl.llm.prompting import (
     LEAST_TOKENS,
@@ -33,10 +33,10 @@ from mgl.llm.prompting import (
     take_leading,
 )
 from mgl.memories.calls import WrittenNote, summarize
+from mgl.memories.log import Draft
 from mgl.memories.propose import StrictReply
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import nearest
-from mgl.store import EditRecord
 from mgl.types import Answer, Question, Span
 
 INDEX_TOKENS = 500
@@ -120,12 +120,27 @@ class LightConfig(BaselineConfig):
     part_tokens: int = Field(200, ge=16)
 
 
-class Light(Baseline):
+class IndexExchange(StepNote):
+    """By what an exchange is found."""
+
+
+class NoteExchange(StepNote):
+    """What an exchange adds to the scratchpad."""
+
+
+class WriteScratchpad(StepNote):
+    """The notes of all exchanges, compressed where they grew too long."""
+
+
+class Light(Baseline[Notes]):
     """Keeps an index of exchanges and a scratchpad, and reads the latest exchanges besides."""
 
     kind = "light"
     reads = "conversation"
     retrieves = True
+    vocabulary = keep_notes(
+        {"index": IndexExchange, "notes": NoteExchange, "scratchpad": WriteScratchpad}
+    )
     Config = LightConfig
     _config: LightConfig
 
@@ -146,24 +161,25 @@ class Light(Baseline):
     async def _read(self) -> None:
         exchanges = self._exchanges()
 
-        async def note(place: int) -> list[EditRecord]:
+        async def note(draft: Draft[Any, Notes], place: int) -> None:
             span, before = exchanges[place], exchanges[max(place - 1, 0) : place]
             with self._note_shown([*before, span]):
                 texts = [self._quote(each) for each in (*before, span)]
                 fitting = await fit_texts(self._tools.llm, texts, reserve=2 * INDEX_TOKENS)
                 read = {"text": fitting[-1], "before": fitting[0] if before else NOTHING}
-                notes = {
-                    "index": await self._note(INDEX, read, INDEX_TOKENS),
-                    "notes": await self._note(NOTES, read, NOTE_TOKENS),
-                }
-            return [note_row(place, name, each, span) for name, each in notes.items()]
+                index = await self._note(INDEX, read, INDEX_TOKENS)
+                noted = await self._note(NOTES, read, NOTE_TOKENS)
+            draft.put(IndexExchange(place, span, index.text), **judge(index))
+            draft.put(NoteExchange(place, span, noted.text), **judge(noted))
 
         await self._fill("exchanges", 0, len(exchanges), note)
         done = self._tools.store.chunks_done(self.id)
         if exchanges and len(exchanges) not in done:
             whole = Span(self._source.id, exchanges[0].start, exchanges[-1].end)
-            pad = await self._write_scratchpad()
-            self._append(len(exchanges), [note_row(len(exchanges), "scratchpad", pad, whole)])
+            pad, draft = await self._write_scratchpad(), self._log.draft(len(exchanges))
+            edit = WriteScratchpad(draft.step, whole, pad.text)
+            draft.put(edit, **judge(pad, failed="repaired"))
+            self._write(draft)
 
     async def _note(self, prompt: Prompt, read: Mapping[str, str], tokens: int) -> WrittenNote:
         return await summarize(self._tools.llm, prompt.render(**read), tokens, stage=prompt.name)
@@ -176,7 +192,7 @@ class Light(Baseline):
         budget = min(self._config.scratchpad_tokens, half)
         most = min(2 * budget, max(1, available_tokens(llm, 1, reserve=budget)))
         pad = WrittenNote("")
-        for text in self._load()["notes"].values():
+        for text in self._load("notes").values():
             pad = replace(pad, text=f"{pad.text}\n{text}".strip())
             (tokens,) = await llm.count_tokens([pad.text])
             if tokens > most:
@@ -186,25 +202,20 @@ class Light(Baseline):
                 pad = await summarize(llm, prompt, budget, stage=stage, fallback=pad.text)
         return pad
 
-    def _load(self) -> defaultdict[str, dict[int, str]]:
-        """Read the texts of the log by their names, then by step; empty ones are left out."""
-        texts: defaultdict[str, dict[int, str]] = defaultdict(dict)
-        for row in self._rows():
-            if row.payload["text"]:
-                texts[row.op][row.chunk] = row.payload["text"]
-        return texts
+    def _load(self, name: str) -> dict[int, str]:
+        """The texts of a name by their steps; empty ones are left out."""
+        return {step: text for step, text in self.state.find(name).items() if text}
 
     async def _respond(self, question: Question) -> Answer:
         """Marked ``exchanges_missing`` if one could not be indexed or noted, ``parts_unread`` if
         the model did not say whether a part of the scratchpad is needed."""
         exchanges, config, llm = self._exchanges(), self._config, self._tools.llm
-        written = self._load()
-        embedder, texts = self._tools.required_embedder, written["index"]
+        embedder, texts = self._tools.required_embedder, self._load("index")
         best = [place for place, _ in await nearest(embedder, question.text, texts, config.k)]
         latest = reversed(range(max(0, len(exchanges) - config.recent), len(exchanges)))
         wanted = list(dict.fromkeys([*best, *latest]))
         quotes = [self._quote(exchanges[place]) for place in wanted]
-        needed, is_filtered = await self._filter(question, written["scratchpad"].values())
+        needed, is_filtered = await self._filter(question, self._load("scratchpad").values())
         room = available_tokens(
             llm, len(quotes) + len(needed), reserve=await self._reserve(question)
         )
@@ -213,7 +224,7 @@ class Light(Baseline):
         chosen = sorted(zip(wanted, quotes, strict=False))
         kept = [Excerpt(text, f"exchange-{at}", exchanges[at]) for at, text in chosen]
         parts = [Excerpt(text) for text in await take_leading(llm, needed, room)]
-        missing = min(len(written["index"]), len(written["notes"])) < len(exchanges)
+        missing = min(len(texts), len(self._load("notes"))) < len(exchanges)
         marks = {"exchanges_missing": missing, "parts_unread": not is_filtered}
         return await self._answer(
             question,

@@ -22,20 +22,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import ceil
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, reply_row
-from mgl.llm.base import Sampling
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
 from mgl.llm.constraints import max_chars, several
 from mgl.llm.prompting import fit_texts
-from mgl.memories.propose import StrictReply, propose
+from mgl.memories.log import Draft, Vocabulary
+from mgl.memories.propose import StrictReply
+from mgl.memories.table import Table
 from mgl.memories.turns import ask_lines
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import nearest
-from mgl.store import EditRecord
 from mgl.text.groups import format_turn
 from mgl.types import Answer, Question, Span
 
@@ -133,12 +134,58 @@ class Step(StrictReply):
     heartbeat: bool
 
 
-class MemGPT(Baseline):
+@dataclass(frozen=True, slots=True)
+class ReplaceText:
+    """Some text of a block in place of other text."""
+
+    span: Span
+    block: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class AppendText:
+    """A line at the end of a block."""
+
+    span: Span
+    block: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CoreMemory:
+    """The texts of the blocks by their names."""
+
+    blocks: Table[str, str]
+
+
+def apply(core: CoreMemory, edit: ReplaceText | AppendText) -> CoreMemory:
+    """Edit a block; ValueError says why not."""
+    block = core.blocks[edit.block]
+    if isinstance(edit, AppendText):
+        edited = f"{block}\n{edit.text}".strip()
+    elif edit.old in block:
+        edited = block.replace(edit.old, edit.new)
+    else:
+        raise ValueError("the block does not hold the text to be replaced")
+    if len(edited) > BLOCK_CHARS:
+        raise ValueError(f"the block would have {len(edited)} characters")
+    return CoreMemory(core.blocks.put(edit.block, edited))
+
+
+EMPTY_CORE: Final = CoreMemory(Table(dict.fromkeys(BLOCKS, "")))
+
+
+class MemGPT(Baseline[CoreMemory]):
     """Keeps a core memory of the speakers, and searches all messages by functions."""
 
     kind = "memgpt"
     reads = "conversation"
     retrieves = True
+    vocabulary = Vocabulary(
+        {"replace": ReplaceText, "append": AppendText}, apply, EMPTY_CORE, columns=("span",)
+    )
     Config = BaselineConfig
     _config: BaselineConfig
 
@@ -151,40 +198,27 @@ class MemGPT(Baseline):
     async def _read(self) -> None:
         spans = [self._span_of(session) for session in self._sessions()]
 
-        async def update(step: int) -> list[EditRecord]:
+        async def update(draft: Draft[Any, CoreMemory], step: int) -> None:
             with self._note_shown(spans[: step + 1]):
-                return await self._update(step, spans[step])
+                await self._update(draft, spans[step])
 
         await self._go_on("sessions", len(spans), update)
 
-    async def _update(self, step: int, span: Span) -> list[EditRecord]:
-        """Let the model edit core memory after a session: a row an edit, each judged by itself."""
-        llm, core = self._tools.llm, self._load_core()
-        texts = [self._show_core(core), self._quote(span)]
+    async def _update(self, draft: Draft[Any, CoreMemory], span: Span) -> None:
+        """Let the model edit core memory after a session."""
+        llm = self._tools.llm
+        texts = [self._show_core(draft.state.blocks), self._quote(span)]
         about, session = await fit_texts(llm, texts, reserve=2 * EDIT_TOKENS)
         prompt = UPDATE.render(core=about, session=session)
-        sampling = Sampling(max_tokens=EDIT_TOKENS)
-        said = await propose(llm, prompt, CoreUpdate, sampling=sampling, stage="core")
+        said = await self._propose(prompt, CoreUpdate, EDIT_TOKENS, "core")
         if said.reply is None:
-            return [reply_row(step, "update", said, {}, span)]
-        edits = [("replace", each.model_dump()) for each in said.reply.replace]
-        edits += [("append", each.model_dump()) for each in said.reply.append]
-        rows = []
-        for name, payload in edits:
-            problem = _edit(core, name, payload)
-            outcome: Literal["applied", "rejected"] = "rejected" if problem else "applied"
-            rows.append(
-                EditRecord(step, name, payload, outcome, problem, span, call_key=said.call_key)
-            )
-        return rows
-
-    def _load_core(self) -> dict[str, str]:
-        """The blocks of core memory as the log makes them."""
-        core: dict[str, str] = dict.fromkeys(BLOCKS, "")
-        for row in self._rows():
-            if row.outcome == "applied":
-                _edit(core, row.op, row.payload)
-        return core
+            draft.reject("update", {}, said.problem, span=span)
+            return
+        for each in said.reply.replace:
+            edit = ReplaceText(span, each.block, each.old, each.new)
+            draft.put(edit, call_key=said.call_key)
+        for added in said.reply.append:
+            draft.put(AppendText(span, added.block, added.text), call_key=said.call_key)
 
     def _name_block(self, name: str) -> str:
         names = list(dict.fromkeys(turn.speaker for turn in self._all_turns))
@@ -202,9 +236,9 @@ class MemGPT(Baseline):
     async def _respond(self, question: Question) -> Answer:
         """Marked ``sessions_missing`` where core memory could not be edited after a session, and
         ``search_failed`` where the search ended with a reply that could not be used."""
-        core = self._load_core()
+        core = self.state.blocks
         found, trace, search_failed = await self._find(question, core)
-        marks = ["sessions_missing"] if "update" in self._list_failed() else []
+        marks = self._mark_failed({"update": "sessions_missing"})
         marks += ["search_failed"] if search_failed else []
         about = [
             Excerpt(f"{self._name_block(name)}: {text}") for name, text in core.items() if text
@@ -230,8 +264,7 @@ class MemGPT(Baseline):
                 results="\n\n".join(shown) or "(none)",
                 question=ask_lines(question)["question"],
             )
-            sampling = Sampling(max_tokens=STEP_TOKENS)
-            said = await propose(llm, prompt, Step, sampling=sampling, stage="step")
+            said = await self._propose(prompt, Step, STEP_TOKENS, "step")
             if (step := said.reply) is None:
                 return list(found), trace, True
             if step.function == "send_message":
@@ -262,18 +295,3 @@ class MemGPT(Baseline):
         texts = {at: turns[at].line for at in spoken}
         ranked = await nearest(self._tools.required_embedder, query, texts, len(texts))
         return [at for at, _ in ranked]
-
-
-def _edit(core: dict[str, str], name: str, payload: Mapping[str, str]) -> str | None:
-    """Edit a block in place, or say why not."""
-    block = core[payload["block"]]
-    if name == "append":
-        edited = f"{block}\n{payload['text']}".strip()
-    elif payload["old"] in block:
-        edited = block.replace(payload["old"], payload["new"])
-    else:
-        return "the block does not hold the text to be replaced"
-    if len(edited) > BLOCK_CHARS:
-        return f"the block would have {len(edited)} characters"
-    core[payload["block"]] = edited
-    return None

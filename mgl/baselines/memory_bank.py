@@ -18,13 +18,14 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp
+from typing import Any, Final
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, note_row
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, Notes, StepNote, judge, keep_notes
 from mgl.llm.prompting import fit_texts
 from mgl.memories.calls import WrittenNote, summarize
+from mgl.memories.log import Draft
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import nearest
-from mgl.store import EditRecord
 from mgl.text.times import find_gap
 from mgl.types import Answer, Question, Span
 
@@ -100,12 +101,37 @@ class MemoryPiece:
     span: Span | None
 
 
-class MemoryBank(Baseline):
+class DayEvents(StepNote):
+    """What happened on a day."""
+
+
+class DayTraits(StepNote):
+    """What a day shows of the speakers."""
+
+
+class WholeHistory(StepNote):
+    """What happened on all days."""
+
+
+class WholePortrait(StepNote):
+    """What all days show of the speakers."""
+
+
+NAMED: Final = {
+    "events": DayEvents,
+    "traits": DayTraits,
+    "history": WholeHistory,
+    "portrait": WholePortrait,
+}
+
+
+class MemoryBank(Baseline[Notes]):
     """Keeps pairs of turns by day, with summaries and portraits of days and of all."""
 
     kind = "memory-bank"
     reads = "conversation"
     retrieves = True
+    vocabulary = keep_notes(NAMED)
     Config = MemoryBankConfig
     _config: MemoryBankConfig
 
@@ -118,25 +144,21 @@ class MemoryBank(Baseline):
     async def _read(self) -> None:
         days = self._sessions()
 
-        async def describe(step: int) -> list[EditRecord]:
+        async def describe(draft: Draft[Any, Notes], step: int) -> None:
             span = self._span_of(days[step])
             with self._note_shown([span]):
-                notes = {
-                    name: await self._summarize(prompt, [self._quote(span)])
-                    for name, prompt in DAILY.items()
-                }
-            return [note_row(step, name, note, span) for name, note in notes.items()]
+                for name, prompt in DAILY.items():
+                    note = await self._summarize(prompt, [self._quote(span)])
+                    draft.put(NAMED[name](step, span, note.text), **judge(note))
 
         await self._fill("days", 0, len(days), describe)
         if days and len(days) not in self._tools.store.chunks_done(self.id):
-            kept = self._load_notes()
-            notes = {
-                name: await self._summarize(prompt, kept.get(part, []))
-                for name, (prompt, part) in OVERALL.items()
-            }
+            kept, draft = self.state, self._log.draft(len(days))
             whole = self._span_of([days[0][0], days[-1][-1]])
-            step = len(days)
-            self._append(step, [note_row(step, name, note, whole) for name, note in notes.items()])
+            for name, (prompt, part) in OVERALL.items():
+                note = await self._summarize(prompt, [*kept.find(part).values()])
+                draft.put(NAMED[name](draft.step, whole, note.text), **judge(note))
+            self._write(draft)
 
     async def _summarize(self, prompt: Prompt, texts: Sequence[str]) -> WrittenNote:
         if not texts:
@@ -146,14 +168,6 @@ class MemoryBank(Baseline):
         text = "\n\n".join(fitting)
         return await summarize(llm, prompt.render(text=text), NOTE_TOKENS, stage=prompt.name)
 
-    def _load_notes(self) -> dict[str, list[str]]:
-        """What was written, by its name, in the order of the days."""
-        notes: dict[str, list[str]] = {}
-        for row in self._rows():
-            if row.outcome == "applied":
-                notes.setdefault(row.op, []).append(row.payload["text"])
-        return notes
-
     def _pieces(self) -> list[MemoryPiece]:
         """Pairs and summaries of days, as they are searched."""
         pieces = []
@@ -161,10 +175,8 @@ class MemoryBank(Baseline):
             for start in range(0, len(numbers), 2):
                 span = self._span_of(numbers[start : start + 2])
                 pieces.append(MemoryPiece(day, self._quote(span), span))
-        for row in self._tools.store.edits(self.id):
-            if row.op == "events" and row.outcome == "applied":
-                pieces.append(MemoryPiece(row.chunk, row.payload["text"], None))
-        return pieces
+        events = self.state.find("events").items()
+        return [*pieces, *(MemoryPiece(day, text, None) for day, text in events)]
 
     async def _respond(self, question: Question) -> Answer:
         """Marked ``days_missing`` where a day could not be summarized."""
@@ -175,11 +187,11 @@ class MemoryBank(Baseline):
         found = await nearest(self._tools.required_embedder, question.text, texts, most)
         read = sorted({place for at, _ in found for place in _widen(pieces, at)})
         read.sort(key=lambda place: pieces[place].day)
-        notes = self._load_notes()
-        about = [Excerpt(text) for name in OVERALL for text in notes.get(name, [])]
+        notes = self.state
+        about = [Excerpt(text) for name in OVERALL for text in notes.find(name).values()]
         chosen = [Excerpt(pieces[at].text, f"piece-{at}", pieces[at].span) for at in read]
         spans = [pieces[place].span for place, _ in found]
-        failed = len(notes.get("events", [])) < len(self._sessions())
+        failed = len(notes.find("events")) < len(self._sessions())
         return await self._answer(
             question,
             [*about, *chosen],

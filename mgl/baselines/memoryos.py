@@ -16,22 +16,22 @@ not count; recency, whose weight is 0.0001, is left out; a theme has the keyword
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, reply_row
-from mgl.llm.base import Sampling
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, judge
 from mgl.llm.constraints import max_chars, several
 from mgl.llm.prompting import fit_texts
 from mgl.memories.calls import summarize
-from mgl.memories.propose import StrictReply, propose
+from mgl.memories.log import Draft, Vocabulary
+from mgl.memories.propose import StrictReply
+from mgl.memories.table import Table
 from mgl.prompt import Prompt
 from mgl.retrieval.base import Embedder
 from mgl.retrieval.ranking import likeness, nearest
-from mgl.store import EditRecord
 from mgl.text.groups import format_turn
 from mgl.types import Answer, Question, Span
 
@@ -170,13 +170,22 @@ class MemoryOSConfig(BaselineConfig):
     k: int = Field(10, ge=1)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class PageTheme:
+    """A theme of a page; without a name, what the page is about."""
+
+    theme: str
+    keywords: tuple[str, ...]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
 class Segment:
     """Pages that share a theme; ``fresh`` are those since it was last drawn from."""
 
     keywords: frozenset[str]
     content: str
-    pages: list[int] = field(default_factory=list)
+    pages: tuple[int, ...] = ()
     fresh: int = 0
 
     @property
@@ -184,50 +193,74 @@ class Segment:
         return WARMTH * self.fresh
 
 
-@dataclass(slots=True)
-class _State:
+@dataclass(frozen=True, slots=True)
+class KeepPage:
+    """The page of a step: whether it goes on with the one before, what its chain is about, and
+    the segment that each of its themes joins or opens."""
+
+    step: int
+    span: Span
+    continues: bool
+    meta: str
+    themes: tuple[PageTheme, ...]
+    segments: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DrawPersona:
+    """What was drawn from a segment of the first speaker, and of the other (``traits``)."""
+
+    span: Span
+    segment: int
+    profile: str = ""
+    facts: tuple[str, ...] = ()
+    traits: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PageLog:
     """What the log makes: pages' summaries, segments, and what was drawn from them."""
 
-    metas: dict[int, str] = field(default_factory=dict)
-    chain: list[int] = field(default_factory=list)
-    segments: list[Segment] = field(default_factory=list)
+    metas: Table[int, str] = field(default_factory=Table)
+    chain: tuple[int, ...] = ()
+    segments: tuple[Segment, ...] = ()
     profile: str = ""
-    facts: list[str] = field(default_factory=list)
-    traits: list[str] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, rows: Sequence[EditRecord]) -> _State:
-        state = cls()
-        for row in rows:
-            state.apply(row)
-        return state
-
-    def apply(self, row: EditRecord) -> None:
-        if row.op == "page":
-            self._take_in(row.chunk, row.payload)
-        elif row.op == "draw":
-            self.segments[row.payload["segment"]].fresh = 0
-            self.profile = row.payload["profile"] or self.profile
-            self.facts += row.payload["facts"]
-            self.traits += row.payload["traits"]
-
-    def _take_in(self, page: int, said: Any) -> None:
-        self.chain = [*self.chain, page] if said["continues"] else [page]
-        self.metas.update(dict.fromkeys(self.chain, said["meta"]))
-        for theme, place in zip(said["themes"], said["segments"], strict=True):
-            if place == len(self.segments):
-                self.segments.append(_open_segment(theme))
-            segment = self.segments[place]
-            segment.pages.append(page)
-            segment.fresh += 1
+    facts: tuple[str, ...] = ()
+    traits: tuple[str, ...] = ()
 
 
-class MemoryOS(Baseline):
+def apply(log: PageLog, edit: KeepPage | DrawPersona) -> PageLog:
+    """Add a page, or what was drawn from a segment."""
+    segments = list(log.segments)
+    if isinstance(edit, DrawPersona):
+        segments[edit.segment] = replace(segments[edit.segment], fresh=0)
+        return replace(
+            log,
+            segments=tuple(segments),
+            profile=edit.profile or log.profile,
+            facts=log.facts + edit.facts,
+            traits=log.traits + edit.traits,
+        )
+    chain, metas = (*(log.chain if edit.continues else ()), edit.step), log.metas
+    for page in chain:
+        metas = metas.put(page, edit.meta)
+    for theme, place in zip(edit.themes, edit.segments, strict=True):
+        if place == len(segments):
+            segments.append(_open_segment(theme))
+        old = segments[place]
+        segments[place] = replace(old, pages=(*old.pages, edit.step), fresh=old.fresh + 1)
+    return replace(log, metas=metas, chain=chain, segments=tuple(segments))
+
+
+class MemoryOS(Baseline[PageLog]):
     """Keeps pages of a dialogue in segments by theme, and a profile of its speakers."""
 
     kind = "memoryos"
     reads = "conversation"
     retrieves = True
+    vocabulary = Vocabulary(
+        {"page": KeepPage, "draw": DrawPersona}, apply, PageLog(), columns=("step", "span")
+    )
     Config = MemoryOSConfig
     _config: MemoryOSConfig
 
@@ -264,46 +297,43 @@ class MemoryOS(Baseline):
         return "\n".join(format_turn(self.conversation.turns[number]) for number in page)
 
     async def _read(self) -> None:
-        pages, state = self._pages(), _State.of(self._rows())
+        pages = self._pages()
         texts = [self._page_text(page) for page in pages]
 
-        async def write(step: int) -> list[EditRecord]:
+        async def write(draft: Draft[Any, PageLog], step: int) -> None:
             span = self._span_of(pages[step])
-            row = await self._write_page(step, texts, state, span)
-            state.apply(row)
-            rows = [row]
-            hottest = max(state.segments, key=lambda segment: segment.heat, default=None)
-            if hottest is not None and hottest.heat >= HEAT:
-                place = state.segments.index(hottest)
-                drawn = await self._draw(state, [texts[page] for page in hottest.pages])
-                payload = {"segment": place, **drawn}
-                rows.append(EditRecord(step, "draw", payload, "applied", span=span))
-                state.apply(rows[-1])
-            return rows
+            await self._keep_page(draft, texts, span)
+            segments = draft.state.segments
+            hottest = max(range(len(segments)), key=lambda at: segments[at].heat, default=None)
+            if hottest is not None and segments[hottest].heat >= HEAT:
+                shown = [texts[page] for page in segments[hottest].pages]
+                draft.put(await self._draw(hottest, span, draft.state.profile, shown))
 
         await self._go_on("pages", len(pages), write)
 
-    async def _write_page(
-        self, step: int, texts: Sequence[str], state: _State, span: Span
-    ) -> EditRecord:
-        """The row of a page: whether it goes on, what it is about, and where its themes belong."""
-        llm, page = self._tools.llm, texts[step]
+    async def _keep_page(
+        self, draft: Draft[Any, PageLog], texts: Sequence[str], span: Span
+    ) -> None:
+        """Put a page: whether it goes on, what it is about, and where its themes belong."""
+        llm, step, state = self._tools.llm, draft.step, draft.state
+        page = texts[step]
         continues = False
         if step:
             prompt = CONTINUES.render(before=texts[step - 1], page=page)
-            sampling = Sampling(max_tokens=10)
-            said = await propose(llm, prompt, Continues, sampling=sampling, stage="continues")
+            said = await self._propose(prompt, Continues, 10, "continues")
             continues = bool(said.reply and said.reply.continues)
         chain = [texts[at] for at in state.chain] if continues else []
         shown = await fit_texts(llm, [*chain, page], reserve=2 * META_TOKENS)
         prompt = META.render(chain="\n".join(shown))
         meta = await summarize(llm, prompt, META_TOKENS, stage="meta", fallback=page[:200])
-        sampling = Sampling(max_tokens=NOTE_TOKENS)
         prompt = THEMES.render(page=page)
-        named = await propose(llm, prompt, Themes, sampling=sampling, stage="themes")
-        themes = [each.model_dump() for each in named.reply.themes] if named.reply else []
+        named = await self._propose(prompt, Themes, NOTE_TOKENS, "themes")
+        themes = tuple(
+            PageTheme(each.theme, tuple(each.keywords), each.content)
+            for each in (named.reply.themes if named.reply else ())
+        )
         if not themes:  # a page without a theme can be found by what it is about
-            themes = [{"theme": "", "keywords": [], "content": meta.text}]
+            themes = (PageTheme("", (), meta.text),)
         segments = list(state.segments)
         places = []
         for theme in themes:
@@ -311,37 +341,32 @@ class MemoryOS(Baseline):
             if place == len(segments):
                 segments.append(_open_segment(theme))
             places.append(place)
-        payload = {
-            "continues": continues,
-            "meta": meta.text,
-            "themes": themes,
-            "segments": places,
-        }
-        return reply_row(step, "page", named, payload, span, failed="repaired")
+        edit = KeepPage(step, span, continues, meta.text, themes, tuple(places))
+        draft.put(edit, **judge(named, failed="repaired"))
 
-    async def _draw(self, state: _State, texts: Sequence[str]) -> dict[str, Any]:
-        """Draw the first speaker's profile and facts, and the other's traits, from pages."""
+    async def _draw(
+        self, segment: int, span: Span, known: str, texts: Sequence[str]
+    ) -> DrawPersona:
+        """Draw the first speaker's profile and facts, and the other's traits, from the pages of a
+        segment; ``known`` is the profile so far."""
         llm, (first, other) = self._tools.llm, self._speakers
         pages = "\n".join(await fit_texts(llm, texts, reserve=2 * NOTE_TOKENS))
-        sampling = Sampling(max_tokens=2 * NOTE_TOKENS)
         prompt = PROFILE.render(pages=pages, speaker=first)
-        drawn = await propose(llm, prompt, DrawnProfile, sampling=sampling, stage="profile")
+        drawn = await self._propose(prompt, DrawnProfile, 2 * NOTE_TOKENS, "profile")
         prompt = TRAITS.render(pages=pages, speaker=other)
-        traits = await propose(llm, prompt, Traits, sampling=sampling, stage="traits")
+        traits = await self._propose(prompt, Traits, 2 * NOTE_TOKENS, "traits")
         profile = drawn.reply.profile if drawn.reply else ""
-        if profile and state.profile:
-            prompt = MERGE.render(speaker=first, before=state.profile, now=profile)
+        if profile and known:
+            prompt = MERGE.render(speaker=first, before=known, now=profile)
             note = await summarize(llm, prompt, NOTE_TOKENS, stage="merge", fallback=profile)
             profile = note.text
-        return {
-            "profile": profile,
-            "facts": list(drawn.reply.facts) if drawn.reply else [],
-            "traits": list(traits.reply.facts) if traits.reply else [],
-        }
+        facts = tuple(drawn.reply.facts) if drawn.reply else ()
+        return DrawPersona(
+            span, segment, profile, facts, tuple(traits.reply.facts) if traits.reply else ()
+        )
 
     async def _respond(self, question: Question) -> Answer:
-        embedder, pages = self._tools.required_embedder, self._pages()
-        state = _State.of(self._rows())
+        embedder, pages, state = self._tools.required_embedder, self._pages(), self.state
         words = await self._keywords(question)
         alike = await _score(embedder, question.text, words, state.segments)
         order = sorted(range(len(alike)), key=lambda at: (-alike[at], at))[:SEGMENTS]
@@ -351,7 +376,7 @@ class MemoryOS(Baseline):
         read = [at for at, cosine in found if cosine >= FLOOR]
         facts = await nearest(embedder, question.text, dict(enumerate(state.facts)), FACTS)
         about = [state.profile] if state.profile else []
-        about += [state.facts[at] for at, cosine in facts if cosine >= FLOOR] + state.traits
+        about += [*(state.facts[at] for at, cosine in facts if cosine >= FLOOR), *state.traits]
         excerpts = [Excerpt(text) for text in about]
         excerpts += [
             Excerpt(
@@ -366,15 +391,13 @@ class MemoryOS(Baseline):
         return await self._answer(question, excerpts, read=spans, trace=trace)
 
     async def _keywords(self, question: Question) -> list[str]:
-        prompt, sampling = KEYWORDS.render(question=question.text), Sampling(max_tokens=64)
-        said = await propose(
-            self._tools.llm, prompt, PageKeywords, sampling=sampling, stage="keywords"
-        )
+        prompt = KEYWORDS.render(question=question.text)
+        said = await self._propose(prompt, PageKeywords, 64, "keywords")
         return said.reply.keywords if said.reply else []
 
 
-def _open_segment(theme: Any) -> Segment:
-    return Segment(_fold(theme["keywords"]), theme["content"])
+def _open_segment(theme: PageTheme) -> Segment:
+    return Segment(_fold(theme.keywords), theme.content)
 
 
 def _fold(words: Collection[str]) -> frozenset[str]:
@@ -399,8 +422,8 @@ async def _score(
     ]
 
 
-async def _place(embedder: Embedder, theme: Any, segments: Sequence[Segment]) -> int:
+async def _place(embedder: Embedder, theme: PageTheme, segments: Sequence[Segment]) -> int:
     """The place of the segment that a theme joins, or of the new one that it opens."""
-    scores = await _score(embedder, theme["content"], theme["keywords"], segments)
+    scores = await _score(embedder, theme.content, theme.keywords, segments)
     best = max(range(len(scores)), key=lambda at: scores[at], default=None)
     return len(segments) if best is None or scores[best] < JOINS else best

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Literal, Self
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, TypeVar
 
 from pydantic import Field, model_validator
 
 from mgl.baselines.base import Baseline, BaselineConfig, Excerpt
 from mgl.errors import ContextOverflow
 from mgl.llm.prompting import LINE_TOKENS, available_tokens, shorten, take_leading
+from mgl.memories.log import Vocabulary
 from mgl.retrieval.passages import PassageIndex
 from mgl.retrieval.ranking import best, likeness
-from mgl.store import EditRecord
 from mgl.types import Answer, Chunk, Question, Span
 
 
@@ -46,6 +47,29 @@ class NaiveRagConfig(BaselineConfig):
         return self
 
 
+@dataclass(frozen=True, slots=True)
+class KeepChunk:
+    """A chunk of the source."""
+
+    span: Span
+    tokens: int
+
+
+@dataclass(frozen=True)
+class ChunkLog:
+    """Where the chunks stand."""
+
+    spans: tuple[Span, ...] = ()
+
+
+ChunkLogT = TypeVar("ChunkLogT", bound=ChunkLog)
+
+
+def keep_chunk(log: ChunkLogT, edit: KeepChunk) -> ChunkLogT:
+    """Add a chunk."""
+    return replace(log, spans=(*log.spans, edit.span))
+
+
 def share_out(count: int, parts: int) -> list[int]:
     """Share a number among so many parts as evenly as can be, the larger shares first.
 
@@ -55,39 +79,34 @@ def share_out(count: int, parts: int) -> list[int]:
     return [count // parts + (place < count % parts) for place in range(parts)]
 
 
-class NaiveRag(Baseline):
+class NaiveRag(Baseline[Any]):
     """Reads the k best chunks for a question; of a conversation it cites chunks."""
 
     kind = "naive-rag"
     reads = "either"
     retrieves = True
+    vocabulary = Vocabulary({"chunk": KeepChunk}, keep_chunk, ChunkLog(), columns=("span",))
     Config = NaiveRagConfig
     _config: NaiveRagConfig
 
     async def _read(self) -> None:
         store, embedder = self._tools.store, self._tools.required_embedder
-        if store.chunks_done(self.id):
+        if store.count_done(self.id):
             return
         chunks = await self._cut()
         if chunks:
             await asyncio.to_thread(embedder.embed, [chunk.text for chunk in chunks])
-        rows = [
-            EditRecord(0, "chunk", {"tokens": chunk.tokens}, "applied", span=chunk.span, turns=())
-            for chunk in chunks
-        ]
-        self._append(0, rows)
+        draft = self._log.draft(0)
+        for chunk in chunks:
+            draft.put(KeepChunk(chunk.span, chunk.tokens), turns=())
+        self._write(draft)
 
     async def _cut(self) -> Sequence[Chunk]:
         return await self._windows(self._config.chunk_tokens, self._config.overlap_tokens)
 
-    def _spans(self) -> list[Span]:
-        """Where the chunks stand."""
-        rows = self._tools.store.edits(self.id)
-        return [row.span for row in rows if row.op == "chunk" and row.span is not None]
-
     async def _respond(self, question: Question) -> Answer:
         """ContextOverflow where the context has no room for any text."""
-        spans = self._spans()
+        spans = self.state.spans
         texts = [self._quote(span) for span in spans]
         found, trace = await self._rank(question, texts)
         found = [(place, score) for place, score in found if texts[place]]

@@ -18,25 +18,24 @@ where episodes become one; calls are made at temperature 0.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import groupby
 from typing import Annotated, Any, Final
 
 from pydantic import Field, create_model
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, number_items, reply_row
-from mgl.llm.base import Sampling
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, judge, number_items
 from mgl.llm.constraints import index_set, max_chars, number, several
 from mgl.llm.prompting import fit_texts
 from mgl.memories.calls import summarize
-from mgl.memories.propose import Proposal, StrictReply, propose
+from mgl.memories.log import Draft, Vocabulary
+from mgl.memories.propose import Proposal, StrictReply
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import nearest
-from mgl.store import EditRecord
 from mgl.text.groups import format_turn
 from mgl.text.times import find_gap
-from mgl.types import Answer, Question
+from mgl.types import Answer, Question, Span
 
 ENOUGH: Final = 20
 MOST: Final = 80
@@ -191,32 +190,65 @@ class NemoriEpisode:
         return f"{self.title}: {self.content}" if self.title else self.content
 
 
-@dataclass(slots=True)
-class _State:
+@dataclass(frozen=True, slots=True)
+class KeepEpisode:
+    """A new episode."""
+
+    span: Span
+    title: str
+    content: str
+    turns: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeEpisode:
+    """One episode of the earlier one at the place ``episode`` and a new one."""
+
+    span: Span
+    title: str
+    content: str
+    turns: tuple[int, ...]
+    episode: int
+
+
+@dataclass(frozen=True, slots=True)
+class LearnStatement:
+    """What was not to be foreseen of the episode at a place."""
+
+    span: Span
+    text: str
+    episode: int
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeLog:
     """What the log makes: episodes, and statements with the places of their episodes."""
 
-    episodes: list[NemoriEpisode] = field(default_factory=list)
-    statements: list[tuple[str, int]] = field(default_factory=list)
-
-    def apply(self, row: EditRecord) -> None:
-        said: Any = row.payload
-        if row.op == "episode":
-            self.episodes.append(
-                NemoriEpisode(said["title"], said["content"], tuple(said["turns"]))
-            )
-        elif row.op == "merge":
-            merged = NemoriEpisode(said["title"], said["content"], tuple(said["turns"]))
-            self.episodes[said["episode"]] = merged
-        elif row.op == "statement":
-            self.statements.append((said["text"], said["episode"]))
+    episodes: tuple[NemoriEpisode, ...] = ()
+    statements: tuple[tuple[str, int], ...] = ()
 
 
-class Nemori(Baseline):
+def apply(log: EpisodeLog, edit: KeepEpisode | MergeEpisode | LearnStatement) -> EpisodeLog:
+    """Add an episode or a statement, or put a merged episode in the place of the earlier one."""
+    if isinstance(edit, LearnStatement):
+        return replace(log, statements=(*log.statements, (edit.text, edit.episode)))
+    episode = NemoriEpisode(edit.title, edit.content, edit.turns)
+    place = edit.episode if isinstance(edit, MergeEpisode) else len(log.episodes)
+    return replace(log, episodes=(*log.episodes[:place], episode, *log.episodes[place + 1 :]))
+
+
+class Nemori(Baseline[EpisodeLog]):
     """Keeps episodes, and statements of what was not to be foreseen."""
 
     kind = "nemori"
     reads = "conversation"
     retrieves = True
+    vocabulary = Vocabulary(
+        {"episode": KeepEpisode, "merge": MergeEpisode, "statement": LearnStatement},
+        apply,
+        EpisodeLog(),
+        columns=("span",),
+    )
     Config = NemoriConfig
     _config: NemoriConfig
 
@@ -236,29 +268,16 @@ class Nemori(Baseline):
         return [each[at : at + MOST] for each in full for at in range(0, len(each), MOST)]
 
     async def _read(self) -> None:
-        batches, state = self._batches(), self._load()
+        batches = self._batches()
 
-        async def write(step: int) -> list[EditRecord]:
-            groups, rows = await self._group(step, batches[step])
-            for turns in groups:
+        async def write(draft: Draft[Any, EpisodeLog], step: int) -> None:
+            for turns in await self._group(draft, batches[step]):
                 with self._note_shown([self._span_of([batches[0][0], batches[step][-1]])]):
-                    written = await self._write(step, turns, state)
-                for row in written:
-                    state.apply(row)
-                rows += written
-            return rows
+                    await self._remember(draft, turns)
 
         await self._go_on("batches", len(batches), write)
 
-    def _load(self) -> _State:
-        state = _State()
-        for row in self._rows():
-            state.apply(row)
-        return state
-
-    async def _group(
-        self, step: int, batch: Sequence[int]
-    ) -> tuple[list[list[int]], list[EditRecord]]:
+    async def _group(self, draft: Draft[Any, EpisodeLog], batch: Sequence[int]) -> list[list[int]]:
         """The groups of a batch; its sessions, and a row that says why, where no reply had them."""
         llm, lines = self._tools.llm, self._lines(batch)
         shown = await fit_texts(llm, lines, reserve=2 * GROUP_TOKENS)
@@ -267,18 +286,15 @@ class Nemori(Baseline):
         groups = several(group, len(batch))
         schema = create_model("groups", __base__=_Groups, episodes=(groups, ...))
         with self._note_shown([self.conversation.line_span(at) for at in batch]):
-            said = await propose(
-                llm,
-                GROUP.render(messages=number_items(shown)),
-                schema,
-                sampling=Sampling(max_tokens=GROUP_TOKENS),
-                stage="group",
+            said = await self._propose(
+                GROUP.render(messages=number_items(shown)), schema, GROUP_TOKENS, "group"
             )
         if said.reply is None:
-            row = reply_row(step, "group", said, {}, self._span_of(batch), turns=batch)
-            return self._settle([], batch), [row]
+            span = self._span_of(batch)
+            draft.reject("group", {}, said.problem, span=span, turns=batch)
+            return self._settle([], batch)
         named = [[batch[place - 1] for place in each.messages] for each in said.reply.episodes]
-        return self._settle(named, batch), []
+        return self._settle(named, batch)
 
     def _settle(self, named: Sequence[Sequence[int]], batch: Sequence[int]) -> list[list[int]]:
         """Put each turn in one group: the first that has it, or else one with the turns beside it
@@ -295,8 +311,9 @@ class Nemori(Baseline):
                 groups.append(list(run))
         return sorted(groups, key=min)
 
-    async def _write(self, step: int, turns: Sequence[int], state: _State) -> list[EditRecord]:
-        """The rows of a group: its episode, alone or as part of an earlier one, and statements."""
+    async def _remember(self, draft: Draft[Any, EpisodeLog], turns: Sequence[int]) -> None:
+        """Put the episode of a group, alone or as part of an earlier one, and its statements."""
+        state = draft.state
         llm, lines = self._tools.llm, self._lines(turns)
         shown = await fit_texts(llm, lines, reserve=2 * EPISODE_TOKENS)
         with self._note_shown([self.conversation.line_span(at) for at in turns]):
@@ -305,32 +322,30 @@ class Nemori(Baseline):
             episode = NemoriEpisode("", "\n".join(lines), tuple(turns))
         else:
             episode = NemoriEpisode(said.reply.title, said.reply.content, tuple(turns))
-        place, span, own = len(state.episodes), self._span_of(turns), _say(episode)
-        row = reply_row(step, "episode", said, own, span, turns=turns, failed="repaired")
+        place, span = len(state.episodes), self._span_of(turns)
+        made = judge(said, failed="repaired")
+        edit: KeepEpisode | MergeEpisode
+        edit = KeepEpisode(span, episode.title, episode.content, episode.turns)
         if (earlier := await self._find_same(episode, state)) is not None:
             known = state.episodes[earlier]
             prompt = MERGE.render(earlier=known.text, episode=episode.text)
             merged = await self._narrate(prompt, "merge")
             if merged.reply is not None:
                 both = tuple(sorted({*known.turns, *turns}))
-                whole = NemoriEpisode(merged.reply.title, merged.reply.content, both)
-                payload = {"episode": earlier, **_say(whole)}
-                place, joined = earlier, self._span_of(both)
-                row = reply_row(step, "merge", merged, payload, joined, turns=both)
+                place, made, whole = earlier, judge(merged), merged.reply
+                edit = MergeEpisode(self._span_of(both), whole.title, whole.content, both, earlier)
+        draft.put(edit, turns=edit.turns, **made)
         learnt = await self._learn(episode, lines, state)
         if learnt.reply is None:
-            return [row, reply_row(step, "learn", learnt, {}, span, turns=turns)]
-        told = [{"text": text, "episode": place} for text in learnt.reply.statements]
-        return [
-            row,
-            *(reply_row(step, "statement", learnt, each, span, turns=turns) for each in told),
-        ]
+            draft.reject("learn", {}, learnt.problem, span=span, turns=turns)
+            return
+        for text in learnt.reply.statements:
+            draft.put(LearnStatement(span, text, place), turns=turns, **judge(learnt))
 
     async def _narrate(self, prompt: str, stage: str) -> Proposal[Narrative]:
-        sampling = Sampling(max_tokens=EPISODE_TOKENS)
-        return await propose(self._tools.llm, prompt, Narrative, sampling=sampling, stage=stage)
+        return await self._propose(prompt, Narrative, EPISODE_TOKENS, stage)
 
-    async def _find_same(self, episode: NemoriEpisode, state: _State) -> int | None:
+    async def _find_same(self, episode: NemoriEpisode, state: EpisodeLog) -> int | None:
         """The place of an earlier episode of the same event, if there is one."""
         texts = {place: each.text for place, each in enumerate(state.episodes)}
         found = await nearest(
@@ -344,11 +359,10 @@ class Nemori(Baseline):
         )
         prompt = SAME.render(episode=episode.text, earlier=shown)
         schema = create_model("same", __base__=_Same, same=(number(0, len(near)), ...))
-        sampling = Sampling(max_tokens=16)
-        said = await propose(self._tools.llm, prompt, schema, sampling=sampling, stage="same")
+        said = await self._propose(prompt, schema, 16, "same")
         return near[said.reply.same - 1] if said.reply and said.reply.same else None
 
-    def _is_near(self, episode: NemoriEpisode, state: _State, place: int) -> bool:
+    def _is_near(self, episode: NemoriEpisode, state: EpisodeLog, place: int) -> bool:
         """Whether two episodes are an hour apart at most, or of one session without times."""
         turns = self.conversation.turns
         for one in (turns[at] for at in episode.turns):
@@ -361,7 +375,7 @@ class Nemori(Baseline):
         return False
 
     async def _learn(
-        self, episode: NemoriEpisode, lines: Sequence[str], state: _State
+        self, episode: NemoriEpisode, lines: Sequence[str], state: EpisodeLog
     ) -> Proposal[Statements]:
         """What the messages say beyond what was to be foreseen; all they say, if nothing was."""
         llm, prediction = self._tools.llm, ""
@@ -380,8 +394,7 @@ class Nemori(Baseline):
             if foreseen
             else EXTRACT.render(messages=messages)
         )
-        sampling = Sampling(max_tokens=EPISODE_TOKENS)
-        return await propose(llm, prompt, Statements, sampling=sampling, stage="learn")
+        return await self._propose(prompt, Statements, EPISODE_TOKENS, "learn")
 
     def _lines(self, turns: Sequence[int]) -> list[str]:
         return [format_turn(self.conversation.turns[at]) for at in turns]
@@ -389,7 +402,7 @@ class Nemori(Baseline):
     async def _respond(self, question: Question) -> Answer:
         """Marked ``batches_ungrouped`` and ``episodes_unlearnt`` where calls that were to group
         messages, or to learn statements from an episode, gave no reply that could be used."""
-        embedder, state, k = self._tools.required_embedder, self._load(), self._config.k
+        embedder, state, k = self._tools.required_embedder, self.state, self._config.k
         texts = {place: each.text for place, each in enumerate(state.episodes)}
         found = [place for place, _ in await nearest(embedder, question.text, texts, k)]
         known = {place: text for place, (text, _) in enumerate(state.statements)}
@@ -406,17 +419,15 @@ class Nemori(Baseline):
         excerpts += self._turns(sorted(whole))
         places = [*found, *(state.statements[place][1] for place in stated)]
         turns = dict.fromkeys(at for place in places for at in state.episodes[place].turns)
-        unusable = self._list_failed()
-        failed = {"group": "batches_ungrouped", "learn": "episodes_unlearnt"}
         return await self._answer(
             question,
             excerpts,
             read=[self.conversation.line_span(at) for at in turns],
             trace=[f"{len(found)} episodes, {len(stated)} statements"],
-            marks=[mark for op, mark in failed.items() if op in unusable],
+            marks=self._mark_failed({"group": "batches_ungrouped", "learn": "episodes_unlearnt"}),
         )
 
-    def _excerpt(self, text: str, state: _State, place: int) -> Excerpt:
+    def _excerpt(self, text: str, state: EpisodeLog, place: int) -> Excerpt:
         """A text that cites the messages of an episode."""
         turns = state.episodes[place].turns
         return Excerpt(text, f"episode-{place}", self._span_of(turns), turns)
@@ -426,7 +437,3 @@ class Nemori(Baseline):
         time = self.conversation.turns[min(episode.turns)].time
         day = "" if time is None else f"({time:%A, %d %B %Y}) "
         return f"{day}{episode.text}"
-
-
-def _say(episode: NemoriEpisode) -> dict[str, Any]:
-    return {"title": episode.title, "content": episode.content, "turns": list(episode.turns)}

@@ -21,7 +21,7 @@ class PassagesConfig(BaselineConfig):
     k: int = Field(4, ge=1)
 
 
-class Passages(Baseline):
+class Passages(Baseline[None]):
     """Reads the k best passages for a question."""
 
     kind = "passages"

@@ -19,24 +19,23 @@ Calls are made at temperature 0. A pair that gave no reply stays open.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import create_model
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, number_items, reply_row
-from mgl.llm.base import Sampling
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, judge, number_items
 from mgl.llm.constraints import max_chars, number, several
 from mgl.llm.prompting import fit_texts, take_leading
-from mgl.memories.propose import Proposal, StrictReply, propose
+from mgl.memories.log import Draft, Vocabulary
+from mgl.memories.propose import Proposal, StrictReply
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import nearest
-from mgl.store import EditRecord
 from mgl.text.groups import format_turn
-from mgl.types import Answer, Question
+from mgl.types import Answer, Question, Span
 
 LEAST_K: Final = 2
 MOST_K: Final = 9
@@ -132,32 +131,71 @@ class Fragment:
         return f"{self.text} ({self.time})"
 
 
-@dataclass(slots=True)
-class _State:
+@dataclass(frozen=True, slots=True)
+class KeepFragment:
+    """What a turn tells; ``kind`` is the paper's."""
+
+    span: Span
+    turns: tuple[int, ...]
+    kind: str
+    key: str
+    value: str
+    time: str
+
+
+class KeepInference(KeepFragment):
+    """What follows from two clusters."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCluster:
+    """Pieces that are alike, by their places: they join the open clusters."""
+
+    span: Span
+    turns: tuple[int, ...]
+    pieces: tuple[int, ...]
+
+
+class CloseCluster(OpenCluster):
+    """An open cluster from which something was inferred."""
+
+
+@dataclass(frozen=True, slots=True)
+class PieceLog:
     """What the log makes: pieces, and the open clusters, as the places of their pieces."""
 
-    pieces: list[Fragment] = field(default_factory=list)
-    pool: list[tuple[int, ...]] = field(default_factory=list)
-
-    def apply(self, row: EditRecord) -> None:
-        said: Any = row.payload
-        if row.outcome == "rejected":
-            return
-        if row.op == "cluster":
-            self.pool.append(tuple(said["pieces"]))
-        elif row.op == "close":
-            self.pool.remove(tuple(said["pieces"]))
-        else:
-            piece = Fragment(said["key"], said["value"], said["time"], row.turns or ())
-            self.pieces.append(piece)
+    pieces: tuple[Fragment, ...] = ()
+    pool: tuple[tuple[int, ...], ...] = ()
 
 
-class PreMem(Baseline):
+def apply(log: PieceLog, edit: KeepFragment | OpenCluster) -> PieceLog:
+    """Add a piece or a cluster, or close one. ValueError for a cluster that is not open."""
+    if isinstance(edit, KeepFragment):
+        piece = Fragment(edit.key, edit.value, edit.time, edit.turns)
+        return replace(log, pieces=(*log.pieces, piece))
+    if not isinstance(edit, CloseCluster):
+        return replace(log, pool=(*log.pool, edit.pieces))
+    place = log.pool.index(edit.pieces)
+    return replace(log, pool=(*log.pool[:place], *log.pool[place + 1 :]))
+
+
+class PreMem(Baseline[PieceLog]):
     """Keeps fragments of what people tell, and inferences from those that are alike."""
 
     kind = "premem"
     reads = "conversation"
     retrieves = True
+    vocabulary = Vocabulary(
+        {
+            "fragment": KeepFragment,
+            "inference": KeepInference,
+            "cluster": OpenCluster,
+            "close": CloseCluster,
+        },
+        apply,
+        PieceLog(),
+        columns=("span", "turns"),
+    )
     Config = BaselineConfig
     _config: BaselineConfig
 
@@ -168,28 +206,18 @@ class PreMem(Baseline):
         return len(self._sessions())
 
     async def _read(self) -> None:
-        sessions, state = self._sessions(), self._load()
+        sessions = self._sessions()
 
-        async def write(step: int) -> list[EditRecord]:
+        async def write(draft: Draft[Any, PieceLog], step: int) -> None:
             with self._note_shown([self._span_of(session) for session in sessions[: step + 1]]):
-                first, rows = len(state.pieces), await self._extract(step, sessions[step])
-                for row in rows:
-                    state.apply(row)
-                connected = await self._connect(step, range(first, len(state.pieces)), state)
-                for row in connected:
-                    state.apply(row)
-            return [*rows, *connected]
+                first = len(draft.state.pieces)
+                await self._extract(draft, sessions[step])
+                await self._connect(draft, range(first, len(draft.state.pieces)))
 
         await self._go_on("sessions", len(sessions), write)
 
-    def _load(self) -> _State:
-        state = _State()
-        for row in self._rows():
-            state.apply(row)
-        return state
-
-    async def _extract(self, step: int, session: Sequence[int]) -> list[EditRecord]:
-        """Extract a session's fragments, one row per fragment."""
+    async def _extract(self, draft: Draft[Any, PieceLog], session: Sequence[int]) -> None:
+        """Put a session's fragments."""
         llm, talk = self._tools.llm, self.conversation
         lines = [format_turn(talk.turns[at]) for at in session]
         shown = await fit_texts(llm, lines, reserve=2 * FRAGMENT_TOKENS)
@@ -200,77 +228,60 @@ class PreMem(Baseline):
             "fragments", __base__=_Fragments, fragments=(several(fragment, 40), ...)
         )
         prompt = FRAGMENTS.render(messages=number_items(shown))
-        sampling = Sampling(max_tokens=FRAGMENT_TOKENS)
-        said = await propose(llm, prompt, schema, sampling=sampling, stage="fragments")
+        said = await self._propose(prompt, schema, FRAGMENT_TOKENS, "fragments")
         if said.reply is None:
-            return [self._row(step, "fragment", {}, session, said)]
-        return [
-            self._row(
-                step,
-                "fragment",
-                each.model_dump(exclude={"message"}),
-                [session[each.message - 1]],
-                said,
-            )
-            for each in said.reply.fragments
-        ]
+            span = self._span_of(session)
+            draft.reject("fragment", {}, said.problem, span=span, turns=session)
+            return
+        for each in said.reply.fragments:
+            turns = (session[each.message - 1],)
+            told = each.kind, each.key, each.value, each.time
+            draft.put(KeepFragment(self._span_of(turns), turns, *told), **judge(said))
 
-    async def _connect(self, step: int, new: range, state: _State) -> list[EditRecord]:
+    async def _connect(self, draft: Draft[Any, PieceLog], new: range) -> None:
         """Cluster new fragments, and infer what follows from them and the open clusters."""
         if not new:
-            return []
+            return
+        state = draft.state
         texts = [piece.text for piece in state.pieces]
         vectors = await asyncio.to_thread(self._tools.required_embedder.embed, texts)
         clusters = [
             tuple(new[at] for at in cluster) for cluster in split_clusters(vectors[new.start :])
         ]
         late, early = ([_centre(vectors, each) for each in some] for some in (clusters, state.pool))
-        rows: list[EditRecord] = []
         closed: set[int] = set()
         for place, other in pair_clusters(late, early):
             earlier, later = state.pool[other], clusters[place]
             turns = self._turns_of(state, [*earlier, *later])
-            said = await self._infer(state, earlier, later)
+            span, said = self._span_of(turns), await self._infer(state, earlier, later)
             if said.reply is None:
-                rows.append(self._row(step, "inference", {}, turns, said))
+                draft.reject("inference", {}, said.problem, span=span, turns=turns)
                 continue
             closed.add(place)
-            rows.append(self._row(step, "close", {"pieces": earlier}, turns, said))
+            draft.put(CloseCluster(span, turns, earlier), **judge(said))
             for each in said.reply.inferences:
-                rows.append(self._row(step, "inference", each.model_dump(), turns, said))
+                told = each.kind, each.key, each.value, each.time
+                draft.put(KeepInference(span, turns, *told), **judge(said))
         for place, cluster in enumerate(clusters):
             if place not in closed:
                 turns = self._turns_of(state, cluster)
-                rows.append(self._row(step, "cluster", {"pieces": cluster}, turns))
-        return rows
+                draft.put(OpenCluster(self._span_of(turns), turns, cluster))
 
     async def _infer(
-        self, state: _State, earlier: Sequence[int], later: Sequence[int]
+        self, state: PieceLog, earlier: Sequence[int], later: Sequence[int]
     ) -> Proposal[Inferences]:
         texts = ["\n".join(state.pieces[at].line for at in some) for some in (earlier, later)]
         before, now = await fit_texts(self._tools.llm, texts, reserve=2 * INFERENCE_TOKENS)
         prompt = INFER.render(earlier=before, later=now)
-        sampling = Sampling(max_tokens=INFERENCE_TOKENS)
-        return await propose(self._tools.llm, prompt, Inferences, sampling=sampling, stage="infer")
+        return await self._propose(prompt, Inferences, INFERENCE_TOKENS, "infer")
 
-    def _turns_of(self, state: _State, places: Sequence[int]) -> list[int]:
-        return sorted({turn for place in places for turn in state.pieces[place].turns})
-
-    def _row(
-        self,
-        step: int,
-        name: str,
-        payload: Mapping[str, Any],
-        turns: Sequence[int],
-        said: Proposal[Any] | None = None,
-    ) -> EditRecord:
-        """A row that is made of some turns, and of what was said of them."""
-        return reply_row(step, name, said, payload, self._span_of(turns), turns=turns)
+    def _turns_of(self, state: PieceLog, places: Sequence[int]) -> tuple[int, ...]:
+        return tuple(sorted({turn for place in places for turn in state.pieces[place].turns}))
 
     async def _respond(self, question: Question) -> Answer:
         """Marked ``sessions_missing`` and ``inferences_missing`` where calls that were to give
         fragments or inferences gave no reply that could be used."""
-        state = self._load()
+        state = self.state
         texts = {place: piece.text for place, piece in enumerate(state.pieces)}
         found = await nearest(self._tools.required_embedder, question.text, texts, len(texts))
         ranked = [place for place, _ in found]
@@ -281,14 +292,13 @@ class PreMem(Baseline):
             for place, piece in ((place, state.pieces[place]) for place in read)
         ]
         turns = dict.fromkeys(at for excerpt in excerpts for at in excerpt.turns)
-        failed = self._list_failed()
-        named = {"fragment": "sessions_missing", "inference": "inferences_missing"}
+        marks = {"fragment": "sessions_missing", "inference": "inferences_missing"}
         return await self._answer(
             question,
             excerpts,
             read=[self.conversation.line_span(at) for at in turns],
             trace=[f"read {len(read)} of {len(ranked)} fragments and inferences"],
-            marks=[mark for op, mark in named.items() if op in failed],
+            marks=self._mark_failed(marks),
         )
 
 

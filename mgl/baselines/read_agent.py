@@ -20,15 +20,14 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, create_model, model_validator
 
-from mgl.baselines.base import AT_ONCE, Baseline, BaselineConfig, Excerpt, note_row
+from mgl.baselines.base import AT_ONCE, Baseline, BaselineConfig, Excerpt, judge
 from mgl.llm.base import LLM, Sampling
 from mgl.llm.constraints import number
 from mgl.llm.prompting import SYSTEM, available_tokens, fit_texts, reader_messages
 from mgl.memories.calls import WrittenNote, check_room, summarize
+from mgl.memories.log import Draft, Vocabulary
 from mgl.memories.propose import StrictReply, propose
 from mgl.prompt import Prompt, one_line
-from mgl.store import EditRecord
-from mgl.store.records import EditOutcome
 from mgl.types import Answer, Chunk, Question, Span
 
 PIECES = 8  # of a page, between which the model may pause
@@ -109,11 +108,44 @@ class _Paused(StrictReply):
     pause: int
 
 
-class ReadAgent(Baseline):
+@dataclass(frozen=True, slots=True)
+class EndPage:
+    """Where a page stands."""
+
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class WriteGist:
+    """What is remembered of a page."""
+
+    span: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class GistLog:
+    """The pages, and their gists, in order."""
+
+    pages: tuple[Span, ...] = ()
+    gists: tuple[WriteGist, ...] = ()
+
+
+def apply(log: GistLog, edit: EndPage | WriteGist) -> GistLog:
+    """Add a page, or a gist."""
+    if isinstance(edit, EndPage):
+        return replace(log, pages=(*log.pages, edit.span))
+    return replace(log, gists=(*log.gists, edit))
+
+
+class ReadAgent(Baseline[GistLog]):
     """Answers from gists of all pages and the text of some."""
 
     kind = "read-agent"
     reads = "either"
+    vocabulary = Vocabulary(
+        {"page": EndPage, "gist": WriteGist}, apply, GistLog(), columns=("span",)
+    )
     Config = ReadAgentConfig
     _config: ReadAgentConfig
 
@@ -133,7 +165,7 @@ class ReadAgent(Baseline):
     # Pages
 
     async def _paginate(self) -> None:
-        spans = self._pages()
+        spans = list(self.state.pages)
         rest = await self._chunks(max(1, self._config.page_tokens // PIECES))
         if spans:
             rest = [piece for piece in rest if piece.span.start >= spans[-1].end]
@@ -141,9 +173,9 @@ class ReadAgent(Baseline):
         while rest:
             count, problem = await self._pause(rest)
             span = Span(self._source.id, rest[0].span.start, rest[count - 1].span.end)
-            outcome: EditOutcome = "repaired" if problem else "applied"
-            row = EditRecord(len(spans), "page", {}, outcome, problem, span, turns=())
-            self._append(len(spans), [row])
+            draft = self._log.draft(len(spans))
+            draft.put(EndPage(span), repaired=problem, turns=())
+            self._write(draft)
             spans.append(span)
             rest = rest[count:]
             self._tools.observer.progress("pages", total - len(rest), total)
@@ -161,22 +193,17 @@ class ReadAgent(Baseline):
                 marked += f"<{ends.index(place) + 1}>\n"
         schema = create_model("pause", __base__=_Paused, pause=(number(1, len(ends)), ...))
         messages = reader_messages(PAUSE.render(text=marked))
-        sampling = Sampling(max_tokens=NUMBER_TOKENS)
-        said = await propose(self._tools.llm, messages, schema, sampling=sampling, stage="pages")
+        said = await self._propose(messages, schema, NUMBER_TOKENS, "pages")
         if said.reply is None:
             return ends[-1], said.problem
         return ends[said.reply.pause - 1], None
 
-    def _pages(self) -> list[Span]:
-        rows = self._tools.store.edits(self.id)
-        return [row.span for row in rows if row.op == "page" and row.span is not None]
-
     # Gists
 
     async def _shorten(self) -> None:
-        spans = self._pages()
+        spans = self.state.pages
 
-        async def shorten(place: int) -> list[EditRecord]:
+        async def shorten(draft: Draft[Any, GistLog], place: int) -> None:
             span = spans[place]
             note, text = WrittenNote(""), self._quote(span).strip()
             if text:
@@ -185,8 +212,7 @@ class ReadAgent(Baseline):
                     note = await summarize(
                         self._tools.llm, prompt, most, stage=GISTS, fallback=UNTOLD
                     )
-            note = replace(note, text=one_line(note.text))
-            return [note_row(len(spans) + place, "gist", note, span)]
+            draft.put(WriteGist(span, one_line(note.text)), **judge(note, failed="repaired"))
 
         at_once = self._config.in_flight
         await self._fill(GISTS, len(spans), len(spans), shorten, at_once=at_once)
@@ -218,9 +244,9 @@ class ReadAgent(Baseline):
 
     def _load_pages(self) -> list[_Page]:
         return [
-            _Page(row.span, self._quote(row.span), row.payload["text"])
-            for row in self._rows()
-            if row.op == "gist" and row.span is not None and self._quote(row.span)
+            _Page(gist.span, text, gist.text)
+            for gist in self.state.gists
+            if (text := self._quote(gist.span))
         ]
 
 

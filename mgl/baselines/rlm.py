@@ -131,7 +131,7 @@ class RlmConfig(BaselineConfig):
     unsafe: bool = False
 
 
-class Rlm(Baseline):
+class Rlm(Baseline[None]):
     """Reads the source by the code that a model writes for each question."""
 
     kind = "rlm"

@@ -6,15 +6,18 @@ knows no question, so it is made once for a source, a step of the log a chunk.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 from pydantic import Field
 
-from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, note_row
+from mgl.baselines.base import Baseline, BaselineConfig, Excerpt, judge
 from mgl.errors import ReplyInvalid
 from mgl.llm.prompting import SYSTEM
 from mgl.memories.calls import WrittenNote, check_room, summarize
+from mgl.memories.log import Draft, Vocabulary
 from mgl.prompt import Prompt
-from mgl.store import EditRecord
-from mgl.types import Answer, Question
+from mgl.types import Answer, Question, Span
 
 STAGE = "summary"
 NOTHING = "(nothing yet)"
@@ -44,11 +47,20 @@ class SlidingSummaryConfig(BaselineConfig):
     summary_tokens: int = Field(1_024, ge=16)
 
 
-class SlidingSummary(Baseline):
+@dataclass(frozen=True, slots=True)
+class WriteSummary:
+    """What all chunks tell, up to that of a span."""
+
+    span: Span
+    text: str
+
+
+class SlidingSummary(Baseline[str]):
     """Answers from one summary that is rewritten chunk by chunk."""
 
     kind = "sliding-summary"
     reads = "either"
+    vocabulary = Vocabulary({STAGE: WriteSummary}, lambda _, edit: edit.text, "", columns=("span",))
     Config = SlidingSummaryConfig
     _config: SlidingSummaryConfig
 
@@ -66,17 +78,15 @@ class SlidingSummary(Baseline):
         chunks, budget = await self._chunks(self._config.chunk_tokens), self._config.summary_tokens
         size = max((chunk.tokens for chunk in chunks), default=0)
         check_room(llm, size, "chunk_tokens", reserve=2 * budget)
-        summary, _ = self._read_log()
 
-        async def write(step: int) -> list[EditRecord]:
-            nonlocal summary
-            chunk, note = chunks[step], WrittenNote(summary)
+        async def write(draft: Draft[Any, str], step: int) -> None:
+            chunk, summary = chunks[step], draft.state
+            note = WrittenNote(summary)
             if text := chunk.text.strip():
                 about = {"purpose": PURPOSE, "words": str(budget // 2)}
                 prompt = SUMMARY.render(summary=summary or NOTHING, text=text, **about)
                 note = await summarize(llm, prompt, budget, stage=STAGE, fallback=summary)
-            summary = note.text
-            return [note_row(step, STAGE, note, chunk.span)]
+            draft.put(WriteSummary(chunk.span, note.text), **judge(note))
 
         await self._go_on(STAGE, total, write)
 
@@ -85,7 +95,12 @@ class SlidingSummary(Baseline):
         far stays. ReplyInvalid where none did, ContextOverflow where a chunk and two summaries do
         not fit the context.
         """
-        summary, problems = self._read_log()
+        summary = self.state
+        problems = [
+            f"chunk {row.chunk} is not in the summary: {row.reason}"
+            for row in self._log.rows
+            if row.outcome == "rejected"
+        ]
         if problems and not summary:
             raise ReplyInvalid(
                 f"there is no summary: {problems[-1]}", hint="use another model, or a larger one"
@@ -96,13 +111,3 @@ class SlidingSummary(Baseline):
             trace=problems,
             marks=("chunks_unread",) if problems else (),
         )
-
-    def _read_log(self) -> tuple[str, list[str]]:
-        """The last summary of the log, and what became of the chunks that gave none."""
-        rows = self._tools.store.edits(self.id)
-        written = [row.payload["text"] for row in rows if row.outcome == "applied"]
-        return written[-1] if written else "", [
-            f"chunk {row.chunk} is not in the summary: {row.reason}"
-            for row in rows
-            if row.outcome == "rejected"
-        ]

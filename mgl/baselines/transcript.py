@@ -8,7 +8,7 @@ from mgl.llm.prompting import available_tokens
 from mgl.types import Answer, Question
 
 
-class Transcript(Baseline):
+class Transcript(Baseline[None]):
     """Reads every turn for each question."""
 
     kind = "transcript"

@@ -26,7 +26,7 @@ class TurnsConfig(BaselineConfig):
     k: int = Field(10, ge=1)
 
 
-class Turns(Baseline):
+class Turns(Baseline[None]):
     """Reads the k best turns for a question."""
 
     kind = "turns"

@@ -92,7 +92,7 @@ def _pairs(claims: Sequence[_Claim], path: Path) -> Mapping[tuple[str, int], lis
 
 
 def _document(name: str, text: str) -> Document:
-    return read_text(text.encode(), f"{name}.txt", "utf-8")
+    return read_text(text.encode(), f"{name}.txt")
 
 
 def _texts(file: DataFile) -> dict[str, str]:

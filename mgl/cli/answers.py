@@ -42,7 +42,7 @@ def show(
 
     manifest, log = open_run(folder)
     records = _find_answers(manifest, log, item, method)
-    with open_calls(folder) as store:
+    with open_kept(folder) as store:
         auditor = Auditor(manifest, log, store)
         audits = [auditor.audit(record) for record in records]
     if as_json:
@@ -65,7 +65,7 @@ def show(
 
 
 @contextmanager
-def open_calls(folder: Path) -> Iterator[Store | None]:
+def open_kept(folder: Path) -> Iterator[Store | None]:
     """Open the store that has the calls of a run; None if there is none on this machine."""
     from mgl.evaluation.runs.folder import PACKED
     from mgl.lab.workplace import DATABASE

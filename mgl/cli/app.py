@@ -15,7 +15,7 @@ from typer.main import get_group
 from mgl import DISTRIBUTION
 from mgl.cli.guard import guard_command
 from mgl.cli.options import GroupedCommand, MemoryCommand, TalkCommand, option
-from mgl.cli.output import INTERRUPTED, say
+from mgl.cli.output import INTERRUPTED, say, say_interrupted
 from mgl.errors import MglError
 
 EPILOG = """\
@@ -104,8 +104,7 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            say("interrupted: finished work is kept")
-            say("hint: run the same command again to continue")
+            say_interrupted()
             raise typer.Exit(INTERRUPTED) from None
         except MglError as error:
             if ctx.params.get("debug"):

@@ -46,7 +46,7 @@ def ask(
     memory (mindgraph for documents, gam for chat logs). If interrupted, run the same command
     again: it continues where it stopped, and finished model calls are never repeated.
     """
-    from mgl.memories.results import share_read
+    from mgl.memories.results import describe_reading
     from mgl.types import Question
 
     with open_lab(choice, yes=yes) as lab:
@@ -60,19 +60,14 @@ def ask(
         summary = lab.memory(result.memory_id)
         is_talk = summary.turns is not None
         turns = lab.cited_turns(summary.id, result.answer) if is_talk else None
-        is_passages = turns is None and not as_json
-        share = share_read(result.answer, lab.document(summary.id)) if is_passages else None
+        reading = describe_reading(result.answer, None if is_talk else lab.document(summary.id))
     if as_json:
         print_json(result.to_json())
         return
     print_answer(result.answer, turns)
     typer.echo("")
     print_stats(result.stats, summary.unit, summary.turns)
-    if share is not None:
-        typer.echo(f"read {share:.0%} of the text for this answer")
-    elif result.answer.compaction_ratio is not None:
-        typer.echo(
-            f"the first prompt had {result.answer.compaction_ratio:.0%} of the text's tokens"
-        )
+    if reading is not None:
+        typer.echo(reading)
     print_usage(result.usage)
-    typer.echo(f"memory: {result.memory_id} (mgl show {result.memory_id})")
+    typer.echo(f"memory: {summary.id} ({summary.record.kind}; mgl show {summary.id})")

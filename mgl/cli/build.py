@@ -11,6 +11,7 @@ import typer
 from mgl.cli.options import (
     AsJson,
     ConversationName,
+    DryRun,
     Kind,
     ModelChoice,
     Yes,
@@ -36,7 +37,7 @@ def build(
     *,
     options: dict[str, Any],
     choice: ModelChoice,
-    dry_run: Annotated[bool, option("--dry-run", "Estimate the cost and build nothing.")] = False,
+    dry_run: DryRun = False,
     retry_failed: Annotated[
         bool, option("--retry-failed", "Read the parts that failed again.")
     ] = False,
@@ -52,13 +53,11 @@ def build(
         raise UsageError("--dry-run builds nothing", hint="leave out --retry-failed")
     with open_lab(choice, yes=yes) as lab:
         if dry_run:
-            from mgl.lab.estimates import describe_estimate
-
             cost = lab.estimate(path, memory=memory, **options)
             if as_json:
                 print_json(asdict(cost))
             else:
-                typer.echo(describe_estimate(cost))
+                typer.echo(f"to do: {cost.describe()}")
             return
         result = lab.build(
             path,

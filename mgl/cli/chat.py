@@ -37,7 +37,8 @@ def chat(
 
     Each line is stored before it is answered, and each reply lists the earlier turns it uses. The
     arrow keys edit the line and bring back earlier ones. Ctrl-C clears the line, or stops the reply
-    that is being written. Leaving (/quit, Ctrl-D) loses nothing: the same command continues.
+    that is being written; a second one ends the chat if the reply does not stop. Leaving (/quit,
+    Ctrl-D) loses nothing: the same command continues.
     """
     from mgl.cli.progress import open_observer
     from mgl.lab import Lab
@@ -154,6 +155,8 @@ def _obey(talk: Talk, line: str) -> None:
     elif line == "/end":
         talk.end_session()
         stats = talk.stats()
-        say(f"{stats.nodes} nodes, {stats.edges} edges")
+        say(f"{count(stats.nodes, 'node')}, {count(stats.edges, 'edge')}")
     else:
+        if line != "/help":
+            say(f"no such command: {line}")
         say(COMMANDS)

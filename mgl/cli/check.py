@@ -9,21 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mgl.cli.options import AsJson, BenchmarkName, option
-from mgl.cli.output import one_line, print_json, print_pairs, print_table
+from mgl.cli.options import AsJson, BenchmarkName, Data, option
+from mgl.cli.output import print_json, print_pairs, print_some, print_table
 from mgl.errors import UsageError
 
 if TYPE_CHECKING:
     from mgl.benchmarks.base import Dataset
 
-SHOWN = 10
-
 
 def check(
     benchmark: BenchmarkName,
-    data: Annotated[
-        Path | None, option("--data PATH", "Its files, instead of those in MGL_DATA.")
-    ] = None,
+    data: Data = None,
     corrections: Annotated[
         Path | None,
         option("--corrections FILE", "Labels known to be wrong: JSON lines of id, golds, why."),
@@ -83,10 +79,7 @@ def check(
 def _list(title: str, lines: Sequence[str]) -> None:
     if lines:
         typer.echo(f"\n{title}: {len(lines):,}")
-        for line in lines[:SHOWN]:
-            typer.echo(f"  {one_line(line)}")
-        if len(lines) > SHOWN:
-            typer.echo(f"  and {len(lines) - SHOWN:,} more (--json has all)")
+        print_some(lines, 10, " (--json has all)")
 
 
 def _show(value: object) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mgl.cli.eval import Data, Sources, find_benchmark
-from mgl.cli.options import AsJson, argument, option, split_list
+from mgl.cli.eval import find_benchmark
+from mgl.cli.options import AsJson, Data, Sources, argument, option, split_list
 from mgl.cli.output import print_json, print_table, say
 from mgl.cli.progress import open_observer
 from mgl.errors import UsageError
@@ -103,10 +104,8 @@ def _compare_retrieval(adapter: LoraAdapter, arguments: Arguments, as_json: bool
             (
                 method,
                 part,
-                f"{one['n']}",
-                f"{one['before']:.3f}",
-                f"{one['after']:.3f}",
-                _format_lead((one["value"], one["low"], one["high"])),
+                *(_format(one[name]) for name in ("n", "before", "after")),
+                _format((one["value"], one["low"], one["high"])),
             )
             for method, parts in compared.items()
             for part, one in parts.items()
@@ -127,18 +126,7 @@ def _compare_judges(adapter: LoraAdapter, rows: list[Example], as_json: bool) ->
         with open_observer() as observer, Lab.open(choice, observer=observer) as lab:
             judged[label] = lab.judge(rows)
     labels = [row.completion == "Yes" for row in rows]
-    found = compare_judges(judged, labels, [row.source for row in rows])
-    if as_json:
-        print_json(found)
-        return
-    columns = [column for column in next(iter(found.values())) if column != "n"]
-    print_table(
-        ("JUDGE", "N", *map(str.upper, columns)),
-        [
-            (name, f"{scores['n']}", *(_format_lead(scores[column]) for column in columns))
-            for name, scores in found.items()
-        ],
-    )
+    _print_scores("JUDGE", compare_judges(judged, labels, [row.source for row in rows]), as_json)
 
 
 def _require_unseen(adapter: LoraAdapter, sources: set[str]) -> None:
@@ -161,18 +149,20 @@ def _compare_boundaries(adapter: LoraAdapter, rows: list[Dialogue], as_json: boo
     embedder = open_embedder(adapter.manifest.base, home())
     found = compare_boundaries(open_detector(adapter.name, home()), embedder, rows)
     embedder.close()
+    _print_scores("BOUNDARIES", found, as_json)
+
+
+def _print_scores(title: str, found: Mapping[str, Mapping[str, Any]], as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    columns = [name for name in next(iter(found.values())) if name != "ahead"]
-    print_table(
-        ("BOUNDARIES", *map(str.upper, columns), "F1 AHEAD BY"),
-        [
-            (name, *(f"{scores[column]:.3f}" for column in columns), _format_lead(scores["ahead"]))
-            for name, scores in found.items()
-        ],
-    )
+    columns = [column.upper() for column in next(iter(found.values()))]
+    rows = [(name, *map(_format, scores.values())) for name, scores in found.items()]
+    print_table((title, *columns), rows)
 
 
-def _format_lead(lead: tuple[float, float, float]) -> str:
-    return "{:+.3f} [{:+.3f}, {:+.3f}]".format(*lead)
+def _format(value: int | float | tuple[float, float, float]) -> str:
+    """Format a count, a score, or a difference with its interval."""
+    if isinstance(value, tuple):
+        return "{:+.3f} [{:+.3f}, {:+.3f}]".format(*value)
+    return f"{value:.3f}" if isinstance(value, float) else f"{value}"

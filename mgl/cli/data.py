@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mgl.cli.options import AsJson, DataFolder, argument
-from mgl.cli.output import one_line, print_json, print_pairs, print_table, say
+from mgl.cli.output import one_line, print_json, print_pairs, print_some, print_table, say
 
 if TYPE_CHECKING:
     from mgl.benchmarks.base import Benchmark, Dataset
-
-NOTES = 10
 
 app = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
 
@@ -83,11 +81,9 @@ def show(
         print_pairs({"found": about["path"], "here": here, "sha256": hashes})
         typer.echo()
         _print_lengths(contents["lengths"])
-        notes = contents["notes"]
-        for note in notes[:NOTES]:
-            typer.echo(f"note: {one_line(note)}")
-        if len(notes) > NOTES:
-            typer.echo(f"note: and {len(notes) - NOTES:,} more (--json has all)")
+        if contents["notes"]:
+            typer.echo("notes:")
+            print_some(contents["notes"], 10, " (--json has all)")
 
 
 def _check_folder(folder: Path | None) -> None:

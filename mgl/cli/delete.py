@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from mgl.cli.options import AsJson, argument, complete_id, open_lab, option
-from mgl.cli.output import confirm_deletion, count, one_line, print_json, say
+from mgl.cli.options import AsJson, DryRun, Yes, argument, complete_id, open_lab, option
+from mgl.cli.output import confirm_deletion, count, one_line, print_json, print_some, say
 from mgl.errors import StoreError
 
 if TYPE_CHECKING:
@@ -27,10 +27,8 @@ def delete(
     memory: Annotated[
         str | None, option("--memory KIND", "Delete its memories of this kind alone.")
     ] = None,
-    yes: Annotated[bool, option("--yes -y", "Do not ask for confirmation.")] = False,
-    dry_run: Annotated[
-        bool, option("--dry-run", "Say what would be deleted, and delete nothing.")
-    ] = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
     """Delete a document, a conversation or one memory for good.
@@ -75,11 +73,11 @@ def _print_plan(planned: Deleted) -> None:
     else:
         kept = ", ".join(planned.kept[:SHOWN])
         typer.echo(f"{name} stays, since other memories are of it: {kept}")
-    for memory in planned.memories[:SHOWN]:
-        asked = one_line(" | ".join(memory.questions), 60)
-        typer.echo(f"  memory {memory.memory_id} ({memory.memory}){f': {asked}' if asked else ''}")
-    if len(planned.memories) > SHOWN:
-        typer.echo(f"  and {len(planned.memories) - SHOWN} more")
+    asked = [one_line(" | ".join(memory.questions), 60) for memory in planned.memories]
+    print_some(
+        f"memory {memory.memory_id} ({memory.memory}){text and f': {text}'}"
+        for memory, text in zip(planned.memories, asked, strict=True)
+    )
     typer.echo(
         f"with {count(planned.edits, 'edit')}, {count(planned.calls, 'model call')}, "
         f"{count(planned.questions, 'question')} and {count(planned.answers, 'answer')}"

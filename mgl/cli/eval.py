@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -11,29 +11,32 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from mgl.cli.answers import open_calls, show
+from mgl.cli.answers import open_kept, show
 from mgl.cli.check import check
 from mgl.cli.options import (
     AsJson,
     BenchmarkName,
+    Data,
     GroupedCommand,
+    Limit,
     ModelChoice,
     ModelFolder,
     Run,
     Seed,
+    Sources,
     collect_model,
     option,
     split_list,
     with_options,
 )
-from mgl.cli.output import INTERRUPTED, count, say
+from mgl.cli.output import INTERRUPTED, count, say, say_interrupted
 from mgl.cli.scores import (
     find_matcher,
-    format_cost,
     print_differences,
     print_evidence,
     print_replay,
     print_summary,
+    require_answers,
 )
 from mgl.errors import UsageError
 
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     from mgl.evaluation.runs.lifecycle import Replay
     from mgl.evaluation.runs.runner import Execution
     from mgl.lab.workplace import Workplaces
+    from mgl.store import Store
 
 app = typer.Typer(
     help="Run benchmarks on memories, and check the runs.",
@@ -51,12 +55,6 @@ app = typer.Typer(
 app.command("check")(check)
 app.command("show")(show)
 
-Sources = Annotated[
-    list[str] | None, option("--source NAME", "Only items of this source (repeatable).")
-]
-Data = Annotated[Path | None, option("--data PATH", "The benchmark's files, if not in MGL_DATA.")]
-Limit = Annotated[int | None, option("--limit N", "Run at most this many items.", min=1)]
-Concurrency = Annotated[int, option("--concurrency N", "Maximum concurrent items.", min=1)]
 ITEMS_AT_ONCE = 8
 WORK_TITLES = {"work": "Execution", "choice": "Models"}
 
@@ -91,14 +89,7 @@ class Work:
         with connect(self.ray_address) as ray:
             yield replace(
                 here,
-                execute=shard(
-                    ray,
-                    places.store.path,
-                    places.choice,
-                    self.urls,
-                    places.observer,
-                    concurrency=self.items_at_once,
-                ),
+                execute=shard(ray, places, self.urls, concurrency=self.items_at_once),
             )
 
 
@@ -228,7 +219,6 @@ def run(
     If interrupted, `mgl eval resume DIR` continues.
     """
     from mgl.evaluation.papers.estimates import estimate_run
-    from mgl.evaluation.runs.lifecycle import start_run
     from mgl.evaluation.runs.manifest import Arguments
     from mgl.evaluation.runs.plan import plan_run
 
@@ -262,12 +252,12 @@ def run(
         methods = count(len(plan.manifest.methods), "method")
         say(f"{count(len(plan.items), 'item')}, {methods}, in {folder}")
         cost = estimate_run(plan, places.pace)
-        told = format_cost(cost) if cost else "unknown; no such run was made yet"
+        told = cost.describe() if cost else "unknown; no such run was made yet"
         say(f"estimate: {told}")
-        places.run = folder
         with _resumable(folder):
-            done = start_run(plan, folder, execution)
+            done = places.start(plan, folder, execution)
     print_summary(done, folder, as_json)
+    require_answers([folder])
 
 
 @app.command(
@@ -288,22 +278,17 @@ def resume(
     choice: ModelChoice,
     as_json: AsJson = False,
 ) -> None:
-    from mgl.evaluation.runs.lifecycle import resume_run
     from mgl.evaluation.runs.manifest import Manifest
-    from mgl.evaluation.runs.plan import reopen_plan
 
-    manifest = Manifest.read(folder)
     with (
         _resumable(folder),
-        open_workplaces(choice, work, manifest.models) as places,
+        open_workplaces(choice, work, Manifest.read(folder).models) as places,
         work.open(places) as execution,
     ):
-        places.take(manifest.models)
-        places.run = folder
-        plan = reopen_plan(manifest, places.open, data)
         retry = context.info_name == "retry"
-        done = resume_run(plan, folder, replace(execution, retry=retry))
+        done = places.resume(folder, data, replace(execution, retry=retry))
     print_summary(done, folder, as_json)
+    require_answers([folder])
 
 
 @app.command("verify")
@@ -316,33 +301,21 @@ def verify(folder: Run, models: ModelFolder = None, as_json: AsJson = False) -> 
 
 @app.command("replay")
 def replay(
-    folder: Run,
-    data: Data = None,
-    models: ModelFolder = None,
-    concurrency: Concurrency = ITEMS_AT_ONCE,
-    as_json: AsJson = False,
+    folder: Run, data: Data = None, models: ModelFolder = None, as_json: AsJson = False
 ) -> None:
     """Repeat a run from the log of its calls, without a model.
 
     A packed run is repeated from the calls in its own folder.
     """
-    from mgl.evaluation.runs.folder import PACKED
-    from mgl.store import Store
+    from mgl.evaluation.runs.folder import open_calls
 
-    with _open_replay(models) as places:
-        packed = folder / PACKED
-        with Store.open(packed) if packed.exists() else nullcontext(places.store) as store:
-            found = _replay(folder, data, replace(places, store=store), concurrency)
+    found = _replay(folder, data, models, lambda own: open_calls(folder, own))
     print_replay(found, folder, as_json)
 
 
 @app.command("pack")
 def pack(
-    folder: Run,
-    data: Data = None,
-    models: ModelFolder = None,
-    concurrency: Concurrency = ITEMS_AT_ONCE,
-    as_json: AsJson = False,
+    folder: Run, data: Data = None, models: ModelFolder = None, as_json: AsJson = False
 ) -> None:
     """Copy calls and vectors of a run into its folder.
 
@@ -353,11 +326,7 @@ def pack(
 
     scratch = folder / f".{PACKED}.new"
     scratch.unlink(missing_ok=True)
-    with (
-        _open_replay(models) as places,
-        PackingStore.over(places.store, scratch) as store,
-    ):
-        found = _replay(folder, data, replace(places, store=store), concurrency)
+    found = _replay(folder, data, models, lambda own: PackingStore.over(own, scratch))
     print_replay(found, folder, as_json)
     scratch.replace(folder / PACKED)
     say(f"packed into {folder / PACKED}: {(folder / PACKED).stat().st_size / 1e6:,.1f} MB")
@@ -371,33 +340,29 @@ def export(
     """Write a run as logs for Inspect's viewer, one per method."""
     from mgl.evaluation.inspect_log import write_inspect_logs
 
-    with open_calls(folder) as store:
+    with open_kept(folder) as store:
         for path in write_inspect_logs(folder, inspect, store):
             typer.echo(str(path))
     say(f"open them with `inspect view --log-dir {inspect}` (pip install inspect-ai)")
 
 
-@contextmanager
-def _open_replay(models: Path | None) -> Iterator[Workplaces]:
+def _replay(
+    folder: Path,
+    data: Path | None,
+    models: Path | None,
+    choose: Callable[[Store], AbstractContextManager[Store]],
+) -> Replay:
+    """Make a run again over the store that is chosen beside the home's own."""
     from mgl.cli.progress import open_observer
     from mgl.lab.model import ModelChoice
     from mgl.lab.workplace import Workplaces
 
-    choice = ModelChoice(models=models)
-    with open_observer() as observer, Workplaces.open_home(choice, observer) as places:
-        yield places
-
-
-def _replay(folder: Path, data: Path | None, places: Workplaces, concurrency: int) -> Replay:
-    from mgl.evaluation.runs.lifecycle import replay_run
-    from mgl.evaluation.runs.manifest import Manifest
-    from mgl.evaluation.runs.plan import reopen_plan
-    from mgl.evaluation.runs.runner import Execution
-
-    manifest = Manifest.read(folder)
-    open_recorded = places.open_recorded(manifest.models)
-    plan = reopen_plan(manifest, open_recorded, data)
-    return replay_run(plan, folder, Execution(open_recorded, places.observer, concurrency))
+    with (
+        open_observer() as observer,
+        Workplaces.open_home(ModelChoice(models=models), observer) as places,
+        choose(places.store) as store,
+    ):
+        return replace(places, store=store).replay(folder, data)
 
 
 @contextmanager
@@ -406,8 +371,7 @@ def _resumable(folder: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        say("interrupted: finished work is kept")
-        say(f"hint: mgl eval resume {folder}")
+        say_interrupted(f"mgl eval resume {folder}")
         raise typer.Exit(INTERRUPTED) from None
 
 

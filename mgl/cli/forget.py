@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from mgl.cli.options import Memory, OfKind, complete_id, open_lab, option
-from mgl.cli.output import confirm_deletion, count, format_turn, one_line, say
+from mgl.cli.options import DryRun, Memory, OfKind, Yes, complete_id, open_lab, option
+from mgl.cli.output import confirm_deletion, count, format_turn, one_line, print_some, say
 
 if TYPE_CHECKING:
     from mgl.lab.talk import Talk
     from mgl.memories.deletion import Forgotten
 
-SHOWN: Final = 20  # items of each list before the question
 TITLES: Final = {
     "removed": "what only they support:",
     "stale": "what they support in part, which is described again:",
@@ -42,10 +41,8 @@ def forget(
             formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"],
         ),
     ] = None,
-    dry_run: Annotated[
-        bool, option("--dry-run", "List what would be deleted and delete nothing.")
-    ] = False,
-    yes: Annotated[bool, option("--yes -y", "Do not ask for confirmation.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     memory: OfKind = None,
 ) -> None:
     """Delete turns for good, with everything derived from them.
@@ -78,7 +75,7 @@ def _print_plan(talk: Talk, found: Forgotten, names: Mapping[str, tuple[str, str
     replies = {*found.replies}
     own = [identity for identity in found.turns if identity not in replies]
     typer.echo(f"{count(len(own), 'turn')} would be deleted")
-    _print_items(turns[each] for each in own)
+    print_some(turns[each] for each in own)
     for title, items in (
         ("replies that were made of them:", [turns[each] for each in found.replies]),
         ("answers that were made of them:", [one_line(each, 80) for each in found.answers]),
@@ -89,7 +86,10 @@ def _print_plan(talk: Talk, found: Forgotten, names: Mapping[str, tuple[str, str
     ):  # fmt: skip
         if items:
             typer.echo(title)
-            _print_items(items)
+            print_some(items)
+    if elsewhere := talk.find_elsewhere(own):
+        where = ", ".join(one_line(each, 60) for each in elsewhere[:20])
+        typer.echo(f"kept elsewhere, where the same words are: {where}")
     for folder in found.runs:
         typer.echo(f"evaluation run that keeps the text in its calls: {folder}")
     for adapter in found.adapters:
@@ -111,14 +111,6 @@ def _name_nodes(talk: Talk) -> dict[str, tuple[str, str]]:
 def _tell(names: Mapping[str, tuple[str, str]], identity: str) -> str:
     kind, name = names.get(identity, ("node", ""))
     return f"{kind} {identity} {one_line(name, 80)}".rstrip()
-
-
-def _print_items(items: Iterable[str]) -> None:
-    shown = [*items]
-    for item in shown[:SHOWN]:
-        typer.echo(f"  {item}")
-    if len(shown) > SHOWN:
-        typer.echo(f"  and {len(shown) - SHOWN:,} more")
 
 
 def _count_gone(found: Forgotten, names: Mapping[str, tuple[str, str]]) -> str:

@@ -4,7 +4,8 @@ Python hears a signal between two of its own instructions, and an engine in this
 the interpreter for minutes while it reads a prompt. So a command that runs a model runs in a child,
 and what the shell waits for is its guard: it passes signals on, and kills a child that has not
 ended by itself ``PATIENCE_S`` seconds after Ctrl-C. Everything finished is on disk by then. In a
-chat Ctrl-C stops the reply; only a second one within ``AGAIN_S`` seconds ends the command.
+chat Ctrl-C stops the reply. A second one within ``AGAIN_S`` seconds ends the command, unless its
+prompt is back by then: there Ctrl-C is a key, and no signal.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import sys
 import time
 from typing import Final, NoReturn
 
-from mgl.cli.output import INTERRUPTED, say
+from mgl.cli.output import INTERRUPTED, say_interrupted
 
 PATIENCE_S: Final = 1.0
 AGAIN_S: Final = 2.0
@@ -67,9 +68,21 @@ def _stand_guard(child: int, signals: set[signal.Signals], *, goes_on: bool) -> 
                 if deadline is None and (not goes_on or now - last < AGAIN_S):
                     deadline = now + PATIENCE_S
                 last = now
+        if goes_on and deadline is not None and _is_at_prompt():
+            deadline, last = None, -math.inf
         if deadline is not None and time.monotonic() > deadline:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
-            say("interrupted: finished work is kept")
-            say("hint: run the same command again to continue")
+            say_interrupted()
             os._exit(INTERRUPTED)
+
+
+def _is_at_prompt() -> bool:
+    """Whether the terminal is read key by key, Ctrl-C too, as a prompt reads it."""
+    import termios
+
+    try:
+        modes = termios.tcgetattr(0)[3]
+    except termios.error:  # no terminal
+        return False
+    return not modes & termios.ISIG

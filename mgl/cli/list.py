@@ -24,8 +24,8 @@ def list(
 ) -> None:
     """List memories and conversations, newest first.
 
-    Where a kind of memory has several of one source, a memory for each question, the newest stands
-    for all; give the source to list each.
+    Where a kind of memory and a model have several of one source, a memory for each question, the
+    newest stands for all; give the source to list each.
     """
     with open_lab() as lab:
         found = lab.memories()
@@ -34,13 +34,12 @@ def list(
         if source is not None:
             called = {record.id for record in lab.find_called(source)}
             found = [summary for summary in found if summary.id in called]
+            hint = lab.hint_names(source)
     if as_json:
         print_json([summary.to_json() for summary in found])
         return
     if source is not None and not found:
-        raise InputError(
-            f"no memory is of {source!r}", hint="`mgl list` shows what there are memories of"
-        )
+        raise InputError(f"no memory is of {source!r}", hint=hint)
     if not found:
         typer.echo(
             "no memories yet: `mgl ask FILE QUESTION` builds one, `mgl chat NAME` starts one"
@@ -64,10 +63,11 @@ def list(
 
 
 def _group(found: Iterable[MemorySummary], *, apart: bool) -> Iterable[Sequence[MemorySummary]]:
-    """The memories of one source and kind together, in the order of the newest of each."""
+    """The memories of one source, kind and model together, in the order of the newest of each."""
     groups: dict[object, Sequence[MemorySummary]] = {}
     for each in found:
-        key = each.id if apart else (each.record.kind, each.record.document_id)
+        record = each.record
+        key = each.id if apart else (record.kind, record.document_id, record.model_id)
         groups[key] = (*groups.get(key, ()), each)
     return groups.values()
 

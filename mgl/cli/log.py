@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from mgl.cli.options import AsJson, Memory, OfKind, complete_id, open_lab, option
-from mgl.cli.output import format_turn, format_value, one_line, print_json, print_table
+from mgl.cli.output import format_turn, format_value, one_line, print_json, print_table, say
 from mgl.types import Conversation
 
 if TYPE_CHECKING:
@@ -34,12 +34,18 @@ def log(
 
     Each edit says whether it was applied, or why it was rejected.
     """
+    from mgl import registry
     from mgl.memories.results import call_json
 
     with open_lab() as lab:
         found = lab.memory(complete_id(lab, source), memory)
         if not calls:
             edits = lab.edits(found.id)  # before their turns, which another process may add to
+            if not edits:
+                kind = found.record.kind
+                is_here = registry.has("memory", kind)
+                why = f"{kind} has written none" if is_here else f"{kind} is not installed"
+                say(f"no edits in the log of {found.id}: {why}")
             if found.turns is None:
                 _print_edits(edits, lab.document(found.id), frozenset(), as_json)
             else:
@@ -73,7 +79,8 @@ def _print_edits(
         outcome = edit.outcome if edit.reason is None else f"{edit.outcome}: {edit.reason}"
         score = "" if edit.score is None else f" {edit.score:.2f}"
         payload = format_value(_name_turns(dict(edit.payload), [turn.id for turn in turns]))
-        head = f"{'step' if is_talk else 'chunk'} {edit.chunk + 1}  {edit.op}"
+        op = "unfreeze" if edit.payload.get("frozen") is False else edit.op
+        head = f"step {edit.chunk + 1}  {op}"
         typer.echo(f"{head} ({one_line(outcome)}{score})  {payload}")
         if edit.op == "append" and "turn" in edit.payload and is_talk:
             number = edit.payload["turn"]

@@ -33,13 +33,16 @@ def mcp(
         Literal["stdio", "http"] | None,
         option("--config", "Print what to paste into a client: for this, or for `mgl up`."),
     ] = None,
-    port: Annotated[int, option("--port N", "Port of `mgl up`.", min=1, max=65535)] = PORT,
+    port: Annotated[
+        int | None,
+        option("--port N", "Port of `mgl up`, if not the one that runs.", min=1, max=65535),
+    ] = None,
 ) -> None:
     """Give agents and editors the memory as tools (MCP).
 
-    It speaks on stdin and stdout. Its tools are remember, recall, ask_document, list_memories and
-    forget; nodes can be read as resources. Claude Desktop, Claude Code, Cursor, VS Code and others
-    start it by what --config prints. `mgl up` serves the same at /mcp.
+    It speaks on stdin and stdout. Its tools are remember, recall, ask_document, list_memories,
+    forget and delete_memory; nodes can be read as resources. Claude Desktop, Claude Code, Cursor,
+    VS Code and others start it by what --config prints. `mgl up` serves the same at /mcp.
     """
     if config is not None:
         typer.echo(json.dumps({"mcpServers": {"mgl": _configure(config, choice, port)}}, indent=2))
@@ -60,10 +63,13 @@ def mcp(
         asyncio.run(make_mcp(lambda _: memories).run_stdio_async())
 
 
-def _configure(way: Literal["stdio", "http"], choice: ModelChoice, port: int) -> dict[str, Any]:
+def _configure(
+    way: Literal["stdio", "http"], choice: ModelChoice, port: int | None
+) -> dict[str, Any]:
     """One server as clients write it, with all that it needs to start from anywhere."""
     from mgl.api.keys import KEY, OWNER, Keys
     from mgl.models import shipped
+    from mgl.openai.detached import find_detached
 
     home = shipped.home()
     if way == "http":
@@ -71,7 +77,12 @@ def _configure(way: Literal["stdio", "http"], choice: ModelChoice, port: int) ->
             say("the options of the model are for `mgl up`: this only names its address")
         key = Keys.open(home, os.environ.get(KEY)).add(OWNER)
         headers = {"Authorization": f"Bearer {key}"}
-        return {"type": "http", "url": f"http://{HOST}:{port}/mcp", "headers": headers}
+        root = f"http://{HOST}:{port or PORT}"
+        if port is None and (running := find_detached("up")):
+            root = running[-1]
+            if len(running) > 1:
+                say(f"of {', '.join(running)}, this is {root}: --port chooses another")
+        return {"type": "http", "url": f"{root}/mcp", "headers": headers}
     arguments = ["-m", "mgl", "mcp", *write_choice(choice)]
     environment = {"MGL_HOME": str(home.absolute())}
     if choice.api_key:

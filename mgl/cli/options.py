@@ -77,6 +77,11 @@ BaseUrl = Annotated[
     ),
 ]
 BenchmarkName = Annotated[str, argument("BENCHMARK", "A benchmark (`mgl data`).")]
+Sources = Annotated[
+    list[str] | None, option("--source NAME", "Only items of this source (repeatable).")
+]
+Data = Annotated[Path | None, option("--data PATH", "The benchmark's files, if not in MGL_DATA.")]
+Limit = Annotated[int | None, option("--limit N", "Run at most this many items.", min=1)]
 DataFolder = Annotated[
     Path | None,
     option(
@@ -86,7 +91,8 @@ DataFolder = Annotated[
         show_envvar=False,
     ),
 ]
-Yes = Annotated[bool, option("--yes -y", "Do not confirm long operations.")]
+Yes = Annotated[bool, option("--yes -y", "Do not ask for confirmation.")]
+DryRun = Annotated[bool, option("--dry-run", "Say what would be done, and do nothing.")]
 Detach = Annotated[bool, option("--detach", "Run in the background; return when ready.")]
 StopDetached = Annotated[bool, option("--stop", "Stop the detached server.")]
 AllowHub = Annotated[bool, option("--allow-hub", "Allow downloads from the model hub.")]

@@ -34,6 +34,11 @@ def say(text: str) -> None:
     typer.echo(clean(text), err=True)
 
 
+def say_interrupted(hint: str = "run the same command again to continue") -> None:
+    say("interrupted: finished work is kept")
+    say(f"hint: {hint}")
+
+
 def confirm(question: str, *, refused: str, hint: str) -> bool:
     """Ask for a yes, typed or piped in; UsageError, with what is ``refused`` and a hint, where the
     input ends without an answer."""
@@ -111,6 +116,15 @@ def print_pairs(pairs: dict[str, str]) -> None:
     for name, value in pairs.items():
         for number, line in enumerate(value.split("\n")):
             typer.echo(f"{'' if number else f'{name}:':{width}}{clean(line)}")
+
+
+def print_some(lines: Iterable[str], most: int = 20, rest: str = "") -> None:
+    """Print the first of some lines, and how many more there are, and where the ``rest`` is."""
+    every = [*lines]
+    for line in every[:most]:
+        typer.echo(f"  {one_line(line)}")
+    if len(every) > most:
+        typer.echo(f"  and {len(every) - most:,} more{rest}")
 
 
 def print_answer(
@@ -201,13 +215,6 @@ def count(number: int, noun: str) -> str:
     """Say how many there are: ``1 turn``, ``2 turns``, ``3 memories``."""
     plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{number:,} {noun if number == 1 else plural}"
-
-
-def format_duration(seconds: float) -> str:
-    """Format seconds in the largest unit that fits."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
 
 
 def print_usage(usage: Usage) -> None:

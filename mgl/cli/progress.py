@@ -26,13 +26,15 @@ class _QuietObserver:
     """An observer that is silent between ``hush`` and ``resume``: while text streams, or is typed.
 
     Engines report from threads of their own, so one lock keeps a report from being drawn after
-    ``hush`` has returned. Notes that come meanwhile are kept until ``resume``.
+    ``hush`` has returned. Notes that come meanwhile are kept until ``resume``. A note that was made
+    already is not repeated before then.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._is_quiet = False
         self._notes: list[str] = []
+        self._noted = set[str]()
 
     def __enter__(self) -> Self:
         return self
@@ -53,6 +55,7 @@ class _QuietObserver:
         with self._lock:
             if self._is_quiet:
                 self._is_quiet = False
+                self._noted.clear()
                 self._start()
                 self._print_notes()
 
@@ -63,7 +66,9 @@ class _QuietObserver:
 
     def note(self, text: str) -> None:
         with self._lock:
-            self._notes.append(text)
+            if text not in self._noted:
+                self._noted.add(text)
+                self._notes.append(text)
             if not self._is_quiet:
                 self._print_notes()
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mgl.cli.answers import open_calls
+from mgl.cli.answers import open_kept
 from mgl.cli.options import argument, option
 from mgl.cli.output import print_table, say, write_file
 from mgl.errors import UsageError
@@ -63,7 +63,7 @@ def report(
     from mgl.evaluation.report.pages import write_report
 
     with ExitStack() as stack:
-        stores = {run.name: stack.enter_context(open_calls(one)) for one, run in runs.items()}
+        stores = {run.name: stack.enter_context(open_kept(one)) for one, run in runs.items()}
         pages = write_report(chapters, out, stores)
     say(f"wrote {out}, and the questions' pages into {pages}: keep both together")
 

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mgl.cli.eval import WORK_TITLES, Limit, Work, choose_work, open_workplaces
+from mgl.cli.eval import WORK_TITLES, Work, choose_work, open_workplaces
 from mgl.cli.options import (
     AsJson,
     DataFolder,
+    DryRun,
+    Limit,
     ModelChoice,
     Seed,
     argument,
@@ -22,8 +24,8 @@ from mgl.cli.options import (
     split_list,
     with_options,
 )
-from mgl.cli.output import clean, format_duration, one_line, print_json, print_table, say
-from mgl.cli.scores import format_cost
+from mgl.cli.output import clean, one_line, print_json, print_table, say
+from mgl.cli.scores import require_answers
 from mgl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
     from mgl.evaluation.papers.outlook import Outlook, Outlooks
     from mgl.evaluation.papers.reproduction import PaperTable
     from mgl.evaluation.papers.suites import Run
-    from mgl.evaluation.runs.manifest import Arguments
-    from mgl.evaluation.runs.runner import Execution
     from mgl.lab.workplace import Workplaces
     from mgl.llm.capabilities import Speed
 
@@ -68,9 +68,7 @@ def reproduce(
         Path | None,
         option("--chunks-of DIR", "Have baselines read as many chunks as HGMem did in this run."),
     ] = None,
-    dry_run: Annotated[
-        bool, option("--dry-run", "Print what would be run and what it would cost.")
-    ] = False,
+    dry_run: DryRun = False,
     out: Annotated[Path | None, option("--out DIR", "Folder to write the runs to.")] = None,
     *,
     work: Work,
@@ -99,7 +97,9 @@ def reproduce(
         variant, _, judge = (judge or "").rpartition("=")
         table = reproduction.find_table(entry, variant)
         at = chosen or table.models[:1]
-        runs = [run if chunks_of is None else _match_reads(run, chunks_of) for run in table.runs]
+        runs = table.runs
+        if chunks_of is not None:
+            runs = tuple(reproduction.match_reads(run, chunks_of, say) for run in runs)
         outlooks.take_speeds(_find_speeds(places, at, measure=False))
         seen = [outlooks.of(run, at, limit=limit, seed=seed) for run in runs]
         if dry_run:
@@ -128,24 +128,21 @@ def reproduce(
                 place = folder / run.name if run.name else folder
                 say(f"{entry}: {run.benchmark}, in {place}")
                 cost = add_costs(outlook.costs.values())
-                say(f"estimate: {'unknown' if cost is None else format_cost(cost)}")
+                say(f"estimate: {'unknown' if cost is None else cost.describe()}")
                 for note in outlook.notes:
                     say(f"note: {note}")
                 data_at = None if outlook.data is None else outlook.data.absolute()
-                parts = [(run, place)]
-                if chunks_of is None:
-                    parts = reproduction.split_measured(run, place)
-                done: list[Path] = []
-                for part, path in parts:
-                    if done:
-                        part = _match_reads(part, done[0])
+
+                def make(part: Run, path: Path, data_at: Path | None = data_at) -> None:
                     arguments = build_arguments(
                         part, data_at, at, limit=limit, seed=seed, judge=judge or None
                     )
-                    _run(arguments, path, _places_for(places, part), execution)
-                    done.append(path)
+                    places.reproduce(part, arguments, path, execution)
+
+                done = reproduction.make_runs(run, place, make, say)
                 results.append((done, reproduction.compare_runs(table, done)))
         _print_results(results, as_json)
+        require_answers(path for paths, _ in results for path in paths)
 
 
 @contextmanager
@@ -176,47 +173,6 @@ def _fit_work(work: Work, places: Workplaces, speeds: Mapping[str, Speed]) -> Wo
     places.base = replace(places.base, concurrency=at_once)
     say(f"{at_once} items in work at once, as the server was fastest (--concurrency changes it)")
     return replace(work, concurrency=at_once)
-
-
-def _places_for(places: Workplaces, run: Run) -> Workplaces:
-    """Open models with a run's embedder and reranker, unless others are given."""
-    own = places.base
-    base = replace(
-        own, embedder=own.embedder or run.embedder, reranker=own.reranker or run.reranker
-    )
-    return replace(places, base=base, known={})
-
-
-def _match_reads(run: Run, folder: Path) -> Run:
-    """Have a run's methods read as many chunks as its measured one did in another, and say so."""
-    from mgl.evaluation.papers.reproduction import match_reads
-
-    run, told = match_reads(run, folder)
-    if told:
-        say(told)
-    return run
-
-
-def _run(arguments: Arguments, path: Path, places: Workplaces, execution: Execution) -> None:
-    """Start or continue a run, whose data may have moved; UsageError if the folder holds
-    another."""
-    from mgl.evaluation.runs.lifecycle import resume_run, start_run
-    from mgl.evaluation.runs.manifest import MANIFEST, Manifest
-    from mgl.evaluation.runs.plan import plan_run, reopen_plan
-
-    places.run = path
-    execution = replace(execution, open_model=places.open)
-    if not (path / MANIFEST).exists():
-        start_run(plan_run(arguments, places.open), path, execution)
-        return
-    manifest = Manifest.read(path)
-    moved = {"data": arguments.data}
-    if manifest.arguments.model_copy(update=moved) != arguments:
-        raise UsageError(
-            f"{path} holds a run with other arguments", hint="choose another folder with --out"
-        )
-    places.take(manifest.models)
-    resume_run(reopen_plan(manifest, places.open, arguments.data), path, execution)
 
 
 # What is printed
@@ -287,6 +243,8 @@ def _to_cells(row: dict[str, Any], lacks: list[str]) -> tuple[str, ...]:
 
 
 def _format_cost(cost: dict[str, Any] | None) -> tuple[str, str, str]:
+    from mgl.memories.estimates import format_duration
+
     if cost is None:
         return "?", "?", "?"
     tokens = f"{_shorten(cost['input_tokens'])} in, {_shorten(cost['output_tokens'])} out"

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from mgl.cli.output import format_duration, print_json, print_table, say
-from mgl.errors import InputError, MglError
+from mgl.cli.output import count, one_line, print_json, print_table, say
+from mgl.errors import EngineFailed, InputError, MglError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from mgl.evaluation.papers.estimates import EstimatedCost
     from mgl.evaluation.runs.folder import Tally
     from mgl.evaluation.runs.lifecycle import Difference, Replay
     from mgl.evaluation.runs.manifest import Manifest
@@ -55,6 +55,27 @@ def print_summary(manifest: Manifest, path: Path, as_json: bool) -> None:
     )
 
 
+def require_answers(paths: Iterable[Path]) -> None:
+    """EngineFailed if some method of these runs has no answer that did not fail."""
+    from mgl.evaluation.runs.folder import RunFolder
+
+    for path in paths:
+        reasons: dict[str, list[str]] = {}
+        answered = set[str]()
+        for record in RunFolder(path).log.answers.values():
+            if record.failed:
+                reasons.setdefault(record.method, []).append(record.reason)
+            else:
+                answered.add(record.method)
+        for method in (name for name in reasons if name not in answered):
+            (reason, _), *others = Counter(reasons[method]).most_common()
+            more = f" (and {count(len(others), 'other reason')})" if others else ""
+            raise EngineFailed(
+                f"every answer of {method} failed: {one_line(reason, 200)}{more}",
+                hint=f"mend that, then `mgl eval retry {path}` asks again",
+            )
+
+
 def _format_missing(score: Tally) -> str:
     if not score.missing:
         return "-"
@@ -83,16 +104,9 @@ def print_evidence(found: dict[str, Any], as_json: bool) -> None:
         ],
     )
     for memory in (name for name, measured in found.items() if not measured):
-        typer.echo(f"{memory} ranks nothing: it has no recall")
-
-
-def format_cost(cost: EstimatedCost) -> str:
-    """Format an estimate on one line, with what it is based on."""
-    time = "unknown time" if cost.seconds is None else f"about {format_duration(cost.seconds)}"
-    return (
-        f"{cost.calls:,.0f} calls, {cost.input_tokens:,.0f} tokens in, "
-        f"{cost.output_tokens:,.0f} out, {time} (from {'; '.join(cost.basis)})"
-    )
+        typer.echo(
+            f"{memory} has no recall: it returned every turn, or turns in the order of the talk"
+        )
 
 
 def print_differences(found: Sequence[Difference], path: Path, as_json: bool) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mgl.cli.doctor import print_check
-from mgl.cli.options import AsJson, BaseUrl, Detach, Model, argument, option
+from mgl.cli.options import AsJson, BaseUrl, Detach, DryRun, Model, argument, option
 from mgl.cli.output import clean, one_line, print_json, print_table, say
 from mgl.errors import EngineUnavailable, ResourceError, UsageError
 
@@ -63,7 +63,7 @@ def setup(
         ),
     ] = None,
     port: Port = None,
-    dry_run: Annotated[bool, option("--dry-run", "Print every step and take none.")] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Set up this GPU box, from nothing to a running server.
 
@@ -91,9 +91,7 @@ def start(
         option("--adapter NAME[=PATH]", "Load a LoRA of `mgl train`, or of a folder (repeatable)."),
     ] = None,
     detach: Detach = False,
-    dry_run: Annotated[
-        bool, option("--dry-run", "Print the server's command and start nothing.")
-    ] = False,
+    dry_run: DryRun = False,
     as_json: Annotated[bool, option("--json", "With --dry-run: print the plan as JSON.")] = False,
 ) -> None:
     """Start a server.
@@ -159,11 +157,17 @@ def status(as_json: AsJson = False) -> None:
     """
     from mgl.llm.engines.shared import list_hosts
     from mgl.models.shipped import home
+    from mgl.serving.supervisor import is_ready
 
     folder = home()
     hosts = list_hosts(folder)
     records, orphans = _find_servers(folder)
-    records = [_refresh(record) for record in records]
+    records = [
+        record
+        if record.state != "ready" or is_ready(record)
+        else replace(record, progress="but does not answer now")
+        for record in records
+    ]
     if as_json:
         print_json(
             [_to_json(record, folder, supervised=True) for record in records]
@@ -210,7 +214,11 @@ def stop(port: Port = None) -> None:
 
     folder = home()
     records, orphans = _find_servers(folder)
-    chosen = _pick([*records, *orphans], port)
+    found = [each for each in (*records, *orphans) if port in (None, each.port)]
+    if port is None and len(found) > 1:
+        ports = ", ".join(f"{each.port} ({each.model})" for each in found)
+        raise UsageError(f"{len(found)} servers run: {ports}", hint="choose one with --port")
+    chosen = found[0] if found else None
     hosts = list_hosts(folder) if port is None else []
     for host in hosts:
         stop_host(host)
@@ -332,6 +340,8 @@ def _report_start(home: Path) -> Iterator[Callable[[ServerRecord], None]]:
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+    from mgl.serving.records import run_file
+
     bar = Progress(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
@@ -351,7 +361,7 @@ def _report_start(home: Path) -> Iterator[Callable[[ServerRecord], None]]:
         if record.state == "ready":
             bar.stop()
             typer.echo(f"{record.model} is ready at {record.base_url}")
-            path = home / "servers" / "run" / f"{record.port}.json"
+            path = run_file(home, record.port)
             say(f"mgl commands find it by themselves; its key for other programs is in {path}")
         elif record.state in ("starting", "restarting"):
             again = "restarting, " if record.state == "restarting" else ""
@@ -381,27 +391,10 @@ def _find_servers(home: Path) -> tuple[list[ServerRecord], list[ServerRecord]]:
     return list_running(home), orphans
 
 
-def _pick(records: list[ServerRecord], port: int | None) -> ServerRecord | None:
-    """Pick the server on a port, or the only one; UsageError if there are several."""
-    if port is not None:
-        return next((record for record in records if record.port == port), None)
-    if len(records) > 1:
-        ports = ", ".join(f"{record.port} ({record.model})" for record in records)
-        raise UsageError(f"{len(records)} servers run: {ports}", hint="choose one with --port")
-    return records[0] if records else None
-
-
-def _refresh(record: ServerRecord) -> ServerRecord:
-    """Say of a ready server if it does not answer."""
-    from mgl.serving.supervisor import is_ready
-
-    if record.state == "ready" and not is_ready(record):
-        return replace(record, progress="but does not answer now")
-    return record
-
-
 def _to_json(record: ServerRecord, home: Path, *, supervised: bool) -> dict[str, Any]:
     """Describe a server without its secrets, which only its run file holds."""
+    from mgl.serving.records import run_file
+
     public = {name: value for name, value in asdict(record).items() if name not in SECRETS}
     return {
         **public,
@@ -409,5 +402,5 @@ def _to_json(record: ServerRecord, home: Path, *, supervised: bool) -> dict[str,
         "port": record.port,
         "log": str(record.log),
         "adapters": sorted(record.adapters),
-        "run_file": str(home / "servers" / "run" / f"{record.port}.json"),
+        "run_file": str(run_file(home, record.port)),
     }

@@ -13,6 +13,7 @@ from mgl.cli.compare import Rows, compare
 from mgl.cli.options import (
     AsJson,
     DataFolder,
+    DryRun,
     ModelChoice,
     Seed,
     argument,
@@ -29,14 +30,7 @@ from mgl.cli.progress import open_observer
 from mgl.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from mgl.models.adapters import LoraAdapter
-    from mgl.observer import Observer
-    from mgl.training.causal import CausalKind
-    from mgl.training.data import Example, Pair, Preference
-    from mgl.training.fitting import FitSettings
-    from mgl.training.recipes import Recipe
 
 FREE = "longmemeval-s,hotpotqa,musique"
 
@@ -61,13 +55,6 @@ Questions = Annotated[int | None, option("--questions N", "Write at most N quest
 Epochs = Annotated[int, option("--epochs N", "Maximum epochs.", min=1)]
 Rate = Annotated[float, option("--rate X", "Peak learning rate.")]
 Base = Annotated[str, option("--base PROFILE", "Encoder to adapt.")]
-LargeBase = Annotated[str | None, option("--base PROFILE", "Language model to adapt.")]
-BaseWeights = Annotated[
-    Path | None, option("--weights PATH", "Load the base from this folder or GGUF file.")
-]
-Batch = Annotated[int, option("--batch N", "Batch size.", min=1)]
-Rank = Annotated[int, option("--rank N", "Rank of the LoRA.", min=1)]
-MostTokens = Annotated[int, option("--max-tokens N", "Leave out rows of more tokens.", min=16)]
 
 
 @app.command("data")
@@ -99,7 +86,11 @@ def data(
 
     held, rows, facts = frozenset(split_list(hold_out)), list[Row](), {}
     if corpus or not log:
-        rows += collect(split_list(corpus or [FREE]), _require_folder(folder), held)
+        if folder is None:
+            raise UsageError(
+                "the folder of the data is not named", hint="give --data, or set MGL_DATA"
+            )
+        rows += collect(split_list(corpus or [FREE]), folder, held)
     if log:
         with open_lab() as lab:
             found = [lab.read_log(complete_source(lab, name), held) for name in log]
@@ -114,11 +105,8 @@ def data(
         raise _find_nothing(facts, preferences=preferences)
     write_rows(rows, out)
     facts = describe_rows(rows) | facts
-    if as_json:
-        print_json(facts)
-    else:
-        print_pairs({key.replace("_", " "): _format(value) for key, value in facts.items()})
-        say(f"wrote {out}")
+    _print_facts(facts, as_json)
+    say(f"wrote {out}")
 
 
 _RESUMES = "If interrupted, run the same command again: it resumes, and ends with the same weights."
@@ -149,16 +137,33 @@ def retrieval_model(
     choice: ModelChoice,
     as_json: AsJson = False,
 ) -> None:
+    from mgl.lab import Lab
     from mgl.models.shipped import home
+<<<<<<< HEAD
+    from mgl.training.data import Pair, read_rows
+    from mgl.training.fitting import FitSettings, require_training
+=======
     from mgl.training.fitting import FitSettings
+    from mgl.training.records import Training
+>>>>>>> r2
     from mgl.training.reranker import make_reranker
     from mgl.training.retriever import make_retriever
 
+    _check(name, rows, on)
     make = make_retriever if context.info_name == "retriever" else make_reranker
     settings = FitSettings(epochs=epochs, rate=rate, seed=seed)
+    learnt = [row for path in rows or () for row in read_rows(path, Pair)]
     with open_observer() as observer:
-        learnt = _collect(name, rows, on, questions, choice, observer)
+<<<<<<< HEAD
+        if on is not None:
+            require_training()
+            with Lab.open(choice, observer=observer) as lab:
+                learnt += lab.write_questions(complete_id(lab, on), questions)
         adapter = make(name, learnt, base, settings, home(), observer)
+=======
+        learnt = _collect(name, rows, on, questions, choice, observer)
+        adapter = make(Training(name, settings, home(), observer), learnt, base)
+>>>>>>> r2
     _print(adapter, as_json)
 
 
@@ -180,110 +185,104 @@ def boundary(
     from mgl.training.boundary import make_boundary
     from mgl.training.data import Dialogue, read_rows
     from mgl.training.fitting import FitSettings
+    from mgl.training.records import Training
 
     _check(name, rows)
     learnt = [row for path in rows or () for row in read_rows(path, Dialogue)]
     settings = FitSettings(epochs=epochs, rate=rate, seed=seed)
     with open_observer() as observer:
-        adapter = make_boundary(name, learnt, base, settings, home(), observer)
+        adapter = make_boundary(Training(name, settings, home(), observer), learnt, base)
     _print(adapter, as_json)
 
 
-@app.command("yes-no")
-def yes_no(
-    name: Name,
-    rows: Rows = None,
-    base: LargeBase = "qwen2.5-coder-0.5b",
-    weights: BaseWeights = None,
-    epochs: Epochs = 1,
-    rate: Rate = 2e-4,
-    rank: Rank = 16,
-    batch: Batch = 8,
-    max_tokens: MostTokens = 512,
-    seed: Seed = 0,
-    as_json: AsJson = False,
-) -> None:
-    """Train a language model to judge by Yes or No.
-
-    Commands use it with --adapter NAME. If interrupted, run the same command again: it resumes,
-    and ends with the same weights.
-    """
-    from mgl.training.data import Example, read_rows
-    from mgl.training.fitting import FitSettings
-    from mgl.training.recipes import Recipe
-
-    _check(name, rows)
-    learnt = [row for path in rows or () for row in read_rows(path, Example)]
-    settings = FitSettings(epochs, batch, rate, rank, max_tokens, seed=seed)
-    _train_causal(name, "yes-no", learnt, base, weights, settings, Recipe(), as_json)
-
-
-@app.command("builder")
-def builder(
+@app.command(
+    "yes-no",
+    help=f"Train a language model to judge by Yes or No.\n\n"
+    f"Commands use it with --adapter NAME. {_RESUMES}",
+)
+@app.command(
+    "builder",
+    help=f"Train a language model to build memories.\n\n"
+    f"Commands use it with --adapter NAME. {_RESUMES}",
+)
+def language_model(
+    context: typer.Context,
     name: Name,
     rows: Rows = None,
     method: Annotated[
         Literal["sft", "dpo", "grpo"],
         option("--method", "Imitate answers, prefer the better, or raise a reward."),
     ] = "sft",
-    base: LargeBase = None,
+    base: Annotated[str | None, option("--base PROFILE", "Language model to adapt.")] = None,
     start: Annotated[
         str | None, option("--from ADAPTER", "Continue training from ADAPTER.")
     ] = None,
-    profile: Annotated[str, option("--profile NAME", "The machine (`mgl serve`).")] = "cpu",
-    weights: BaseWeights = None,
-    epochs: Epochs = 2,
+    machine: Annotated[str, option("--profile NAME", "The machine (`mgl serve`).")] = "cpu",
+    weights: Annotated[
+        Path | None, option("--weights PATH", "Load the base from this folder or GGUF file.")
+    ] = None,
+    epochs: Annotated[
+        int | None, option("--epochs N", "Maximum epochs. [default: 2, of yes-no 1]", min=1)
+    ] = None,
     rate: Rate = 2e-4,
-    rank: Rank = 16,
-    batch: Batch = 8,
-    max_tokens: MostTokens = 2048,
+    rank: Annotated[int, option("--rank N", "Rank of the LoRA.", min=1)] = 16,
+    batch: Annotated[int, option("--batch N", "Batch size.", min=1)] = 8,
+    max_tokens: Annotated[
+        int | None,
+        option(
+            "--max-tokens N",
+            "Leave out rows of more tokens. [default: 2048, of yes-no 512]",
+            min=16,
+        ),
+    ] = None,
     seed: Seed = 0,
-    dry_run: Annotated[
-        bool, option("--dry-run", "Print what it will take, and train nothing.")
-    ] = False,
+    dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Train a language model to build memories.
-
-    Commands use it with --adapter NAME. If interrupted, run the same command again: it resumes,
-    and ends with the same weights.
-    """
     from mgl.models.adapters import find_adapter
+    from mgl.models.fetch import fetch_weights
     from mgl.models.profiles import load_profile
     from mgl.models.shipped import home
+    from mgl.observer import report_fetch
     from mgl.serving.profile import load_serving_profile
+    from mgl.training.causal import CausalKind, CausalTask, make_causal
     from mgl.training.data import Example, Preference, read_rows
     from mgl.training.fitting import FitSettings
-    from mgl.training.recipes import Recipe, TrainingPlan
+    from mgl.training.recipes import CausalBase, Recipe, TrainingPlan
+    from mgl.training.records import Training
 
     _check(name, rows)
-    device = load_serving_profile(profile, home=home()).machine.device
-    begun = None if start is None else find_adapter(start, home(), "builder")
-    usual = "qwen2.5-7b-instruct" if device == "cuda" else "qwen2.5-coder-0.5b"
-    chosen = base or (usual if begun is None else begun.manifest.base)
+    kind: CausalKind = "yes-no" if context.info_name == "yes-no" else "builder"
+    usual = (1, 512) if kind == "yes-no" else (2, 2048)
+    device = load_serving_profile(machine, home=home()).machine.device
+    begun = None if start is None else find_adapter(start, home(), kind)
+    is_small = device == "cpu" or kind == "yes-no"
+    model = "qwen2.5-coder-0.5b" if is_small else "qwen2.5-7b-instruct"
+    profile = load_profile(base or (model if begun is None else begun.manifest.base))
     learnt: list[Example] | list[Preference]
     if method == "dpo":
         learnt = [row for path in rows or () for row in read_rows(path, Preference)]
     else:
         learnt = [row for path in rows or () for row in read_rows(path, Example)]
-    settings = FitSettings(epochs, batch, rate, rank, max_tokens, seed=seed)
+    settings = FitSettings(epochs or usual[0], batch, rate, rank, max_tokens or usual[1], seed=seed)
     recipe = Recipe(
         method,
         at_once=math.gcd(batch, 4) if device == "cuda" else 1,
         start=begun,
         vllm=device == "cuda",
     )
-    plan = TrainingPlan.of(load_profile(chosen), learnt, settings, recipe, device)
+    plan = TrainingPlan.of(profile, learnt, settings, recipe, device)
     if dry_run:
-        facts = plan.describe()
-        if as_json:
-            print_json(facts)
-        else:
-            print_pairs({key.replace("_", " "): str(value) for key, value in facts.items()})
+        _print_facts(plan.describe(), as_json)
         return
     say(f"about {plan.hours:.1f} hours on such a machine, and {plan.memory_gb:.1f} GB of weights")
-    _require_device(profile, device)
-    _train_causal(name, "builder", learnt, chosen, weights, settings, recipe, as_json)
+    _require_device(machine, device)
+    with open_observer() as observer:
+        folder = fetch_weights(profile, home(), explicit=weights, progress=report_fetch(observer))
+        own = CausalBase(profile.name, folder, profile.weights.hub.repo)
+        task = CausalTask(kind, own, learnt, recipe)
+        adapter = make_causal(Training(name, settings, home(), observer), task)
+    _print(adapter, as_json)
 
 
 app.command("compare")(compare)
@@ -305,32 +304,6 @@ def _find_nothing(facts: Mapping[str, int], *, preferences: bool) -> UsageError:
     return UsageError(problem, hint=hint)
 
 
-def _train_causal(
-    name: str,
-    kind: CausalKind,
-    rows: Sequence[Example] | Sequence[Preference],
-    base: str | None,
-    weights: Path | None,
-    settings: FitSettings,
-    recipe: Recipe,
-    as_json: bool,
-) -> None:
-    from mgl.models.fetch import fetch_weights
-    from mgl.models.profiles import DEFAULT_PROFILE, load_profile
-    from mgl.models.shipped import home
-    from mgl.observer import report_fetch
-    from mgl.training.causal import CausalTask, make_causal
-    from mgl.training.recipes import CausalBase
-
-    profile = load_profile(base or DEFAULT_PROFILE)
-    with open_observer() as observer:
-        folder = fetch_weights(profile, home(), explicit=weights, progress=report_fetch(observer))
-        own = CausalBase(profile.name, folder, profile.weights.hub.repo)
-        task = CausalTask(kind, own, rows, settings, recipe)
-        adapter = make_causal(name, task, home(), observer)
-    _print(adapter, as_json)
-
-
 def _require_device(profile: str, device: str) -> None:
     from mgl.retrieval.computing import has_gpu
 
@@ -341,28 +314,6 @@ def _require_device(profile: str, device: str) -> None:
         )
 
 
-def _collect(
-    name: str,
-    rows: list[Path] | None,
-    on: str | None,
-    questions: int | None,
-    choice: ModelChoice,
-    observer: Observer,
-) -> list[Pair]:
-    """Read pairs from files, and have some written about a memory."""
-    from mgl.lab import Lab
-    from mgl.training.data import Pair, read_rows
-    from mgl.training.fitting import require_training
-
-    _check(name, rows, on)
-    learnt = [row for path in rows or () for row in read_rows(path, Pair)]
-    if on is None:
-        return learnt
-    require_training()
-    with Lab.open(choice, observer=observer) as lab:
-        return [*learnt, *lab.write_questions(complete_id(lab, on), questions)]
-
-
 def _check(name: str, rows: list[Path] | None, on: str | None = None) -> None:
     """Check what can be checked before anything is asked or read."""
     from mgl.models.adapters import check_name
@@ -370,12 +321,6 @@ def _check(name: str, rows: list[Path] | None, on: str | None = None) -> None:
     check_name(name)
     if not rows and on is None:
         raise UsageError("there is nothing to learn from", hint="give --rows FILE or --on MEMORY")
-
-
-def _require_folder(folder: Path | None) -> Path:
-    if folder is None:
-        raise UsageError("the folder of the data is not named", hint="give --data, or set MGL_DATA")
-    return folder
 
 
 def _print(adapter: LoraAdapter, as_json: bool) -> None:
@@ -394,7 +339,14 @@ def _print(adapter: LoraAdapter, as_json: bool) -> None:
         print_pairs(facts)
 
 
+def _print_facts(facts: Mapping[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(facts)
+    else:
+        print_pairs({key.replace("_", " "): _format(value) for key, value in facts.items()})
+
+
 def _format(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {count:,}" for name, count in value.items())
-    return f"{value:,}"
+    return f"{value:,}" if isinstance(value, int | float) else str(value)

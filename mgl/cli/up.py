@@ -7,16 +7,16 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from mgl.cli.detached import start_detached, stop_detached
 from mgl.cli.options import Detach, ModelChoice, StopDetached, choose_model, option, with_options
 from mgl.cli.output import say
 
 if TYPE_CHECKING:
     from mgl.api.keys import Keys
+    from mgl.api.server import MemoryServer
     from mgl.lab import Lab
 
 # The server's own, whose modules are slow to import.
@@ -50,15 +50,16 @@ def up(
     listens on 127.0.0.1; another host needs a key of your own. Ctrl-C ends it.
     """
     from mgl.api.keys import KEY, Keys
+    from mgl.api.limits import Limits
     from mgl.api.server import check_host
     from mgl.models import shipped
+    from mgl.openai.detached import start_detached, stop_detached
     from mgl.openai.listening import find_loop, root_of
 
     if stop:
         typer.echo(stop_detached("up", port))
         return
-    home = shipped.home()
-    keys = Keys.open(home, os.environ.get(KEY))
+    keys = Keys.open(shipped.home(), os.environ.get(KEY))
     check_host(host, has_own_key=keys.is_own)
     for name in tenant or ():
         keys.add(name)
@@ -69,33 +70,29 @@ def up(
         say(f"stop it with `mgl up --stop --port {port}`; its log is {log}")
     else:
         with asyncio.Runner(loop_factory=find_loop()) as runner:
-            runner.run(_serve(choice, home, keys, host, port, rate, runs, tenant or ()))
+            server = _make_server(
+                choice, keys, host=host, port=port, limits=Limits(rate), runs=runs
+            )
+            runner.run(_serve(server, keys, tenant or ()))
 
 
-async def _serve(
-    choice: ModelChoice,
-    home: Path,
-    keys: Keys,
-    host: str,
-    port: int,
-    rate: int,
-    runs: Path,
-    tenants: Sequence[str],
-) -> None:
-    from mgl.api.keys import KEY, OWNER
+def _make_server(choice: ModelChoice, keys: Keys, **settings: Any) -> MemoryServer:
     from mgl.api.relay import Relay
     from mgl.api.server import MemoryServer
     from mgl.lab import Lab
+
+    def open_lab(folder: Path) -> Lab:
+        return Lab.open(choice, home=keys.home, memories=folder, observer=Relay())
+
+    return MemoryServer(keys, open_lab, **settings)
+
+
+async def _serve(server: MemoryServer, keys: Keys, tenants: Sequence[str]) -> None:
+    from mgl.api.keys import KEY, OWNER
     from mgl.openai.faults import log_privately
 
     log_privately()
-
-    def open_lab(folder: Path) -> Lab:
-        return Lab.open(choice, home=home, memories=folder, observer=Relay())
-
-    async with MemoryServer(
-        home, keys, open_lab, host=host, port=port, rate=rate, runs=runs
-    ) as server:
+    async with server:
         served = await server.open_tenant(OWNER)
         if sys.stdout.isatty():
             _print_keys(server.root, keys, tenants)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mgl.errors import MglError, StoreError, WrongKind
+from mgl.lab.planning import hint_names
 from mgl.memories.base import is_memory_id
 from mgl.memories.capabilities import Dependent
 from mgl.memories.options import load_kind
@@ -100,7 +101,7 @@ def find_doomed(store: Store, source: str | Source, kind: str | None = None) -> 
     if not found:
         raise StoreError(
             f"there is no document, conversation or memory {name!r}",
-            hint="`mgl list` shows them with their exact names and ids",
+            hint=hint_names(store, name),
         )
     memories = {each: store.memories_of(each) for each in found}
     if len(found) > 1:

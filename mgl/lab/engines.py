@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from mgl.errors import UsageError
 from mgl.llm.base import Engine
 from mgl.llm.capabilities import ServerEndpoint
 from mgl.llm.progress import TokenProgress
@@ -23,7 +23,7 @@ def model_id(profile: ModelProfile, engine: EngineName, adapter: str | None = No
 
 @dataclass(frozen=True, slots=True)
 class LocalModel:
-    """The files of a model that an engine on this machine runs.
+    """The files of a model, and the engine on this machine that runs them.
 
     ``cache`` is the folder for the converted weights that an engine loads faster. With a ``home``
     OpenVINO runs in a process that the commands of this home share; where the system has no such
@@ -32,6 +32,7 @@ class LocalModel:
     weights.
     """
 
+    engine: Literal["openvino", "transformers"]
     weights: Path
     cache: Path | None = None
     home: Path | None = None
@@ -40,64 +41,53 @@ class LocalModel:
 
 async def open_engine(
     profile: ModelProfile,
-    engine: EngineName | None = None,
+    model: LocalModel | ServerEndpoint,
     *,
-    local: LocalModel | None = None,
-    endpoint: ServerEndpoint | None = None,
     adapter: str | None = None,
     progress: TokenProgress | None = None,
 ) -> Engine:
-    """Start an engine for a profile: the profile's own, or the one named.
+    """Start the engine of a profile's model, on this machine or of a server.
 
-    In-process engines need a ``local`` model and ``openai`` an ``endpoint``: UsageError otherwise.
     ``adapter`` is the identity of an adapter, which on a server the endpoint names. ``progress``
     hears how far long calls are.
     """
-    engine = engine or profile.engine
-    adapter = adapter or (endpoint.adapter if endpoint else None)
-    identity = model_id(profile, engine, adapter)
-    if engine == "openai":
+    if isinstance(model, ServerEndpoint):
         from mgl.openai.engine import OpenAIEngine
 
-        if endpoint is None:
-            raise UsageError(
-                f"{profile.name} needs a model server",
-                hint="give its URL, for instance --base-url http://127.0.0.1:8000/v1",
-            )
-        return await OpenAIEngine.connect(endpoint, profile, model_id=identity, progress=progress)
-    if local is None:
-        raise UsageError(f"{profile.name} needs its weights", hint=f"`{profile.fetch_command}`")
+        identity = model_id(profile, "openai", adapter or model.adapter)
+        return await OpenAIEngine.connect(model, profile, model_id=identity, progress=progress)
+    identity = model_id(profile, model.engine, adapter)
     context = profile.context_tokens
-    if engine == "openvino":
-        if local.home is not None:
+    if model.engine == "openvino":
+        if model.home is not None:
             from mgl.llm.engines.host import Model
             from mgl.llm.engines.shared import SharedEngine
 
-            model = Model.find(
-                local.home,
-                local.weights,
+            shared = Model.find(
+                model.home,
+                model.weights,
                 model_id=identity,
                 context_tokens=context,
-                cache=local.cache,
+                cache=model.cache,
             )
-            if model.has_socket:
-                return await SharedEngine.open(model, progress)
+            if shared.has_socket:
+                return await SharedEngine.open(shared, progress)
         from mgl.llm.engines.openvino import OpenVinoEngine
 
         return await asyncio.to_thread(
             OpenVinoEngine,
-            local.weights,
+            model.weights,
             model_id=identity,
             context_tokens=context,
-            cache=local.cache,
+            cache=model.cache,
             progress=progress,
         )
     from mgl.llm.engines.transformers import TransformersEngine
 
     return await asyncio.to_thread(
         TransformersEngine,
-        local.weights,
+        model.weights,
         model_id=identity,
         context_tokens=context,
-        lora=local.lora,
+        lora=model.lora,
     )

@@ -5,15 +5,16 @@
 
 A kind that can tell from the text itself (``estimate``) is asked in place of this. The rates are
 those of the newest ``PAST`` memories of the kind and model, by the characters that they read;
-answers are left out.
+answers are left out. Seconds are by the pace of each stage.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import islice
 from typing import Final
 
-from mgl.memories.graph import Estimate
+from mgl.memories.estimates import Estimate
 from mgl.store import Store
 
 PAST: Final = 5
@@ -33,41 +34,21 @@ def estimate_from_past(
         for record in store.memories()
         if (record.kind, record.model_id) == (kind, model_id) and record.id != memory_id
     )
-    characters = calls = read = written = 0
-    seconds = 0.0
+    characters = read = written = 0
+    stages: Counter[str] = Counter()
     for record in islice(past, PAST):
         characters += len(store.document(record.document_id).text)
-        seconds += store.building_seconds(record.id)
         for call in store.calls(record.id):
             if call.completion is not None and call.stage != "answer":
-                calls += 1
+                stages[call.stage] += 1
                 read += call.completion.usage.input_tokens
                 written += call.completion.usage.output_tokens
-    if not characters or not calls:
+    if not characters or not stages:
         return None
     rate = text_characters / characters
-    return Estimate(
-        chunks=0,
-        done=0,
-        calls=round(calls * rate),
-        input_tokens=round(read * rate),
-        output_tokens=round(written * rate),
-        seconds=seconds * rate,
-        measured=calls,
-    )
-
-
-def describe_estimate(cost: Estimate) -> str:
-    """Say in a line what is still to be done, how long it takes, and how that is known."""
-    if not cost.calls:
-        return "to do: no model call"
-    chunks = f"{cost.chunks - cost.done:,} of {cost.chunks:,} chunks: " if cost.chunks else ""
-    most = "at most " if cost.is_bound else ""
-    said = f"to do: {chunks}{most}{cost.calls:,} model calls, {cost.input_tokens:,} input tokens"
-    if cost.seconds is None:
-        return f"{said}; time unknown: this model has built none on this machine yet"
-    time = _describe_time(cost.seconds)
-    return f"{said}, about {time} (from {cost.measured:,} calls of this model on this machine)"
+    cost = Estimate(round(stages.total() * rate), round(read * rate), round(written * rate))
+    paces = ((store.pace(model_id, stage), calls * rate) for stage, calls in stages.items())
+    return cost.at(paces)
 
 
 def describe_large(cost: Estimate | None, text_characters: int) -> str | None:
@@ -82,12 +63,5 @@ def describe_large(cost: Estimate | None, text_characters: int) -> str | None:
     )
     if not is_large and text_characters <= MOST_CHARACTERS:
         return None
-    known = "" if cost is None else f"; {describe_estimate(cost)}"
+    known = "" if cost is None else f"; to do: {cost.describe()}"
     return f"a text of {text_characters:,} characters{known}"
-
-
-def _describe_time(seconds: float) -> str:
-    for unit, length in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:,.0f} {unit}"
-    return f"{seconds:.0f} seconds"

@@ -12,18 +12,23 @@ meaning and no language, and calls no model.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 from mgl.memories.turns import cite_turn
+from mgl.store import Store
 from mgl.text.quotes import Folded
 from mgl.text.sentences import paragraph_starts
 from mgl.types import Citation, Conversation, Document, Source
 
 _AROUND: Final = 200
 """Characters of a paragraph that are shown on either side of what was found, at most; ours."""
+
+
+_TELLING: Final = 12
+"""Characters of a text that others hold by chance no more; ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,17 @@ def find_passages(source: Source, words: str) -> Iterator[FoundPassage]:
             yield FoundPassage(
                 _cite(source, start, end, start + place[0], start + place[1]), place[2]
             )
+
+
+def find_elsewhere(store: Store, texts: Iterable[str], source_id: str) -> list[str]:
+    """List the other documents and conversations, by their names, that hold one of some texts."""
+    wanted = [folded for text in texts if len(folded := Folded.of(text).text.strip()) >= _TELLING]
+    found = []
+    for identity, name in store.document_names().items() if wanted else ():
+        if identity != source_id:
+            text = Folded.of(store.document(identity).text).text
+            found += [name] if any(each in text for each in wanted) else []
+    return found
 
 
 def _find(text: str, wanted: Sequence[str]) -> tuple[int, int, bool] | None:

@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from mgl.errors import StoreError, UsageError, WrongKind
-from mgl.lab.model import ModelChoice, NoModel
-from mgl.lab.planning import REMEMBERS, Plan, Planner
+from mgl.lab.model import ModelChoice, NoModel, OwnModels
+from mgl.lab.planning import REMEMBERS, Plan, Planner, hint_names
 from mgl.lab.talk import UNKEPT, AnswerKeeper, Talk, as_question
-from mgl.lab.workplace import DATABASE, OwnModels, Workplace
+from mgl.lab.workplace import DATABASE, Workplace
 from mgl.llm.calls import MemoryCallLog, content_hash, new_attempt
 from mgl.llm.concurrency import StopSignal, make_awaitable
 from mgl.memories.base import Memory, check_name, is_memory_id
@@ -46,12 +46,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mgl.lab.deleting import Deleted
-    from mgl.llm.base import LLM, Engine
+    from mgl.llm.base import LLM
     from mgl.llm.calls import CallRecord
     from mgl.llm.client import Client
-    from mgl.memories.graph import Estimate
+    from mgl.memories.estimates import Estimate
     from mgl.memories.view import GraphView
-    from mgl.retrieval.base import Embedder, Reranker
     from mgl.training.data import Example, Pair
     from mgl.training.from_log import LogRows
     from mgl.web.layout import Place
@@ -62,27 +61,18 @@ ResultT = TypeVar("ResultT")
 class Lab:
     """Builds memories and asks them. Close it, or use it in a ``with`` statement."""
 
-    def __init__(
-        self,
-        store: Store,
-        place: Workplace,
-        observer: Observer,
-        approve: Callable[[str], object] | None = None,
-    ) -> None:
-        self._store = store
+    def __init__(self, place: Workplace, approve: Callable[[str], object] | None = None) -> None:
+        self._store = place.store
         self._place = place
-        self._observer = observer
+        self._observer = place.observer
         self._approve = approve
-        self._planner = Planner(store, place, observer)
+        self._planner = Planner(place)
 
     @classmethod
     def open(
         cls,
-        model: str | ModelChoice | None = None,
+        model: str | ModelChoice | OwnModels | None = None,
         *,
-        engine: Engine | None = None,
-        embedder: Embedder | None = None,
-        reranker: Reranker | None = None,
         home: Path | None = None,
         memories: Path | None = None,
         observer: Observer | None = None,
@@ -90,20 +80,18 @@ class Lab:
     ) -> Self:
         """Open the store in the home folder; the model is opened when it is first needed.
 
-        ``model`` is a profile's name (the default runs on a CPU) or a ``ModelChoice``. ``engine``,
-        ``embedder`` and ``reranker`` are your own objects and replace its models; their calls and
-        vectors are kept under their ``model_id``. ``home`` is the folder of weights and memories,
-        MGL_HOME by default; ``memories`` is that of the memories alone, where they are kept apart.
+        ``model`` is a profile's name (the default runs on a CPU), a ``ModelChoice``, or objects of
+        your own (``OwnModels``), whose calls and vectors are kept under their ``model_id``.
+        ``home`` is the folder of weights and memories, MGL_HOME by default; ``memories`` is that of
+        the memories alone, where they are kept apart.
         ``approve`` is told what a large build (``mgl.lab.estimates``) would take before it begins,
         and raises to refuse it; without it every build begins. Raises ResourceError if the folder
         cannot be written to, and StoreError.
         """
-        choice = model if isinstance(model, ModelChoice) else ModelChoice(model)
+        models = ModelChoice(model) if model is None or isinstance(model, str) else model
         folder = shipped.home(home)
         store = Store.open((memories or folder) / DATABASE)
-        observer = observer or SILENT
-        own = OwnModels(engine, embedder, reranker)
-        return cls(store, Workplace(folder, store, choice, observer, own=own), observer, approve)
+        return cls(Workplace(folder, store, models, observer or SILENT), approve)
 
     def close(self) -> None:
         self._place.close()
@@ -140,7 +128,8 @@ class Lab:
 
         ``source`` is a path, a memory's id or record, or the name of a conversation or document. A
         file is read first, unless a finished memory of the same text, model and configuration
-        answers this question.
+        answers this question. A document's name leads to its newest memory of the kind that its
+        file would be read into; without one, the document is read.
         ``memory`` is the kind of memory, ``conversation`` picks one of several in a file, and
         ``options`` are fields of the memory's configuration; None stands for the default. If
         another process deletes turns meanwhile, the answer is returned but not stored.
@@ -148,10 +137,8 @@ class Lab:
         as_question(question, is_talk=False)  # before a file is read for it
         if isinstance(source, MemoryRecord):
             plan = self._planner.plan_record(source, options)
-        elif (record := self._planner.find_stored(source, memory)) is not None:
-            plan = self._planner.plan_record(record, options)
         else:
-            plan = self._planner.plan_file(source, memory, conversation, options)
+            plan = self._planner.plan_source(source, memory, conversation, options)
         asked = as_question(question, is_talk=isinstance(plan.source, Conversation))
         if plan.kind.per_question and plan.record and asked.text not in plan.record.questions:
             plan = replace(plan, record=None, is_stored=True, owner=None)
@@ -179,20 +166,42 @@ class Lab:
         memory: str | None = None,
         conversation: str | None = None,
         retry_failed: bool = False,
-        is_stored: bool = False,
-        stop: StopSignal | None = None,
         **options: Any,
     ) -> BuildResult:
         """Read a file, or what was read from one, into a memory, for these questions or for any.
 
         ``retry_failed`` reads the parts of a document again that gave no usable reply; UsageError
-        if the kind of memory cannot do that. A source that ``is_stored`` was loaded from the store:
-        StoreDeleted if it was deleted since. Another thread may stop it by ``stop``: it raises
-        ``concurrent.futures.CancelledError``, and the memory keeps what was finished.
+        if the kind of memory cannot do that.
         """
-        asked = [as_question(question, is_talk=False) for question in dict.fromkeys(questions)]
         plan = self._planner.plan_file(source, memory, conversation, options)
-        plan = replace(plan, is_stored=is_stored)
+        return self._build_plan(plan, questions, retry_failed=retry_failed)
+
+    def build_stored(
+        self,
+        document: Document,
+        questions: Sequence[str] = (),
+        *,
+        memory: str,
+        stop: StopSignal | None = None,
+    ) -> BuildResult:
+        """Read a document into a memory that was loaded from the store; StoreDeleted if it was
+        deleted since.
+
+        Another thread may stop it by ``stop``: it raises ``concurrent.futures.CancelledError``, and
+        the memory keeps what was finished.
+        """
+        plan = self._planner.plan_file(document, memory, None, {})
+        return self._build_plan(replace(plan, is_stored=True), questions, stop=stop)
+
+    def _build_plan(
+        self,
+        plan: Plan,
+        questions: Sequence[str],
+        *,
+        retry_failed: bool = False,
+        stop: StopSignal | None = None,
+    ) -> BuildResult:
+        asked = [as_question(question, is_talk=False) for question in dict.fromkeys(questions)]
         if retry_failed and not supports(plan.kind, Retrying):
             raise UsageError(
                 f"{plan.name} cannot retry failed parts",
@@ -292,13 +301,13 @@ class Lab:
         stop: StopSignal | None = None,
     ) -> None:
         """Build alone, and say before what it takes."""
-        from mgl.lab.estimates import describe_estimate, describe_large
+        from mgl.lab.estimates import describe_large
 
         is_new = self._store.steps(opened.id) == 0
         if is_new or isinstance(opened, Estimating):
             cost = self._estimate(plan, opened)
             if cost is not None and cost.calls:
-                self._observer.note(describe_estimate(cost))
+                self._observer.note(f"to do: {cost.describe()}")
             large = describe_large(cost, _count_characters(plan.source))
             if is_new and large is not None and self._approve is not None:
                 self._approve(large)
@@ -481,6 +490,10 @@ class Lab:
         """The memories of the documents and conversations of this exact name, the newest first."""
         return self._planner.find_called(name)
 
+    def hint_names(self, wanted: str) -> str:
+        """What to try where nothing has this name or id: those like it."""
+        return hint_names(self._store, wanted)
+
     def find_passages(self, words: str, limit: int) -> list[tuple[MemoryRecord, Citation]]:
         """Find passages of any source that hold some words, each with the newest memory of its
         source.
@@ -562,7 +575,7 @@ class Lab:
 
         Errors as of ``find`` and ``mgl.training.from_log.read_run``.
         """
-        from mgl.evaluation.runs.folder import PACKED
+        from mgl.evaluation.runs.folder import open_calls
         from mgl.evaluation.runs.manifest import MANIFEST
         from mgl.training.from_log import read_memory, read_run
 
@@ -571,13 +584,11 @@ class Lab:
             if not self._planner.find_named(source):
                 raise StoreError(
                     f"{source!r} is neither a memory nor the folder of an evaluation run",
-                    hint="`mgl list` shows the memories; `mgl eval run` says where a run is kept",
+                    hint=f"{hint_names(self._store, source)}; `mgl eval run` says where a run is",
                 )
             return read_memory(self._store, self.find(source))
-        if not (folder / PACKED).is_file():
-            return read_run(folder, self._store, hold_out)
-        with Store.open(folder / PACKED) as packed:
-            return read_run(folder, packed, hold_out)
+        with open_calls(folder, self._store) as store:
+            return read_run(folder, store, hold_out)
 
     def export(self, source: str) -> dict[str, Any]:
         """Collect everything that a conversation's memory holds, as plain JSON values."""
@@ -663,7 +674,7 @@ class Lab:
         if plan.record is not None:
             with owned_by(owner):
                 opened.conversation  # noqa: B018  (opens its log before anybody can delete it)
-        return Talk(opened, client, self._store, self._place.loop, self._observer, owner)
+        return Talk(opened, client, self._place, owner)
 
     @contextmanager
     def _open_stored(self, record: MemoryRecord) -> Iterator[Memory]:

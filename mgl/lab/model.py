@@ -9,7 +9,7 @@ length. The engine starts with the first call, and finds or downloads the weight
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,6 +27,7 @@ from mgl.types import StageUsage
 if TYPE_CHECKING:
     from mgl.llm.base import Engine
     from mgl.models.profiles import EngineName, ModelProfile
+    from mgl.retrieval.base import Embedder, Reranker
 
 # Seconds for one call: a CPU shares its cores among the calls in flight, and cannot hang.
 TIMEOUT_S: Final[Mapping[EngineName, float]] = {
@@ -177,6 +178,16 @@ class ModelChoice:
         return engine
 
 
+@dataclass(frozen=True, slots=True)
+class OwnModels:
+    """Models that a program brings itself, and closes itself; ``choice`` names the others."""
+
+    engine: Engine | None = None
+    embedder: Embedder | None = None
+    reranker: Reranker | None = None
+    choice: ModelChoice = field(default_factory=ModelChoice)
+
+
 async def find_context(choice: ModelChoice, profile: ModelProfile) -> int:
     """Return the context length in tokens: the shorter one of the profile's and the server's.
 
@@ -213,59 +224,51 @@ def defer(
     own = model_id(profile, engine, identity)
 
     async def start() -> Engine:
-        weights = endpoint = lora = None
-        cache = _converted_folder(profile, home)
-        if engine != "openai":
-            if choice.profile is None and choice.weights is None:
-                await _suggest_better(profile, home, choice.models, observer)
-            weights = await asyncio.to_thread(
-                fetch_weights,
-                profile,
-                home,
-                explicit=choice.weights,
-                allow_hub=choice.allow_hub,
-                progress=report_fetch(observer),
-            )
-            if choice.adapter is not None:
-                adapter = find_adapter(choice.adapter, home)
-                lora = adapter.folder
-                if engine == "openvino":
-                    cache = home / "converted" / adapter.identity
-                    merged = cache / "merged.gguf"
-                    weights = await asyncio.to_thread(
-                        merge_causal, adapter, weights, profile.name, merged
-                    )
-                else:
-                    await asyncio.to_thread(check_base, adapter, profile.name, weights)
-                    adapter.file(LORA)
-            is_loaded = engine == "openvino" and await asyncio.to_thread(_is_loaded, home, own)
-            observer.note(f"{'using' if is_loaded else 'starting'} {profile.name} ({engine})")
-        elif choice.base_url is not None:
+        progress = TokenProgress(observer)
+        if engine == "openai":
+            assert choice.base_url is not None  # as engine_for has checked
             from mgl.serving.probe import probe_once
 
             url, key = choice.base_url, choice.api_key
             found = await probe_once(url, key, profile.served_names, home, observer.note)
             endpoint = ServerEndpoint(url, key, served, found)
-
-        def run(path: Path | None) -> Awaitable[Engine]:
-            return open_engine(
-                profile,
-                engine,
-                local=None if path is None else LocalModel(path, cache, home, lora),
-                endpoint=endpoint,
-                adapter=identity,
-                progress=TokenProgress(observer),
-            )
-
+            return await open_engine(profile, endpoint, adapter=identity, progress=progress)
+        if choice.profile is None and choice.weights is None:
+            await _suggest_better(profile, home, choice.models, observer)
+        weights = await asyncio.to_thread(
+            fetch_weights,
+            profile,
+            home,
+            explicit=choice.weights,
+            allow_hub=choice.allow_hub,
+            progress=report_fetch(observer),
+        )
+        lora, cache = None, _converted_folder(profile, home)
+        if choice.adapter is not None:
+            adapter = find_adapter(choice.adapter, home)
+            lora = adapter.folder
+            if engine == "openvino":
+                cache = home / "converted" / adapter.identity
+                merged = cache / "merged.gguf"
+                weights = await asyncio.to_thread(
+                    merge_causal, adapter, weights, profile.name, merged
+                )
+            else:
+                await asyncio.to_thread(check_base, adapter, profile.name, weights)
+                adapter.file(LORA)
+        is_loaded = engine == "openvino" and await asyncio.to_thread(_is_loaded, home, own)
+        observer.note(f"{'using' if is_loaded else 'starting'} {profile.name} ({engine})")
+        local = LocalModel(engine, weights, cache, home, lora)
         try:
-            return await run(weights)
+            return await open_engine(profile, local, adapter=identity, progress=progress)
         except ResourceError:
             loadable = None
-            if engine == "openvino" and cache and weights and weights.suffix == ".gguf":
+            if engine == "openvino" and cache and weights.suffix == ".gguf":
                 loadable = await asyncio.to_thread(make_loadable, weights, cache / "loadable.gguf")
             if loadable is None:
                 raise
-            return await run(loadable)
+            local = replace(local, weights=loadable)
+            return await open_engine(profile, local, adapter=identity, progress=progress)
 
     return DeferredEngine(
         start,

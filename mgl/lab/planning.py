@@ -1,24 +1,24 @@
 """What a command names: a file, a memory's id, or a conversation, and with which options it opens.
 
-plan = Planner(store, place, observer).plan_file("story.txt", None, None, {})
+plan = Planner(place).plan_file("story.txt", None, None, {})
 memory = plan.open(tools)
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mgl import registry
-from mgl.errors import InputError, StoreError, WrongKind
+from mgl.errors import InputError, StoreError, UsageError, WrongKind
 from mgl.lab.workplace import Workplace
 from mgl.memories.base import Memory, MemoryKind, Tools, is_memory_id
 from mgl.memories.capabilities import supports
 from mgl.memories.options import choose_kind, load_kind
 from mgl.memories.talk import TalkMemory
-from mgl.observer import Observer
 from mgl.store import MemoryRecord, Store
 from mgl.store.owners import Owner
 from mgl.types import Conversation, Document, Question, Source
@@ -60,27 +60,25 @@ class Plan:
 class Planner:
     """Finds sources and stored memories, and the kind and configuration to open them with."""
 
-    def __init__(self, store: Store, place: Workplace, observer: Observer) -> None:
-        self._store = store
+    def __init__(self, place: Workplace) -> None:
         self._place = place
-        self._observer = observer
+        self._store = place.store
+        self._observer = place.observer
 
     def find(self, source: str, memory: str | None = None) -> MemoryRecord:
         """Find one memory by its id, by the exact name of its conversation, or by that of its
-        document: the newest of these.
+        document: the newest of the kind ``memory``; without one, of the usual kind, else of any.
 
         StoreError if there is none; UsageError if several kinds of memory have the conversation
         and ``memory`` names none.
         """
         if known := self.find_named(source):
             return self.pick(source, known, memory)
-        for record in self.find_called(source):
-            if memory in (None, record.kind):
-                return record
-        raise StoreError(
-            f"there is no memory {source!r}",
-            hint="`mgl list` shows the memories and conversations that there are",
-        )
+        found = [each for each in self.find_called(source) if memory in (None, each.kind)]
+        if not found:
+            raise StoreError(f"there is no memory {source!r}", hint=hint_names(self._store, source))
+        same = (each for each in found if each.document_id == found[0].document_id)
+        return next((each for each in same if each.kind in (READS, REMEMBERS)), found[0])
 
     def read_conversation(
         self, path: Path, name: str | None = None, content: bytes | None = None
@@ -122,22 +120,45 @@ class Planner:
             self._observer.note(note)
         return joined
 
-    def find_stored(self, source: Path | str, memory: str | None) -> MemoryRecord | None:
-        """Find the memory whose id or conversation is named; None if a file is.
+    def plan_source(
+        self,
+        source: Path | str,
+        memory: str | None,
+        conversation: str | None,
+        options: Mapping[str, Any],
+    ) -> Plan:
+        """Plan to ask a file, or what is stored under an id or a name.
 
-        InputError if neither is there.
+        A document's name stands for its file, and leads to the same memory. InputError if there is
+        neither.
         """
         if isinstance(source, Path) or Path(source).is_file():
-            return None
+            return self.plan_file(source, memory, conversation, options)
+        if conversation is not None:
+            raise UsageError(
+                f"{source!r} is no file, of which --conversation could choose a part",
+                hint="check the path, or leave out --conversation",
+            )
         try:
-            return self.find(source, memory)
-        except StoreError:
-            if Path(source).exists():
-                return None
-            raise InputError(
-                f"there is no file, memory or conversation {source!r}",
-                hint="check the path; `mgl list` shows memories and conversations",
-            ) from None
+            record = self.find(source, memory)
+        except StoreError as missing:
+            if Path(source).exists():  # a folder: say so
+                return self.plan_file(source, memory, conversation, options)
+            documents = [each for each in self.find_called(source) if not self._is_talk(each)]
+            if not documents:
+                raise InputError(
+                    f"there is no file, memory or conversation {source!r}",
+                    hint=f"check the path; {missing.hint}",
+                ) from None
+            record = documents[0]
+        wanted = memory or READS
+        if is_memory_id(source) or self._is_talk(record) or record.kind == wanted:
+            return self.plan_record(record, options)
+        plan = self.plan_file(self.load(record.document_id), wanted, None, options)
+        return replace(plan, is_stored=True)
+
+    def _is_talk(self, record: MemoryRecord) -> bool:
+        return self._store.count_turns(record.document_id) is not None
 
     def plan_file(
         self,
@@ -171,6 +192,11 @@ class Planner:
                     f"{name} reads conversations: {error.message}",
                     hint=f"take --memory {READS} for a document; a chat log has lines as Ann: Hi.",
                 ) from error
+        elif conversation is not None:
+            raise UsageError(
+                f"{name} reads {path.name} as a document, which holds no conversations",
+                hint=f"leave out --conversation, or take --memory {REMEMBERS} for a chat log",
+            )
         else:
             source = read_document(path)
             for note in source.notes:
@@ -271,6 +297,17 @@ class Planner:
                 hint=f"choose one: --memory {kinds[0]}, or memory={kinds[0]} in the query of a URL",
             )
         return found[0]
+
+
+def hint_names(store: Store, wanted: str) -> str:
+    """What to try where no document, conversation or memory has this name or id: those like it."""
+    known = {
+        name.casefold(): name for name in (*store.memory_ids(), *store.document_names().values())
+    }
+    given = wanted.casefold()
+    near = get_close_matches(given, known) or [each for each in known if each.startswith(given)][:3]
+    guess = f"did you mean {' or '.join(known[each] for each in near)}? " if near else ""
+    return f"{guess}`mgl list` shows what there is"
 
 
 def _keep_options(

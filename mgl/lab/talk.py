@@ -32,10 +32,10 @@ from mgl.types import Answer, Citation, Conversation, Question, StageUsage, Turn
 
 if TYPE_CHECKING:
     from mgl.lab.model import NoModel
+    from mgl.lab.workplace import Workplace
     from mgl.llm.client import Client
-    from mgl.llm.concurrency import Portal, StopSignal
+    from mgl.llm.concurrency import StopSignal
     from mgl.memories.deletion import Forgotten
-    from mgl.observer import Observer
     from mgl.store import Store
 
 NEW_SESSION: Final = timedelta(hours=1)
@@ -124,18 +124,16 @@ class Talk:
         self,
         memory: TalkMemory[Any, Any, Any],
         client: Client | NoModel,
-        store: Store,
-        portal: Portal,
-        observer: Observer,
+        place: Workplace,
         owner: Owner,
     ) -> None:
         self.memory = memory
         self.roll = Roll()
-        self.history = ClientHistory(memory, store, self.roll)
-        self._observer = observer
+        self.history = ClientHistory(memory, place.store, self.roll)
+        self._observer = place.observer
         self._client = client
-        self._store = store
-        self._portal = portal
+        self._store = place.store
+        self._portal = place.loop
         self._owner = owner
         self._adding = asyncio.Lock()
 
@@ -382,6 +380,15 @@ class Talk:
                 remove_unfinished(name, home)
         names = dict.fromkeys([*(adapter.name for adapter in trained), *unfinished])
         return replace(found, adapters=tuple(names))
+
+    def find_elsewhere(self, turns: Collection[str]) -> list[str]:
+        """List the other documents and conversations, by their names, that hold the words of some
+        turns: deleting these does not delete them there."""
+        from mgl.lab.finding import find_elsewhere
+
+        known = self.memory.conversation
+        texts = [turn.text for turn in known.turns if turn.id in {*turns}]
+        return find_elsewhere(self._store, texts, known.id)
 
     def correct(self, turn: str, text: str) -> tuple[Turn, Forgotten]:
         """Replace what a turn says, and return the turn that says it now, and what was deleted.

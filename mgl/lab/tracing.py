@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What was found, the best first where that is known, and the calls, in their order."""
+    """What was found and was not deleted since, the best first where that is known, and the calls,
+    in their order."""
 
     retrieved: tuple[Citation, ...]
     calls: tuple[CallRecord, ...]
@@ -44,23 +45,26 @@ def trace_reply(lab: Lab, source: str, turn: str) -> Trace:
     """Trace a reply by the id of its turn; NotThere if that is no reply."""
     if lab.memory(source).turns is None:
         raise NotThere(f"turn {turn!r} is no reply", hint="a document has no turns")
-    talk = lab.transcript(source)
+    told = lab.read_transcript(source)
+    talk = told.conversation
     numbers = {each.id: number for number, each in enumerate(talk.turns)}
     number = numbers.get(turn, -1)
     sources = lab.replies(source).get(number)
     if sources is None:
         raise NotThere(f"turn {turn!r} is no reply", hint="those have ids that end in +")
     shown = [*sorted(sources.made_of), *sorted(sources.shown - sources.made_of)]
-    cited = tuple(cite_turn(talk, number) for number in shown)
+    cited = tuple(cite_turn(talk, each) for each in shown if each not in told.forgotten)
     return Trace(cited, tuple(lab.reply_calls(source, number)))
 
 
 def _cite(lab: Lab, source: str, retrieved: tuple[str, ...]) -> Iterator[Citation]:
     """Cite turns by their ids, or passages of a document by their places."""
     if lab.memory(source).turns is not None:
-        talk = lab.transcript(source)
-        numbers = {turn.id: number for number, turn in enumerate(talk.turns)}
-        yield from (cite_turn(talk, numbers[each]) for each in retrieved if each in numbers)
+        told = lab.read_transcript(source)
+        turns = enumerate(told.conversation.turns)
+        numbers = {turn.id: number for number, turn in turns if number not in told.forgotten}
+        found = (numbers[each] for each in retrieved if each in numbers)
+        yield from (cite_turn(told.conversation, number) for number in found)
         return
     document = lab.document(source)
     yield from (document.cite(each, Span.at(document.id, each)) for each in retrieved)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from mgl.errors import MglError, UsageError
-from mgl.lab.model import ModelChoice
+from mgl.lab.model import ModelChoice, OwnModels
 from mgl.lab.providers import ChosenModel, OwnModel, RecordedModel
 from mgl.llm.client import Client
 from mgl.llm.concurrency import Portal
@@ -26,13 +26,17 @@ from mgl.memories.base import MemoryKind, Tools
 from mgl.models import shipped
 from mgl.models.files import hold_lock
 from mgl.observer import SILENT, Observer, report_fetch
-from mgl.retrieval.opening import DEFAULT_EMBEDDER, DEFAULT_RERANKER, SIMILARITY, YES_NO
+from mgl.retrieval.opening import DEFAULT_EMBEDDER, DEFAULT_RERANKER, SIMILARITY
 from mgl.store import Store
 from mgl.store.owners import RUN, owned_by
 
 if TYPE_CHECKING:
-    from mgl.evaluation.runs.manifest import Arguments
+    from mgl.evaluation.papers.suites import Run
+    from mgl.evaluation.runs.lifecycle import Replay
+    from mgl.evaluation.runs.manifest import Arguments, Manifest
+    from mgl.evaluation.runs.plan import RunPlan
     from mgl.evaluation.runs.retrieving import Recalls
+    from mgl.evaluation.runs.runner import Execution
     from mgl.llm.base import LLM, Engine
     from mgl.llm.calls import CallLog
     from mgl.llm.capabilities import Speed
@@ -47,17 +51,8 @@ DATABASE = "mgl.sqlite"
 ResultT = TypeVar("ResultT")
 
 
-@dataclass(frozen=True, slots=True)
-class OwnModels:
-    """Models that a program brings itself, in place of those of a choice; it closes them."""
-
-    engine: Engine | None = None
-    embedder: Embedder | None = None
-    reranker: Reranker | None = None
-
-
 class Workplace:
-    """One chosen model over a home's store, which it does not close.
+    """One model, chosen or brought, over a home's store, which it does not close.
 
     With ``recorded`` no model runs: the calls in the store are replayed as that model's. ``owner``
     is the evaluation run that calls of no memory belong to.
@@ -67,18 +62,17 @@ class Workplace:
         self,
         home: Path,
         store: Store,
-        choice: ModelChoice,
+        models: ModelChoice | OwnModels,
         observer: Observer,
         *,
         recorded: ModelFacts | None = None,
-        own: OwnModels | None = None,
     ) -> None:
         self.owner: str | None = None
-        self._own = own or OwnModels()
+        self._own = models if isinstance(models, OwnModels) else OwnModels(choice=models)
+        self._choice = choice = self._own.choice
         self._home = home
-        self._store = store
-        self._choice = choice
-        self._observer = observer
+        self.store = store
+        self.observer = observer
         self._closing = ExitStack()
         self.model: ChosenModel | RecordedModel
         if recorded is not None:
@@ -119,9 +113,9 @@ class Workplace:
 
         What it did is in the store then, so that doing it again costs nothing.
         """
-        say = cache(self._observer.note)  # once, however often the lock is found taken
+        say = cache(self.observer.note)  # once, however often the lock is found taken
         waiting = "another process is doing the same: waiting for its result"
-        with hold_lock(self._store.path.parent / "locks" / f"{work}.lock", lambda: say(waiting)):
+        with hold_lock(self.store.path.parent / "locks" / f"{work}.lock", lambda: say(waiting)):
             yield
 
     @property
@@ -144,14 +138,14 @@ class Workplace:
 
     def open_client(self) -> tuple[Client, StoreCallLog]:
         """Make a client and its call log, which has to be attached to the memory that pays."""
-        log = self._store.call_log()
+        log = self.store.call_log()
         return Client(self.engine, log, self.model.policy), log
 
     def own(self, document_id: str | None = None) -> AbstractContextManager[None]:
         """State that the evaluation run, if there is one, owns what is kept within for a source."""
         if self.owner is None:
             return nullcontext()
-        return owned_by(self._store.own(self.owner, document_id))
+        return owned_by(self.store.own(self.owner, document_id))
 
     def client(self) -> Client:
         """Make a client with a usage of its own, for calls that no memory of the store owns.
@@ -175,10 +169,10 @@ class Workplace:
         retrieves = kind is not None and kind.retrieves
         return Tools(
             llm=llm,
-            store=store or self._store,
-            observer=observer or self._observer,
+            store=store or self.store,
+            observer=observer or self.observer,
             embedder=self.embedder if retrieves else None,
-            reranker=self._open_reranker(llm) if retrieves else None,
+            reranker=(self._own.reranker or self._reranker) if retrieves else None,
             detectors=self._open_detector,
         )
 
@@ -186,7 +180,7 @@ class Workplace:
         """Open the model ``MODEL[:LAYER]`` that compares texts token by token (BERTScore)."""
         from mgl.retrieval.matching import open_matcher
 
-        return open_matcher(written, self._home, self._source, self._store)
+        return open_matcher(written, self._home, self._source, self.store)
 
     @cached_property
     def _shared(self) -> tuple[Client, CallLog]:
@@ -199,11 +193,11 @@ class Workplace:
         if self._own.embedder is not None:
             from mgl.retrieval.embedders import CachedEmbedder
 
-            return CachedEmbedder(self._own.embedder, self._store)
+            return CachedEmbedder(self._own.embedder, self.store)
         from mgl.retrieval.opening import open_embedder
 
         name = self._choice.embedder or DEFAULT_EMBEDDER
-        opened = open_embedder(name, self._home, source=self._source, cache=self._store)
+        opened = open_embedder(name, self._home, source=self._source, cache=self.store)
         self._closing.callback(opened.close)
         return opened
 
@@ -212,16 +206,6 @@ class Workplace:
         """The reranker: by the vectors of an embedder that a program brings itself."""
         default = DEFAULT_RERANKER if self._own.embedder is None else SIMILARITY
         return self._choice.reranker or default
-
-    def _open_reranker(self, llm: LLM) -> Reranker:
-        """Open the reranker: one for all memories, except the one that asks the given model."""
-        if self._own.reranker is not None:
-            return self._own.reranker
-        if self._choice.reranker == YES_NO:
-            from mgl.retrieval.rerankers import YesNoReranker
-
-            return YesNoReranker(llm)
-        return self._reranker
 
     def _open_detector(self, name: str) -> ShiftDetector:
         from mgl.retrieval.shifts import open_detector
@@ -243,7 +227,7 @@ class Workplace:
 
         choice = self._choice
         return Source(
-            models=choice.models, allow_hub=choice.allow_hub, progress=report_fetch(self._observer)
+            models=choice.models, allow_hub=choice.allow_hub, progress=report_fetch(self.observer)
         )
 
 
@@ -346,6 +330,58 @@ class Workplaces:
         place = Workplace(self.home, self.store, self.choice(profile), self.observer)
         place.owner = None if self.run is None else f"{RUN}{self.run.absolute()}"
         return place
+
+    def start(self, plan: RunPlan, folder: Path, execution: Execution) -> Manifest:
+        """Start a run, whose calls belong to its folder (``start_run``)."""
+        from mgl.evaluation.runs.lifecycle import start_run
+
+        self.run = folder
+        return start_run(plan, folder, replace(execution, open_model=self.open))
+
+    def resume(self, folder: Path, data: Path | None, execution: Execution) -> Manifest:
+        """Do what is left of a run, with the models it began with (``resume_run``)."""
+        from mgl.evaluation.runs.lifecycle import resume_run
+        from mgl.evaluation.runs.manifest import Manifest
+        from mgl.evaluation.runs.plan import reopen_plan
+
+        self.run, manifest = folder, Manifest.read(folder)
+        self.take(manifest.models)
+        plan = reopen_plan(manifest, self.open, data)
+        return resume_run(plan, folder, replace(execution, open_model=self.open))
+
+    def replay(self, folder: Path, data: Path | None) -> Replay:
+        """Make a run again from the calls in the store, and compare (``replay_run``)."""
+        from mgl.evaluation.runs.lifecycle import replay_run
+        from mgl.evaluation.runs.manifest import Manifest
+        from mgl.evaluation.runs.plan import reopen_plan
+        from mgl.evaluation.runs.runner import Execution
+
+        manifest = Manifest.read(folder)
+        open_recorded = self.open_recorded(manifest.models)
+        plan = reopen_plan(manifest, open_recorded, data)
+        return replay_run(plan, folder, Execution(open_recorded, self.observer))
+
+    def reproduce(self, run: Run, arguments: Arguments, folder: Path, execution: Execution) -> None:
+        """Start or continue a run of a paper's table, with its embedder and reranker unless others
+        are chosen; UsageError if the folder holds another run."""
+        from mgl.evaluation.runs.manifest import MANIFEST, Manifest
+        from mgl.evaluation.runs.plan import plan_run
+
+        own = self.base
+        base = replace(
+            own, embedder=own.embedder or run.embedder, reranker=own.reranker or run.reranker
+        )
+        places = replace(self, base=base, known={})
+        if not (folder / MANIFEST).exists():
+            places.start(plan_run(arguments, places.open), folder, execution)
+            return
+        moved = {"data": arguments.data}
+        if Manifest.read(folder).arguments.model_copy(update=moved) != arguments:
+            raise UsageError(
+                f"{folder} holds a run with other arguments",
+                hint="choose another folder with --out",
+            )
+        places.resume(folder, arguments.data, execution)
 
     def retrieve(self, arguments: Arguments, note: Callable[[str], None]) -> Recalls:
         """Measure which evidence memories return, without a model; ``note`` hears of leaks.

@@ -23,7 +23,7 @@ from mgl.errors import InputError, UsageError, WrongKind
 from mgl.llm.base import LLM
 from mgl.llm.calls import content_hash
 from mgl.llm.replies import REPAIR
-from mgl.memories.log import Log, Vocabulary
+from mgl.memories.log import EditT, Log, StateT, Vocabulary
 from mgl.memories.view import GraphView, MemorySize, ViewEdge, ViewNode
 from mgl.observer import Observer
 from mgl.prompt import Prompt, hashes
@@ -43,8 +43,6 @@ _ID: Final = re.compile(MEMORY_ID)
 
 ToolT = TypeVar("ToolT")
 ConfigT = TypeVar("ConfigT", bound=BaseModel)
-EditT = TypeVar("EditT")
-StateT = TypeVar("StateT")
 
 
 def memory_id(

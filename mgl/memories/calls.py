@@ -9,7 +9,8 @@
 
 The prompts are ours and the same for every method, so that methods differ by what they read alone.
 Passages come before the question, so that calls about one passage share an engine's prefix cache;
-the numbers of what is cited come before the answer, so that it stands on something.
+the numbers of what is cited come before the answer, so that it stands on something. A question in
+words comes last: a small model then answers in its language, and often in English otherwise.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ PASSAGE_ANSWER = Prompt(
     "reading.answer",
     source="ours",
     text=(
-        "{passages}\n\nQuestion: {question}\n"
-        "Answer the question in one short sentence, using only the text above. Be specific."
+        "{passages}\n\nAnswer the question below in one short sentence, using only the text above. "
+        "Be specific.\n\nQuestion: {question}"
     ),
     variables=("passages", "question"),
 )
@@ -47,9 +48,9 @@ LONG_PASSAGE_ANSWER = Prompt(
     "reading.long_answer",
     source="ours",
     text=(
-        "{passages}\n\nQuestion: {question}\n"
-        "Answer the question in full, using only the text above: everything that it tells about "
-        "the question, from every side, with names and particulars. Write plain prose."
+        "{passages}\n\nAnswer the question below in full, using only the text above: everything "
+        "that it tells about the question, from every side, with names and particulars. Write "
+        "plain prose.\n\nQuestion: {question}"
     ),
     variables=("passages", "question"),
 )

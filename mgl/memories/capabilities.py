@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from mgl.memories.base import MemoryKind
-    from mgl.memories.graph import Estimate
+    from mgl.memories.estimates import Estimate
     from mgl.store import MemoryRecord, Store
 
 

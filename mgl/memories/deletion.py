@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
 from mgl.errors import InputError, NotThere
-from mgl.memories.log import FORGOTTEN, Draft, Vocabulary
+from mgl.memories.log import FORGOTTEN, Draft, EditT, StateT, Vocabulary
 from mgl.memories.options import load_kind
 from mgl.prompt import words_of
 from mgl.store import EditRecord, MemoryRecord, Store
@@ -26,8 +26,6 @@ from mgl.store.turns import ReplySources
 from mgl.text.support import find_echoes
 from mgl.types import Turn
 
-EditT = TypeVar("EditT")
-StateT = TypeVar("StateT")
 SeenT = TypeVar("SeenT", contravariant=True)
 
 

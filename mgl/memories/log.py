@@ -10,6 +10,9 @@ Edits are only ever appended, step by step; a step is one transaction, so a proc
 at any moment leaves whole steps. Several processes may write: each step has a number, and whoever
 comes second reads the log again. A deletion rewrites rows, so the whole log is then read again.
 
+Steps that say nothing of each other (the chunks of a document, the sessions of a conversation) may
+be written in any order: the state is the fold of the steps in the order of their numbers.
+
 With one step in many goes a snapshot of the state before it (``mgl.memories.snapshots``), so that
 whoever opens the memory reads only the steps after that.
 """
@@ -20,8 +23,9 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
+from operator import attrgetter
 from typing import Any, Final, Generic, TypedDict, TypeVar, Unpack
 
 from mgl.errors import Conflict, StoreConflict, StoreDeleted
@@ -68,6 +72,7 @@ class Origin(TypedDict, total=False):
     score: float | None
 
 
+@dataclass(frozen=True, eq=False)
 class Vocabulary(Generic[EditT, StateT]):
     """The edits of one kind of memory by the name that rows have for them, and what they do.
 
@@ -76,27 +81,23 @@ class Vocabulary(Generic[EditT, StateT]):
     are rows that change no state (``FailedReply`` is one of them in every vocabulary). ``span``
     finds the source of an edit that is recorded without one; ``turns`` finds the turns that an edit
     is made of, with which it is deleted: none for one that holds no words, None for those of its
-    span.
+    span. ``columns`` names the fields of edits that are columns of their rows: some of ``step``,
+    ``span`` and ``turns``.
     """
 
-    def __init__(
-        self,
-        edits: Mapping[str, type[Any]],
-        apply: Callable[[StateT, EditT], StateT],
-        empty: StateT,
-        *,
-        events: Mapping[str, type[Any]] | None = None,
-        span: Callable[[EditT], Span | None] | None = None,
-        turns: Callable[[StateT, EditT], Collection[int] | None] | None = None,
-    ) -> None:
-        self._events: dict[str, type[Any]] = {"reply": FailedReply, **(events or {})}
-        self._types: dict[str, type[Any]] = {**edits, **self._events}
-        self.apply = apply
-        self.empty = empty
-        self.snapshots = SnapshotCodec(apply, empty)
-        self._adapters: dict[str, Any] = {}
-        self._span = span
-        self._turns = turns
+    edits: Mapping[str, type[Any]]
+    apply: Callable[[StateT, EditT], StateT]
+    empty: StateT
+    events: Mapping[str, type[Any]] = field(default_factory=dict)
+    span: Callable[[EditT], Span | None] | None = None
+    turns: Callable[[StateT, EditT], Collection[int] | None] | None = None
+    columns: Collection[str] = ()
+    _adapters: dict[str, Any] = field(default_factory=dict, init=False)
+
+    @cached_property
+    def snapshots(self) -> SnapshotCodec[StateT]:
+        """The codec of the state."""
+        return SnapshotCodec(self.apply, self.empty)
 
     def record(
         self,
@@ -109,9 +110,9 @@ class Vocabulary(Generic[EditT, StateT]):
     ) -> EditRecord:
         """Make an edit or event a row."""
         name = self._names[type(edit)]
-        payload = self._adapter(name).dump_python(edit, mode="json")
-        if origin.get("span") is None and self._span is not None:
-            origin["span"] = self._span(edit)
+        payload = self._adapter(name).dump_python(edit, mode="json", exclude=set(self.columns))
+        if origin.get("span") is None:
+            origin["span"] = self._find_span(edit)
         made_of = None if turns is None else tuple(sorted(turns))
         return EditRecord(step, name, payload, outcome, reason, turns=made_of, **origin)
 
@@ -120,28 +121,38 @@ class Vocabulary(Generic[EditT, StateT]):
 
         An edit that does not fit the state, and is to be rejected, may have none.
         """
+        if self.turns is None:
+            return getattr(edit, "turns", None) if "turns" in self.columns else None
         try:
-            return None if self._turns is None else self._turns(state, edit)
+            return self.turns(state, edit)
         except KeyError:
             return None
+
+    def _find_span(self, edit: EditT | Any) -> Span | None:
+        if self.span is None:
+            return getattr(edit, "span", None) if "span" in self.columns else None
+        return self.span(edit)
 
     def parse(self, row: EditRecord) -> EditT | Any | None:
         """The edit or event of a row; None where it was rejected, or is a bare mark."""
         if row.outcome == "rejected" or row.op not in self._types:
             return None
-        return self._adapter(row.op).validate_python(row.payload)
+        held: dict[str, Any] = {"step": row.chunk, "span": row.span, "turns": row.turns}
+        columns = {each: held[each] for each in self.columns if held[each] is not None}
+        return self._adapter(row.op).validate_python({**row.payload, **columns})
 
     def edit(self, row: EditRecord) -> EditT | None:
         """The edit of a row; None where it was rejected, or changes no state."""
         return None if row.op in self._events else self.parse(row)
 
     def replay(self, rows: Iterable[EditRecord], state: StateT | None = None) -> StateT:
-        """The state that rows make of ``state``, by default of the empty one.
+        """The state that rows, in the order of their steps, make of ``state``, by default of the
+        empty one.
 
         Where some were dropped by a deletion, those that no longer fit without them are skipped:
         the step of the deletion says what they are to be.
         """
-        rows = list(rows)
+        rows = sorted(rows, key=attrgetter("chunk"))
         start = self.empty if state is None else state
         apply = (
             self._apply_if_fitting if any(row.reason == FORGOTTEN for row in rows) else self.apply
@@ -154,6 +165,14 @@ class Vocabulary(Generic[EditT, StateT]):
             return self.apply(state, edit)
         except (KeyError, ValueError):
             return state
+
+    @cached_property
+    def _events(self) -> dict[str, type[Any]]:
+        return {"reply": FailedReply, **self.events}
+
+    @cached_property
+    def _types(self) -> dict[str, type[Any]]:
+        return {**self.edits, **self._events}
 
     @cached_property
     def _names(self) -> dict[type[Any], str]:
@@ -212,7 +231,7 @@ class Draft(Generic[EditT, StateT]):
         """
         if turns is None:
             turns = self._vocabulary.find_turns(self.state, edit)
-        if rejected is None:
+        if not rejected:
             try:
                 self.state = self._vocabulary.apply(self.state, edit)
             except (KeyError, ValueError) as error:
@@ -221,13 +240,20 @@ class Draft(Generic[EditT, StateT]):
         reason = rejected or repaired
         row = self._vocabulary.record(self.step, edit, outcome, reason, turns, **origin)
         self.rows.append(row)
-        return rejected is None
+        return not rejected
 
     def reject(
-        self, op: str, payload: Mapping[str, Any], reason: str, *, call_key: str | None = None
+        self,
+        op: str,
+        payload: Mapping[str, Any],
+        reason: str,
+        *,
+        turns: Iterable[int] | None = None,
+        **origin: Unpack[Origin],
     ) -> None:
         """Add a proposal that never became an edit, as it was made."""
-        row = EditRecord(self.step, op, payload, "rejected", reason, call_key=call_key)
+        made_of = None if turns is None else tuple(turns)
+        row = EditRecord(self.step, op, payload, "rejected", reason, turns=made_of, **origin)
         self.rows.append(row)
 
     def mark(self, event: Any, *, call_key: str | None = None) -> None:
@@ -278,6 +304,7 @@ class Log(Generic[EditT, StateT]):
         self._incarnation: int | None = None
         self._version = vocabulary.snapshots.version  # now: an upgrade may replace the files later
         self._last_snapshot = 0
+        self._folded = 0
         self._since = 0
         self._changes: tuple[int, int] | None = None
         self._catching_up = threading.Lock()
@@ -315,30 +342,44 @@ class Log(Generic[EditT, StateT]):
     def _read_edits(self) -> None:
         since = self._store.count_deletions(self._source.id)  # before they are read
         if since != self._since:
-            self.state, self.step, self._last_snapshot = self._vocabulary.empty, 0, 0
             self._since = since
+            self._begin_anew()
+        elif self._has_gaps and self._store.count_done(self.identity) > self._folded:
+            self._begin_anew()  # what came late belongs before what was read
         if self.step == 0:
             self._read_snapshot()
-        steps = self._store.steps(self.identity)
-        if steps > self.step:
-            rows = self._store.edits(self.identity, since=self.step)
+        first, steps = self.step, self._store.steps(self.identity)
+        if steps > first:
+            done = self._store.count_done(self.identity, since=first)
+            rows = self._store.edits(self.identity, since=first)
             if any(row.op == FORGET for row in rows):
                 self._drop_turns()
                 rows, self.state = self.rows, self._vocabulary.empty
             self.state = self._vocabulary.replay(rows, self.state)
-            self.step = max([steps, *(row.chunk + 1 for row in rows[-1:])])
+            self.step = max([steps, *(row.chunk + 1 for row in rows)])
+            self._folded += done
+
+    @property
+    def _has_gaps(self) -> bool:
+        """Whether a step is missing before the last."""
+        return self._folded < self.step
+
+    def _begin_anew(self) -> None:
+        self.state, self.step, self._folded = self._vocabulary.empty, 0, 0
+        self._last_snapshot = 0
 
     def _read_snapshot(self) -> None:
         kept = self._store.find_snapshot(self.identity)
         state = None if kept is None else self._vocabulary.snapshots.read(kept)
         if kept is not None and state is not None:
-            self.state, self.step, self._last_snapshot = state, kept.step, kept.step
+            self.state, self.step, self._folded = state, kept.step, kept.step
+            self._last_snapshot = kept.step
 
     def _take_snapshot(self) -> Snapshot | None:
         """Take a snapshot of the state, if one is due."""
         with self._catching_up:
             step, state, since = self.step, self.state, self._since
-        if not is_due(step, self._last_snapshot):
+        if self._has_gaps or not is_due(step, self._last_snapshot):
             return None
         self._last_snapshot = step
         body = self._vocabulary.snapshots.dump(state)
@@ -423,9 +464,9 @@ class Log(Generic[EditT, StateT]):
                 raise _conflict_of(turn)
         return [*fresh.values()]
 
-    def draft(self) -> Draft[EditT, StateT]:
-        """Begin the next step."""
-        return Draft(self._vocabulary, self.step, self.state)
+    def draft(self, step: int | None = None) -> Draft[EditT, StateT]:
+        """Begin the next step, or the one with this number."""
+        return Draft(self._vocabulary, self.step if step is None else step, self.state)
 
     def write(self, draft: Draft[EditT, StateT]) -> bool:
         """Append a step and catch up.
@@ -434,17 +475,25 @@ class Log(Generic[EditT, StateT]):
         was begun: then that is read instead, and the draft is void.
         """
         try:
-            length = self.turns.ends[-1] if self.turns else None
-            kept = self._take_snapshot()
-            self._store.append_edits(
-                self.identity, draft.step, draft.rows, length=length, snapshot=kept
-            )
+            self.add(draft)
         except StoreConflict:
             self._observer.note("another process writes to this memory: reading its log")
             self.catch_up()
             return False
         self.catch_up()
         return True
+
+    def add(self, draft: Draft[EditT, StateT], *, since: int | None = None) -> None:
+        """Append a step on which no other waits, without catching up.
+
+        StoreConflict where the step was written before, or something was deleted from the source
+        after the deletion ``since``.
+        """
+        length = self.turns.ends[-1] if self.turns else None
+        kept = self._take_snapshot()
+        self._store.append_edits(
+            self.identity, draft.step, draft.rows, since=since, length=length, snapshot=kept
+        )
 
     def append_turns(self, turns: Sequence[Turn]) -> bool:
         """Append turns to the conversation and their rows to the log, in one transaction.
@@ -455,7 +504,7 @@ class Log(Generic[EditT, StateT]):
         rows = [self._row_of(first + place, self.step + place) for place in range(len(turns))]
         try:
             kept = self._take_snapshot()
-            self._store.append_turns(self._source.id, first, turns, self.identity, rows, kept)
+            self._store.append_turns(self.identity, first, turns, rows, kept)
         except StoreConflict:
             return False
         finally:
@@ -469,9 +518,8 @@ class Log(Generic[EditT, StateT]):
         """
         number = len(self.turns)
         row = self._row_of(number, self.step)
-        store, talk = self._store, self._source.id
         try:
-            kept = store.append_reply(talk, number, turn, self.identity, row, sources, since=since)
+            kept = self._store.append_reply(self.identity, number, turn, row, sources, since=since)
         except StoreConflict:
             return False
         finally:

@@ -18,7 +18,7 @@ from mgl.llm.calls import CallRecord
 from mgl.memories.view import MemorySize
 from mgl.store.records import EditOutcome, EditRecord, MemoryRecord
 from mgl.text.sentences import split_question
-from mgl.types import Answer, Citation, Document, Span, Usage
+from mgl.types import CONVERSATION, Answer, Citation, Document, Span, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,14 +165,24 @@ def answer_json(answer: Answer) -> dict[str, Any]:
     }
 
 
+def describe_reading(answer: Answer, document: Document | None) -> str | None:
+    """Say how much of its source an answer was made from: of the text of a ``document``, else of
+    the source's tokens what the first prompt had. None where neither is known."""
+    share = None if document is None else share_read(answer, document)
+    if share is not None:
+        return f"read {share:.0%} of the text for this answer"
+    if answer.compaction_ratio is None:
+        return None
+    return f"the first prompt had {answer.compaction_ratio:.0%} of the text's tokens"
+
+
 def share_read(answer: Answer, document: Document) -> float | None:
     """The share of a document's characters that an answer was made from; None where its passages
-    are not known."""
-    spans = sorted(
-        (span.start, span.end) for span in (Span.at(document.id, at) for at in answer.retrieved)
-    )
-    if not spans:
+    are not known, and for a transcript, whose passages are turns."""
+    if document.media_type == CONVERSATION or not answer.retrieved:
         return None
+    found = (Span.at(document.id, at) for at in answer.retrieved)
+    spans = sorted((span.start, span.end) for span in found)
     read = reached = 0
     for start, end in spans:
         read += max(0, end - max(start, reached))

@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import date, datetime
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
-from typing import Any, ClassVar, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 from pydantic import Field
 
@@ -32,26 +32,23 @@ from mgl.memories.deletion import (
     find_turn_numbers,
     plan_deletion,
 )
-from mgl.memories.log import FORGET, Log
+from mgl.memories.log import FORGET, EditT, Log
 from mgl.memories.turns import (
     Say,
     Shown,
+    Speaker,
     Voice,
     Wish,
     answer_from_lines,
     cite_shown,
     cite_turn,
     reply_to_turn,
-    say_in_talk,
     say_unknown,
 )
 from mgl.store.deletion import Gone, Redaction
 from mgl.store.turns import ReplySources
 from mgl.text.times import check_time
 from mgl.types import Answer, Citation, Conversation, Document, Question, Turn
-
-EditT = TypeVar("EditT")
-StateT = TypeVar("StateT")
 
 RECENT: Final = 6
 """Turns that a reply is shown as they are."""
@@ -75,7 +72,15 @@ class TalkConfig(PresetConfig):
         return Sampling(self.temperature, max_tokens=max_tokens, seed=self.seed)
 
 
+class TalkState(Protocol):
+    """The state of a memory of a conversation: its ``stale`` nodes wait for another description."""
+
+    @property
+    def stale(self) -> frozenset[str]: ...
+
+
 ConfigT = TypeVar("ConfigT", bound=TalkConfig)
+StateT = TypeVar("StateT", bound=TalkState)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +119,13 @@ class Change:
     merge: str | None = None
 
 
-class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, StateT]):
+class TalkMemory(LogMemory[ConfigT, EditT, StateT]):
     """A memory that takes in a conversation turn by turn and is asked in between.
 
     ``append`` writes a turn to the log, and does what is then due, before it returns. A subclass
     says what its log holds (``vocabulary``), how that loses its words (``Redactor``, made of what
     is deleted and the state before), what is due (``_settle``) and what it finds for a question
-    (``recall``). The ``stale`` nodes of its state wait for another description.
+    (``recall``).
     """
 
     reads = "conversation"
@@ -297,8 +302,7 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
             sampling = self._answer_sampling
             draws = len(own) - len(turn.id) - 1  # replies that were made before, and went
             sampling = replace(sampling, seed=sampling.seed + draws)
-            how: Any = {"voice": voice, "sampling": sampling, "hear": hear, "wish": wish}
-            say = partial(say_in_talk, recent=shown, **how)
+            say = Speaker(shown, voice, sampling, hear, wish).say
         with self._log.note_shown(seen), collect_calls(calls):
             about = talk, found.shown, heard, voice, say
             answer = await reply_to_turn(llm, *about, before=recent[:-1])
@@ -384,11 +388,11 @@ class TalkMemory(LogMemory[ConfigT, EditT, StateT], Generic[ConfigT, EditT, Stat
             gone = chosen | replies
             echoes = find_repeating(log.turns, chosen, gone | log.forgotten)
             what, turns_before = Redaction(gone), log.turns
-            old: Any = log.state
+            old = after = log.state
             answers = self._tools.store.find_answers_on(self._source.id, what)
             if gone and not dry_run:
                 self._delete(what)
-                after: Any = log.state
+                after = log.state
             else:
                 lost = Gone(self._source.id, what, tuple(turns_before))
                 _, after = plan_deletion(type(self), log.step, log.rows, lost)
@@ -493,7 +497,7 @@ def check_turns(turns: Sequence[Turn]) -> None:
     calendar reckons with."""
     for turn in turns:
         if not turn.text.strip():
-            raise InputError("a turn has no text", hint="leave it out")
+            raise InputError(f"turn {turn.id!r} has no text", hint="leave it out")
         check_time(turn.time)
 
 
@@ -506,11 +510,12 @@ def _in_order(ids: Collection[str]) -> tuple[str, ...]:
 
 
 def to_plain(value: Any) -> Any:
-    """Dataclasses, mappings, sets and times as plain JSON values."""
+    """Dataclasses, mappings, sets and times as plain JSON values; no field that ``repr`` hides."""
     if value is None or isinstance(value, str | int | float):
         return value
     if is_dataclass(value) and not isinstance(value, type):
-        return {each.name: to_plain(getattr(value, each.name)) for each in fields(value)}
+        shown = (each.name for each in fields(value) if each.repr)
+        return {name: to_plain(getattr(value, name)) for name in shown}
     if isinstance(value, Mapping):
         return {str(key): to_plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):

@@ -22,7 +22,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, Field, create_model
+from pydantic import BeforeValidator, Field, create_model
 
 from mgl.errors import ReplyInvalid
 from mgl.llm.base import LLM, FinishReason, Message, Request, Sampling
@@ -30,7 +30,7 @@ from mgl.llm.constraints import index_set, number
 from mgl.llm.progress import Listener, listen
 from mgl.llm.prompting import fit_texts
 from mgl.llm.replies import strip_thinking
-from mgl.memories.calls import answer_field, list_options
+from mgl.memories.calls import TOKEN_CHARS, answer_field, list_options
 from mgl.memories.propose import StrictReply
 from mgl.prompt import Prompt, one_line
 from mgl.retrieval.cues import ASSISTANT
@@ -42,7 +42,6 @@ from mgl.types import Answer, Citation, Conversation, Question, Turn
 
 MOST_CITED: Final = 10
 SOMEBODY: Final = "somebody"  # who speaks, where that is not known
-TOKEN_CHARS: Final = 4
 SHORT_CHARS: Final = 400
 UNMENTIONED: Final = "Not mentioned in the conversation."
 
@@ -275,7 +274,10 @@ async def reply_to_turn(
     lines = cite_shown(conversation, order_for_reply(conversation.turns, memories, heard, voice))
     texts = [text for text, _ in lines]
     kept = await fit_texts(llm, texts, reserve=llm.context_tokens // 2)
-    remembered = _format_remembered(heard.speaker or SOMEBODY, _number_lines(kept))
+    remembered = ""
+    if kept:
+        speaker = heard.speaker or SOMEBODY
+        remembered = REMEMBERED.render(speaker=speaker, memories=_number_lines(kept))
     answer = Answer(heard.text, await say(llm, remembered), "low", ())
     question = Question(heard.text)
     lines += cite_shown(conversation, show_turns(conversation.turns, before))
@@ -283,50 +285,48 @@ async def reply_to_turn(
     return _cite_repeated(answer, question, told)
 
 
-async def say_in_talk(
-    llm: LLM,
-    remembered: str,
-    *,
-    recent: Sequence[Turn],
-    voice: Voice,
-    sampling: Sampling,
-    hear: Listener | None = None,
-    wish: Wish | None = None,
-) -> str:
-    """What ``voice`` says next, to the last of the ``recent`` turns; ``hear`` is given it as it
-    is written.
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Replies as ``voice`` to the last of the ``recent`` turns; ``hear`` is given the reply as it
+    is written."""
 
-    Raises the EngineError family, and ReplyInvalid where the model writes nothing.
-    """
-    last = recent[-1]
-    speaker = last.speaker or SOMEBODY
-    today = f"Today is {last.time:%A, %d %B %Y}." if last.time else ""
-    system = REPLY.render(
-        name=voice.name,
-        speaker=speaker,
-        about=" ".join(filter(None, (today, voice.persona))),
-        remembered=f"{remembered}\n\n" if remembered else "",
-    )
-    tokens = max(sampling.max_tokens, min(REPLY_TOKENS, llm.context_tokens // 8))
-    temperature = max(sampling.temperature, REPLY_TEMPERATURE)
-    sampling = replace(sampling, max_tokens=tokens, temperature=temperature)
-    sampling = sampling if wish is None else wish.apply(sampling)
-    messages = (Message("system", system), *await _show_recent(llm, recent, voice))
-    with nullcontext() if hear is None else listen(lambda said: hear(strip_thinking(said))):
-        reply = await llm.forward(Request(messages, sampling=sampling), stage="answer")
-    if wish is not None:
-        wish.finish_reason = reply.finish_reason
-    if not (text := strip_thinking(reply.text)):
-        raise ReplyInvalid("the model wrote no reply", hint="say it again, or use another model")
-    return text
+    recent: Sequence[Turn]
+    voice: Voice
+    sampling: Sampling
+    hear: Listener | None = None
+    wish: Wish | None = None
+
+    async def say(self, llm: LLM, remembered: str) -> str:
+        """What the voice says next.
+
+        Raises the EngineError family, and ReplyInvalid where the model writes nothing.
+        """
+        last, hear, wish = self.recent[-1], self.hear, self.wish
+        speaker = last.speaker or SOMEBODY
+        today = f"Today is {last.time:%A, %d %B %Y}." if last.time else ""
+        system = REPLY.render(
+            name=self.voice.name,
+            speaker=speaker,
+            about=" ".join(filter(None, (today, self.voice.persona))),
+            remembered=f"{remembered}\n\n" if remembered else "",
+        )
+        tokens = max(self.sampling.max_tokens, min(REPLY_TOKENS, llm.context_tokens // 8))
+        temperature = max(self.sampling.temperature, REPLY_TEMPERATURE)
+        sampling = replace(self.sampling, max_tokens=tokens, temperature=temperature)
+        sampling = sampling if wish is None else wish.apply(sampling)
+        messages = (Message("system", system), *await _show_recent(llm, self.recent, self.voice))
+        with nullcontext() if hear is None else listen(lambda said: hear(strip_thinking(said))):
+            reply = await llm.forward(Request(messages, sampling=sampling), stage="answer")
+        if wish is not None:
+            wish.finish_reason = reply.finish_reason
+        if not (text := strip_thinking(reply.text)):
+            hint = "say it again, or use another model"
+            raise ReplyInvalid("the model wrote no reply", hint=hint)
+        return text
 
 
 def _number_lines(lines: Sequence[str]) -> str:
     return "\n".join(f"[{place}] {line}" for place, line in enumerate(lines, 1))
-
-
-def _format_remembered(speaker: str, memories: str) -> str:
-    return REMEMBERED.render(speaker=speaker, memories=memories) if memories else ""
 
 
 def order_for_reply(
@@ -377,11 +377,10 @@ async def answer_from_lines(
 
     With ``source_tokens`` the answer has its compaction ratio. Raises what LLM.complete raises.
     """
-    form = find_form(question)
-    sampling = replace(sampling, max_tokens=max(sampling.max_tokens, form.tokens))
-    kept = await fit_texts(llm, [text for text, _ in lines], reserve=sampling.max_tokens)
-    prompt = TURN_ANSWER.render(memories=_number_lines(kept), **ask_lines(question))
-    schema = _answer_schema(len(lines), answer_field(question, form.chars))
+    tokens = max(sampling.max_tokens, find_form(question).tokens)
+    sampling = replace(sampling, max_tokens=tokens)
+    kept = await fit_texts(llm, [text for text, _ in lines], reserve=tokens)
+    prompt, schema = request_answer(kept, question)
     messages = [Message("user", prompt)]
     reply = await llm.complete(messages, schema, sampling=sampling, stage="answer")
     places = sorted(set(reply.parsed.memories))
@@ -395,8 +394,8 @@ async def answer_from_lines(
     return replace(answer, question=question.text, compaction_ratio=ratio)
 
 
-def request_answer(texts: Sequence[str], question: Question) -> tuple[str, type[BaseModel]]:
-    """What ``answer_from_lines`` asks by TURN_ANSWER of such lines, and the schema of the reply."""
+def request_answer(texts: Sequence[str], question: Question) -> tuple[str, type[_Said]]:
+    """What is asked by TURN_ANSWER of lines of such texts, and the schema of the reply."""
     prompt = TURN_ANSWER.render(memories=_number_lines(texts), **ask_lines(question))
     field = answer_field(question, find_form(question).chars)
     return prompt, _answer_schema(len(texts), field)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -35,6 +35,7 @@ from mgl.openai.shapes import (
 )
 from mgl.types import replace_surrogates
 
+ShapeT = TypeVar("ShapeT", bound=BaseModel)
 ANY_OBJECT: Final[Mapping[str, Any]] = {"type": "object"}
 """The schema of ``response_format`` json_object."""
 
@@ -118,12 +119,12 @@ def write_tools(request: Request) -> list[dict[str, Any]]:
 
 
 def read_shape(
-    shape: type[BaseModel],
+    shape: type[ShapeT],
     given: bytes | Mapping[str, Any],
     whole: str,
     *,
     hint: str = "send what /api/openapi.json describes",
-) -> Any:
+) -> ShapeT:
     """Read JSON, or named values, as a shape; Refused with what is wrong in ``whole``."""
     try:
         if isinstance(given, bytes):
@@ -150,7 +151,7 @@ def _replace_surrogates(body: bytes) -> bytes | None:
     return None if mended == written else mended.encode()
 
 
-def read_body(shape: type[BaseModel], body: bytes, *, is_lenient: bool = False) -> Any:
+def read_body(shape: type[ShapeT], body: bytes, *, is_lenient: bool = False) -> ShapeT:
     """Read a body as one of ``mgl.openai.shapes``; Refused with what is wrong in it.
 
     ``is_lenient``: a field that is not served is ignored, unless it asks for another kind of reply.

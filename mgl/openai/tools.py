@@ -66,9 +66,10 @@ def as_schema(request: Request, *, must_call: str | None, several: bool) -> Requ
         messages[0] = replace(messages[0], content=f"{messages[0].content}\n\n{described}")
     else:
         messages.insert(0, Message("system", described))
+    forms = [_object(tool={"const": tool.name}, arguments=dict(tool.parameters)) for tool in tools]
     calls = {
         "type": "array",
-        "items": {"anyOf": [_call_schema(tool) for tool in tools]},
+        "items": {"anyOf": forms},
         "minItems": 1,
         "maxItems": MOST_CALLS if several else 1,
     }
@@ -104,10 +105,6 @@ def read_calls(reply: Reply[None]) -> Reply[None]:
 
 def _describe(tool: Tool) -> dict[str, Any]:
     return {**asdict(tool), "parameters": dict(tool.parameters)}
-
-
-def _call_schema(tool: Tool) -> dict[str, Any]:
-    return _object(tool={"const": tool.name}, arguments=dict(tool.parameters))
 
 
 def _object(**fields: Any) -> dict[str, Any]:

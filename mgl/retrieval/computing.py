@@ -5,11 +5,12 @@ They never ask a hub: a model is a folder on this machine. PyTorch's need the ex
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mgl.errors import EngineUnavailable, MglError, ResourceError, UsageError, install_hint
 
@@ -88,6 +89,21 @@ def run_model(model_id: str) -> Iterator[None]:
         raise EngineUnavailable(
             f"{model_id} failed: {_first_line(error)}",
             hint="check free memory with `mgl doctor`, or choose a smaller model",
+        ) from error
+
+
+def read_json(file: Path, missing: Any = None) -> Any:
+    """Read a JSON file of a model's folder; ``missing`` where there is none, if that is given.
+
+    ResourceError where it cannot be read.
+    """
+    if missing is not None and not file.is_file():
+        return missing
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ResourceError(
+            f"{file} cannot be read: {error}", hint="give the folder of a complete model"
         ) from error
 
 

@@ -11,7 +11,6 @@ bge-reranker). Vectors are those of sentence-transformers in float32 to the sixt
 from __future__ import annotations
 
 import importlib
-import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 
 from mgl.errors import MglError, ResourceError
 from mgl.retrieval.base import EmbeddingTask
-from mgl.retrieval.computing import run_model, to_utf8
+from mgl.retrieval.computing import read_json, run_model, to_utf8
 from mgl.retrieval.embedders import unit_vectors
 
 FAMILY: Final = ("bert", "mpnet", "xlm-roberta")
@@ -43,10 +42,10 @@ def is_encoder(folder: Path) -> bool:
     """Whether the model in a folder is one that runs here: of the family, with safetensors and a
     fast tokenizer, and pooled by the mean or the first token."""
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        steps = _read_json(folder / "modules.json", [])
+        config = read_json(folder / "config.json")
+        steps = read_json(folder / "modules.json", [])
         pooling = _read_pooling(folder)
-    except (OSError, ValueError, ResourceError):
+    except ResourceError:
         return False
     files = (folder / "model.safetensors", folder / "tokenizer.json")
     simple = {"Transformer", "Pooling", "Normalize"}
@@ -127,9 +126,9 @@ class EncoderEmbedder:
         None leaves that to the folder's configuration. Raises ResourceError."""
         self.model_id = model_id
         self.dims = dims
-        prompts = _read_json(folder / "config_sentence_transformers.json", {}).get("prompts", {})
+        prompts = read_json(folder / "config_sentence_transformers.json", {}).get("prompts", {})
         self._prefix = prompts.get("query", "") if query_prefix is None else query_prefix
-        limit = _read_json(folder / "sentence_bert_config.json", {}).get("max_seq_length")
+        limit = read_json(folder / "sentence_bert_config.json", {}).get("max_seq_length")
         limit = limit or _read_limit(folder)
         self._encoder = Encoder(folder, _read_pooling(folder) or "mean", limit)
 
@@ -226,7 +225,7 @@ def _compile(folder: Path, head: Head) -> Any:
 
     import_genai()  # openvino without its telemetry
     openvino = importlib.import_module("openvino")
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config = read_json(folder / "config.json")
     from safetensors.numpy import load_file
 
     weights = load_file(folder / "model.safetensors")
@@ -359,7 +358,7 @@ def _bucket_distances(size: int, buckets: int) -> NDArray[np.int64]:
 
 def _read_pooling(folder: Path) -> Head | None:
     """How a folder's vectors are pooled; None where it is in a way that is not known here."""
-    settings = _read_json(folder / "1_Pooling" / "config.json", {})
+    settings = read_json(folder / "1_Pooling" / "config.json", {})
     chosen = [name for name, value in settings.items() if name.startswith("pooling_mode") and value]
     known: dict[str, Head] = {
         "pooling_mode_mean_tokens": "mean",
@@ -372,12 +371,6 @@ def _read_pooling(folder: Path) -> Head | None:
 
 def _read_limit(folder: Path) -> int:
     """How many tokens a model takes, by its positions."""
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config = read_json(folder / "config.json")
     beyond = 0 if config["model_type"] == "bert" else int(config.get("pad_token_id", 1)) + 1
     return int(config["max_position_embeddings"]) - beyond
-
-
-def _read_json(file: Path, missing: Any) -> Any:
-    if not file.is_file():
-        return missing
-    return json.loads(file.read_text(encoding="utf-8"))

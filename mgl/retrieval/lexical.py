@@ -10,8 +10,9 @@ an index is built, here they are computed when it is asked, so that adding a tex
 than its own words. Source: Robertson and Zaragoza, The Probabilistic Relevance Framework (2009);
 Kamphuis et al., Which BM25 Do You Mean? (ECIR 2020).
 
-It does not know meaning, nor the words of other languages than English. Of a long query it takes
-the first ``MOST_ASKED`` stems.
+It does not know meaning. Words of other languages are found as they are written, Chinese and
+Japanese by pairs of neighbouring characters, as Lucene's CJK analyzer does. Of a long query it
+takes the first ``MOST_ASKED`` stems.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from typing import TYPE_CHECKING, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mgl.prompt import plain_text
+from mgl.prompt import pair_characters, plain_text
 from mgl.retrieval.base import Hit, Ids
 from mgl.retrieval.ranking import best, places_of
 from mgl.text.stopwords import STOP_WORDS
@@ -52,15 +53,16 @@ def stems(text: str) -> list[str]:
 
 
 def all_stems(texts: Sequence[str]) -> list[list[str]]:
-    """``stems`` of each text; equal to those of ``bm25s.tokenize``."""
+    """``stems`` of each text; those of ``bm25s.tokenize``, where words have spaces."""
     from Stemmer import Stemmer
 
     return list(map(Stemmer("english").stemWords, split_words(texts, STOP_WORDS)))
 
 
 def split_words(texts: Iterable[str], without: Collection[str] = ()) -> list[list[str]]:
-    """The words of each text in order, lower-cased, of two letters and more, but for some."""
-    words = (_WORD.findall(plain_text(text).lower()) for text in texts)
+    """The words of each text in order, lower-cased, of two letters and more, but for some; the
+    pairs of neighbouring characters of Chinese and Japanese."""
+    words = (_WORD.findall(pair_characters(plain_text(text)).lower()) for text in texts)
     return [[word for word in each if word not in without] for each in words]
 
 

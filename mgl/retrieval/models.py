@@ -9,12 +9,11 @@ Nothing is downloaded or loaded here: ``folder()`` does that, and ``mgl.retrieva
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from mgl.errors import ResourceError, UsageError
 from mgl.models import shipped
@@ -23,6 +22,7 @@ from mgl.models.fetch import Progress, fetch_weights, find_weights
 from mgl.models.files import compute_sha256
 from mgl.models.hub import is_complete_model
 from mgl.models.profiles import EmbeddingSettings, FloatName, ModelProfile, Reranking, load_profiles
+from mgl.retrieval.computing import read_json
 from mgl.retrieval.encoders import is_encoder
 from mgl.retrieval.multi import HEADS
 
@@ -187,16 +187,14 @@ def _digest(folder: Path) -> str:
 
 def _dims(folder: Path) -> int:
     """Read the length of the vectors: of the last dense layer, the pooling, or the model."""
-    modules = folder / "modules.json"
-    steps = [step.get("path", "") for step in _json(modules)] if modules.is_file() else []
+    steps = [step.get("path", "") for step in read_json(folder / "modules.json", [])]
     for step in reversed(steps):
-        file = folder / step / "config.json"  # a step without settings has none
-        settings = _json(file) if step and file.is_file() else {}
+        settings = read_json(folder / step / "config.json", {}) if step else {}
         for key in ("out_features", "word_embedding_dimension", "embedding_dimension"):
             if key in settings:
                 return int(settings[key])
     try:
-        return int(_json(folder / "config.json")["hidden_size"])
+        return int(read_json(folder / "config.json")["hidden_size"])
     except KeyError as error:
         raise ResourceError(
             f"the files in {folder} do not give the length of its vectors",
@@ -213,16 +211,7 @@ def _describe_embedding(folder: Path) -> EmbeddingSettings:
 def _describe_reranking(folder: Path) -> Reranking | None:
     """Tell a language model that says yes or no, a cross-encoder, and an encoder without a head,
     which reranks by late interaction (None)."""
-    name = str((_json(folder / "config.json").get("architectures") or [""])[0])
+    name = str((read_json(folder / "config.json").get("architectures") or [""])[0])
     if name.endswith("Model") and is_encoder(folder):
         return None
     return Reranking(library="qwen3" if name.endswith("ForCausalLM") else "cross-encoder")
-
-
-def _json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ResourceError(
-            f"{path} cannot be read: {error}", hint="give the folder of a complete model"
-        ) from error

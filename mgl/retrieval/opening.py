@@ -8,8 +8,8 @@ A name is a model profile's, its publisher's (``BAAI/bge-m3``) or the path of a 
 embedder's may end in the length to which its vectors are truncated (``qwen3-embedding-0.6b:128``),
 or in the ranking that an embedder of three representations has (``bge-m3:hybrid``, ``bge-m3:all``).
 An embedder of BERT's family may rerank, too: by late interaction, which compares the tokens of two
-texts. With a ``Source`` of a ``base_url`` a server computes. Three rerankers are no models of their
-own: ``identity``, ``similarity`` (an embedder's cosine) and ``yes-no`` (a language model).
+texts. With a ``Source`` of a ``base_url`` a server computes. Two rerankers are no models of their
+own: ``identity`` and ``similarity`` (an embedder's cosine).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import Final, cast
 
 from mgl.errors import UsageError
 from mgl.models.adapters import HEAD
@@ -33,13 +33,9 @@ from mgl.retrieval.rerankers import (
     Judge,
     LocalReranker,
     SimilarityReranker,
-    YesNoReranker,
     cross_encoder,
     qwen3_reranker,
 )
-
-if TYPE_CHECKING:
-    from mgl.llm.base import LLM
 
 DEFAULT_EMBEDDER: Final = "all-minilm-l6-v2"
 """all-mpnet-base-v2 costs about five times as much; it finds 0.775 of LoCoMo's evidence, this one
@@ -56,15 +52,10 @@ UNTRAINED: Final = (15.1, -11.7)
 """Slope and offset of late interaction by an encoder that no adapter changes: fitted for
 all-minilm-l6-v2 as ``mgl.retrieval.rerankers.FITTED`` was, over the 30 turns that match best."""
 
-YES_NO: Final = "yes-no"
-"""The reranker that asks the memory's own language model."""
-
 _CUT: Final = re.compile(r"(.+):([0-9]+)")
 _RANKED: Final = re.compile(r"(.+):(dense|hybrid|all)")
 _PAIR_TOKENS = 1024  # as in bge-reranker's published measurements
 _MOST_TOKENS = 8192
-
-GivenT = TypeVar("GivenT")
 
 
 def open_embedder(
@@ -109,19 +100,21 @@ def open_reranker(
     *,
     source: Source | None = None,
     embedder: Embedder | None = None,
-    llm: LLM | None = None,
 ) -> Reranker:
     """Open a reranker by name; errors as of ``open_embedder``.
 
-    ``similarity`` needs the ``embedder`` and ``yes-no`` the ``llm``, which stay the caller's.
+    ``similarity`` needs the ``embedder``, which stays the caller's.
     """
     source = source or Source()
     if name == "identity":
         return IdentityReranker()
     if name == SIMILARITY:
-        return SimilarityReranker(_require(embedder, name, "an embedding model"))
-    if name == YES_NO:
-        return YesNoReranker(_require(llm, name, "a language model"))
+        if embedder is None:
+            raise UsageError(
+                f"the reranker {name} needs an embedding model",
+                hint="name one, or choose the reranker identity",
+            )
+        return SimilarityReranker(embedder)
     model = find_model(name, "rerank", source, home)
     if source.base_url is not None:
         from mgl.retrieval.servers import ServerReranker
@@ -237,11 +230,3 @@ def _load_judge(model: RetrievalModel, source: Source) -> Judge:
             return encoder_judge(model.folder(), _PAIR_TOKENS)
         return cross_encoder(model.folder(), _PAIR_TOKENS, source.dtype)
     return qwen3_reranker(model.folder(), min(model.context_tokens, _MOST_TOKENS), source.dtype)
-
-
-def _require(tool: GivenT | None, name: str, what: str) -> GivenT:
-    if tool is None:
-        raise UsageError(
-            f"the reranker {name} needs {what}", hint="name one, or choose the reranker identity"
-        )
-    return tool

@@ -2,9 +2,9 @@
 
     reranker = LocalReranker(lambda: cross_encoder(folder, 512), model_id="ms-marco-minilm@main")
 
-Those of no model of their own keep the order (``IdentityReranker``), go by an embedder's cosine
-(``SimilarityReranker``) or ask a language model (``YesNoReranker``). ``mgl.retrieval.servers`` has
-the reranker behind a URL.
+Those of no model of their own keep the order (``IdentityReranker``) or go by an embedder's cosine
+(``SimilarityReranker``). ``mgl.retrieval.servers`` has the reranker behind a URL. No language model
+is asked: its Yes for each of thirty texts ranks far worse than words in context (LOG.md).
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mgl.errors import EngineRejected, ResourceError
-from mgl.llm.base import LLM
-from mgl.llm.prompting import reader_messages
-from mgl.prompt import Prompt, one_line
+from mgl.prompt import Prompt
 from mgl.retrieval.base import Embedder
 from mgl.retrieval.computing import choose_device, choose_dtype, load_model, run_model, to_utf8
 from mgl.retrieval.ranking import likeness
@@ -76,46 +74,6 @@ class SimilarityReranker:
     async def scores(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
         cosines = await likeness(self._embedder, query, texts)
         return np.asarray(1 / (1 + np.exp(-(self._slope * cosines + self._offset))), np.float32)
-
-    async def aclose(self) -> None:
-        pass
-
-
-HELPS: Final = Prompt(
-    "rerank.helps",
-    source="ours",
-    text=(
-        "Question: {query}\n\nText: {text}\n\n"
-        "Does the text above tell anything that helps to answer the question? Reply Yes or No."
-    ),
-    variables=("query", "text"),
-)
-
-
-class YesNoReranker:
-    """Scores by a language model's P(Yes) that a text helps to answer the query.
-
-    One call per text, so give it the best thirty that something cheaper found. Of five hand-made
-    cases the 1.5B model ordered all rightly, the 0.5B model three. The query comes first, so an
-    engine's prefix cache pays for it once. Raises what ``LLM.probability_of_yes`` raises; the model
-    stays the caller's: ``aclose`` leaves it open. Prompt ours.
-    """
-
-    def __init__(self, llm: LLM, *, stage: str = "rerank") -> None:
-        self._llm = llm
-        self._stage = stage
-
-    @property
-    def model_id(self) -> str:
-        return f"{self._llm.model_id}+yes-no"
-
-    async def scores(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
-        async def helps(text: str) -> float:
-            prompt = HELPS.render(query=one_line(query), text=one_line(text))
-            return await self._llm.probability_of_yes(reader_messages(prompt), stage=self._stage)
-
-        judged = await asyncio.gather(*map(helps, texts))
-        return np.array(judged, dtype=np.float32)
 
     async def aclose(self) -> None:
         pass

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
@@ -67,22 +68,26 @@ def add_scores(words: Scores, alike: Scores) -> Scores:
     return standardize(words) + standardize(alike) if len(words) else np.zeros(0)
 
 
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The turns of a conversation that may be meant by a query, by their ``numbers``; ``gone`` are
+    turns that must not be read."""
+
+    query: str
+    turns: Sequence[Turn]
+    numbers: Sequence[int]
+    gone: Collection[int] = ()
+
+
 async def weigh_in_context(
-    query: str,
-    turns: Sequence[Turn],
-    numbers: Sequence[int],
-    *,
-    scores: Scores,
-    weights: Scores,
-    reranker: Reranker | None = None,
-    gone: Collection[int] = (),
+    among: Candidates, scores: Scores, weights: Scores, reranker: Reranker | None = None
 ) -> Scores:
-    """P(meant) of each of some turns, by their numbers; they sum to 1.
+    """P(meant) of each candidate; they sum to 1.
 
     ``scores`` are those of ``add_scores``. ``weights`` are what the caller will multiply the result
-    with: they help to choose the turns that a reranker judges. ``gone`` are turns that must not be
-    read.
+    with: they help to choose the turns that a reranker judges.
     """
+    numbers = among.numbers
     if not numbers:
         return np.zeros(0)
     if isinstance(reranker, ContextReranker):
@@ -90,7 +95,7 @@ async def weigh_in_context(
         best = np.sort(chosen)
         judged = np.full(len(scores), -np.inf)
         read = [numbers[place] for place in best]
-        odds = await _judge(reranker, query, turns, read, last=numbers[-1], gone=gone)
+        odds = await _judge(reranker, among, read)
         judged[best] = scores[best] + standardize(odds)
         scores = judged
     scores = np.exp((scores - scores.max()) / TEMPERATURE)
@@ -98,22 +103,15 @@ async def weigh_in_context(
     return total
 
 
-async def _judge(
-    judge: ContextReranker,
-    query: str,
-    turns: Sequence[Turn],
-    chosen: Sequence[int],
-    *,
-    last: int,
-    gone: Collection[int],
-) -> Scores:
+async def _judge(judge: ContextReranker, among: Candidates, chosen: Sequence[int]) -> Scores:
     """The log-odds of turns, each read with those beside it in its session."""
+    turns, last = among.turns, among.numbers[-1]
     beside = {
         number: [
             other
             for other in (number - 1, number + 1)
             if 0 <= other <= last  # what comes later may be the question itself
-            and other not in gone
+            and other not in among.gone
             and turns[other].session == turns[number].session
         ]
         for number in chosen
@@ -122,7 +120,7 @@ async def _judge(
     places = {number: place for place, number in enumerate(read)}
     around = [[places[other] for other in beside.get(number, ())] for number in read]
     lines = [turns[number].line for number in read]
-    chances = (await judge.scores_in_context(query, lines, around))[: len(chosen)]
+    chances = (await judge.scores_in_context(among.query, lines, around))[: len(chosen)]
     likely = chances.astype(np.float64).clip(LEAST, 1 - LEAST)
     odds: Scores = np.log(likely / (1 - likely))
     return odds
@@ -197,6 +195,5 @@ async def rank_turns(
             weights[place] *= TIME_WEIGHT
         if ASSISTANT not in speakers and is_statement(turn):
             weights[place] *= STATED_WEIGHT
-    return weights * await weigh_in_context(
-        query, turns, range(len(turns)), scores=scores, weights=weights, reranker=reranker
-    )
+    among = Candidates(query, turns, range(len(turns)))
+    return weights * await weigh_in_context(among, scores, weights, reranker)

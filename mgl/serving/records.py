@@ -169,7 +169,7 @@ def read_record(home: Path, port: int) -> ServerRecord | None:
     """Read the record of a port, None if there is none; ResourceError if it is unreadable."""
     from pydantic import ValidationError
 
-    path = _path(home, port)
+    path = run_file(home, port)
     try:
         return _adapter().validate_json(path.read_bytes())
     except FileNotFoundError:
@@ -183,11 +183,11 @@ def read_record(home: Path, port: int) -> ServerRecord | None:
 
 def write_record(home: Path, record: ServerRecord) -> None:
     """Write a record atomically, readable only by its owner."""
-    write_whole(_path(home, record.port), _adapter().dump_json(record, indent=2))
+    write_whole(run_file(home, record.port), _adapter().dump_json(record, indent=2))
 
 
 def remove_record(home: Path, port: int) -> None:
-    _path(home, port).unlink(missing_ok=True)
+    run_file(home, port).unlink(missing_ok=True)
 
 
 @contextmanager
@@ -197,7 +197,7 @@ def lock_port(home: Path, port: int, wait_s: float = _LOCK_S) -> Iterator[bool]:
 
     from mgl.models.files import release_lock
 
-    path = _path(home, port).with_suffix(".lock")
+    path = run_file(home, port).with_suffix(".lock")
     make_private_folder(path.parent)
     lock = FileLock(path, mode=FILE)
     try:
@@ -213,7 +213,7 @@ def lock_port(home: Path, port: int, wait_s: float = _LOCK_S) -> Iterator[bool]:
 
 def stop_file(home: Path, port: int) -> Path:
     """The file that asks a supervisor to stop; it holds the server's token."""
-    return _path(home, port).with_suffix(".stop")
+    return run_file(home, port).with_suffix(".stop")
 
 
 def _is_locked(home: Path, port: int) -> bool:
@@ -222,11 +222,11 @@ def _is_locked(home: Path, port: int) -> bool:
 
 
 def _list_ports(home: Path) -> list[int]:
-    folder = _path(home, 0).parent
+    folder = run_file(home, 0).parent
     return sorted(int(path.stem) for path in folder.glob("*.json") if path.stem.isdecimal())
 
 
-def _path(home: Path, port: int) -> Path:
+def run_file(home: Path, port: int) -> Path:
     return home / "servers" / "run" / f"{port}.json"
 
 

@@ -222,18 +222,6 @@ class CallTable(Owners):
         with self._read() as connection:
             return [call_from_row(row) for row in connection.execute(query, values)]
 
-    def building_seconds(self, memory_id: str) -> float:
-        """The wall time in which a memory's calls were made, but for answers; as of ``pace``."""
-        with self._read() as connection:
-            (seconds,) = connection.execute(
-                f"""SELECT coalesce(sum(added), 0.0) FROM (
-                    SELECT {_ADDED} AS added FROM llm_calls
-                    WHERE memory_id = ? AND stage != 'answer' AND seconds > 0
-                )""",
-                (memory_id,),
-            ).fetchone()
-        return max(0.0, float(seconds))
-
     def pace(self, model_id: str, stage: str) -> Pace | None:
         """The pace of a model's calls of one stage on this machine; None without calls.
 

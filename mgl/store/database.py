@@ -99,32 +99,30 @@ class Store(TurnTable, CallTable, Caches):
 
     def append_turns(
         self,
-        conversation_id: str,
+        memory_id: str,
         first: int,
         turns: Sequence[Turn],
-        memory_id: str,
         edits: Sequence[EditRecord],
         snapshot: Snapshot | None = None,
     ) -> None:
-        """Append turns to a conversation, and an edit for each to a memory's log, in one
+        """Append turns to a memory's conversation, and an edit for each to its log, in one
         transaction, with a ``snapshot`` as ``append_edits`` keeps it.
 
         ``first`` is the number of the first turn, ``chunk`` of an edit its step. StoreConflict, and
         nothing written, where another process has taken a turn's number, its id or a step.
         """
         with self._write() as connection:
-            _require_memory(connection, memory_id)
+            source = _find_source(connection, memory_id)
             _keep_snapshot(connection, memory_id, snapshot)
             for number, (turn, edit) in enumerate(zip(turns, edits, strict=True), first):
-                insert_turn(connection, conversation_id, number, turn)
+                insert_turn(connection, source, number, turn)
                 self._append(connection, memory_id, edit.chunk, [edit])
 
     def append_reply(
         self,
-        conversation_id: str,
+        memory_id: str,
         number: int,
         turn: Turn,
-        memory_id: str,
         edit: EditRecord,
         sources: ReplySources,
         *,
@@ -136,11 +134,11 @@ class Store(TurnTable, CallTable, Caches):
         ``since``.
         """
         with self._write() as connection:
-            _require_memory(connection, memory_id)
+            source = _find_source(connection, memory_id)
             shown = lineage.encode_turns(sources.shown)
-            if lineage.deleted_since(connection, conversation_id, since, shown):
+            if lineage.deleted_since(connection, source, since, shown):
                 return False
-            insert_turn(connection, conversation_id, number, turn, sources)
+            insert_turn(connection, source, number, turn, sources)
             self._append(connection, memory_id, edit.chunk, [edit])
             return True
 
@@ -322,6 +320,12 @@ class Store(TurnTable, CallTable, Caches):
             select = "SELECT 1 FROM documents WHERE id = ?"
             return connection.execute(select, (identity,)).fetchone() is not None
 
+    def document_names(self) -> dict[str, str]:
+        """The names of all documents and conversations, the newest first, by their ids."""
+        with self._read() as connection:
+            rows = connection.execute("SELECT id, name FROM documents ORDER BY created_at DESC, id")
+            return {identity: records.unpack(name) for identity, name in rows}
+
     def documents_called(self, name: str) -> list[str]:
         """List the ids of the documents and conversations with exactly this name, the oldest first.
 
@@ -403,13 +407,13 @@ class Store(TurnTable, CallTable, Caches):
             }
         except StoreError:
             with self._read() as connection:
-                _require_memory(connection, memory_id)  # it may have gone with its source
+                _find_source(connection, memory_id)  # it may have gone with its source
             raise
         for edit in edits:
             _check(memory_id, chunk, edit, texts)
         with self._write() as connection:
-            _require_memory(connection, memory_id)
-            if since is not None and since != lineage.count_deletions_of(connection, memory_id):
+            source = _find_source(connection, memory_id)
+            if since is not None and since != lineage.count_deletions(connection, source):
                 raise StoreConflict(
                     "something was deleted that this step may have been made of",
                     hint="run the same command again",
@@ -431,11 +435,11 @@ class Store(TurnTable, CallTable, Caches):
             found = connection.execute("SELECT chunk FROM steps WHERE memory_id = ?", (memory_id,))
             return frozenset(chunk for (chunk,) in found)
 
-    def count_done(self, memory_id: str) -> int:
-        """How many chunks have their edits in the log."""
+    def count_done(self, memory_id: str, *, since: int = 0) -> int:
+        """How many chunks, from chunk ``since`` on, have their edits in the log."""
         with self._read() as connection:
-            select = "SELECT count(*) FROM steps WHERE memory_id = ?"
-            (count,) = connection.execute(select, (memory_id,)).fetchone()
+            select = "SELECT count(*) FROM steps WHERE memory_id = ? AND chunk >= ?"
+            (count,) = connection.execute(select, (memory_id, since)).fetchone()
             return int(count)
 
     def edits(self, memory_id: str, *, since: int | None = None) -> list[EditRecord]:
@@ -494,7 +498,7 @@ class Store(TurnTable, CallTable, Caches):
     def put_report(self, key: str, memory_id: str, text: str) -> None:
         """Keep a report; one under the same key is replaced."""
         with self._write() as connection:
-            _require_memory(connection, memory_id)
+            _find_source(connection, memory_id)
             connection.execute(
                 """INSERT INTO reports (key, memory_id, text) VALUES (?, ?, ?)
                 ON CONFLICT (key) DO UPDATE
@@ -519,10 +523,7 @@ class Store(TurnTable, CallTable, Caches):
         returned, where a turn was deleted after the deletion ``since``.
         """
         with self._write() as connection:
-            _require_memory(connection, memory_id)
-            (source,) = connection.execute(
-                "SELECT document_id FROM memories WHERE id = ?", (memory_id,)
-            ).fetchone()
+            source = _find_source(connection, memory_id)
             made_of = lineage.encode_turns(turns)
             if lineage.deleted_since(connection, source, since, made_of):
                 return False
@@ -598,10 +599,12 @@ class Store(TurnTable, CallTable, Caches):
         return [records.memory_from_row(row) for row in found]
 
 
-def _require_memory(connection: sqlite3.Connection, memory_id: str) -> None:
-    select = "SELECT 1 FROM memories WHERE id = ?"
-    if connection.execute(select, (memory_id,)).fetchone() is None:
+def _find_source(connection: sqlite3.Connection, memory_id: str) -> str:
+    """The id of a memory's source; StoreDeleted where the memory is gone."""
+    select = "SELECT document_id FROM memories WHERE id = ?"
+    if (row := connection.execute(select, (memory_id,)).fetchone()) is None:
         raise StoreDeleted
+    return str(row[0])
 
 
 def _keep_snapshot(
@@ -611,7 +614,8 @@ def _keep_snapshot(
     most = connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH)
     if (
         snapshot is not None
-        and snapshot.since == lineage.count_deletions_of(connection, memory_id)
+        and snapshot.since
+        == lineage.count_deletions(connection, _find_source(connection, memory_id))
         and len(snapshot.body) < most
     ):
         connection.execute(

@@ -127,14 +127,6 @@ def count_deletions(connection: sqlite3.Connection, document_id: str | None) -> 
     return last or 0
 
 
-def count_deletions_of(connection: sqlite3.Connection, memory_id: str) -> int:
-    """The number of the last deletion from a memory's source."""
-    (source,) = connection.execute(
-        "SELECT document_id FROM memories WHERE id = ?", (memory_id,)
-    ).fetchone()
-    return count_deletions(connection, source)
-
-
 def deleted_since(
     connection: sqlite3.Connection, document_id: str, since: int | None, turns: str | None
 ) -> bool:

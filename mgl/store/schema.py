@@ -254,6 +254,10 @@ MIGRATIONS: Final = {
             SELECT digest FROM vectors UNION SELECT digest FROM token_counts)
         AND NOT EXISTS (SELECT 1 FROM text_lineage AS known
             WHERE known.document_id = documents.id AND known.digest = owned.digest)""",
+    "0020_stand_ins": """UPDATE edits SET outcome = 'repaired'
+        WHERE outcome = 'rejected' AND op IN ('note', 'gist', 'scratchpad')
+        AND memory_id IN (
+            SELECT id FROM memories WHERE kind IN ('a-mem', 'read-agent', 'light'))""",
 }
 """Statements by name, in order, separated by semicolons. ``follows`` is the number of the turn
 before, in the history of a client; ``names`` are those that a document had before. ``named`` is 1
@@ -262,7 +266,9 @@ are renamed. ``corrections`` has the numbers of turns that say what others shoul
 ``snapshots`` the state of a memory before a step. ``answer_calls`` and ``reply_calls`` say which
 calls were made, or replayed, for an answer and for a reply. ``text_lineage`` joins vectors and
 token counts with turns: a row is one set of turns that a text can be made of. Of what was embedded
-before, lines are known by their numbers in an index of turns; the rest is made of all turns."""
+before, lines are known by their numbers in an index of turns; the rest is made of all turns.
+``stand_ins``: what a baseline remembers in place of a reply that could not be used was refused, and
+is repaired."""
 
 
 @contextmanager

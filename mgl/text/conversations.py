@@ -26,6 +26,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from mgl.errors import InputError, describe_fault
+from mgl.prompt import one_line
 from mgl.text.chatlines import read_lines
 from mgl.text.encoding import decode
 from mgl.text.gathering import Gathering
@@ -167,7 +168,7 @@ def read_locomo(item: Mapping[str, object], name: str) -> Conversation:
             said = _LOCOMO_TURNS.validate_python(talk[f"session_{number}"])
         except ValueError as error:
             raise InputError(
-                f"session {number} of {name} is not LoCoMo's: {_in_one_line(error)}",
+                f"session {number} of {name} is not LoCoMo's: {one_line(str(error), 200)}",
                 hint="the file is damaged or changed: fetch it again",
             ) from error
         for order, each in enumerate(said, start=1):
@@ -180,10 +181,6 @@ def read_locomo(item: Mapping[str, object], name: str) -> Conversation:
     return turns.conversation()
 
 
-def _in_one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
-
-
 _KINDS = (
     "give an export of ChatGPT, Claude, Open WebUI, LibreChat, Telegram, Slack or WhatsApp, a list "
     'of messages, or one turn a line: {"speaker": "Ann", "text": "Hi.", "time": "2023-05-08T13:56"}'
@@ -192,22 +189,20 @@ _KINDS = (
 _DOCUMENT_HINT = "ask it a question: mgl ask FILE QUESTION"
 
 
-def read_conversations(path: Path, *, encoding: str | None = None) -> list[Conversation]:
+def read_conversations(path: Path) -> list[Conversation]:
     """Read the conversations of a file, in its order, but those without a turn.
 
-    ``encoding`` overrides the detected encoding. Raises InputError where there is no conversation.
+    Raises InputError where there is no conversation.
     """
-    return parse_conversations(read_bytes(path), path, encoding=encoding)
+    return parse_conversations(read_bytes(path), path)
 
 
-def parse_conversations(
-    data: bytes, path: Path, *, encoding: str | None = None
-) -> list[Conversation]:
+def parse_conversations(data: bytes, path: Path) -> list[Conversation]:
     """Read the content of a file whose name is ``path``; as ``read_conversations``."""
     if (format_ := name_format(data)) is not None:
         hint = "unpack it and give the log in it" if format_ == "zip" else _DOCUMENT_HINT
         raise InputError(f"{path.name} is not a chat log, but {format_}", hint=hint)
-    decoded = decode(data, path.name, encoding=encoding)
+    decoded = decode(data, path.name)
     found = _conversations(decoded.text, path)
     return [replace(talk, notes=(*decoded.notes, *talk.notes)) for talk in found]
 
@@ -305,7 +300,7 @@ def _read_each(
         try:
             talk = read(item, f"{path.stem}-{number}" if len(items) > 1 else path.stem)
         except (ValueError, InputError) as error:
-            faults.append(f"{place}: {_in_one_line(error)}: left out")
+            faults.append(f"{place}: {one_line(str(error), 200)}: left out")
             continue
         if talk.turns:
             found.append(talk)

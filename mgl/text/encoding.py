@@ -4,7 +4,7 @@
     'utf-16'
 
 Line ends stay as they are; a byte order mark is not part of the text. Guesses between single-byte
-encodings (by charset-normalizer) may be wrong: then the caller names the encoding.
+encodings (by charset-normalizer) may be wrong: then the file is to be saved as UTF-8.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import codecs
 from contextlib import suppress
 from dataclasses import dataclass
 
-from mgl.errors import InputError, UsageError
+from mgl.errors import InputError
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -41,12 +41,14 @@ class Decoded:
 
 
 def decode(data: bytes, name: str, *, encoding: str | None = None) -> Decoded:
-    """Decode a file's bytes, by ``encoding`` or by detection.
+    """Decode a file's bytes, by detection, or by an ``encoding`` that fits them.
 
-    Raises InputError where the bytes are not text (in that encoding), UsageError where the encoding
-    is unknown.
+    Raises InputError where the bytes are not text.
     """
-    decoded = _decode_as(data, name, encoding) if encoding else _detect(data, name)
+    if encoding is None:
+        decoded = _detect(data, name)
+    else:
+        decoded = Decoded(data.decode(encoding).removeprefix("\ufeff"), encoding)
     if "\0" in decoded.text:
         position = decoded.text.index("\0")
         raise InputError(
@@ -55,23 +57,6 @@ def decode(data: bytes, name: str, *, encoding: str | None = None) -> Decoded:
             hint=f"if it is text, {_CONVERT}",
         )
     return decoded
-
-
-def _decode_as(data: bytes, name: str, encoding: str) -> Decoded:
-    try:
-        codec = codecs.lookup(encoding).name
-        text = data.decode(encoding)
-    except UnicodeError as error:
-        raise InputError(
-            f"{name} is not {encoding}: {error}",
-            hint="leave the encoding out to have it detected, or name the right one",
-        ) from error
-    except (LookupError, ValueError) as error:
-        raise UsageError(
-            f"unknown text encoding {encoding!r}",
-            hint="use a name such as utf-8 or cp1252",
-        ) from error
-    return Decoded(text.removeprefix("\ufeff"), codec)
 
 
 def _detect(data: bytes, name: str) -> Decoded:

@@ -1,6 +1,6 @@
 """HTML to text: what a reader sees, block by block, with the headings as chapters.
 
-    >>> read_html(b"<h1>Rain</h1><p>It <b>rained</b>.</p>", "a.html", None).text
+    >>> read_html(b"<h1>Rain</h1><p>It <b>rained</b>.</p>", "a.html").text
     'Rain\\n\\nIt rained.'
 
 Offsets are those of the extracted text. White space collapses as in a browser, except in ``pre``.
@@ -52,9 +52,9 @@ _SUBSET = re.compile(r"<!DOCTYPE[^>\[]{0,500}\[[^\]]*\]\s*>", re.IGNORECASE)
 _DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_.:-]+)""", re.IGNORECASE)
 
 
-def read_html(data: bytes, name: str, encoding: str | None) -> Document:
+def read_html(data: bytes, name: str) -> Document:
     """Read an HTML page; its headings give its sections."""
-    decoded = decode_page(data, name, encoding=encoding)
+    decoded = decode_page(data, name)
     text, headings = extract(decoded.text)
     if not text:
         raise InputError(
@@ -102,10 +102,10 @@ def _unwrap(source: str) -> str:
     return "".join([*parts, source[at:]])
 
 
-def decode_page(data: bytes, name: str, *, encoding: str | None = None) -> Decoded:
+def decode_page(data: bytes, name: str) -> Decoded:
     """Decode a page, by the encoding that it declares where it is not UTF-8."""
-    declared = _DECLARED.search(data[:2048])
-    if encoding is None and declared and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+    encoding, declared = None, _DECLARED.search(data[:2048])
+    if declared and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
         try:
             data.decode("utf-8")
         except UnicodeDecodeError:

@@ -75,9 +75,9 @@ class Name:
     spans: tuple[tuple[int, int], ...]
 
 
-def find_names(text: str, *, min_count: int = 2) -> list[Name]:
-    """Find names seen ``min_count`` times (once, if of several words), most frequent first."""
-    found = GrowingNames(min_count=min_count)
+def find_names(text: str) -> list[Name]:
+    """Find names seen twice (once, if of several words), most frequent first."""
+    found = GrowingNames()
     found.take(text, list(WORD.finditer(text)), stays=True)
     return sorted(found.all(), key=lambda name: (-len(name.spans), name.spans))
 
@@ -95,13 +95,13 @@ def find_mentioned(text: str, names: Sequence[Name]) -> list[Name]:
     ]
 
 
-def _is_name(form: str, count: int, inside: int, small: int, min_count: int) -> bool:
+def _is_name(form: str, count: int, inside: int, small: int) -> bool:
     first, *others = form.replace(".", " ").split()
     if not others and first.lower() in _NATIONAL:
         return False
     if others:
         return bool(inside) or first.lower() in _TITLES
-    return bool(inside) and count >= min_count and small <= count
+    return bool(inside) and count > 1 and small <= count
 
 
 def _is_heading(line: str) -> bool:
@@ -175,8 +175,7 @@ class GrowingNames:
     from ``open_from`` on they are taken provisionally (``stays`` False), and again with the next.
     """
 
-    def __init__(self, *, min_count: int = 2) -> None:
-        self._min_count = min_count
+    def __init__(self) -> None:
         self._spans: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
         self._inside: Counter[str] = Counter()
         self._small: Counter[str] = Counter()
@@ -272,7 +271,7 @@ class GrowingNames:
     def _keeps(self, form: str) -> bool:
         count = len(self._spans[form])
         inside, small = self._inside[form], self._small[form.lower()]
-        return count > 0 and _is_name(form, count, inside, small, self._min_count)
+        return count > 0 and _is_name(form, count, inside, small)
 
     def _rank(self, form: str) -> tuple[int, int, str]:
         return -len(self._cores[form]), -len(self._spans[form]), form

@@ -12,9 +12,10 @@ import re
 import stat
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from mgl.errors import InputError, UsageError
+from mgl.errors import InputError
 from mgl.text import docx, epub, markup, pdf
 from mgl.text.chapters import markdown_headings, sections, text_headings
 from mgl.text.encoding import decode
@@ -49,28 +50,19 @@ def read_bytes(path: Path, *, largest: int = MAX_BYTES) -> bytes:
     return data
 
 
-def read_text(data: bytes, name: str, encoding: str | None) -> Document:
-    """Read plain text; lines that look like chapter headings give its sections.
+def read_text(data: bytes, name: str, *, is_markdown: bool = False) -> Document:
+    """Read plain text, or Markdown as it is written, not rendered.
 
-    The text is what the bytes decode to, unchanged, line ends included.
+    The text is what the bytes decode to, unchanged, line ends included. Headings of Markdown, or
+    lines that look like chapter headings, give its sections.
     """
-    decoded = decode(data, name, encoding=encoding)
+    decoded = decode(data, name)
+    headings = (markdown_headings if is_markdown else text_headings)(decoded.text)
     return Document.from_text(
         name,
         decoded.text,
-        sections=sections(text_headings(decoded.text), len(decoded.text)),
-        notes=decoded.notes,
-    )
-
-
-def read_markdown(data: bytes, name: str, encoding: str | None) -> Document:
-    """Read Markdown as it is written, not rendered; its headings give its sections."""
-    decoded = decode(data, name, encoding=encoding)
-    return Document.from_text(
-        name,
-        decoded.text,
-        sections=sections(markdown_headings(decoded.text), len(decoded.text)),
-        media_type="text/markdown",
+        sections=sections(headings, len(decoded.text)),
+        media_type="text/markdown" if is_markdown else "text/plain",
         notes=decoded.notes,
     )
 
@@ -112,16 +104,15 @@ def strip_gutenberg(document: Document) -> Document:
     )
 
 
-_TEXT_READERS: dict[str, Callable[[bytes, str, str | None], Document]] = {
+_READERS: dict[str, Callable[[bytes, str], Document]] = {
     "text": read_text,
-    "Markdown": read_markdown,
+    "Markdown": partial(read_text, is_markdown=True),
     "HTML": markup.read_html,
-}
-_PACKED_READERS: dict[str, Callable[[bytes, str], Document]] = {
     "EPUB": epub.read_epub,
     "PDF": pdf.read_pdf,
     "Word": docx.read_docx,
 }
+_PACKED = ("EPUB", "PDF", "Word")
 _SUFFIXES = {
     ".txt": "text", ".text": "text",
     ".md": "Markdown", ".markdown": "Markdown",
@@ -132,27 +123,18 @@ _SUFFIXES = {
 }  # fmt: skip
 
 
-def read_document(path: Path, *, encoding: str | None = None) -> Document:
+def read_document(path: Path) -> Document:
     """Read a txt, md, html, epub, docx or pdf file; its content decides over its name.
 
-    ``encoding`` overrides the detected encoding of a text, Markdown or HTML file, and
-    ``Document.notes`` says what was decided on the way. Raises InputError, and UsageError for an
-    encoding that does not exist or apply.
+    ``Document.notes`` says what was decided on the way. Raises InputError.
     """
-    return parse_document(read_bytes(path), path, encoding=encoding)
+    return parse_document(read_bytes(path), path)
 
 
-def parse_document(data: bytes, path: Path, *, encoding: str | None = None) -> Document:
+def parse_document(data: bytes, path: Path) -> Document:
     """Read the content of a file whose name is ``path``; as ``read_document``."""
     kind, notes = _choose_reader(data, path)
-    if kind in _TEXT_READERS:
-        document = _TEXT_READERS[kind](data, path.name, encoding)
-    elif encoding is None:
-        document = _PACKED_READERS[kind](data, path.name)
-    else:
-        raise UsageError(
-            f"an encoding cannot be chosen for {path}", hint=f"leave it out: {kind} brings its own"
-        )
+    document = _READERS[kind](data, path.name)
     if not document.text or document.text.isspace():
         raise InputError(f"{path} holds white space only", hint="give a file that holds text")
     return replace(document, notes=(*notes, *document.notes))
@@ -163,13 +145,13 @@ def _choose_reader(data: bytes, path: Path) -> tuple[str, tuple[str, ...]]:
     suffix = path.suffix.lower()
     named = _SUFFIXES.get(suffix)
     found = name_format(data, named)
-    if found in ("zip", "RTF") or (named in _PACKED_READERS and found != named):
-        kind = named if named in _PACKED_READERS else "text"
+    if found in ("zip", "RTF") or (named in _PACKED and found != named):
+        kind = named if named in _PACKED else "text"
         raise InputError(
             f"{path} is not {kind}, by its first bytes",
             hint="give a text, Markdown, HTML, EPUB, Word or PDF file, or convert it",
         )
-    if found in _PACKED_READERS:
+    if found in _PACKED:
         note = f"named {path.name}, but its content is {found}: read as {found}"
         return found, () if named == found else (note,)
     if named:

@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence, Set
 from functools import lru_cache
-from itertools import groupby
 from math import fsum
 from typing import Final
 
-from mgl.prompt import plain_text
+from mgl.prompt import pair_characters, plain_text
 from mgl.text.timewords import MONTH_DAY, ONES, YEAR
 
 _WORD: Final = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")
@@ -33,14 +32,9 @@ _NO_NAMES: Final = frozenset(
     "i i'm i've i'll i'd ok you he she it they we the a an your my our his her their its in on at "
     "to for with from by yes no not nothing nobody none".split()
 )
-_ENDS: Final = re.compile(r"[.!?:;\"“”‘(\[\n]")
-_GERMAN: Final = frozenset(
-    "der das den dem des ein eine einen einem einer und ist nicht mit ich wir sie er auf für von "
-    "zu im hat haben sich auch".split()
-)
-"""Frequent words of German, where every noun has a capital; English has none of them."""
 FEW: Final = 3
 MOST_REPEATED: Final = 3
+LANGUAGE_SHARE: Final = 0.25
 _FEW_WORDS: Final = frozenset(
     "a an the and or but of in on at to for with from by as is are was were be been am it its "
     "this that these those i me my mine we us our you your he him his he she her they them their "
@@ -69,66 +63,9 @@ def find_unsaid(text: str, source: str, *, with_dates: bool = False) -> list[str
     return list(found)
 
 
-def find_replaced_names(text: str, source: str) -> list[str]:
-    """List the names of a text that stand where its source has another name, in order.
-
-    A name stands where another does if the word before both is the same; where that is one of the
-    commonest, the two words before. A name that the source has in part, or by its initials, is
-    passed over, and so is one that takes no other's place: it may be known from what was said. In
-    German, where capitals mark every noun, no name is found.
-
-        >>> find_replaced_names("Ann moved to London.", "Ann: I moved to Lisbon.")
-        ['London']
-        >>> find_replaced_names("Ann moved to New York City.", "Ann: I moved to NYC.")
-        []
-    """
-    if any(_is_german(each) for each in (text, source)):
-        return []
-    known = set(stem_words(source))
-    held: dict[tuple[str, ...], list[str]] = {}
-    for before, name in _place_names(source):
-        held.setdefault(before, []).append(name)
-    found: dict[str, None] = {}
-    for before, name in _place_names(text):
-        others = held.get(before, ())
-        is_known = not known.isdisjoint(stem_words(name)) or any(
-            _abbreviates(name, other) or _abbreviates(other, name) for other in others
-        )
-        if others and not is_known:
-            found[name] = None
-    return list(found)
-
-
-def _place_names(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the names of a text, each with the stems of the one or two words that lead up to it."""
-    for sentence in _ENDS.split(text):
-        words = _WORD.findall(sentence)
-        is_name = [
-            place > 0 and word[0].isupper() and word.lower().replace("’", "'") not in _NO_NAMES
-            for place, word in enumerate(words)
-        ]
-        for found, run in groupby(range(len(words)), key=is_name.__getitem__):
-            if found:
-                first, *others = run
-                lead = tuple(map(_stem, words[max(0, first - 2) : first]))
-                if lead[-1] not in _FEW_WORDS:
-                    lead = lead[-1:]
-                yield lead, " ".join(words[place] for place in [first, *others])
-
-
-def _abbreviates(short: str, name: str) -> bool:
-    """Whether a name is the initials of another: NYC of New York City."""
-    return len(name.split()) > 1 and short == "".join(word[0] for word in name.split())
-
-
-def _is_german(text: str) -> bool:
-    words = [word.lower() for word in _WORD.findall(text)]
-    return 8 * sum(word in _GERMAN for word in words) > len(words)
-
-
 def stem_words(text: str) -> list[str]:
     """List the stems of a text's words, without possessive endings; numbers by their value."""
-    return [_stem(word) for word in _WORD.findall(plain_text(text))]
+    return [_stem(word) for word in _WORD.findall(pair_characters(plain_text(text)))]
 
 
 def find_repeated(answer: str, question: str, lines: Sequence[str]) -> list[int]:
@@ -174,6 +111,25 @@ def share_told(text: str, source: str) -> float:
     """The share of a text's telling words that a source has, by their stems; 1 for one of none."""
     words = find_telling(text)
     return len(words & find_telling(source)) / len(words) if words else 1.0
+
+
+def find_plain_words(text: str) -> set[str]:
+    """Find the words of a text that are written small, so no names: most of them say little, and
+    every text of a language has them."""
+    words = _WORD.findall(pair_characters(plain_text(text)))
+    return {word for word in words if word[0].isalpha() and not word[0].isupper()}
+
+
+def shares_language(text: str, known: Set[str]) -> bool:
+    """Whether a text is in the language of a longer one, whose plain words are ``known``: it has a
+    quarter of its own among them.
+
+    >>> known = find_plain_words("He told the old man that the ring was lost at sea.")
+    >>> shares_language("Who lost the ring?", known), shares_language("Wer verlor ihn?", known)
+    (True, False)
+    """
+    words = find_plain_words(text)
+    return len(words & known) >= LANGUAGE_SHARE * len(words)
 
 
 def find_telling(text: str) -> set[str]:

@@ -1,8 +1,8 @@
 """Trains a LoRA of a language model: to answer as rows do (SFT), to prefer the better of two
 answers (DPO), or to answer so that a reward rises (GRPO).
 
-    task = CausalTask("builder", base, rows, settings, Recipe())
-    adapter = make_causal("mine", task, home(), observer)
+    task = CausalTask("builder", base, rows, Recipe())
+    adapter = make_causal(Training("mine", settings, home(), observer), task)
 
 A prompt is tokenized as the engines send it, an answer as their grammar lays it out, with the
 token that ends it; the loss is of the answer alone. A row that does not fit is dropped, never cut.
@@ -26,11 +26,10 @@ from mgl.errors import InputError, ResourceError
 from mgl.models.adapters import LORA, LORA_CONFIG, LoraAdapter, check_base
 from mgl.models.files import write_whole
 from mgl.models.shipped import require_space
-from mgl.observer import Observer
 from mgl.training.data import Example, Preference, hash_rows, split
-from mgl.training.fitting import WARM_UP, Epoch, FitSettings, Fitted, explain_import
+from mgl.training.fitting import WARM_UP, Epoch, Fitted, explain_import
 from mgl.training.recipes import CausalBase, Recipe, Row
-from mgl.training.records import Trained, keep_training
+from mgl.training.records import Trained, Training, keep_training
 from mgl.training.rewards import TERMS, reward_term
 from mgl.training.tokens import Tokens, load_causal, take_rows
 
@@ -60,11 +59,10 @@ class CausalTask:
     kind: CausalKind
     base: CausalBase
     rows: Sequence[Row]
-    settings: FitSettings
     recipe: Recipe
 
 
-def make_causal(name: str, task: CausalTask, home: Path, observer: Observer) -> LoraAdapter:
+def make_causal(training: Training, task: CausalTask) -> LoraAdapter:
     """Train an adapter for a language model and keep it in the home.
 
     InputError for rows that cannot be learnt from and for a loss that is no number; UsageError
@@ -86,14 +84,14 @@ def make_causal(name: str, task: CausalTask, home: Path, observer: Observer) -> 
 
     def run(work: Path) -> Trained:
         try:
-            return _Training(task, work, observer).run()
+            return _CausalTraining(training, task, work).run()
         except OSError as error:
             raise ResourceError(
                 f"the training in {work} cannot be written: {error.strerror or error}",
                 hint="make room on that disk, then run the same command again",
             ) from error
 
-    return keep_training(name, task.kind, run, rows, task.settings, home, base=task.base)
+    return keep_training(training, task.kind, rows, run, task.base)
 
 
 @dataclass(slots=True)
@@ -131,10 +129,11 @@ class _Progress:
         write_whole(path, json.dumps(asdict(self)).encode())
 
 
-class _Training:
-    def __init__(self, task: CausalTask, work: Path, observer: Observer) -> None:
-        self._kind, self._base, self._work, self._observer = task.kind, task.base, work, observer
-        self._settings, self._recipe = settings, recipe = task.settings, task.recipe
+class _CausalTraining:
+    def __init__(self, training: Training, task: CausalTask, work: Path) -> None:
+        self._kind, self._base, self._work = task.kind, task.base, work
+        self._observer = observer = training.observer
+        self._settings, self._recipe = settings, recipe = training.settings, task.recipe
         rows, development = split(task.rows)  # type: ignore[type-var]
         self.tokenizer, model = load_causal(self._base.folder)
         most = settings.max_tokens
@@ -403,7 +402,7 @@ def _describe_task(row: Tokens) -> dict[str, Any]:
     return {"prompt": row.messages, "gold": row.texts[0], "described": row.schema}
 
 
-def _make_callback(training: _Training) -> Any:
+def _make_callback(training: _CausalTraining) -> Any:
     from transformers import TrainerCallback
 
     class Watch(TrainerCallback):  # type: ignore[misc]

@@ -61,13 +61,17 @@ def visible(text: str) -> str:
     return _INVISIBLE.sub(_picture, text)
 
 
-def make_visible(value: Any) -> Any:
-    """A JSON value whose texts are all ``visible``."""
+def make_visible(value: Mapping[str, Any]) -> dict[str, Any]:
+    """A JSON object whose texts are all ``visible``."""
+    return {visible(str(name)): _show(each) for name, each in value.items()}
+
+
+def _show(value: object) -> object:
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, Mapping):
-        return {visible(str(name)): make_visible(each) for name, each in value.items()}
-    return [make_visible(each) for each in value] if isinstance(value, list | tuple) else value
+        return make_visible(value)
+    return [_show(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def html_text(text: str) -> str:

@@ -20,7 +20,7 @@ from dataclasses import replace
 from string import Template
 from typing import Any, Final
 
-from mgl.memories.results import answer_json, edit_json
+from mgl.memories.results import answer_json, describe_reading, edit_json
 from mgl.memories.view import GraphView, ShownTalk, ViewEdge, optional_fields
 from mgl.store.records import EditRecord
 from mgl.types import Document, Section, Span
@@ -124,7 +124,10 @@ def page_data(
         "name": document.name,
         "length": len(document.text),
         "questions": list(view.questions),
-        "answers": [answer_json(answer) for answer in view.answers],
+        "answers": [
+            {**answer_json(answer), "reading": describe_reading(answer, document)}
+            for answer in view.answers
+        ],
         "steps": view.length,
         "sections": [
             {"label": section_label(each), "start": each.start, "end": each.end, "day": each.day}

@@ -16,16 +16,14 @@ DIMS = 384
 
 def replace_models() -> None:
     """Have labs opened with these models."""
-    from functools import partial
-
     from instant import InstantEngine
 
-    from mgl.lab import Lab
+    from mgl.lab import Lab, OwnModels
     from mgl.retrieval.fakes import WordEmbedder, WordReranker
 
-    Lab.open = partial(  # type: ignore[method-assign]
-        Lab.open, engine=InstantEngine(), embedder=WordEmbedder(DIMS), reranker=WordReranker()
-    )
+    own = OwnModels(InstantEngine(), WordEmbedder(DIMS), WordReranker())
+    open_lab = Lab.open
+    Lab.open = lambda _=None, **rest: open_lab(own, **rest)  # type: ignore[method-assign]
 
 
 def guard_command(words: list[str]) -> bool:

@@ -35,8 +35,8 @@ from mgl.evaluation.runs.manifest import Method
 from mgl.evaluation.runs.units import Ask, Build, LocalExecutor, source_as_read
 from mgl.evaluation.scorers.choices import declines
 from mgl.evaluation.scorers.registry import score_answer
-from mgl.lab import ModelChoice
-from mgl.lab.workplace import DATABASE, OwnModels, Workplace
+from mgl.lab import ModelChoice, OwnModels
+from mgl.lab.workplace import DATABASE, Workplace
 from mgl.memories.options import choose_kind
 from mgl.models import shipped
 from mgl.observer import SILENT, Observer
@@ -176,11 +176,11 @@ def run(
     for benchmark, dataset, items in datasets:
         for memory in memories(benchmark):
             engine = PerfectEngine(context_tokens=context_tokens)
-            own = OwnModels(engine, embedder, reranker)
+            own = OwnModels(engine, embedder, reranker, choice or ModelChoice())
             with (
                 TemporaryDirectory() as folder,
                 Store.open(Path(folder) / DATABASE) as store,
-                Workplace(home, store, choice or ModelChoice(), observer, own=own) as place,
+                Workplace(home, store, own, observer) as place,
             ):
                 work = partial(
                     measure,

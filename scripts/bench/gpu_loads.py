@@ -21,7 +21,7 @@ from stepping import Figures
 from throughput import load
 
 from mgl.errors import EngineRejected
-from mgl.lab import Lab
+from mgl.lab import Lab, OwnModels
 from mgl.llm.base import Completion, Message, Request
 from mgl.llm.fakes import SchemaEngine
 from mgl.openai.formats import EBNF, JSON, LARK, Format
@@ -61,10 +61,10 @@ def record_prompts(method: str, context: int, most: int = PROMPTS) -> list[Reque
     """
     recorder = Recorder(most, context * 3 // 4)
     source = STORY if method in ("mindgraph", "hgmem") else CHAT
-    models: dict[str, Any] = {"embedder": WordEmbedder(), "reranker": WordReranker()}
+    models = OwnModels(recorder, WordEmbedder(), WordReranker())
     with (
         tempfile.TemporaryDirectory() as home,
-        Lab.open(engine=recorder, home=Path(home), **models) as lab,
+        Lab.open(models, home=Path(home)) as lab,
         suppress(EngineRejected),
     ):
         lab.build(source, [QUESTION] if source == STORY else [], memory=method)

@@ -39,8 +39,8 @@ from mgl.evaluation.runs.manifest import Arguments
 from mgl.evaluation.runs.plan import plan_run, reopen_plan
 from mgl.evaluation.runs.runner import Execution
 from mgl.lab.engines import open_engine
-from mgl.lab.model import ModelChoice
-from mgl.lab.workplace import OwnModels, Workplace
+from mgl.lab.model import OwnModels
+from mgl.lab.workplace import Workplace
 from mgl.llm.base import Message
 from mgl.llm.capabilities import ServerEndpoint
 from mgl.llm.client import Client
@@ -112,7 +112,7 @@ async def measure_call(count: int, folder: Path) -> Figures:
 
     server = await asyncio.start_server(accept, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-    engine = await open_engine(load_profile(PROFILE), "openai", endpoint=ServerEndpoint(url))
+    engine = await open_engine(load_profile(PROFILE), ServerEndpoint(url))
     with Store.open(folder / "mgl.sqlite") as store:
         client = Client(engine, store.call_log())
         async with httpx.AsyncClient() as http:
@@ -213,13 +213,12 @@ def measure_run(count: int, folder: Path) -> Figures:
         @contextmanager
         def open_place(_profile: str) -> Iterator[Workplace]:
             own = replace(tools, engine=engine)
-            with InstantPlace(folder, store, ModelChoice(), SilentObserver(), own=own) as place:
+            with InstantPlace(folder, store, own, SilentObserver()) as place:
                 yield place
 
         @contextmanager
         def open_recorded(_profile: str) -> Iterator[Workplace]:
-            choice, observer = ModelChoice(), SilentObserver()
-            with Workplace(folder, store, choice, observer, recorded=FACTS, own=tools) as place:
+            with Workplace(folder, store, tools, SilentObserver(), recorded=FACTS) as place:
                 yield place
 
         marks = [(time.perf_counter(), time.process_time())]

@@ -28,9 +28,10 @@ from typing import TYPE_CHECKING, Final, Self
 import psutil
 
 from mgl.api.keys import OWNER, Keys
+from mgl.api.limits import Limits
 from mgl.api.relay import Relay
 from mgl.api.server import MemoryServer
-from mgl.lab import Lab
+from mgl.lab import Lab, OwnModels
 from mgl.lab.workplace import Workplace
 from mgl.llm.base import Completion, Request, ToolCall
 from mgl.llm.calls import call_key
@@ -151,9 +152,9 @@ async def serve(home: Path, port: int, tenants: Sequence[str]) -> None:
 
     def open_lab(folder: Path) -> Lab:
         return Lab.open(
-            engine=TalkEngine(native_tools=True),
-            embedder=WordEmbedder(),
-            reranker=WordReranker(),
+            OwnModels(
+                TalkEngine(native_tools=True), embedder=WordEmbedder(), reranker=WordReranker()
+            ),
             home=home,
             memories=folder,
             observer=Relay(),
@@ -162,7 +163,7 @@ async def serve(home: Path, port: int, tenants: Sequence[str]) -> None:
     keys = Keys.open(home, KEY)
     for name in tenants:
         keys.add(name)
-    async with Timed(home, keys, open_lab, port=port, rate=0) as server:
+    async with Timed(keys, open_lab, port=port, limits=Limits(0)) as server:
         await server.open_tenant(OWNER)
         print(server.root, flush=True)
         await server.wait()

@@ -12,9 +12,10 @@ import httpx
 import pytest
 
 from mgl.api.keys import OWNER, Keys
+from mgl.api.limits import USUAL, Limits
 from mgl.api.relay import Relay
 from mgl.api.server import MemoryServer
-from mgl.lab import Lab
+from mgl.lab import Lab, OwnModels
 from mgl.lab.workplace import Workplace
 from mgl.llm.base import Completion, Request, TokenUsage, ToolCall
 from mgl.llm.fakes import ScriptedEngine
@@ -73,16 +74,19 @@ Serve = Callable[..., Any]
 
 @asynccontextmanager
 async def open_server(
-    home: Path, *, native_tools: bool = False, tenants: Sequence[str] = (), **options: Any
+    home: Path,
+    *,
+    native_tools: bool = False,
+    tenants: Sequence[str] = (),
+    limits: Limits = USUAL,
+    **options: Any,
 ) -> AsyncIterator[Served]:
     """Serve the memories of a home."""
     engine, keys = TalkEngine(native_tools), Keys.open(home)
 
     def open_lab(folder: Path) -> Lab:
         return Lab.open(
-            engine=engine,
-            embedder=WordEmbedder(),
-            reranker=WordReranker(),
+            OwnModels(engine, embedder=WordEmbedder(), reranker=WordReranker()),
             home=home,
             memories=folder,
             observer=Relay(),
@@ -90,7 +94,7 @@ async def open_server(
 
     for name in tenants:
         keys.add(name)
-    served = Served(home, keys, open_lab, **options)
+    served = Served(keys, open_lab, limits=limits, **options)
     served.engine, served.key = engine, keys.add(OWNER)
     async with served:
         yield served

@@ -6,18 +6,19 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
-import openai
 import pytest
-from openai import AsyncOpenAI
 
 from mgl.errors import EngineRejected
 from mgl.lab import Lab
 from mgl.lab.workplace import DATABASE
 from mgl.types import Turn
 from tests.api.conftest import MEMORY, Serve, Served
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
 
 DIARY = {"X-MGL-Conversation": "diary"}
 HORSE = "My horse is called Star"
@@ -30,6 +31,8 @@ WEATHER: Any = {
 
 @asynccontextmanager
 async def client(served: Served) -> AsyncIterator[AsyncOpenAI]:
+    from openai import AsyncOpenAI
+
     async with AsyncOpenAI(
         base_url=served.base_url, api_key=served.key, max_retries=0, default_headers=DIARY
     ) as api:
@@ -104,6 +107,8 @@ async def test_a_stream_ends_with_its_citations(serve: Serve) -> None:
 
 
 async def test_a_reply_that_failed_is_made_when_it_is_asked_for_again(serve: Serve) -> None:
+    import openai
+
     async with serve() as served, client(served) as api:
         served.engine.failing = EngineRejected("no", hint="ask otherwise")
         with pytest.raises(openai.BadRequestError):
@@ -204,6 +209,8 @@ async def test_tools_are_passed_through_beside_an_image(serve: Serve) -> None:
 
 
 async def test_the_model_alone_refuses_an_image(serve: Serve) -> None:
+    import openai
+
     async with serve() as served, client(served) as api:
         model = (await api.models.list()).data[-1].id
         sent: Any = [picture("What is this?")]
@@ -245,6 +252,8 @@ async def test_turns_that_are_appended_meanwhile_keep_their_place(serve: Serve) 
 
 
 async def test_what_cannot_be_served_says_so(serve: Serve) -> None:
+    import openai
+
     async with serve() as served, client(served) as api:
         with pytest.raises(openai.NotFoundError, match="no model"):
             await say(api, "hi", model="mgl/none")

@@ -188,14 +188,14 @@ async def test_a_document_is_deleted_while_a_job_builds_it(
 async def test_a_job_is_stopped_and_deleted_with_its_document(
     serve: Serve, mgl_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    build, entered, goes_on = Lab.build, threading.Event(), threading.Event()
+    build, entered, goes_on = Lab.build_stored, threading.Event(), threading.Event()
 
     def wait(*arguments: Any, **named: Any) -> Any:
         entered.set()
         goes_on.wait(60)
         return build(*arguments, **named)
 
-    monkeypatch.setattr(Lab, "build", wait)
+    monkeypatch.setattr(Lab, "build_stored", wait)
     async with serve(preset="paper") as served, connect(served) as http:
         job = await upload(http, question=["Who is Quaxby?"])
         waits = await upload(http, "other.txt", story(3))

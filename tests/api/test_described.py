@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mgl.api.limits import Limits
 from mgl.api.openapi import describe
 from mgl.api.server import ALL
 from mgl.lab.workplace import Workplace
@@ -29,6 +30,7 @@ USER = {"role": "user", "content": "It rains."}
 TAKEN = {200, 201, 202, 404, 409}
 
 
+@pytest.mark.heavy
 @given(st.lists(requests(DESCRIBED, NAMES), min_size=1, max_size=20))
 @settings(suppress_health_check=[*HealthCheck])
 def test_what_is_described_is_answered_whatever_came_before(sent: list[Any]) -> None:
@@ -38,7 +40,10 @@ def test_what_is_described_is_answered_whatever_came_before(sent: list[Any]) -> 
 
 
 async def play(home: Path, sent: list[Any]) -> None:
-    async with open_server(home, rate=0, native_tools=True) as served, connect(served) as http:
+    async with (
+        open_server(home, limits=Limits(0), native_tools=True) as served,
+        connect(served) as http,
+    ):
         await append(http, HORSE, "It rains")
         turns = {"turns": [{"text": HORSE}], "memory": "mnemis"}
         await http.post("/api/conversations/trip/turns", json=turns)

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from mgl.api.keys import OWNER, Keys, tenant_folder
-from mgl.api.limits import Bucket
+from mgl.api.limits import Bucket, Limits
 from mgl.api.memories import Memories
 from mgl.api.server import check_host
 from mgl.errors import ResourceError, UsageError
@@ -99,7 +99,7 @@ async def test_a_server_for_all_is_asked_by_address_and_by_no_foreign_name(serve
 
 
 async def test_a_body_is_read_up_to_its_limit(serve: Serve) -> None:
-    async with serve(most_bytes=1000) as served:
+    async with serve(limits=Limits(most_bytes=1000)) as served:
         given = {"Authorization": f"Bearer {served.key}"}
         async with httpx.AsyncClient(base_url=served.root, headers=given) as http:
             declared = await http.post("/v1/chat/completions", content=b"x" * 1001)
@@ -128,9 +128,9 @@ async def test_a_body_has_to_come_in_time() -> None:
 
 
 async def test_a_tenant_that_asks_too_often_waits_and_others_do_not(serve: Serve) -> None:
-    async with serve(rate=3, tenants=["ann"]) as served:
+    async with serve(limits=Limits(3), tenants=["ann"]) as served:
         assert [(await get(served)).status_code for _ in range(4)] == [200, 200, 200, 429]
-        ann = Keys.open(served._home).add("ann")
+        ann = Keys.open(served._keys.home).add("ann")
         assert (await get(served, Authorization=f"Bearer {ann}")).status_code == 200
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import openai
 import pytest
 
 from mgl.api.responses import _encode
@@ -46,6 +45,8 @@ async def test_fields_without_effect_are_noted(serve: Serve, name: str) -> None:
 
 @pytest.mark.parametrize("field", [{"n": 2}, {"logprobs": True}, {"functions": [{"name": "f"}]}])
 async def test_another_kind_of_reply_is_refused(serve: Serve, field: dict[str, Any]) -> None:
+    import openai
+
     async with serve() as served, client(served) as api:
         with pytest.raises(openai.BadRequestError, match="not served here"):
             await say(api, "It rains", extra_body=field)
@@ -84,6 +85,8 @@ async def test_a_reply_has_one_id_and_its_time(serve: Serve) -> None:
 
 
 async def test_texts_are_embedded(serve: Serve) -> None:
+    import openai
+
     async with serve() as served, client(served) as api:
         name = (await served.open_tenant("")).memories.lab.embedder
         assert (await api.models.retrieve(name)).id == name
@@ -95,6 +98,8 @@ async def test_texts_are_embedded(serve: Serve) -> None:
 
 
 async def test_responses_are_stored_and_go_on(serve: Serve) -> None:
+    import openai
+
     async with serve() as served, client(served) as api:
         first = await api.responses.create(
             model=MEMORY,
@@ -183,6 +188,8 @@ async def test_a_response_belongs_to_the_chat_that_its_client_names(
 
 
 async def test_no_response_is_found_in_a_document(serve: Serve) -> None:
+    import openai
+
     async with serve(preset="paper") as served, client(served) as api, connect(served) as http:
         given = await http.post("/api/documents", params={"name": "b.txt"}, content=story(8))
         memory = (await finish(http, given.json()["id"]))["memory_id"]

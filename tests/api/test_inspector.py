@@ -683,7 +683,7 @@ def _undo(tab: Tab) -> None:
         ("freeze", True),
         ("rewrite", False),
         ("rewrite", True),
-        ("freeze", True),
+        ("unfreeze", True),
     ):
         row = f"{rows}.findLast((e) => e.querySelector('b').textContent == {op!r})"
         tab.run(f"{row}.querySelector('summary').click()")

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mgl.api.limits import Limits
 from mgl.lab.workplace import DATABASE
 from mgl.llm.base import Completion, TokenUsage
 from mgl.llm.progress import find_listener
@@ -123,6 +124,7 @@ Moves = st.lists(
 )
 
 
+@pytest.mark.heavy
 @given(Moves, st.randoms(use_true_random=False))
 def test_whatever_happens_nothing_is_lost_or_doubled(moves: list[str], random: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -134,7 +136,7 @@ async def play(home: Path, moves: list[str], random: Any) -> None:
     shown: list[dict[str, Any]] = []
     said: list[str] = []
     gone: list[str] = []
-    async with open_server(home, rate=0) as served, connect(served) as client:
+    async with open_server(home, limits=Limits(0)) as served, connect(served) as client:
         for number, move in enumerate(moves):
             text = f"word{number} of move {number}"
             if move == "append":

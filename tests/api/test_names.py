@@ -15,7 +15,7 @@ import pytest
 from mgl.errors import MglError, UsageError
 from mgl.integrations.client import RestClient
 from mgl.integrations.mem0 import Memory
-from mgl.lab import Lab
+from mgl.lab import Lab, OwnModels
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.types import Document, Turn
 from tests.api.conftest import Serve, Served, TalkEngine, connect, open_server
@@ -141,7 +141,7 @@ async def test_tools_of_agents_take_names_as_they_are(tmp_path: Path) -> None:
 
 def test_python_takes_names_as_they_are() -> None:
     with Lab.open(
-        engine=TalkEngine(native_tools=False), embedder=WordEmbedder(), reranker=WordReranker()
+        OwnModels(TalkEngine(native_tools=False), embedder=WordEmbedder(), reranker=WordReranker())
     ) as lab:
         talk = lab.talk("alice-private")
         talk.append(Turn("1", "user", SECRET))

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from mgl.api.memories import Memories
 from mgl.errors import Conflict, MglError, StoreConflict, UsageError
-from mgl.lab import Lab
+from mgl.lab import Lab, OwnModels
 from mgl.memories.base import is_memory_id
 from mgl.openai.errors import NotServed
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
@@ -62,7 +62,7 @@ Steps = st.lists(
 
 def open_lab(home: Path) -> Lab:
     engine = TalkEngine(native_tools=False)
-    return Lab.open(engine=engine, embedder=WordEmbedder(), reranker=WordReranker(), home=home)
+    return Lab.open(OwnModels(engine, embedder=WordEmbedder(), reranker=WordReranker()), home=home)
 
 
 @given(st.lists(Names, min_size=2, max_size=4, unique=True), Steps)

@@ -15,7 +15,7 @@ from mgl.api.jobs import Jobs
 from mgl.api.openapi import describe
 from mgl.api.server import ALL
 from mgl.errors import EngineRejected
-from mgl.lab import Lab, estimates
+from mgl.lab import Lab, OwnModels, estimates
 from mgl.llm.base import Completion, Request
 from mgl.llm.fakes import ScriptedEngine
 from mgl.types import Document
@@ -189,13 +189,13 @@ async def test_a_document_is_built_by_a_job_and_asked(serve: Serve) -> None:
 async def test_an_unfinished_job_goes_on_after_a_restart(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    build, entered, ended = Lab.build, threading.Event(), threading.Event()
+    build, entered, ended = Lab.build_stored, threading.Event(), threading.Event()
 
     def wait(*_: Any, **__: Any) -> Any:
         entered.set()
         ended.wait(PATIENCE_S)
 
-    monkeypatch.setattr(Lab, "build", wait)
+    monkeypatch.setattr(Lab, "build_stored", wait)
     async with serve(preset="paper") as served, connect(served) as http:
         given = await http.post(
             "/api/documents", params={"name": "book.txt"}, content=story(8).encode()
@@ -204,7 +204,7 @@ async def test_an_unfinished_job_goes_on_after_a_restart(
         await asyncio.to_thread(entered.wait, PATIENCE_S)
         assert (await http.get(f"/api/jobs/{job}")).json()["state"] == "running"
     ended.set()
-    monkeypatch.setattr(Lab, "build", build)
+    monkeypatch.setattr(Lab, "build_stored", build)
     async with serve(preset="paper") as served, connect(served) as http:
         assert (await finish(http, job))["state"] == "done"
     async with serve(preset="paper") as served, connect(served) as http:
@@ -225,7 +225,7 @@ async def test_a_job_that_failed_says_why(
     def fail(*_: Any, **__: Any) -> Any:
         raise fault
 
-    monkeypatch.setattr(Lab, "build", fail)
+    monkeypatch.setattr(Lab, "build_stored", fail)
     async with serve() as served, connect(served) as http:
         given = await http.post("/api/documents", params={"name": "b.txt"}, content=b"P1 met P2.")
         done = await finish(http, given.json()["id"])
@@ -241,8 +241,8 @@ async def test_a_listener_hears_how_a_job_ended_however_late_it_asks(
     def fail(*_: Any, **__: Any) -> Any:
         raise EngineRejected("no such model", hint="choose another")
 
-    monkeypatch.setattr(Lab, "build", fail)
-    with Lab.open(engine=ScriptedEngine([])) as lab:
+    monkeypatch.setattr(Lab, "build_stored", fail)
+    with Lab.open(OwnModels(ScriptedEngine([]))) as lab:
         jobs = Jobs(tmp_path, lab)
         job = await jobs.start(Document.from_text("b.txt", "P1 met P2."), "mindgraph")
         late, prompt = jobs.follow(job.id), jobs.follow(job.id)

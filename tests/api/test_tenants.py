@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mgl.api.limits import Limits
 from mgl.lab.workplace import DATABASE, Workplace
 from tests.api.conftest import connect, open_server
 
@@ -52,7 +53,7 @@ def test_two_tenants_never_see_each_other(monkeypatch: pytest.MonkeyPatch, steps
 async def play(home: Path, steps: list[Step]) -> None:
     said: dict[str, dict[str, list[str]]] = {name: {} for name in WORDS}
     async with (
-        open_server(home, tenants=["ann"], rate=0) as served,
+        open_server(home, tenants=["ann"], limits=Limits(0)) as served,
         connect(served, served.key) as owner,
         connect(served, served._keys.add("ann")) as ann,
     ):

@@ -64,12 +64,11 @@ async def test_a_rewritten_note_is_found_by_its_old_words_until_all_are_embedded
     memory = AMem(mine, TALK, (), CONFIG)
     await memory.build()
     rows = store.edits(memory.id)
-    notes = a_mem._Notes.of(rows, LINES)
-    assert notes.notes[0].context == "zebra"
-    assert "zebra" not in notes.documents[0]
+    assert memory.state.notes[0].context == "zebra"
+    assert "zebra" not in memory._documents(memory.state)[0]
     evolved = [row for row in rows if row.op == "evolve"] * a_mem.REBUILT
-    again = a_mem._Notes.of([*rows[:-1], *evolved[: a_mem.REBUILT]], LINES)
-    assert again.documents[0] == f"{LINES[0]} , zebra I zebra"
+    again = memory.vocabulary.replay([*rows[:-1], *evolved[: a_mem.REBUILT]])
+    assert memory._documents(again)[0] == f"Ann: {LINES[0]} , zebra I zebra"
 
 
 async def test_a_turn_without_a_note_is_found_by_its_own_words(store: Store) -> None:
@@ -80,4 +79,4 @@ async def test_a_turn_without_a_note_is_found_by_its_own_words(store: Store) -> 
     memory = AMem(mine, TALK, (), CONFIG)
     answer = await memory.answer(Question("swarmed today"))
     assert answer.retrieved == ("t2",)
-    assert {row.outcome for row in store.edits(memory.id)} == {"rejected"}
+    assert {row.outcome for row in store.edits(memory.id)} == {"repaired"}

@@ -13,12 +13,11 @@ from mgl.baselines.graphrag import (
     describe,
     find_communities,
     find_spans,
-    format_report,
     rank_chunks,
     rank_relations,
 )
 from mgl.memories.deletion import delete
-from mgl.memories.graph.state import EntityGraph, GraphEntity, GraphMention, Relation, fold
+from mgl.memories.graph.state import EntityGraph, GraphEntity, GraphMention, Relation, make_graph
 from mgl.store import Store
 from mgl.store.deletion import Redaction
 from mgl.types import Conversation, Document, Question, Span, Turn
@@ -211,9 +210,8 @@ async def test_a_community_that_is_too_long_has_its_parts_reports(
     memory = GraphRag(mine, Document.from_text("ring", text), (), config)
     await memory.build()
     asked = [prompt for prompt in prompts(engine) if "Write a report" in prompt]
-    rows = sorted(store.edits(memory.id), key=lambda row: row.chunk)
-    reports = [format_report(row.payload) for row in rows if row.op == "report"]
-    graph = fold(rows)
+    reports = [report.text for report in memory.state.reports.values()]
+    graph = make_graph(memory.state)
     communities = find_communities(graph, config.max_cluster_size)
     divided = {each.parent for each in communities} - {None}
     assert divided

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mgl.baselines.hipporag import HippoRag, HippoRagConfig, _Graph, walk_from
+from mgl.baselines.hipporag import FactLog, HippoRag, HippoRagConfig, _Graph, walk_from
+from mgl.memories.table import Table
 from mgl.retrieval.fakes import WordEmbedder
-from mgl.store import EditRecord, Store
-from mgl.types import Conversation, Question, Turn
+from mgl.store import Store
+from mgl.types import Conversation, Question, Span, Turn
 from tests.baselines.asking import answered, asking, prompts, said, silent
 
 FILLER = "so people say who live around here"
@@ -80,10 +81,8 @@ async def test_a_chunk_without_facts_is_found_all_the_same(store: Store) -> None
 
 
 def graph_of(*facts: tuple[str, str, str]) -> _Graph:
-    rows = [
-        EditRecord(1 + n, "facts", {"facts": [fact]}, "applied") for n, fact in enumerate(facts)
-    ]
-    return _Graph.of(rows, len(facts))
+    spans = tuple(Span("d", n, n + 1) for n in range(len(facts)))
+    return _Graph.of(FactLog(spans, Table({n: (fact,) for n, fact in enumerate(facts)})))
 
 
 def test_entities_weigh_less_the_more_chunks_state_them_and_five_are_kept() -> None:

@@ -7,13 +7,15 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from mgl.baselines.memgpt import BLOCK_CHARS, MOST_FUNCTIONS, MemGPT, _edit
+import pytest
+
+from mgl.baselines.memgpt import BLOCK_CHARS, EMPTY_CORE, MOST_FUNCTIONS, AppendText, MemGPT, apply
 from mgl.memories.deletion import delete
 from mgl.retrieval.embedders import CachedEmbedder
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
 from mgl.store.deletion import Redaction
-from mgl.types import Conversation, Question, Turn
+from mgl.types import Conversation, Question, Span, Turn
 from tests.baselines.asking import Model, answered, asking, only_answering, prompts, said
 
 LINES = [
@@ -75,7 +77,7 @@ async def test_core_memory_is_edited_a_session_at_a_time_and_each_edit_is_judged
         (1, "replace", "applied"),
         (1, "replace", "rejected"),
     ]
-    assert memory._load_core() == {"first": "Ann kept bees.", "others": "Bo asks."}
+    assert memory.state.blocks == {"first": "Ann kept bees.", "others": "Bo asks."}
     asked = prompts(engine)
     assert "first, about Ann (0 characters):\n(empty)" in asked[0]
     assert "first, about Ann (15 characters):\nAnn keeps bees." in asked[1]
@@ -86,12 +88,13 @@ async def test_core_memory_is_edited_a_session_at_a_time_and_each_edit_is_judged
 
 
 def test_a_block_has_2000_characters_at_most() -> None:
-    core = {"first": "x" * (BLOCK_CHARS - 2), "others": ""}
-    assert _edit(core, "append", {"block": "first", "text": "y"}) is None
-    assert core["first"].endswith("x\ny")
-    problem = _edit(core, "append", {"block": "first", "text": "z"})
-    assert problem == "the block would have 2002 characters"
-    assert len(core["first"]) == BLOCK_CHARS
+    span = Span(TALK.id, 0, 1)
+    full = apply(EMPTY_CORE, AppendText(span, "first", "x" * (BLOCK_CHARS - 2)))
+    full = apply(full, AppendText(span, "first", "y"))
+    assert full.blocks["first"].endswith("x\ny")
+    with pytest.raises(ValueError, match="the block would have 2002 characters"):
+        apply(full, AppendText(span, "first", "z"))
+    assert len(full.blocks["first"]) == BLOCK_CHARS
 
 
 async def test_functions_are_called_until_the_message_is_sent(store: Store) -> None:

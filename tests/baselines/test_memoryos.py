@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from mgl.baselines.memoryos import MemoryOS, _overlap, _place, _score, _State
+from dataclasses import replace
+
+from mgl.baselines.memoryos import MemoryOS, PageTheme, Segment, _fold, _overlap, _place, _score
 from mgl.retrieval.fakes import WordEmbedder
-from mgl.store import EditRecord, Store
+from mgl.store import Store
 from mgl.types import Conversation, Question, Turn
 from tests.baselines.asking import answered, asking, only_answering, prompts, said
 
@@ -51,8 +53,8 @@ async def test_every_turn_is_in_a_page_and_a_theme_joins_its_segment(store: Stor
     memory = MemoryOS(mine, TALK)
     assert memory._pages() == [[0, 1, 2, 3], [4], [5], [6]]
     answer = await memory.answer(Question("How many hives?"))
-    state = _State.of(store.edits(memory.id))
-    assert [segment.pages for segment in state.segments] == [[0, 1], [2, 3]]
+    state = memory.state
+    assert [segment.pages for segment in state.segments] == [(0, 1), (2, 3)]
     assert state.metas[0] == state.metas[1] == "sum of 5 turns"
     last = prompts(engine)[-1]
     assert "Ann: Three hives" in last
@@ -81,23 +83,12 @@ async def test_a_segment_is_drawn_from_at_its_seventh_page_and_profiles_merge(st
 async def test_keywords_and_cosines_decide_where_a_theme_belongs() -> None:
     assert _overlap({"a", "b"}, {"b", "c", "d", "e"}) == (1 / 2 + 1 / 4) / 2
     assert _overlap(set(), {"a"}) == 0
-    row = EditRecord(
-        0,
-        "page",
-        {
-            "continues": False,
-            "meta": "",
-            "themes": [dict(zip(("theme", "keywords", "content"), BEES, strict=True))],
-            "segments": [0],
-        },
-        "applied",
-    )
-    segments = _State.of([row]).segments
+    segments = [Segment(_fold(BEES[1]), BEES[2])]
     (score,) = await _score(WordEmbedder(), BEES[2], ["Hives", "bees"], segments)
     assert abs(score - 2) < 1e-5
-    far = {"content": "fog on the sea", "keywords": ["fog"]}
+    far = PageTheme("", ("fog",), "fog on the sea")
     assert await _place(WordEmbedder(), far, segments) == 1
-    assert await _place(WordEmbedder(), {**far, "keywords": ["bees", "hives"]}, segments) == 0
+    assert await _place(WordEmbedder(), replace(far, keywords=("bees", "hives")), segments) == 0
 
 
 async def test_a_silent_model_leaves_pages_that_can_be_found(store: Store) -> None:

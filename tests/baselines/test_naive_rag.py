@@ -80,7 +80,7 @@ async def test_what_is_read_keeps_to_k_the_cap_and_the_context(
         assert context < 680 + 8 * k
         return
     (request,) = engine.requests[-1:]
-    read = request.messages[-1].content.partition("\n\nQuestion:")[0].split("\n\n")
+    read = request.messages[-1].content.partition("\n\nAnswer the question")[0].split("\n\n")
     assert 1 <= len(read) <= k
     assert sum(await mine.llm.count_tokens([text.partition("] ")[2] for text in read])) <= most
     assert await engine.count_prompt_tokens(request) + request.sampling.max_tokens <= context

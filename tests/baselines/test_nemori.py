@@ -88,7 +88,7 @@ async def test_episodes_of_one_event_within_an_hour_become_one(store: Store) -> 
         (0, "episode", tuple(range(3, 20))),
         (1, "episode", (20,)),  # a day later: nobody is asked whether it is the same event
     ]
-    state = memory._load()
+    state = memory.state
     assert [each.title for each in state.episodes] == ["Bees", "Lunch", "Hills", "Bees"]
     assert state.episodes[0].content == "They swarmed into the chimney."
     assert sorted(at for each in state.episodes for at in each.turns) == list(range(21))
@@ -103,7 +103,7 @@ async def test_statements_are_learnt_from_what_a_prediction_lacks(store: Store) 
     predicting = [prompt for prompt in asked if "predict what" in prompt]
     assert 'title "Lunch"' in predicting[0]
     assert "- It is true that The bees swarmed" in predicting[0]
-    assert [place for _, place in memory._load().statements] == [0, 1, 0, 2, 3]
+    assert [place for _, place in memory.state.statements] == [0, 1, 0, 2, 3]
 
 
 async def test_a_question_reads_episodes_statements_and_messages_of_the_best_two(
@@ -137,7 +137,7 @@ async def test_a_silent_model_leaves_a_session_as_an_episode(store: Store) -> No
     mine, _ = asking(store, only_answering)
     memory = Nemori(mine, TALK)
     answer = await memory.answer(QUESTION)
-    assert [len(each.turns) for each in memory._load().episodes] == [20, 1]
+    assert [len(each.turns) for each in memory.state.episodes] == [20, 1]
     assert answer.marks == ("batches_ungrouped", "episodes_unlearnt")
     assert "D0:0" in answer.retrieved
     outcomes = {row.op: row.outcome for row in store.edits(memory.id)}

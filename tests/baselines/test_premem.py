@@ -72,7 +72,7 @@ async def test_alike_clusters_of_two_sessions_are_read_together_once(store: Stor
     earlier, later = inferring.split("The later:")
     assert "bees: Ann keeps bees (2023-05-08)\nbees: Ann breeds bees (2023-05-08)" in earlier
     assert "bees: Ann sold bees (2023-05-08)" in later
-    assert memory._load().pool == [(2, 3), (6,)]
+    assert memory.state.pool == ((2, 3), (6,))
     calls = len(engine.requests)
     await PreMem(mine, TALK).build()
     assert len(engine.requests) == calls == 4
@@ -136,7 +136,7 @@ async def test_a_pair_without_a_reply_stays_open(store: Store) -> None:
     memory = PreMem(mine, TALK)
     answer = await memory.answer(QUESTION)
     assert answer.marks == ("inferences_missing",)
-    assert memory._load().pool == [(0, 1), (2, 3), (4,), (5,)]
+    assert memory.state.pool == ((0, 1), (2, 3), (4,), (5,))
 
 
 async def test_a_model_that_says_nothing_leaves_no_fragments(store: Store) -> None:

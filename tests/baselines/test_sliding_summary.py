@@ -36,7 +36,7 @@ async def test_the_summary_is_rewritten_for_each_chunk_and_then_read(store: Stor
     answer = await method.answer(QUESTION)
     last = f"summary{'+' * (len(chunks) - 1)}"
     assert rows[-1].payload == {"text": last}
-    assert prompts(engine)[-1].startswith(f"[1] {last}\n\nQuestion:")
+    assert prompts(engine)[-1].startswith(f"[1] {last}\n\nAnswer the question")
     assert (answer.text, answer.citations, answer.marks) == ("Carl.", (), ())
     assert answer.compaction_ratio is not None
 

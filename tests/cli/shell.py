@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mgl.cli.detached import stop_detached
+from mgl.openai.detached import stop_detached
 from tests.patience import PATIENCE_S
 from tests.serving import conftest as serving
 

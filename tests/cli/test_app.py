@@ -203,7 +203,7 @@ def test_an_unexpected_error_is_one_line_and_exit_1(tmp_path: Path) -> None:
         (("chat", "--memory", "gam"), "gam", "buffer_tokens"),
         (("build", "--memory", "hgmem"), "hgmem", "answer_chunks"),
         (("ask", "--memory", "gam", "--preset", "small"), "gam", "anchoring"),
-        (("chat", "--preset", "small", "--memory", "mnemis"), "mnemis", "grouping"),
+        (("chat", "--preset", "small", "--memory", "mnemis"), "mnemis", "compression"),
     ],
 )
 def test_help_lists_the_options_of_the_kind_that_is_chosen(

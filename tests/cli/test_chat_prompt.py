@@ -8,7 +8,6 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from prompt_toolkit.application import create_app_session
@@ -18,7 +17,8 @@ from prompt_toolkit.output import DummyOutput
 from mgl.cli.app import app
 from mgl.cli.chat import _open_prompt, _Printed
 from mgl.lab import Lab
-from mgl.memories import talk as memories
+from mgl.llm.base import LLM
+from mgl.memories.turns import Speaker
 from tests.cli.server import Server
 from tests.patience import PATIENCE_S
 
@@ -71,16 +71,16 @@ def test_ctrl_c_stops_a_reply_and_the_chat_goes_on(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    say, begun = memories.say_in_talk, list[str]()
+    say, begun = Speaker.say, list[str]()
 
-    async def press(*about: Any, **how: Any) -> str:
-        begun.append(how["recent"][-1].text)
+    async def press(speaker: Speaker, llm: LLM, remembered: str) -> str:
+        begun.append(speaker.recent[-1].text)
         if len(begun) == 1:
             os.kill(os.getpid(), signal.SIGINT)
             await asyncio.sleep(PATIENCE_S)
-        return await say(*about, **how)
+        return await say(speaker, llm, remembered)
 
-    monkeypatch.setattr(memories, "say_in_talk", press)
+    monkeypatch.setattr(Speaker, "say", press)
     typed.send_text(f"It rains.{ENTER}It snows.{ENTER}{CTRL_D}")
     words = ["chat", "talk", "--preset", "small", "--model", "qwen2.5-7b-instruct"]
     app([*words, "--base-url", server.url], standalone_mode=False)

@@ -75,7 +75,7 @@ def test_show_tells_where_to_get_it_and_what_is_here(
     for wanted in ("CC BY-NC 4.0", "ACL 2024", "snap-research/locomo", "f1_locomo_official"):
         assert wanted in text
     assert "2 items of 1 sources, 1 without a gold answer" in text
-    assert "note: conv-1/q0: evidence that names no turn left out: D9:9\n" in text
+    assert "  conv-1/q0: evidence that names no turn left out: D9:9\n" in text
     shown = json.loads(mgl("data", "show", "locomo", "--json").stdout)
     assert shown["categories"] == {"multi-hop": 1, "single-hop": 1}
     assert [one["part"] for one in shown["lengths"]] == ["all", "multi-hop", "single-hop"]
@@ -121,4 +121,4 @@ def test_a_book_that_is_missing_is_told_and_the_rest_is_shown(mgl: Mgl, tmp_path
     shown = mgl("data", "show", "narrativeqa", "--data", tmp_path)
     assert shown.exit_code == 0, shown.stderr
     assert "1 items of 1 sources" in shown.stdout
-    assert "note: lengths are not known: " in shown.stdout
+    assert "  lengths are not known: " in shown.stdout

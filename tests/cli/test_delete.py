@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mgl.lab import Lab
+from mgl.lab import Lab, OwnModels
 from mgl.models.adapters import write_adapter
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.types import Document, Turn
@@ -26,8 +26,8 @@ BOOK = Document.from_text("zorblat.txt", "Ann gave the quaxby to Bo in Rome. The
 @pytest.fixture
 def memories(mgl_home: Path) -> dict[str, str]:
     """The ids of two memories of a document, and of one of a conversation."""
-    own = {"engine": EchoEngine(), "embedder": WordEmbedder(), "reranker": WordReranker()}
-    with Lab.open(home=mgl_home, **own) as lab:  # type: ignore[arg-type]
+    own = OwnModels(EchoEngine(), WordEmbedder(), WordReranker())
+    with Lab.open(own, home=mgl_home) as lab:
         ids = {
             kind: lab.build(BOOK, ["Who gave the quaxby?"], memory=kind).memory_id
             for kind in ("naive-rag", "mindgraph")
@@ -116,7 +116,7 @@ def test_an_exact_name_goes_before_what_begins_an_id(
     mgl: Mgl, memories: dict[str, str], mgl_home: Path
 ) -> None:
     name = memories["talk"][4:7]
-    with Lab.open(home=mgl_home, engine=EchoEngine()) as lab:
+    with Lab.open(OwnModels(EchoEngine()), home=mgl_home) as lab:
         lab.keep(Document.from_text(name, "Only kept."))
     assert mgl("delete", name, "--yes").stdout.endswith(f"deleted: {name}, with 0 memories\n")
     assert mgl("delete", name, "--yes").stdout.endswith("deleted: diary, with 1 memory\n")

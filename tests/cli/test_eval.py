@@ -145,7 +145,7 @@ def test_evidence_is_measured_without_a_model(
     assert refused.exit_code == 2
     assert "--set" in refused.stderr
     unranked = mgl(*command[:-1], "transcript,turns")
-    assert "transcript ranks nothing" in unranked.stdout
+    assert "transcript has no recall: it returned every turn" in unranked.stdout
     assert "0.000" not in unranked.stdout
     lost = mgl(*command, "--out", tmp_path / "run")
     assert lost.exit_code == 2
@@ -159,7 +159,7 @@ def test_an_estimate_is_of_texts_as_long_as_they_are_made(
     out = tmp_path / "run"
     ran = mgl("eval", "run", "ruler-niah-s1", *made, "--base-url", server.url, "--out", out)
     assert ran.exit_code == 0, ran.stderr
-    assert "estimate: 2 calls, 2,600 tokens in, " in ran.stderr
+    assert "estimate: 2 model calls, 2,600 tokens in, " in ran.stderr
 
 
 def test_judges_are_listed_and_their_verdicts_asked_for_again(
@@ -352,3 +352,16 @@ def test_the_table_counts_what_its_mean_is_of(
     print_summary(Manifest.read(folder), folder, as_json=False)
     row = next(line for line in capsys.readouterr().out.splitlines() if name in line)
     assert row.split()[3:] == [name, "0.333", "3", *"2 (0.200 to 0.600 with them)".split()]
+
+
+def test_a_method_whose_answers_all_failed_is_an_error(
+    mgl: Mgl, data: Path, server: Server, tmp_path: Path
+) -> None:
+    server.context_tokens = 8
+    out = tmp_path / "run"
+    for command in (new(data, server, out), ["eval", "resume", out, "--base-url", server.url]):
+        done = mgl(*command)
+        assert done.exit_code == 4, done.stderr
+        assert re.search(r"direct +3 +3 ", done.stdout)
+        assert "error: every answer of direct failed: " in done.stderr
+        assert f"mgl eval retry {out}" in done.stderr

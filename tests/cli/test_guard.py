@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -23,9 +24,10 @@ ctypes.PyDLL(None).sleep(600)  # keeps the interpreter to itself, as an engine's
 """
 
 
-def start(program: str) -> subprocess.Popen[str]:
+def start(program: str, stdin: int | None = None) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", program],
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -95,6 +97,37 @@ def test_a_second_ctrl_c_ends_a_stuck_chat() -> None:
     wait_until(press)
     process.communicate()
     assert process.returncode == INTERRUPTED
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the guard is for Linux")
+@pytest.mark.parametrize("returns", [True, False])
+def test_a_chat_whose_prompt_is_back_outlives_two_ctrl_c(*, returns: bool) -> None:
+    """A prompt reads the terminal key by key. Without one, the reply is taken to be stuck."""
+    program = f"""
+import sys, time, tty
+from mgl.cli import guard
+guard.PATIENCE_S = 0.5
+guard.guard_command(["chat"])
+for _ in range(2):
+    try:
+        print("replying", flush=True)
+        time.sleep(600)
+    except KeyboardInterrupt:
+        pass
+if {returns}:
+    tty.setraw(0)
+time.sleep(2)
+sys.exit(6)"""
+    terminal, inside = pty.openpty()
+    with start(program, stdin=inside) as process:
+        assert process.stdout is not None
+        for _ in range(2):
+            assert process.stdout.readline() == "replying\n"
+            os.kill(process.pid, signal.SIGINT)
+        process.communicate(timeout=PATIENCE_S)
+    os.close(terminal)
+    os.close(inside)
+    assert process.returncode == (6 if returns else INTERRUPTED)
 
 
 @pytest.mark.parametrize("word", ["sys.exit(6)", "os._exit(6)"])

@@ -14,13 +14,13 @@ from mgl.cli.progress import LineObserver
 from mgl.lab import Lab
 from mgl.lab.talk import Talk
 from mgl.models.adapters import list_adapters, write_adapter
-from mgl.types import Conversation, Turn
+from mgl.types import Conversation, Document, Turn
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
 
 pytestmark = pytest.mark.usefixtures("embeds_words")
 
-SEMANTIC = ("--preset", "small", "--set", "partition=semantic", "--set", "summaries=prompt")
+SEMANTIC = ("--preset", "small", "--set", "partition=semantic", "--set", "threshold=0.3")
 LINES = [
     ("1", "2023-05-08T09:00", "Ann", "I have got the job"),
     ("1", "2023-05-08T09:01", "Bo", "Wonderful, bye"),
@@ -221,13 +221,13 @@ def test_topics_and_turns_are_shown_without_a_model(mgl: Mgl, diary: str, server
     asked = len(server.seen)
     whole = mgl("show", diary).stdout
     assert "conversation: diary, 5 turns" in whole
-    assert "job: Ann: I have got the job" in whole
+    assert "I have got the job: Ann: I have got the job Bo: Wonderful, bye" in whole
     assert "\nturns:\n" in whole
     assert "[session 1, turn L3, 08 May 2023 09:02] Ann: “My horse is ill”" in whole
     topic = mgl("show", diary, "t2").stdout.splitlines()
     assert "  [session 1, turn L3, 08 May 2023 09:02] Ann: “My horse is ill”" in topic
     assert sum(line.startswith("links: ") for line in topic) == 2
-    assert any(line.split() == ["keywords:", "ill"] for line in topic)
+    assert any(line.endswith("keywords: horse, ill, ann, bo, bye") for line in topic)
     turn = mgl("show", diary, "L5").stdout.splitlines()
     assert turn[0] == "[session 2, turn L5, 01 June 2023 20:00] Ann: “The horse is well again”"
     assert any(line.startswith("topics: id t3") for line in turn)
@@ -245,8 +245,8 @@ def test_the_log_tells_the_words_of_a_step_and_names_turns_by_their_ids(
         "step 1  append (applied)  turn L1",
         "    [session 1, turn L1, 08 May 2023 09:00] Ann: “I have got the job”",
     ]
-    topic = "topic id t1, summary Ann: I have got the job, keywords job, turns L1, L2"
-    assert any(line.endswith(topic) for line in told)
+    topic = "topic id t1, summary Ann: I have got the job Bo: Wonderful, bye, keywords ann, "
+    assert any(topic in line and line.endswith(", turns L1, L2") for line in told)
     assert any(line.endswith("trigger session_end, through L4, boundaries L2") for line in told)
 
 
@@ -342,6 +342,14 @@ def test_adapters_trained_on_a_conversation_go_with_its_turns(
     assert not merged.exists()
 
 
+def test_a_deletion_says_where_the_same_words_stay(mgl: Mgl, diary: str) -> None:
+    with Lab.open() as lab:
+        lab.keep(Document.from_text("letter.txt", "Ann wrote: “My  HORSE is ill.”"))
+        lab.keep(Document.from_text("other.txt", "My horse is old."))
+    planned = mgl("forget", diary, "--turn", "L3", "--dry-run").stdout
+    assert "kept elsewhere, where the same words are: letter.txt\n" in planned
+
+
 def test_a_frozen_topic_is_kept_from_deletion(mgl: Mgl, diary: str) -> None:
     assert mgl("edit", diary, "t2", "--freeze").exit_code == 0
     assert export(mgl, diary)["topics"]["t2"]["frozen"]
@@ -352,6 +360,9 @@ def test_a_frozen_topic_is_kept_from_deletion(mgl: Mgl, diary: str) -> None:
     assert gone.stdout.endswith("deleted: 2 turns, 1 topic\n")
     assert mgl("forget", diary, "--before", "2023-05-08").exit_code == 0
     assert mgl("edit", diary, "t2", "--unfreeze").exit_code == 0
+    edits = mgl("log", diary).stdout
+    assert "  freeze (applied)  topic t2" in edits
+    assert "  unfreeze (applied)  topic t2" in edits
     assert mgl("forget", diary, "--branch", "t2", "--yes").exit_code == 0
     assert not export(mgl, diary)["topics"]
 
@@ -426,9 +437,11 @@ def chat(server: Server, *lines: str, arguments: tuple[str, ...] = ()) -> Result
 
 
 def test_each_line_is_answered_and_remembered(mgl: Mgl, server: Server) -> None:
-    lines = ("I have got the job", "", "  ", "So?", "/topics", "/help", "/quit", "never read")
+    lines = ("I have got the job", "", "  ", "So?", "/topics", "/help", "/foo", "/quit", "not read")
     result = chat(server, *lines, arguments=("--as", "Ann"))
     assert result.exit_code == 0, result.stderr
+    assert "no such command: /foo\n" in result.stderr
+    assert "no such command: /help" not in result.stderr
     turns = export(mgl, "talk")["turns"]
     assert [turn["speaker"] for turn in turns] == ["Ann", "assistant", "Ann", "assistant"]
     assert [turn["text"] for turn in turns[::2]] == ["I have got the job", "So?"]

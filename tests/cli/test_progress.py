@@ -55,6 +55,18 @@ def test_lines_say_begin_end_and_time_left(
     ]
 
 
+def test_a_note_is_printed_once_until_a_new_line_is_typed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with progress.LineObserver() as hears:
+        for note in ("using a", "using b", "using a"):
+            hears.note(note)
+        hears.hush()
+        hears.resume()
+        hears.note("using a")
+    assert capsys.readouterr().err.splitlines() == ["using a", "using b", "using a"]
+
+
 def test_a_stage_that_starts_over_is_estimated_anew(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

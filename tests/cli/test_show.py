@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from mgl.lab import Lab
+from mgl import registry
+from mgl.lab import Lab, OwnModels
+from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.types import Document, Turn
 from tests.cli.conftest import Mgl
@@ -65,6 +68,65 @@ def test_the_list_has_a_row_a_source_and_its_date(mgl: Mgl, book: Path, server: 
     unknown = mgl("list", "other.txt")
     assert unknown.exit_code == 3
     assert "no memory is of 'other.txt'" in unknown.stderr
+
+
+def test_a_documents_name_leads_to_the_kind_that_is_asked_for(
+    mgl: Mgl, book: Path, server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As its file does, whatever was made of it last; the answer says which memory gave it."""
+    options = ("--model", "qwen2.5-7b-instruct", "--base-url", server.url)
+    assert mgl("ask", book, QUESTION, "--memory", "direct", *options).exit_code == 0
+    monkeypatch.chdir(tmp_path.parent)
+    for more, kind in (
+        ((), "mindgraph"),
+        (("--memory", "direct"), "direct"),
+        (("--memory", "passages"), "passages"),
+    ):
+        asked = mgl("ask", "book.txt", QUESTION, *more, *options)
+        assert asked.exit_code == 0, asked.stderr
+        assert re.search(rf"\nmemory: mem_\w+ \({kind}; mgl show", asked.stdout)
+    assert " (mindgraph)\n" in mgl("show", "book.txt").stdout
+
+
+def test_a_conversation_of_what_holds_none_is_refused(mgl: Mgl, book: Path) -> None:
+    for source, words in ((book, "as a document, which holds no"), ("book.txt", "is no file")):
+        refused = mgl("ask", source, QUESTION, "--conversation", "3")
+        assert refused.exit_code == 2
+        assert words in refused.stderr
+
+
+def test_the_memory_of_a_second_model_is_listed(mgl: Mgl, book: Path) -> None:
+    for model in ("first@1", "second@1"):
+        with Lab.open(OwnModels(ScriptedEngine([], model_id=model))) as lab:
+            lab.build(book, memory="passages")
+    listed = mgl("list").stdout
+    assert "first@1" in listed
+    assert "second@1" in listed
+
+
+def test_a_name_that_is_not_there_is_guessed(mgl: Mgl) -> None:
+    with Lab.open() as lab:
+        talk = lab.talk("work")
+        talk.run(talk.memory.build)
+    for command in (
+        *("show wrok", "log Work", "ask wrok what", "delete wrok", "rename wrok play", "list wrok"),
+        *("forget wrok --turn 1", "edit wrok t1 --freeze", "export wrok"),
+    ):
+        refused = mgl(*command.split())
+        assert refused.exit_code != 0
+        assert "did you mean work? " in refused.stderr, command
+
+
+def test_a_log_without_edits_says_why(
+    mgl: Mgl, book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Lab.open(OwnModels(ScriptedEngine([]))) as lab:
+        made = lab.build(book, memory="direct").memory_id
+    assert f"no edits in the log of {made}: direct has written none" in mgl("log", made).stderr
+    monkeypatch.delitem(registry._SHIPPED["memory"], "direct")
+    done = mgl("log", made)
+    assert f"no edits in the log of {made}: direct is not installed" in done.stderr
+    assert mgl("log", made, "--json").stdout == "[]\n"
 
 
 def test_a_text_under_two_names_is_found_by_both(mgl: Mgl, book: Path, server: Server) -> None:
@@ -132,6 +194,8 @@ def test_one_memory_says_everywhere_how_much_it_has_read(
     assert "whole text" in mgl("list").stdout
     shown = mgl("show", json.loads(mgl("list", "--json").stdout)[0]["memory_id"]).stdout
     assert "whole text" in shown
+    edits = [line for line in mgl("log", "book.txt").stdout.splitlines() if line[0] != " "]
+    assert all(line.startswith("step 1  chunk (applied)") for line in edits)
     (passages,) = (line for line in asked.stdout.splitlines() if "passage" in line)
     assert passages in shown
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -79,6 +80,10 @@ def test_detached_with_a_key_for_each_tenant_and_once_a_port(
     for key in keys:
         names = [each["id"] for each in ask(port, key).json()["data"]]
         assert names == ["mgl/gam", "mgl/mnemis", MODEL]
+    pasted = json.loads(mgl("mcp", "--config", "http").stdout)["mcpServers"]["mgl"]
+    assert pasted["url"] == f"http://127.0.0.1:{port}/mcp"
+    elsewhere = mgl("up", "--stop", "--port", 9).stdout
+    assert f", but at http://127.0.0.1:{port}\n" in elsewhere
     second = fail("up", *choice, "--detach")
     assert (second.returncode, second.stdout) == (2, "")
     assert f"port {port} is taken" in second.stderr

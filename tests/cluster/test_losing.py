@@ -14,15 +14,21 @@ from mgl.errors import EngineUnavailable
 from mgl.observer import SilentObserver
 
 
-class ActorError(Exception):
+class RayError(Exception):
     pass
 
 
-class TaskError(Exception):
+class ActorError(RayError):
+    pass
+
+
+class TaskError(RayError):
     cause: Exception | None = None
 
 
-RAY = SimpleNamespace(exceptions=SimpleNamespace(RayActorError=ActorError, RayTaskError=TaskError))
+RAY = SimpleNamespace(
+    exceptions=SimpleNamespace(RayError=RayError, RayActorError=ActorError, RayTaskError=TaskError)
+)
 
 
 class FakeWorker:
@@ -31,6 +37,7 @@ class FakeWorker:
     def __init__(self, name: str, *, ends: int = 0, looks: int = 0) -> None:
         self.name, self.ends, self.looks = name, ends, looks
         self.away = 0
+        self.away_error: Exception = ActorError("restarting")
         self.asked = 0
 
     @property
@@ -52,7 +59,7 @@ class FakeWorker:
     async def _describe(self) -> tuple[str, str]:
         if self.away:
             self.away -= 1
-            raise ActorError("restarting")
+            raise self.away_error
         return "machine", "code"
 
 
@@ -85,6 +92,19 @@ async def test_a_unit_that_ends_its_workers_is_an_error(judge: Any) -> None:
     with pytest.raises(EngineUnavailable, match=f"ended {RETRIES + 1} times at the same work"):
         await judge(1, *workers)
     assert sum(each.asked for each in workers) == RETRIES + 1
+
+
+async def test_a_worker_that_fails_at_its_return_is_waited_for(
+    judge: Any,
+) -> None:
+    """And what is no failure of Ray's is raised, not looked at again and again."""
+    lost = FakeWorker("lost", ends=1, looks=3)
+    lost.away_error = TaskError("no weights")
+    assert await judge(1, lost) == ["lost"]
+    lost = FakeWorker("lost", ends=1, looks=3)
+    lost.away_error = ZeroDivisionError()
+    with pytest.raises(ZeroDivisionError):
+        await judge(1, lost)
 
 
 async def test_a_cluster_without_workers_is_not_waited_for_for_ever(

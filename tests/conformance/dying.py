@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 
 import pytest
 
-from mgl.lab import Lab
+from mgl.lab import Lab, OwnModels
 from mgl.llm.base import Completion, Request
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store, file
@@ -135,9 +135,7 @@ def _work_beside(case: Case, operation: Operation, folder: Path, barrier: Any) -
     with (
         pytest.MonkeyPatch.context() as patch,
         Lab.open(
-            engine=CountingEngine(),
-            embedder=WordEmbedder(),
-            reranker=WordReranker(),
+            OwnModels(CountingEngine(), embedder=WordEmbedder(), reranker=WordReranker()),
             home=folder,
         ) as lab,
     ):

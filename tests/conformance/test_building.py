@@ -32,9 +32,10 @@ from tests.conformance.kinds import (
     run_whole,
 )
 
+pytestmark = pytest.mark.heavy
 each_case = pytest.mark.parametrize("case", list_cases())
-few = settings(max_examples=settings().max_examples // 5)
-fewest = settings(max_examples=settings().max_examples // 10)
+few = settings(max_examples=max(3, settings().max_examples // 5))
+fewest = settings(max_examples=max(2, settings().max_examples // 10))
 
 
 class FailingEngine(CountingEngine):

@@ -32,9 +32,10 @@ from tests.conformance.kinds import (
 )
 from tests.leftovers import find_kept
 
+pytestmark = pytest.mark.heavy
 talks = list_cases(reads="conversation")
 growing = pytest.mark.parametrize("case", [case for case in talks if case.values[0].grows])
-few = settings(max_examples=settings().max_examples // 10)
+few = settings(max_examples=max(2, settings().max_examples // 10))
 some = st.frozensets(st.integers(0, len(TALK.turns) - 1), min_size=1, max_size=5)
 
 

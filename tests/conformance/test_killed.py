@@ -20,12 +20,13 @@ from tests.conformance.dying import FORGOTTEN, Operation, Place
 from tests.conformance.kinds import TALK, Case, dump, list_cases, own_word
 from tests.conformance.snapshots import check_snapshots
 
+pytestmark = pytest.mark.heavy
 OPERATIONS = [
     pytest.param(case.values[0], operation, id=f"{case.id}-{operation}")
     for case in list_cases()
     for operation in (("append", "build", "forget") if case.values[0].grows else ("build",))
 ]
-few = settings(max_examples=settings().max_examples // 10)
+few = settings(max_examples=max(2, settings().max_examples // 10))
 
 
 @pytest.fixture(scope="module")

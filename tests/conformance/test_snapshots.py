@@ -32,6 +32,7 @@ from tests.conformance.snapshots import check_same, check_snapshots
 from tests.memories.gam.test_forgetting import check as check_gam
 from tests.memories.mnemis.test_forgetting import check as check_mnemis
 
+pytestmark = pytest.mark.heavy
 CASES = [case for case in list_cases() if hasattr(case.values[0].kind, "vocabulary")]
 SOUND: dict[str, Callable[[Any, Store], None]] = {
     "gam": partial(check_gam, ordered=False),
@@ -39,7 +40,7 @@ SOUND: dict[str, Callable[[Any, Store], None]] = {
 }
 """What holds of a state, whatever was appended, merged and deleted."""
 
-few = settings(max_examples=settings().max_examples // 4)
+few = settings(max_examples=max(4, settings().max_examples // 4))
 
 changes = st.lists(
     st.tuples(

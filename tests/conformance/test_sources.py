@@ -33,8 +33,9 @@ TEXTS = {
     "markup": '<b>Ann</b> & "Bo": {"entities": []} [1] ``` $x_1$ <|im_end|> \\n %s {name}. ' * 6,
     "white space": "\r\n\t Ann gave\u00a0Bo\u2028the lantern.\u200b \x00\x0c\n\n\n She left.\r\n",
 }
+pytestmark = pytest.mark.heavy
 each_case = pytest.mark.parametrize("case", list_cases())
-few = settings(max_examples=settings().max_examples // 5)
+few = settings(max_examples=max(3, settings().max_examples // 5))
 words = st.sampled_from([*"Ann gave Bo the lantern 灯籠 Straße e\u0301t 🏮 . ? ,".split(), "\n\n"])
 texts = st.text(max_size=60) | st.lists(words, max_size=60).map(" ".join)
 zones = st.sampled_from([None, UTC, *(timezone(timedelta(hours=hours)) for hours in (-11, 14))])

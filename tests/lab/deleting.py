@@ -7,15 +7,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mgl.lab import Lab
+from mgl.lab import Lab, OwnModels
 from mgl.llm.base import Completion, Engine, Request
 from mgl.llm.engines.deferred import DeferredEngine
-from mgl.retrieval.base import EmbeddingTask
+from mgl.observer import Observer
+from mgl.retrieval.base import Embedder, EmbeddingTask
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.store import Store
 from mgl.types import Conversation, Document, Source, Turn
@@ -83,7 +84,12 @@ class DeafEmbedder(WordEmbedder):
 
 
 @contextmanager
-def open_lab(home: Path, engine: Engine | None = None, **options: Any) -> Iterator[Lab]:
+def open_lab(
+    home: Path,
+    engine: Engine | None = None,
+    embedder: Embedder | None = None,
+    observer: Observer | None = None,
+) -> Iterator[Lab]:
     """A lab whose model keeps its token counts in the store, as one from a profile does."""
     engine = engine or EchoEngine()
 
@@ -96,10 +102,10 @@ def open_lab(home: Path, engine: Engine | None = None, **options: Any) -> Iterat
         "native_tools": engine.native_tools,
         "concurrency": engine.concurrency,
     }
-    own = {"embedder": WordEmbedder(), "reranker": WordReranker(), **options}
     with Store.open(home / "mgl.sqlite") as counts:
         deferred = DeferredEngine(start, counts, **known)
-        with Lab.open(engine=deferred, home=home, **own) as lab:
+        own = OwnModels(deferred, embedder or WordEmbedder(), WordReranker())
+        with Lab.open(own, home=home, observer=observer) as lab:
             yield lab
 
 

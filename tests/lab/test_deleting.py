@@ -14,7 +14,7 @@ from mgl.lab import Lab
 from mgl.models.adapters import list_adapters, write_adapter
 from mgl.training.data import Pair
 from mgl.training.fitting import FitSettings, Fitted
-from mgl.training.records import Base, Trained, keep_training, list_unfinished
+from mgl.training.records import Base, Trained, Training, keep_training, list_unfinished
 from mgl.types import Conversation, Document, Turn
 from tests.lab.deleting import count_rows, count_unowned, list_rows, open_lab
 from tests.leftovers import find_left
@@ -143,7 +143,7 @@ def train(home: Path, name: str, *sources: str, meanwhile: Any = None) -> None:
     base.mkdir(exist_ok=True)
     (base / "model.safetensors").write_text("base")
     rows = [Pair("What of the quaxby?", "It is.", (), source, "own", "own") for source in sources]
-    keep_training(name, "retriever", work, rows, FitSettings(), home, base=Base("b", base))
+    keep_training(Training(name, FitSettings(), home), "retriever", rows, work, Base("b", base))
 
 
 def test_adapters_and_trainings_on_it_go_and_the_rest_stay(mgl_home: Path) -> None:
@@ -287,7 +287,7 @@ def test_a_document_that_is_deleted_after_it_was_loaded_does_not_come_back(mgl_h
         loaded = lab.load(make_document().id)
         lab.delete("zorblat.txt")
         with pytest.raises(StoreDeleted):
-            lab.build(loaded, memory="naive-rag", is_stored=True)
+            lab.build_stored(loaded, memory="naive-rag")
         assert count_rows(mgl_home, "documents") == 0
         record = lab.find(build(lab, loaded))  # from the user's own hands it may
         lab.delete("zorblat.txt")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mgl.errors import ResourceError, UsageError
+from mgl.errors import ResourceError
 from mgl.lab.engines import LocalModel, model_id, open_engine
 from mgl.models.profiles import load_profile
 from tests.patience import PATIENCE_S
@@ -20,17 +20,11 @@ def test_the_model_id_tells_weights_and_engine_apart() -> None:
     assert small.weights.sha256[:12] in model_id(small, "openvino")
 
 
-@pytest.mark.parametrize("engine", ["openvino", "transformers"])
-async def test_engines_in_this_process_need_weights(engine: str) -> None:
-    with pytest.raises(UsageError):
-        await open_engine(load_profile("smollm2-135m"), engine=engine)  # type: ignore[arg-type]
-
-
 async def test_a_file_that_is_no_model_is_a_resource_error(tmp_path: Path) -> None:
     broken = tmp_path / "model.gguf"
     broken.write_bytes(b"GGUF, but not really")
     with pytest.raises(ResourceError):
-        await open_engine(load_profile("smollm2-135m"), "openvino", local=LocalModel(broken))
+        await open_engine(load_profile("smollm2-135m"), LocalModel("openvino", broken))
 
 
 SILENT = """

@@ -10,7 +10,7 @@ from types import CodeType
 from typing import Any
 
 import mgl
-from mgl.lab import Lab
+from mgl.lab import Lab, OwnModels
 from mgl.llm.base import Completion, Request
 from mgl.llm.fakes import SchemaEngine
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
@@ -45,7 +45,7 @@ def test_from_a_question_to_the_engine_it_is_a_few_frames(tmp_path: Path) -> Non
     log = tmp_path / "log.jsonl"
     log.write_text('{"speaker": "Ann", "text": "I ride."}\n')
     engine = Counting()
-    with Lab.open(engine=engine, embedder=WordEmbedder(), reranker=WordReranker()) as lab:
+    with Lab.open(OwnModels(engine, embedder=WordEmbedder(), reranker=WordReranker())) as lab:
         lab.ask(log, "Who rides?")
     names = [code.co_qualname for code in engine.waiting]
     print(names)

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.errors import InputError, StoreError, UsageError
-from mgl.lab import Lab, ModelChoice
+from mgl.lab import Lab, ModelChoice, OwnModels
 from mgl.lab.talk import UNKEPT, Talk
 from mgl.lab.workplace import DATABASE
 from mgl.llm.fakes import SchemaEngine
@@ -197,7 +197,7 @@ def test_another_preset_keeps_the_options_that_were_chosen(lab: Lab) -> None:
 
 
 def test_another_preset_leaves_out_options_that_its_kind_lacks(lab: Lab) -> None:
-    lab.talk("diary", k=7, preset="small", summaries="prompt").append(turns(FIRST)[0])
+    lab.talk("diary", k=7, preset="small", anchoring="summary").append(turns(FIRST)[0])
     config = gam(lab.talk("diary", preset="paper"))._config
     assert (config.preset, config.k) == ("paper", 7)
 
@@ -282,7 +282,7 @@ def test_a_conversation_is_told_to_memories_of_two_kinds_by_turns(
     engine = SchemaEngine()
     with tempfile.TemporaryDirectory() as home:
         said: list[str] = []
-        with Lab.open(engine=engine, embedder=WordEmbedder(), home=Path(home)) as lab:
+        with Lab.open(OwnModels(engine, embedder=WordEmbedder()), home=Path(home)) as lab:
             talks = {kind: lab.talk("diary", memory=kind) for kind in ("gam", "mnemis")}
             for number, (kind, what) in enumerate(moves):
                 if what == 3 and said:

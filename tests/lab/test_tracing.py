@@ -35,6 +35,8 @@ def test_calls_are_found_by_what_was_made_and_not_by_words(server: Server) -> No
             *_, replied = trace_reply(lab, name, "2+").calls
             assert "I like the horse" in replied.request.messages[-1].content
         assert not any(call.stage == "answer" for call in lab.calls("second"))  # all replayed
+        assert "1" in {cited.node_id for cited in trace_reply(lab, "first", "2+").retrieved}
         lab.talk("first").forget(["1"])
-        left = trace_reply(lab, "first", "2+").calls
-        assert "answer" not in {call.stage for call in left}  # its prompt showed what is gone
+        left = trace_reply(lab, "first", "2+")
+        assert "answer" not in {call.stage for call in left.calls}  # its prompt showed what is gone
+        assert "1" not in {cited.node_id for cited in left.retrieved}

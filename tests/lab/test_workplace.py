@@ -5,26 +5,21 @@ from pathlib import Path
 import pytest
 
 from mgl import registry
-from mgl.lab.model import ModelChoice, NoModel
-from mgl.lab.workplace import OwnModels, Workplace
+from mgl.lab.model import ModelChoice, NoModel, OwnModels
+from mgl.lab.workplace import Workplace
 from mgl.llm.fakes import SchemaEngine
 from mgl.observer import SilentObserver
 from mgl.store import Store
 
 
 @pytest.mark.usefixtures("embeds_words")
-@pytest.mark.parametrize("name", [None, "identity", "yes-no"])
-def test_one_reranker_for_all_but_one_that_asks_each_its_own_model(
-    tmp_path: Path, name: str | None
-) -> None:
+@pytest.mark.parametrize("name", [None, "identity"])
+def test_all_memories_have_one_reranker(tmp_path: Path, name: str | None) -> None:
     kind = registry.load("memory", "gam")
     with Store.open(tmp_path / "mgl.sqlite") as store:
         place = Workplace(tmp_path, store, ModelChoice(reranker=name), SilentObserver())
         first, second = (place.tools(NoModel(model), kind) for model in ("a", "b"))
-        if name == "yes-no":
-            assert second.required_reranker.model_id == "b+yes-no"
-        else:
-            assert first.reranker is second.reranker
+        assert first.reranker is second.reranker
         assert first.embedder is second.embedder
         place.close()
 
@@ -45,10 +40,11 @@ class Unclosed(SchemaEngine):
 
 
 def test_a_programs_own_engine_needs_no_profile_and_stays_open(tmp_path: Path) -> None:
-    engine, choice = Unclosed(), ModelChoice("no-such-profile")
+    engine = Unclosed()
+    own = OwnModels(engine, choice=ModelChoice("no-such-profile"))
     with (
         Store.open(tmp_path / "mgl.sqlite") as store,
-        Workplace(tmp_path, store, choice, SilentObserver(), own=OwnModels(engine)) as place,
+        Workplace(tmp_path, store, own, SilentObserver()) as place,
     ):
         assert place.engine is engine
         assert place.preset == "paper"

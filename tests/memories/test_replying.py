@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import datetime
-from functools import partial
 
 import pytest
 
@@ -24,6 +23,7 @@ from mgl.memories.turns import (
     UNMENTIONED,
     Form,
     Shown,
+    Speaker,
     Voice,
     answer_from_lines,
     cite_shown,
@@ -34,7 +34,6 @@ from mgl.memories.turns import (
     order_for_reply,
     read_answer,
     reply_to_turn,
-    say_in_talk,
     show_turns,
 )
 from mgl.text.groups import format_turn
@@ -232,7 +231,7 @@ async def test_a_reply_follows_the_last_turns_and_knows_what_was_said_earlier() 
     turns = (*TALK.turns, Turn("d", "Ann", "What job?", MAY, "2"))
     talk = Conversation.from_turns("talk", turns)
     bo = Voice("Bo", "Bo is a grumpy cook.")
-    say = partial(say_in_talk, recent=turns[1:], voice=bo, sampling=Sampling())
+    say = Speaker(turns[1:], bo, Sampling()).say
     answer = await reply_to_turn(client, talk, show_turns(TALK.turns, [0]), turns[-1], bo, say)
     assert (answer.text, answer.question) == ("You have got the job.", "What job?")
     assert [citation.node_id for citation in answer.citations] == ["a"]
@@ -256,7 +255,7 @@ async def test_what_the_voice_said_itself_is_no_source_of_its_reply(
     client, _ = llm("Your sister is called Klara.")
     said = [Turn("1", speaker, "The sister is called Klara."), Turn("2", "Ann", "Who is she?")]
     talk, mgl = Conversation.from_turns("talk", said), Voice("mgl")
-    say = partial(say_in_talk, recent=said[1:], voice=mgl, sampling=Sampling())
+    say = Speaker(said[1:], mgl, Sampling()).say
     answer = await reply_to_turn(client, talk, show_turns(said, [0]), said[1], mgl, say)
     assert [citation.node_id for citation in answer.citations] == cited
 
@@ -264,7 +263,7 @@ async def test_what_the_voice_said_itself_is_no_source_of_its_reply(
 async def test_a_reply_needs_no_memories_and_is_given_as_far_as_it_was_written() -> None:
     client, engine = llm(Completion("Hello, hello, hello", "length", TokenUsage(9, 1024)))
     eve = Voice("Eve")
-    say = partial(say_in_talk, recent=TALK.turns[:1], voice=eve, sampling=Sampling())
+    say = Speaker(TALK.turns[:1], eve, Sampling()).say
     answer = await reply_to_turn(client, TALK, [], TALK.turns[0], eve, say)
     assert (answer.text, answer.citations) == ("Hello, hello, hello", ())
     assert "earlier talks, each" not in engine.requests[0].messages[0].content
@@ -281,9 +280,7 @@ async def test_who_hears_a_reply_does_not_hear_the_model_think() -> None:
 
     written, heard = "<think>Ill?</think>\nIt is ill.", list[str]()
     client, _ = llm(speak)
-    said = await say_in_talk(
-        client, "", recent=TALK.turns, voice=Voice(), sampling=Sampling(), hear=heard.append
-    )
+    said = await Speaker(TALK.turns, Voice(), Sampling(), heard.append).say(client, "")
     assert said == heard[-1] == "It is ill."
     assert all(said.startswith(part) or "<think>".startswith(part) for part in heard)
 
@@ -291,7 +288,7 @@ async def test_who_hears_a_reply_does_not_hear_the_model_think() -> None:
 async def test_a_reply_of_no_words_is_an_error() -> None:
     client, _ = llm("<think>Hm</think> ")
     with pytest.raises(ReplyInvalid, match="no reply"):
-        await say_in_talk(client, "", recent=TALK.turns, voice=Voice(), sampling=Sampling())
+        await Speaker(TALK.turns, Voice(), Sampling()).say(client, "")
 
 
 @pytest.mark.parametrize(("number", "session"), [(0, "1"), (1, "1"), (2, "2")])

@@ -151,7 +151,7 @@ def test_a_deletion_drops_the_snapshot_and_who_does_not_know_of_it_writes_none(
     turns = store.turns(TALK.id)
     store.append_edits("mem_1", EVERY + 1, [], snapshot=stale)
     row = VOCABULARY.record(EVERY + 2, Append(len(turns)), turns=())
-    store.append_turns(TALK.id, len(turns), [Turn("new", "Bo", "Hm.")], "mem_1", [row], stale)
+    store.append_turns("mem_1", len(turns), [Turn("new", "Bo", "Hm.")], [row], stale)
     assert store.find_snapshot("mem_1") is None
     deleted = store.count_deletions(TALK.id)
     store.append_edits("mem_1", EVERY + 3, [], snapshot=replace(stale, since=deleted))

@@ -7,15 +7,11 @@ import base64
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import numpy as np
-import openai
 import pytest
-from langchain_core.messages import HumanMessage, ToolMessage
-from langchain_openai import ChatOpenAI, OpenAIEmbeddings
-from openai import AsyncOpenAI
 from pydantic import BaseModel, SecretStr
 
 from mgl.errors import EngineTimeout, EngineUnavailable
@@ -24,6 +20,10 @@ from mgl.llm.calls import MemoryCallLog, note_shown
 from mgl.llm.progress import find_listener
 from mgl.retrieval.fakes import WordEmbedder
 from tests.peers.conftest import MODEL, Serve, Served
+
+if TYPE_CHECKING:
+    from langchain_openai import ChatOpenAI
+    from openai import AsyncOpenAI
 
 HELLO = [{"role": "user", "content": "Hello"}]
 WEATHER = {
@@ -42,6 +42,8 @@ WEATHER = {
 
 
 def client(served: Served, key: str = "any") -> AsyncOpenAI:
+    from openai import AsyncOpenAI
+
     return AsyncOpenAI(base_url=served.base_url, api_key=key, max_retries=0)
 
 
@@ -51,6 +53,8 @@ async def chat(api: AsyncOpenAI, **options: Any) -> Any:
 
 @asynccontextmanager
 async def langchain(served: Served) -> AsyncIterator[ChatOpenAI]:
+    from langchain_openai import ChatOpenAI
+
     chat = ChatOpenAI(
         model=MODEL, base_url=served.base_url, api_key=SecretStr("any"), max_retries=0
     )
@@ -71,7 +75,8 @@ async def test_a_reply_has_its_text_its_reason_and_its_tokens(serve: Serve) -> N
 
 async def test_every_call_is_in_the_log_and_asked_again_it_costs_nothing(serve: Serve) -> None:
     log = MemoryCallLog()
-    async with serve(["once"], log, stage="build") as served, client(served) as api:
+    async with serve(["once"], log) as served, client(served) as api:
+        served.stage = "build"
         first = await chat(api)
         served.stage = "answer"
         again = await chat(api)
@@ -121,6 +126,8 @@ async def test_a_stream_brings_the_text_as_it_is_written(serve: Serve) -> None:
 
 
 async def test_a_stream_that_fails_at_once_has_its_status_and_later_says_so(serve: Serve) -> None:
+    import openai
+
     too_slow = EngineTimeout("too slow", hint="wait")
 
     def fail(_: Any) -> Completion:
@@ -170,6 +177,8 @@ CALL = '{"calls": [{"tool": "weather", "arguments": {"town": "Rome"}}]}'
 
 
 async def test_a_model_without_tools_calls_them_by_a_schema(serve: Serve) -> None:
+    from langchain_core.messages import HumanMessage, ToolMessage
+
     async with serve([CALL, '{"answer": "It rains."}']) as served, langchain(served) as model:
         bound = model.bind_tools([WEATHER])
         asked = HumanMessage("Does it rain in Rome?")
@@ -201,7 +210,7 @@ async def test_embeddings_are_the_embedders_own(serve: Serve, encoding: Any) -> 
     texts = ["Ann met Bo.", "The ring was lost."]
     async with serve([]) as served, client(served) as api:
         said = await api.embeddings.create(
-            model=served.embedder_name, input=texts, encoding_format=encoding
+            model=served.served.embedder_name, input=texts, encoding_format=encoding
         )
     vectors = [each.embedding for each in said.data]
     if encoding == "base64":
@@ -210,25 +219,34 @@ async def test_embeddings_are_the_embedders_own(serve: Serve, encoding: Any) -> 
 
 
 async def test_langchain_embeds_without_token_numbers(serve: Serve) -> None:
+    import openai
+    from langchain_openai import OpenAIEmbeddings
+
     async with serve([]) as served:
-        options = {"model": served.embedder_name, "base_url": served.base_url, "api_key": "any"}
+        options = {
+            "model": served.served.embedder_name,
+            "base_url": served.base_url,
+            "api_key": "any",
+        }
         embeddings = OpenAIEmbeddings(check_embedding_ctx_length=False, **options)
         vectors = await embeddings.aembed_documents(["Ann met Bo."])
         await embeddings.async_client._client.close()
         with pytest.raises(openai.BadRequestError, match="check_embedding_ctx_length=False"):
             async with client(served) as api:
-                await api.embeddings.create(model=served.embedder_name, input=[[1, 2]])
+                await api.embeddings.create(model=served.served.embedder_name, input=[[1, 2]])
     assert np.allclose(vectors, WordEmbedder().embed(["Ann met Bo."]))
 
 
 async def test_models_are_listed_and_what_is_not_there_says_what_to_use(serve: Serve) -> None:
+    import openai
+
     async with serve([]) as served, client(served) as api:
         listed = [each.id async for each in api.models.list()]
         with pytest.raises(openai.NotFoundError, match="use 'tiny'"):
             await chat(api, model="gpt-5")
         with pytest.raises(openai.NotFoundError, match="use_responses_api=False"):
             await api.responses.create(model=MODEL, input="Hello")
-    assert listed == [MODEL, served.embedder_name]
+    assert listed == [MODEL, served.served.embedder_name]
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
@@ -253,6 +271,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 async def test_what_is_not_served_is_refused_with_the_setting(
     serve: Serve, more: dict[str, Any], hint: str
 ) -> None:
+    import openai
+
     async with serve([]) as served, client(served) as api:
         with pytest.raises(openai.BadRequestError) as caught:
             await chat(api, **more)
@@ -265,6 +285,8 @@ async def test_what_is_not_served_is_refused_with_the_setting(
 async def test_a_schema_that_cannot_be_read_is_refused_and_others_are_served(
     serve: Serve, param: str
 ) -> None:
+    import openai
+
     schema = {"$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}
     described = {"type": "json_schema", "json_schema": {"name": "r", "schema": schema}}
     tool = {"type": "function", "function": {"name": "t", "parameters": schema}}
@@ -292,6 +314,9 @@ async def test_what_changes_no_reply_is_accepted_and_a_reply_ends_before_the_fir
 
 
 async def test_a_failure_is_the_apis_error_and_is_not_sent_again(serve: Serve) -> None:
+    import openai
+    from openai import AsyncOpenAI
+
     lost = EngineUnavailable("the server died", hint="start it")
     async with serve([lost] * 9) as served:
         async with AsyncOpenAI(base_url=served.base_url, api_key="any", max_retries=2) as api:
@@ -302,6 +327,8 @@ async def test_a_failure_is_the_apis_error_and_is_not_sent_again(serve: Serve) -
 
 
 async def test_a_budget_is_cut_to_what_the_context_leaves(serve: Serve) -> None:
+    import openai
+
     async with serve(["a"], context_tokens=600) as served, client(served) as api:
         await chat(api, messages=[{"role": "user", "content": "word " * 400}], max_tokens=16_384)
         with pytest.raises(openai.BadRequestError) as caught:
@@ -311,6 +338,8 @@ async def test_a_budget_is_cut_to_what_the_context_leaves(serve: Serve) -> None:
 
 
 async def test_a_key_is_asked_for_and_web_pages_are_refused(serve: Serve) -> None:
+    import openai
+
     async with serve(["in"], key="secret") as served:
         async with client(served, "wrong") as api:
             with pytest.raises(openai.AuthenticationError):

@@ -3,15 +3,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import bm25s
 import numpy as np
 import pytest
-from bm25s.stopwords import STOPWORDS_EN, STOPWORDS_EN_PLUS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from Stemmer import Stemmer
 
-from mgl.prompt import plain_text
+from mgl.prompt import pair_characters, plain_text
 from mgl.retrieval.base import Hit
 from mgl.retrieval.lexical import LexicalIndex, all_stems, split_words, stems
 from mgl.store import Store
@@ -40,6 +38,8 @@ def index_of(made: Mapping[int, str], store: Store | None = None) -> LexicalInde
 
 def reference(made: list[str], query: str) -> list[float]:
     """The scores of bm25s over a fixed list of texts."""
+    import bm25s
+
     tokens = all_stems(made)
     if not any(tokens):
         return [0.0] * len(made)
@@ -51,7 +51,9 @@ def reference(made: list[str], query: str) -> list[float]:
 
 @given(st.lists(st.text() | texts, max_size=4))
 def test_texts_are_split_and_stemmed_as_by_bm25s(made: list[str]) -> None:
-    plain = [plain_text(text) for text in made]  # it knows no ligatures
+    import bm25s
+
+    plain = [pair_characters(plain_text(text)) for text in made]  # it knows neither
     assert all_stems(made) == bm25s.tokenize(
         plain, stopwords="en", stemmer=Stemmer("english"), return_ids=False, show_progress=False
     )
@@ -59,14 +61,29 @@ def test_texts_are_split_and_stemmed_as_by_bm25s(made: list[str]) -> None:
 
 @given(st.lists(st.text() | st.sampled_from(["You've had it, I'm sure.", "A O.K. don't"])))
 def test_words_are_split_as_by_bm25s(made: list[str]) -> None:
-    plain = [plain_text(text) for text in made]
+    import bm25s
+
+    plain = [pair_characters(plain_text(text)) for text in made]
     for name, words in (("english", STOP_WORDS), ("english_plus", FUNCTION_WORDS)):
         assert split_words(made, words) == bm25s.tokenize(
             plain, stopwords=name, stemmer=None, return_ids=False, show_progress=False
         )
 
 
+@pytest.mark.parametrize(
+    ("question", "texts"),
+    [
+        ("顾师傅最爱吃什么？", ["他的女儿在省城的医院当护士长。", "顾师傅最爱吃的就是桂花糕。"]),
+        ("コンサートは何曜日ですか。", ["母は元気です。", "コンサートは木曜日になりました。"]),
+    ],
+)
+def test_chinese_and_japanese_are_found_without_spaces(question: str, texts: list[str]) -> None:
+    assert ids(LexicalIndex.of(texts).search(question, 1)) == [1]
+
+
 def test_stop_words_are_those_of_bm25s() -> None:
+    from bm25s.stopwords import STOPWORDS_EN, STOPWORDS_EN_PLUS
+
     assert frozenset(STOPWORDS_EN) == STOP_WORDS
     assert {
         word for word in STOPWORDS_EN_PLUS if word.isalpha() and len(word) > 1

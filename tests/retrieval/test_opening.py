@@ -7,9 +7,6 @@ from pathlib import Path
 import pytest
 
 from mgl.errors import ResourceError, UsageError
-from mgl.llm.calls import MemoryCallLog
-from mgl.llm.client import Client
-from mgl.llm.fakes import ScriptedEngine
 from mgl.models.profiles import load_profile
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.retrieval.models import Source, find_model
@@ -57,14 +54,10 @@ def test_a_name_is_a_profiles_or_its_publishers(
         ("all-minilm-l6-v2", "all-minilm-l6-v2@53aa51172d14 by late interaction"),
         ("identity", "identity"),
         ("similarity", "fake/words:64 by similarity, unfitted"),
-        ("yes-no", "scripted+yes-no"),
     ],
 )
 def test_a_reranker_has_a_name(mgl_home: Path, name: str, model_id: str) -> None:
-    engine = ScriptedEngine([])
-    llm = Client(engine, MemoryCallLog())
-    reranker = open_reranker(name, mgl_home, embedder=WordEmbedder(), llm=llm)
-    assert reranker.model_id.replace(llm.model_id, "scripted") == model_id
+    assert open_reranker(name, mgl_home, embedder=WordEmbedder()).model_id == model_id
 
 
 @pytest.mark.parametrize(
@@ -86,10 +79,9 @@ def test_what_cannot_be_is_told_before_anything_is_loaded(
         open_embedder(name, mgl_home, dims=dims)
 
 
-@pytest.mark.parametrize("name", ["similarity", "yes-no"])
-def test_a_reranker_that_needs_another_model_says_so(mgl_home: Path, name: str) -> None:
-    with pytest.raises(UsageError):
-        open_reranker(name, mgl_home)
+def test_a_reranker_that_needs_another_model_says_so(mgl_home: Path) -> None:
+    with pytest.raises(UsageError, match="similarity needs an embedding model"):
+        open_reranker("similarity", mgl_home)
 
 
 @pytest.fixture

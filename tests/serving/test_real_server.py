@@ -58,8 +58,7 @@ def record() -> ServerRecord:
 async def connected(record: ServerRecord, adapter: str | None = None) -> OpenAIEngine:
     engine = await open_engine(
         load_profile(record.model),
-        "openai",
-        endpoint=ServerEndpoint(
+        ServerEndpoint(
             record.base_url,
             record.api_key,
             adapter,
@@ -147,7 +146,7 @@ async def test_errors_are_told_apart(record: ServerRecord) -> None:
     with pytest.raises(EngineRejected):
         await open_engine(
             load_profile("qwen2.5-32b-instruct"),
-            endpoint=ServerEndpoint(record.base_url, record.api_key),
+            ServerEndpoint(record.base_url, record.api_key),
         )
 
 

@@ -134,7 +134,7 @@ def test_the_call_that_wrote_a_deleted_reply_is_emptied(filled: Store) -> None:
         filled.add_call(record, "one")
     sources = ReplySources(frozenset({2}), frozenset({2}), (chose.key, wrote.key))
     edit = EditRecord(0, "reply", {}, "applied")
-    assert filled.append_reply(TALK.id, 4, Turn("3+", "mgl", said), "one", edit, sources, since=0)
+    assert filled.append_reply("one", 4, Turn("3+", "mgl", said), edit, sources, since=0)
     assert filled.put_answer("one", "Who?", {"text": "Ann"}, turns={0}, calls=[chose.key])
     assert filled.reply_calls(TALK.id, 4) == [wrote, chose]
     filled.delete(TALK.id, Redaction(masked={4: [(5, 11)]}), keep)
@@ -159,9 +159,9 @@ def test_no_answer_or_reply_leads_to_a_deleted_word_in_a_call_of_somebody_else(
     record = replace(shown, lineage=Lineage(source, frozenset({0, 1})))
     filled.add_call(record, maker)
     sources = ReplySources(frozenset({0}), frozenset({0, 1}), (record.key,))
-    for talk, owner in ((TALK, "one"), (other, "theirs")):
+    for owner in ("one", "theirs"):
         edit, reply = EditRecord(0, "reply", {}, "applied"), Turn("1+", "mgl", "Hello.")
-        assert filled.append_reply(talk.id, 4, reply, owner, edit, sources, since=0)
+        assert filled.append_reply(owner, 4, reply, edit, sources, since=0)
         assert filled.put_answer(owner, "Who?", {"text": "Ann"}, turns={0}, calls=[record.key])
     filled.delete(TALK.id, ONLY_TWO, keep)
     assert filled.answers("one")

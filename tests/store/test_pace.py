@@ -59,5 +59,3 @@ def test_the_wall_time_of_calls(
     done = len(seconds) - seconds.count(5)
     expected = Pace(done, 100 * done, 10 * done, pytest.approx(wall, abs=0.01))
     assert store.pace("m", "extract") == expected
-    assert store.building_seconds("mem_1") == pytest.approx(wall, abs=0.01)
-    assert store.building_seconds("mem_2") == 0.0

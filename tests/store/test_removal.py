@@ -256,7 +256,7 @@ def test_without_an_owner_rows_of_a_memory_that_went_are_refused(store: Store) -
     with pytest.raises(StoreDeleted):
         store.put_answer(memory.id, "zorblat?", {})
     with pytest.raises(StoreDeleted):
-        store.append_turns("talk", 0, [Turn("1", "", "zorblat")], memory.id, [row])
+        store.append_turns(memory.id, 0, [Turn("1", "", "zorblat")], [row])
     with pytest.raises(StoreDeleted):
         store.own(memory.id, document.id, requires="memory")
     with pytest.raises(StoreDeleted):
@@ -303,8 +303,7 @@ class Growing:
             text = f"{word} " * self.draw.choice([1, 3, 10, 20, most])
             row = EditRecord(self._step, "note", {"text": text[:2000]}, "applied", turns=())
             turn, place = Turn(f"{self._step}", "Ann", text), len(self.words[name])
-            talk = Conversation.from_name(name).id
-            self._store.append_turns(talk, place, [turn], f"mem_{name}", [row])
+            self._store.append_turns(f"mem_{name}", place, [turn], [row])
             self.words[name].append(word)
             self._step += 1
 
@@ -328,6 +327,7 @@ class Growing:
 PROPERTY = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
+@pytest.mark.heavy
 @PROPERTY
 @given(seed=st.integers(0, 1_000_000))
 def test_sqlite_leaves_no_copy_of_what_was_removed(
@@ -341,6 +341,7 @@ def test_sqlite_leaves_no_copy_of_what_was_removed(
         assert find_words(store, talks.words["two"]) == talks.words["two"]
 
 
+@pytest.mark.heavy
 @PROPERTY
 @given(seed=st.integers(0, 1_000_000))
 @example(seed=28)  # SQLite has moved a row that is deleted later

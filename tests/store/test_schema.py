@@ -126,6 +126,34 @@ def test_what_was_embedded_before_turns_were_noted_is_made_of_its_turn_or_of_all
         assert kept == [True, False, False]
 
 
+def test_what_a_baseline_remembered_in_place_of_a_reply_is_read_as_part_of_its_log(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    letter = Document.from_text("letter", "Hi.")
+    migrate_until(NAMES.index("0020_stand_ins"), path, monkeypatch)
+    with connect(path) as connection:
+        names, marks = records.DOCUMENT_COLUMNS, records.placeholders(records.DOCUMENT_COLUMNS)
+        row = records.document_row(letter)
+        connection.execute(f"INSERT INTO documents ({names}) VALUES ({marks})", row)
+        for kind in ("a-mem", "gam"):
+            connection.execute(
+                "INSERT INTO memories (id, kind, document_id, questions, model_id, config, chunks, "
+                "tokens) VALUES (?, ?, ?, '[]', 'm', '{}', 0, 0)",
+                (kind, kind, letter.id),
+            )
+            connection.execute("INSERT INTO steps (memory_id, chunk) VALUES (?, 0)", (kind,))
+            for op in ("note", "evolve"):
+                connection.execute(
+                    "INSERT INTO edits (memory_id, chunk, op, payload, outcome, reason) "
+                    "VALUES (?, 0, ?, '{}', 'rejected', x'6e6f')",
+                    (kind, op),
+                )
+    with Store.open(path) as store:
+        of_notes, of_others = ([row.outcome for row in store.edits(k)] for k in ("a-mem", "gam"))
+    assert of_notes == ["repaired", "rejected"]
+    assert of_others == ["rejected", "rejected"]
+
+
 @pytest.mark.parametrize("count", range(len(MIGRATIONS) + 1))
 def test_migrating_twice_is_migrating_once(
     count: int, path: Path, monkeypatch: pytest.MonkeyPatch

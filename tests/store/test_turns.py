@@ -102,7 +102,7 @@ def test_an_id_is_given_once_in_a_conversation_and_again_in_another(store: Store
 
 
 def test_a_turn_and_its_step_are_written_together_or_not_at_all(diary: Store) -> None:
-    diary.append_turns(TALK.id, 0, [turn(0)], MEMORY, [appended(0)])
+    diary.append_turns(MEMORY, 0, [turn(0)], [appended(0)])
     conflicts = [
         (0, turn(1), appended(1)),  # the number is taken
         (2, turn(2), appended(1)),  # a number would be left out
@@ -111,13 +111,13 @@ def test_a_turn_and_its_step_are_written_together_or_not_at_all(diary: Store) ->
     ]
     for number, said, edit in conflicts:
         with pytest.raises(StoreConflict):
-            diary.append_turns(TALK.id, number, [said], MEMORY, [edit])
+            diary.append_turns(MEMORY, number, [said], [edit])
         assert diary.turns(TALK.id) == [turn(0)]
         assert diary.edits(MEMORY) == [appended(0)]
     with pytest.raises(StoreConflict):  # the second of a batch
-        diary.append_turns(TALK.id, 1, [turn(1), turn(0)], MEMORY, [appended(1), appended(2)])
+        diary.append_turns(MEMORY, 1, [turn(1), turn(0)], [appended(1), appended(2)])
     assert (diary.turns(TALK.id), diary.steps(MEMORY)) == ([turn(0)], 1)
-    diary.append_turns(TALK.id, 1, [turn(1)], MEMORY, [appended(1)])
+    diary.append_turns(MEMORY, 1, [turn(1)], [appended(1)])
     assert diary.steps(MEMORY) == diary.count_turns(TALK.id) == 2
 
 
@@ -136,7 +136,7 @@ def test_what_is_no_conversation_is_none(store: Store) -> None:
 
 def test_turns_are_found_by_their_ids_and_a_conversation_without_them(diary: Store) -> None:
     said = [turn(number, f"Hello {number}.") for number in range(12)]
-    diary.append_turns(TALK.id, 0, said, MEMORY, [appended(step) for step in range(12)])
+    diary.append_turns(MEMORY, 0, said, [appended(step) for step in range(12)])
     assert diary.find_turns(TALK.id, ["11", "none", "2"]) == [said[2], said[11]]
     assert diary.find_turns(TALK.id, []) == []
     assert diary.conversation(TALK.id, with_turns=False) == TALK

@@ -125,7 +125,7 @@ def test_a_wrong_declaration_is_passed_over(save, declared: str) -> None:
 @pytest.mark.parametrize("source", ["", " ", "<!-- -->"])
 def test_a_page_without_any_element_shows_no_text(source: str) -> None:
     with pytest.raises(InputError, match="no text"):
-        read_html(source.encode(), "a.html", None)
+        read_html(source.encode(), "a.html")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mgl.errors import InputError, UsageError
+from mgl.errors import InputError
 from mgl.text import read_document
 from mgl.text.reading import MAX_BYTES, strip_gutenberg
 from mgl.types import Document
@@ -75,8 +75,6 @@ class TestKind:
         document = read_document(save("a.txt", make_pdf(["It rained."])))
         assert document.media_type == "application/pdf"
         assert "read as PDF" in document.notes[0]
-        with pytest.raises(UsageError):
-            read_document(save("a.pdf", make_pdf(["It rained."])), encoding="cp1252")
 
 
 class TestPlainText:

@@ -18,11 +18,11 @@ import pytest
 
 from mgl.errors import InputError, ResourceError
 from mgl.models.adapters import LORA, LORA_CONFIG, LoraAdapter
-from mgl.observer import SILENT
 from mgl.training.causal import CausalKind, CausalTask, make_causal
 from mgl.training.data import Example, Preference
 from mgl.training.fitting import FitSettings
 from mgl.training.recipes import CausalBase, Recipe
+from mgl.training.records import Training
 from mgl.training.rewards import TERMS, score_reply
 from mgl.training.tokens import lay_out, load_causal, take_rows, tokenize
 from tests.training.tiny_causal import SCHEMA, decoder, examples, judgements, preferences
@@ -52,8 +52,8 @@ def train(
     recipe: Recipe | None = None,
     kind: CausalKind = "builder",
 ) -> LoraAdapter:
-    task = CausalTask(kind, base, rows, settings, recipe or Recipe())
-    return make_causal("mine", task, home, SILENT)
+    task = CausalTask(kind, base, rows, recipe or Recipe())
+    return make_causal(Training("mine", settings, home), task)
 
 
 def test_an_adapter_is_what_peft_and_servers_read_with_a_page(

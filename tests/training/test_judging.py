@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mgl.lab import Lab
+from mgl.lab import Lab, OwnModels
 from mgl.llm.base import Completion, Request, TokenUsage
 from mgl.llm.fakes import ScriptedEngine
 from mgl.training.data import Example
@@ -49,7 +49,7 @@ def test_each_prompt_is_asked_once_and_in_order() -> None:
         Example((("system", "s"), ("user", text)), "Yes", "", source="s", corpus="", licence="")
         for text in said
     ]
-    with Lab.open(engine=ScriptedEngine([say_what_is_there] * 3)) as lab:
+    with Lab.open(OwnModels(ScriptedEngine([say_what_is_there] * 3))) as lab:
         assert lab.judge(rows) == pytest.approx([0.75, 0.25, 0.75])
         assert lab.judge(rows[1:]) == pytest.approx([0.25, 0.75])
 
@@ -58,7 +58,7 @@ def test_what_was_judged_of_a_document_goes_with_it(mgl_home: Path) -> None:
     document = Document.from_text("zorblat.txt", "The zorblat was sold.")
     prompt = (("user", "yes: was the zorblat sold?"),)
     row = Example(prompt, "Yes", "", source=document.id, corpus="own", licence="own")
-    with Lab.open(engine=ScriptedEngine([say_what_is_there])) as lab:
+    with Lab.open(OwnModels(ScriptedEngine([say_what_is_there]))) as lab:
         lab.keep(document)
         lab.judge([row])
         assert find_left(mgl_home, ["zorblat"])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mgl.lab import Lab
+from mgl.lab import Lab, OwnModels
 from mgl.llm.base import Request
 from mgl.llm.fakes import ScriptedEngine
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
@@ -45,7 +45,7 @@ def log(tmp_path: Path) -> Path:
 
 def test_they_are_kept_where_their_words_find_their_text(log: Path, mgl_home: Path) -> None:
     engine = ScriptedEngine([write] * 10)
-    with Lab.open(engine=engine, embedder=WordEmbedder(), reranker=WordReranker()) as lab:
+    with Lab.open(OwnModels(engine, embedder=WordEmbedder(), reranker=WordReranker())) as lab:
         memory = lab.build(log, memory="turns").memory_id
         pairs = lab.write_questions(memory)
         assert [pair.positive for pair in pairs] == [f"A: {LINES[0]}", f"A: {LINES[2]}"]

@@ -132,7 +132,7 @@ def test_what_was_asked_stands_above(tab: Tab, tmp_path: Path, view: GraphView) 
         *view.questions,
         "Ann did.",
         "high confidence",
-        "prompt 50.0% as long as the text",
+        "the first prompt had 50% of the text's tokens",
         "Not answered yet.",
         "read the graph",
         "a_mark",
@@ -430,6 +430,36 @@ def test_a_crowded_graph_is_thinned(tab: Tab, tmp_path: Path, view: GraphView) -
     assert said["all"] == 40
     assert abs(said["fitted"]["clientX"] - 410) < 60
     assert said["beside"] == ["is 0", "is 1", "is 3", "is 4", "is 5"]
+
+
+def test_the_log_says_edits_in_words_and_shows_one_as_it_is_stored(
+    tab: Tab, tmp_path: Path, view: GraphView
+) -> None:
+    fact = {"id": "f1", "text": "Ann rides", "ends": ["e1", "e2"], "at": {"day": 3, "hour": None}}
+    edits = [
+        EditRecord(0, "add_fact", {"fact": fact, "kept": False, "span": [0, 3]}, "applied"),
+        EditRecord(1, "freeze", {"topic": "t1", "frozen": False}, "applied"),
+    ]
+    said = driven(
+        tab,
+        tmp_path,
+        to_html(view, edits),
+        """
+        one("#views [value=log]").click();
+        await rest(60);
+        const rows = all("#log-rows > li > details");
+        const said = { heads: rows.map((each) => each.firstChild.textContent) };
+        rows[0].open = true;
+        await rest(60);
+        rows[0].querySelector("details").open = true;
+        await rest(60);
+        said.stored = JSON.parse(rows[0].querySelector("pre").textContent);
+        return said;
+        """,
+    )
+    words = "fact id f1, text Ann rides, ends e1, e2, at day 3"
+    assert said["heads"] == [f"step 1 add fact applied {words}", "step 2 unfreeze applied topic t1"]
+    assert said["stored"] == edits[0].payload
 
 
 def test_the_log_folds_turns_and_shows_what_changed(

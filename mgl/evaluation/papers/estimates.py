@@ -16,7 +16,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,6 +32,7 @@ from mgl.evaluation.runs.folder import RunFolder
 from mgl.evaluation.runs.manifest import MANIFEST, Manifest, Method
 from mgl.llm.capabilities import Speed
 from mgl.memories.base import PresetConfig
+from mgl.memories.estimates import Estimate
 from mgl.memories.graph.config import GraphConfig
 from mgl.memories.options import load_kind
 from mgl.models import shipped
@@ -83,32 +86,11 @@ _RATES: Final = shipped.Shipped(
 )
 
 
-@dataclass(frozen=True)
-class EstimatedCost:
-    """What methods take together; ``seconds`` is None if nothing tells. ``basis`` names what it is
-    estimated from, and what is not included."""
-
-    calls: float
-    input_tokens: float
-    output_tokens: float
-    seconds: float | None
-    basis: tuple[str, ...]
-
-
-def add_costs(costs: Iterable[EstimatedCost | None]) -> EstimatedCost | None:
+def add_costs(costs: Iterable[Estimate | None]) -> Estimate | None:
     """Add costs up; None if one is unknown."""
     every = list(costs)
     known = [cost for cost in every if cost is not None]
-    if not known or len(known) < len(every):
-        return None
-    seconds = [cost.seconds for cost in known if cost.seconds is not None]
-    return EstimatedCost(
-        sum(cost.calls for cost in known),
-        sum(cost.input_tokens for cost in known),
-        sum(cost.output_tokens for cost in known),
-        sum(seconds) if len(seconds) == len(known) else None,
-        tuple(dict.fromkeys(line for cost in known for line in cost.basis)),
-    )
+    return reduce(add, known) if known and len(known) == len(every) else None
 
 
 @dataclass(frozen=True)
@@ -186,14 +168,14 @@ class Estimator:
         *,
         judges: int = 0,
         repeats: int = 1,
-    ) -> dict[str, EstimatedCost | None]:
+    ) -> dict[str, Estimate | None]:
         """Estimate the cost of each method of a run, by label; None if neither a run nor a rate
         tells.
 
         A past run with the same configuration is preferred, then one that was judged, then the
         largest.
         """
-        costs: dict[str, EstimatedCost | None] = {}
+        costs: dict[str, Estimate | None] = {}
         builders: dict[tuple[Any, ...], str] = {}
         for method in methods:
             own = size
@@ -211,7 +193,7 @@ class Estimator:
 
     def _estimate(
         self, benchmark: str, method: Method, size: BenchmarkSize, judges: int, repeats: int
-    ) -> EstimatedCost | None:
+    ) -> Estimate | None:
         known = [
             one
             for one in self.done
@@ -239,17 +221,15 @@ class Estimator:
                 stages[stage] += times * share * amount
         if not judges:
             stages.pop("judge", None)
-        total, seconds = np.sum([np.zeros(3), *stages.values()], axis=0), 0.0
-        for stage, amount in stages.items():
-            if (pace := self.pace(method.model, stage)) is None:
-                return self._by_speed(method.model, total, basis)
-            seconds += amount[0] * pace.seconds / pace.calls
-        calls, read, written = map(float, total)
-        return EstimatedCost(calls, read, written, float(seconds), tuple(basis))
+        cost = _price(np.sum([np.zeros(3), *stages.values()], axis=0), *basis)
+        paces = [(self.pace(method.model, stage), each[0]) for stage, each in stages.items()]
+        if any(pace is None for pace, _ in paces):
+            return self._by_speed(method.model, cost)
+        return cost.at(paces)
 
     def _by_rates(
         self, method: Method, size: BenchmarkSize, judges: int, repeats: int
-    ) -> EstimatedCost | None:
+    ) -> Estimate | None:
         rate = self.rates.memories.get(method.memory)
         if rate is None or not size.tokens:
             return None
@@ -257,29 +237,31 @@ class Estimator:
         question[1] += rate.reads * size.tokens
         build = size.tokens / 1000 * np.array(rate.build)
         total = size.items * repeats * question + size.sources * build
-        return self._by_speed(
-            method.model, total, ["the rates of eval/costs.yaml, which are rough"]
-        )
+        cost = _price(total, "the rates of eval/costs.yaml, which are rough")
+        return self._by_speed(method.model, cost)
 
-    def _by_speed(self, model: str, total: NDArray[np.float64], basis: list[str]) -> EstimatedCost:
-        calls, read, written = map(float, total)
+    def _by_speed(self, model: str, cost: Estimate) -> Estimate:
+        """Add seconds by the speed of a model's server, or of one GPU, if either is known."""
         if (own := self.speeds.get(model)) is not None:
             told = (
                 f"time is by {own.read:,.0f} tokens read and {own.written:,.0f} written a second, "
                 f"measured on the server of {model} with {own.at_once} requests at once"
             )
-            seconds = read / own.read + written / own.written
-            return EstimatedCost(calls, read, written, seconds, (*basis, told))
-        speed = self.rates.models.get(model)
-        if speed is None:
-            return EstimatedCost(calls, read, written, None, tuple(basis))
-        seconds = read / speed[0] + written / speed[1]
-        return EstimatedCost(
-            calls, read, written, seconds, (*basis, "time is that of one 80 GB GPU")
-        )
+            speed = own.read, own.written
+        elif (rate := self.rates.models.get(model)) is not None:
+            told, speed = "time is that of one 80 GB GPU", rate
+        else:
+            return cost
+        seconds = cost.input_tokens / speed[0] + (cost.output_tokens or 0) / speed[1]
+        return replace(cost, seconds=seconds, basis=(*cost.basis, told))
 
 
-def estimate_run(plan: RunPlan, pace: Callable[[str, str], Pace | None]) -> EstimatedCost | None:
+def _price(total: NDArray[np.float64], *basis: str) -> Estimate:
+    calls, read, written = map(float, total)
+    return Estimate(calls, read, written, basis=basis)
+
+
+def estimate_run(plan: RunPlan, pace: Callable[[str, str], Pace | None]) -> Estimate | None:
     """Estimate what a planned run will cost, from the runs in ./runs; None if nothing tells."""
     manifest, rates = plan.manifest, load_rates()
     asked = manifest.arguments

@@ -16,7 +16,7 @@ from mgl.benchmarks.files import find_data
 from mgl.benchmarks.lengths import estimate_tokens
 from mgl.errors import InputError, MglError
 from mgl.evaluation.judges.judging import JUDGES, find_judge
-from mgl.evaluation.papers.estimates import BenchmarkSize, EstimatedCost, Estimator
+from mgl.evaluation.papers.estimates import BenchmarkSize, Estimator
 from mgl.evaluation.papers.suites import Reads, Run
 from mgl.evaluation.records import RunLog
 from mgl.evaluation.runs.folder import RECORDS
@@ -25,6 +25,7 @@ from mgl.evaluation.runs.plan import list_methods
 from mgl.evaluation.runs.units import OpenModel
 from mgl.llm.capabilities import Speed
 from mgl.llm.engines.recorded import ModelFacts
+from mgl.memories.estimates import Estimate
 from mgl.memories.options import read_settings
 
 _READ_WHOLE: Final = frozenset({"direct", "transcript"})
@@ -43,7 +44,7 @@ class Outlook:
     run: Run
     data: Path | None
     items: int | None
-    costs: Mapping[str, EstimatedCost | None]
+    costs: Mapping[str, Estimate | None]
     lacks: tuple[MglError, ...]
     notes: tuple[str, ...] = ()
 
@@ -105,7 +106,7 @@ class Outlooks:
             methods = list_methods(run.memories, settings, presets, of_benchmark=own)
         except MglError as error:
             lacks.append(error)
-        costs: dict[str, EstimatedCost | None] = {method.label: None for method in methods}
+        costs: dict[str, Estimate | None] = {method.label: None for method in methods}
         if size is not None:
             costs = self.estimator.estimate(run.benchmark, methods, size, judges=len(run.judges))
         return Outlook(

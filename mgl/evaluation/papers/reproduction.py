@@ -1,10 +1,8 @@
 """The runs that reproduce a table of a paper, and their numbers beside the printed ones.
 
-    table = find_table("hgmem/table1/nocha")
-    for run in table.runs:
-        for part, folder in split_measured(run, Path("runs/nocha")):
-            ...                                                         # run it
-    compare_runs(table, [Path("runs/nocha-hgmem"), Path("runs/nocha")])
+    table = find_table("hgmem/table1/nocha")                            # doctest: +SKIP
+    done = make_runs(table.runs[0], Path("runs/nocha"), make, note)     # doctest: +SKIP
+    compare_runs(table, done)                                           # doctest: +SKIP
 
 HGMem's baselines read as many chunks as HGMem did (§4.3): a run with a ``measured`` method is two,
 and what the first reads decides what the second does.
@@ -12,7 +10,7 @@ and what the first reads decides what the second does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,24 +67,30 @@ def select_possible(name: str, seen: Sequence[Outlook]) -> list[Outlook]:
     return found
 
 
-def split_measured(run: Run, folder: Path) -> list[tuple[Run, Path]]:
-    """Split off the method that has to be measured before the others run, with its own folder."""
+def make_runs(
+    run: Run, folder: Path, make: Callable[[Run, Path], object], note: Callable[[str], None]
+) -> list[Path]:
+    """``make`` a run in its folder, and before it, in one of its own, the run of the method that
+    has to be measured first; return the folders."""
     if run.measured is None:
-        return [(run, folder)]
+        make(run, folder)
+        return [folder]
     first = folder.with_name(f"{folder.name}-{run.measured}")
-    return [(run.only(measured=True), first), (run.only(measured=False), folder)]
+    make(run.only(measured=True), first)
+    make(match_reads(run.only(measured=False), first, note), folder)
+    return [first, folder]
 
 
-def match_reads(run: Run, folder: Path) -> tuple[Run, str]:
-    """Have methods read as many chunks as the measured one did in a run, and say how many."""
+def match_reads(run: Run, folder: Path, note: Callable[[str], None]) -> Run:
+    """Have all methods read as many chunks as the measured one did in a run, and say how many."""
     if run.measured is None:
-        return run, ""
+        return run
     reads = measure_reads(folder, run.measured)
-    told = (
+    note(
         f"{run.measured} reads {reads.chunks} chunks on average in {folder}, {reads.step_chunks} a "
         "step, and so do the baselines"
     )
-    return run.set_chunks(reads), told
+    return run.set_chunks(reads).model_copy(update={"measured": None})
 
 
 def compare_runs(table: PaperTable, paths: Sequence[Path]) -> list[Beside]:

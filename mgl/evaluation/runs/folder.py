@@ -12,7 +12,7 @@ import hashlib
 import shutil
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -25,10 +25,17 @@ from mgl.evaluation.runs.manifest import MANIFEST, Manifest
 from mgl.evaluation.scorers.registry import AGGREGATES, RANKED, Scored, can_have
 from mgl.models.files import hold_lock
 from mgl.models.permissions import make_private_folder
+from mgl.store import Store
 
 RECORDS: Final = "records.jsonl"
 PACKED: Final = "calls.sqlite"
 _LOCK: Final = ".lock"
+
+
+def open_calls(folder: Path, own: Store) -> AbstractContextManager[Store]:
+    """Open the store with the calls of a run: that of a packed run, else the home's ``own``."""
+    packed = folder / PACKED
+    return Store.open(packed) if packed.is_file() else nullcontext(own)
 
 
 class RunFolder:

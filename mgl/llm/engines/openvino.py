@@ -280,7 +280,8 @@ class OpenVinoEngine:
         logprobs = tuple(job.logprobs) if job.request.choices else ()
         usage = TokenUsage(job.prompt_tokens, len(job.written))
         way = None if job.grammar is None else "grammar (ebnf)"
-        _succeed(job, Completion(text, reason, usage, logprobs=logprobs, way=way))
+        completion = Completion(text, reason, usage, logprobs=logprobs, way=way)
+        _deliver(job, lambda: job.future.set_result(completion))
         return True
 
     def _decode(self, job: _Job) -> str:
@@ -373,10 +374,6 @@ def convert(genai: Any, weights: Path, folder: Path) -> Path:
             link.unlink()
         part.rename(kept)
     return kept
-
-
-def _succeed(job: _Job, completion: Completion) -> None:
-    _deliver(job, lambda: job.future.set_result(completion))
 
 
 def _fail(job: _Job, error: Exception) -> None:

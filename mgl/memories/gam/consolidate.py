@@ -64,15 +64,13 @@ class Relate(StrictReply):
 class Described:
     """What a topic is about: ``summary`` and ``keywords`` (c_sum of Eq. 7).
 
-    ``problem`` says why no reply could be used; both are then empty. ``repaired`` says why they are
-    not the model's own words, if they are not.
+    ``problem`` says why no reply could be used; both are then empty.
     """
 
     summary: str = ""
     keywords: tuple[str, ...] = ()
     call_key: str | None = None
     problem: str = ""
-    repaired: str | None = None
 
 
 class Consolidator:
@@ -98,7 +96,7 @@ class Consolidator:
         for part, own, known in zip(cut.parts, described, marks, strict=True):
             topic = Topic(draft.state.next_topic, own.summary, own.keywords, part, known.marks)
             earlier = draft.state
-            draft.put(Consolidate(topic), repaired=own.repaired, call_key=own.call_key)
+            draft.put(Consolidate(topic), call_key=own.call_key)
             self._note(draft, topic.id, "summary", own.problem)
             self._note(draft, topic.id, "cues", known.problem)
             await self._link(draft, topic, earlier)
@@ -111,8 +109,7 @@ class Consolidator:
         if own.problem:
             self._note(draft, topic.id, "summary", own.problem)
             return
-        edit = Rewrite(topic.id, own.summary, own.keywords)
-        draft.put(edit, repaired=own.repaired, call_key=own.call_key)
+        draft.put(Rewrite(topic.id, own.summary, own.keywords), call_key=own.call_key)
 
     async def renew_cues(self, draft: Draft[Edit, GamState], topic: Topic, time: int = 0) -> None:
         """Draft the cues of a topic's events. ``time`` counts earlier failures."""

@@ -17,7 +17,6 @@ from functools import cached_property, partial
 from itertools import islice
 from typing import Any, ClassVar
 
-from mgl.errors import InputError
 from mgl.llm.calls import note_made_of
 from mgl.memories.base import Tools
 from mgl.memories.deletion import Target
@@ -44,11 +43,12 @@ from mgl.memories.gam.state import (
     MarkEvents,
     MergeTopics,
     Miss,
+    Part,
     Rewrite,
     Topic,
 )
 from mgl.memories.log import Log
-from mgl.memories.talk import Change, Recall, TalkMemory, to_plain
+from mgl.memories.talk import Change, Recall, TalkMemory, check_turns, to_plain
 from mgl.memories.view import GraphView, MemorySize, ViewEdge, ViewNode
 from mgl.prompt import Prompt, one_line
 from mgl.retrieval.shifts import ShiftDetector
@@ -128,7 +128,12 @@ class Gam(TalkMemory[GamConfig, Edit, GamState]):
 
     kind = "gam"
     retrieves = True
+    writes_topics: ClassVar[bool] = True
+    """Whether the model writes the topics' summaries and says how topics are related."""
     Config: ClassVar[type[GamConfig]] = GamConfig
+    search_type: ClassVar[type[Search]] = Search
+    reader_type: ClassVar[type[Reader]] = Reader
+    consolidator_type: ClassVar[type[Consolidator]] = Consolidator
     vocabulary = VOCABULARY
     Redactor = GamRedactor
 
@@ -143,9 +148,7 @@ class Gam(TalkMemory[GamConfig, Edit, GamState]):
     ) -> None:
         super().__init__(tools, source, questions, config, identity=identity)
         assert isinstance(source, Conversation)
-        for turn in source.turns:
-            if not turn.text.strip():
-                raise InputError(f"turn {turn.id!r} has no text", hint="leave it out")
+        check_turns(source.turns)
         self._masked_to = 0
         self._quiet: tuple[int, ...] = ()
         self._counts: dict[str, int] = {}
@@ -158,26 +161,16 @@ class Gam(TalkMemory[GamConfig, Edit, GamState]):
         config = self._config
         asked = {
             BOUNDARIES: config.cut_by == "semantic" and config.detector is None,
-            SUMMARY: self._asks_summaries,
-            RELATION: self._asks_relations,
+            SUMMARY: self.writes_topics,
+            RELATION: self.writes_topics and config.without != "tan",
             CUES: config.indicators == "prompt",
         }
         return [prompt for prompt, is_asked in asked.items() if is_asked]
 
     @property
-    def _asks_summaries(self) -> bool:
-        """Whether the model writes the topics' summaries."""
-        return True
-
-    @property
     def _asks_judge(self) -> bool:
         """Whether a reranker gives P_sem."""
         return self._config.without != "mfr"
-
-    @property
-    def _asks_relations(self) -> bool:
-        """Whether the model says how topics are related."""
-        return self._config.without != "tan"
 
     # Writing
 
@@ -224,11 +217,7 @@ class Gam(TalkMemory[GamConfig, Edit, GamState]):
     async def _consolidate_due(self) -> None:
         log = self._log
         while waiting := log.state.waiting:
-            topic = log.state.topics[waiting[0]]
-            with log.note_shown(topic.turns):
-                draft = log.draft()
-                await self._consolidator().renew_summary(draft, topic)
-                log.write(draft)
+            await self._renew(log.state.topics[waiting[0]], "summary")
         while trigger := await self._find_trigger():
             await self._consolidate(trigger)
 
@@ -243,18 +232,23 @@ class Gam(TalkMemory[GamConfig, Edit, GamState]):
                     pass
 
     async def _retry(self, miss: Miss) -> bool:
-        """Ask once more for a part of a topic; False where another process wrote meanwhile."""
-        log, topic = self._log, self._log.state.topics.get(miss.topic)
-        time = log.state.missed.count(miss)
+        """Ask once more for a part of a topic, if it is still missing; False as ``_renew``."""
+        state = self._log.state
+        topic, time = state.topics.get(miss.topic), state.missed.count(miss)
         if topic is None or topic.frozen or not time:
             return True
-        consolidator = self._consolidator()
+        return await self._renew(topic, miss.part, time)
+
+    async def _renew(self, topic: Topic, part: Part, time: int = 0) -> bool:
+        """Ask for a part of a topic; False where another process wrote meanwhile.
+
+        ``time`` counts earlier failures.
+        """
+        log, consolidator = self._log, self._consolidator()
+        renew = consolidator.renew_summary if part == "summary" else consolidator.renew_cues
         with log.note_shown(topic.turns):
             draft = log.draft()
-            if miss.part == "summary":
-                await consolidator.renew_summary(draft, topic, time)
-            else:
-                await consolidator.renew_cues(draft, topic, time)
+            await renew(draft, topic, time)
             return log.write(draft)
 
     async def _find_trigger(self) -> Trigger | None:
@@ -296,16 +290,15 @@ class Gam(TalkMemory[GamConfig, Edit, GamState]):
         return None if name is None else self._tools.open_detector(name)
 
     def _consolidator(self) -> Consolidator:
-        return Consolidator(self._tools, self._log.turns, self._open_search(), self._config)
+        about = self._tools, self._log.turns, self._open_search(), self._config
+        return self.consolidator_type(*about)
 
     def _open_search(self) -> Search:
         """What the memory is searched by, made anew after a deletion."""
         if self._searches is None or self._searches[0] != self._log.deletions:
-            self._searches = self._log.deletions, self._make_search()
+            made = self.search_type(self._tools, self.id, self._config)
+            self._searches = self._log.deletions, made
         return self._searches[1]
-
-    def _make_search(self) -> Search:
-        return Search(self._tools, self.id, self._config)
 
     async def _count_tokens(self, numbers: Sequence[int]) -> int:
         lines = [self._log.turns[number].line for number in numbers]
@@ -345,19 +338,16 @@ class Gam(TalkMemory[GamConfig, Edit, GamState]):
             gone, waiting = log.forgotten, range(log.state.turns, len(log.turns))
             buffer = (*log.state.buffer, *(number for number in waiting if number not in gone))
             state = replace(log.state, buffer=buffer, forgotten=gone)
+        about = self._tools, state, log.turns, self._config, self._open_search()
         with log.note_shown():
-            return await self._make_reader(state).read(question, recent=recent)
-
-    def _make_reader(self, state: GamState) -> Reader:
-        search = self._open_search()
-        return Reader(self._tools, state, self._log.turns, self._config, search)
+            return await self.reader_type(*about).read(question, recent=recent)
 
     async def recall(self, question: Question, *, recent: Sequence[int] = ()) -> Recall:
         """The ``k`` best events for a question, and the summaries of their topics where the model
         wrote them, as an answer is shown them."""
         reading = await self.read(question, recent=recent)
         state, turns = self._log.state, self._log.turns
-        is_told = self._asks_summaries or self._config.without == "epg"
+        is_told = self.writes_topics or self._config.without == "epg"
         shown = reading.show(state, turns, with_summaries=is_told)
         made_of = reading.made_of(state) if is_told else frozenset[int]()
         return Recall(shown, reading.rank_turns(state), reading.trace(), made_of=made_of)
@@ -423,7 +413,7 @@ class Gam(TalkMemory[GamConfig, Edit, GamState]):
         return state.topics.keys()
 
     def _count_renewals(self, state: GamState) -> tuple[int, bool]:
-        return len(state.waiting) if self._asks_summaries else 0, False
+        return len(state.waiting) if self.writes_topics else 0, False
 
 
 def _title(topic: Topic, talk: Conversation) -> str:

@@ -3,9 +3,9 @@ words around them.
 
 A topic's summary and keywords are its most telling utterances and words: a keyword is frequent in
 the topic and rare among all turns so far (which counts twice); an utterance is telling where it
-holds what the topic speaks of much and is not long. Where the model writes the summary instead, one
-that puts a name where its turns have another gives way to the extract. What an assistant said is in
-neither: a small model takes it for what a person told.
+holds what the topic speaks of much and is not long. What an assistant said is in neither: a small
+model takes it for what a person told. Topics are linked by likeness. Summaries and relations that a
+small model writes find no more and take half an hour (LOG.md, 2026-11-23).
 
 P_sem needs no cross-encoder: the words around a turn and its likeness stand for it, and a reranker
 by late interaction if there is one (``mgl.retrieval.turns.weigh_in_context``).
@@ -16,10 +16,9 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from math import fsum, log, sqrt
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -37,23 +36,26 @@ from mgl.memories.turns import find_assistants, list_heard
 from mgl.prompt import one_line
 from mgl.retrieval.cues import ASSISTANT, Implied, remove_names
 from mgl.retrieval.lexical import LexicalIndex, split_words
-from mgl.retrieval.turns import AROUND, Scores, add_scores, add_words, weigh_in_context
+from mgl.retrieval.turns import (
+    AROUND,
+    Candidates,
+    Scores,
+    add_scores,
+    add_words,
+    weigh_in_context,
+)
 from mgl.text.stopwords import FUNCTION_WORDS, STOP_WORDS
-from mgl.text.support import find_replaced_names
 from mgl.types import Turn
 
 UTTERANCES, UTTERANCE_CHARACTERS = 2, 400
 EVENTS_A_TOPIC = 10  # that are looked at first, for each topic that is wanted
-NAMES_REPLACED: Final = "names_replaced"
-"""The reason of a row whose summary was extracted because the model's had other names."""
 
 
 class SmallGamConfig(GamConfig):
     """How a small model remembers and reads a conversation.
 
-    ``summaries`` and ``relations`` say who writes them: the model (``prompt``), or code
-    (``extract``, ``similarity``), which needs no model. ``anchoring`` is what of a topic is
-    compared with the question: its best ``event``, or its ``summary`` and keywords (Eq. 9).
+    ``anchoring`` is what of a topic is compared with the question: its best ``event``, or its
+    ``summary`` and keywords (Eq. 9).
     ``meaning`` is where P_sem comes from: the ``context`` of a turn, or a reranker (``rerank``).
     """
 
@@ -61,9 +63,7 @@ class SmallGamConfig(GamConfig):
 
     preset: Literal["paper", "small"] = "small"
     partition: Literal["semantic", "session", "window", "turns"] = "session"
-    summaries: Literal["prompt", "extract"] = "extract"
     indicators: Literal["prompt", "rules"] = "rules"
-    relations: Literal["prompt", "similarity"] = "similarity"
     anchoring: Literal["summary", "event"] = "event"
     meaning: Literal["rerank", "context"] = "context"
 
@@ -75,6 +75,7 @@ class SmallSearch(Search):
 
     def __init__(self, tools: Tools, name: str, config: SmallGamConfig) -> None:
         super().__init__(tools, name, config)
+        self.spread = WordSpread()
         self._words = LexicalIndex(tools.store, f"{name}/turns")
         self._owned: Table[str, Topic] = Table()
         self._owners: dict[int, str] = {}
@@ -155,15 +156,9 @@ class SmallReader(Reader):
             return await super()._chances(question, numbers, weights)
         query = remove_names(question, search.speakers)
         words = await search.score_in_context(query, numbers)
-        return await weigh_in_context(
-            query,
-            self._turns,
-            numbers,
-            scores=add_scores(words, await search.score_turns(query, numbers)),
-            weights=weights,
-            reranker=self._tools.reranker,
-            gone=self._state.forgotten,
-        )
+        scores = add_scores(words, await search.score_turns(query, numbers))
+        among = Candidates(query, self._turns, numbers, self._state.forgotten)
+        return await weigh_in_context(among, scores, weights, self._tools.reranker)
 
     def _find_fired(
         self, numbers: Sequence[int], owners: Mapping[int, str | None], implied: Implied
@@ -182,43 +177,24 @@ class SmallReader(Reader):
 
 
 class SmallConsolidator(Consolidator):
-    """Describes and links topics without a model, or checks what the model says of them."""
+    """Describes and links topics without a model."""
 
-    _config: SmallGamConfig
-
-    def __init__(
-        self,
-        tools: Tools,
-        turns: Sequence[Turn],
-        search: Search,
-        config: SmallGamConfig,
-        spread: WordSpread,
-    ) -> None:
-        super().__init__(tools, turns, search, config)
-        self._spread = spread
+    _search: SmallSearch
 
     async def _describe(self, part: Sequence[int], time: int = 0) -> Described:
+        del time  # no call is made that could fail
         turns = [self._turns[number] for number in part]
         heard = (each for turn in turns for each in list_heard(turn.id))
         assistants = find_assistants(turns, find_speakers(self._turns, heard))
         told = [number for number in part if self._turns[number].speaker not in assistants] or part
-        if self._config.summaries == "extract":
-            return self._extract(told)
-        made = await super()._describe(told, time)
-        said = "\n".join(self._turns[number].line for number in told)
-        if find_replaced_names(made.summary, said):
-            return replace(self._extract(told), call_key=made.call_key, repaired=NAMES_REPLACED)
-        return made
-
-    def _extract(self, numbers: Sequence[int]) -> Described:
-        self._spread.extend(self._turns, numbers[-1] + 1)
-        return extract_summary([self._turns[number].line for number in numbers], self._spread)
+        spread = self._search.spread
+        spread.extend(self._turns, told[-1] + 1)
+        return extract_summary([self._turns[number].line for number in told], spread)
 
     async def _judge(
         self, topic: Topic, found: Sequence[tuple[str, float]], earlier: GamState
     ) -> Sequence[Proposal[Relate]]:
-        if self._config.relations == "prompt":
-            return await super()._judge(topic, found, earlier)
+        del topic, earlier
         likely = (min(1.0, max(0.0, cosine)) for _, cosine in found)
         return [
             Proposal("relation", Relate(relation="semantic", confidence=each)) for each in likely
@@ -229,35 +205,15 @@ class SmallGam(Gam):
     """Groups the events of a conversation into topics without a call of a model."""
 
     Config = SmallGamConfig
+    search_type = SmallSearch
+    reader_type = SmallReader
+    writes_topics = False
+    consolidator_type = SmallConsolidator
     _config: SmallGamConfig
-    _spread: tuple[int, WordSpread] | None = None
-
-    @property
-    def _asks_summaries(self) -> bool:
-        return self._config.summaries == "prompt"
-
-    @property
-    def _asks_relations(self) -> bool:
-        return self._config.relations == "prompt" and super()._asks_relations
 
     @property
     def _asks_judge(self) -> bool:
         return self._config.meaning == "rerank" and super()._asks_judge
-
-    def _make_search(self) -> Search:
-        return SmallSearch(self._tools, self.id, self._config)
-
-    def _make_reader(self, state: GamState) -> Reader:
-        search = self._open_search()
-        return SmallReader(self._tools, state, self._log.turns, self._config, search)
-
-    def _consolidator(self) -> Consolidator:
-        if self._spread is None or self._spread[0] != self._log.deletions:
-            self._spread = self._log.deletions, WordSpread()
-        search = self._open_search()
-        return SmallConsolidator(
-            self._tools, self._log.turns, search, self._config, self._spread[1]
-        )
 
 
 def extract_summary(lines: Sequence[str], spread: WordSpread) -> Described:

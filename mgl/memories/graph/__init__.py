@@ -5,7 +5,6 @@ await graph.build()
 graph.graph().neighbours("carter")
 """
 
-from mgl.memories.graph.build import Estimate
 from mgl.memories.graph.config import GraphConfig
 from mgl.memories.graph.index import GraphIndex
 from mgl.memories.graph.memory import DocumentGraph
@@ -15,7 +14,6 @@ from mgl.memories.graph.state import EntityGraph, GraphEntity, GraphMention, Rel
 __all__ = [
     "DocumentGraph",
     "EntityGraph",
-    "Estimate",
     "GraphConfig",
     "GraphEntity",
     "GraphIndex",

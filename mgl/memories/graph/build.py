@@ -19,19 +19,23 @@ from typing import Final
 from mgl.llm.base import Message, Sampling
 from mgl.llm.concurrency import for_each
 from mgl.memories.base import Tools
+from mgl.memories.estimates import Estimate
 from mgl.memories.graph.config import GraphConfig
 from mgl.memories.graph.edits import (
     ENTITY_TYPES,
     Extraction,
+    GraphEdit,
+    GraphLog,
     NumberedChunk,
-    Rows,
+    PassageDraft,
+    ReadAgain,
     extraction_schema,
 )
-from mgl.memories.graph.lightrag import CALLS, collect_rows, extract_graph
+from mgl.memories.graph.lightrag import CALLS, extract_graph, put_graph
 from mgl.memories.graph.prompts import EXTRACT
+from mgl.memories.log import Log
 from mgl.memories.propose import FAILURES, Proposal, propose, vary
 from mgl.prompt import one_line
-from mgl.store import EditRecord
 from mgl.text.names import find_names, find_nouns
 from mgl.types import Chunk, Document
 
@@ -46,26 +50,6 @@ def build_messages(passage: NumberedChunk) -> list[Message]:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
-    """What is left to do: calls, tokens and wall time.
-
-    ``chunks`` is all that the document has, ``done`` how many of them are in the log.
-    ``input_tokens`` are those of the prompts, chat template included. ``output_tokens`` and
-    ``seconds`` are estimated from ``measured`` calls that this model made for graphs on this
-    machine, and None where it made none. Where it ``is_bound``, it is the most that may be needed.
-    """
-
-    chunks: int
-    done: int
-    calls: int
-    input_tokens: int
-    output_tokens: int | None
-    seconds: float | None
-    measured: int
-    is_bound: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class GraphBuilder:
     """Writes the log of one document's graph.
 
@@ -73,7 +57,7 @@ class GraphBuilder:
     """
 
     tools: Tools
-    memory_id: str
+    log: Log[GraphEdit, GraphLog]
     document: Document
     config: GraphConfig
 
@@ -86,93 +70,108 @@ class GraphBuilder:
         if self.config.extraction == "lightrag":
             await self._read_lightrag(missing, chunks)
             return
-        observer, failed = self.tools.observer, list[Chunk]()
+        observer, failed = self.tools.observer, list[NumberedChunk]()
         done = len(chunks) - len(missing)
 
-        def write(rows: Rows) -> None:
+        def write(passage: NumberedChunk, said: Proposal[Extraction]) -> None:
             nonlocal done
-            self._append(rows.chunk.index, rows.rows)
+            self._write(passage, said)
             done += 1
             observer.progress(STAGE, done, len(chunks))
 
         async def read(chunk: Chunk) -> None:
-            rows = Rows(NumberedChunk.of(self.document, chunk))
-            problem = await self._extract(rows)
-            if problem is None:
-                write(rows)
+            passage = NumberedChunk.of(self.document, chunk)
+            said = await self._extract(passage)
+            if said.reply is not None:
+                write(passage, said)
                 return
             if not failed:
                 observer.note(
-                    f"chunk {chunk.index} gave no reply that can be used: {problem.problem}; "
+                    f"chunk {chunk.index} gave no reply that can be used: {said.problem}; "
                     "such chunks are read once more at the end"
                 )
-            failed.append(chunk)
+            failed.append(passage)
 
-        async def read_again(chunk: Chunk) -> None:
-            write(await self._read_again(chunk, 1, "failed"))
+        async def read_again(passage: NumberedChunk) -> None:
+            write(passage, await self._extract_again(passage, 1, "failed"))
 
         observer.progress(STAGE, done, len(chunks))
         await for_each(missing, read, at_once=self.config.in_flight)
-        failed.sort(key=lambda chunk: chunk.index)
+        failed.sort(key=lambda passage: passage.chunk.index)
         await for_each(failed, read_again, at_once=self.config.in_flight)
 
     async def read_failed(self, chunks: Sequence[Chunk], failures: Mapping[int, int]) -> None:
         """Read failed chunks once more, each as a new last step, with a seed that none of its
         calls had; what fails again is recorded again. ``failures`` says how often each chunk
         failed, by its number."""
-        store, done = self.tools.store, 0
+        done = 0
         self.tools.observer.progress(STAGE, done, len(failures))
 
         async def read(chunk: Chunk) -> None:
             nonlocal done
+            passage = NumberedChunk.of(self.document, chunk)
             # The build has read it twice before it was recorded.
-            rows = await self._read_again(chunk, failures[chunk.index] + 1, "failed again")
-            step = store.steps(self.memory_id)
-            self._append(step, rows.as_step(step))
+            time = failures[chunk.index] + 1
+            said = await self._extract_again(passage, time, "failed again")
+            self.log.catch_up()
+            self._write(passage, said, is_again=True)
             done += 1
             self.tools.observer.progress(STAGE, done, len(failures))
 
         failed = (chunks[index] for index in failures)
         await for_each(failed, read, at_once=self.config.in_flight)
 
-    async def _read_again(self, chunk: Chunk, time: int, what: str) -> Rows:
-        """Read a chunk for the ``time``-th time after the first."""
-        rows = Rows(NumberedChunk.of(self.document, chunk))
-        if (problem := await self._extract(rows, time)) is not None:
-            self.tools.observer.note(f"chunk {chunk.index} {what}: {problem.problem}")
-            rows.fail(STAGE, problem.problem, reason=problem.reason)
-        return rows
+    def _write(
+        self, passage: NumberedChunk, said: Proposal[Extraction], *, is_again: bool = False
+    ) -> None:
+        """Append a chunk as its step, or one that is read again as the last."""
+        step = self._draft(passage, is_again=is_again)
+        if said.reply is None:
+            step.draft.fail(STAGE, said.problem, reason=said.reason)
+        else:
+            step.take(said.reply, said.call_key)
+        self.log.add(step.draft)
 
-    async def _extract(self, rows: Rows, time: int = 0) -> Proposal[Extraction] | None:
-        """Ask what a passage tells of and put it into its rows; the proposal where no reply could
-        be used. Each ``time`` after the first is warm, with a seed of its own."""
-        passage = rows.passage
+    def _draft(self, passage: NumberedChunk, *, is_again: bool = False) -> PassageDraft:
+        draft = self.log.draft(None if is_again else passage.chunk.index)
+        draft.put(ReadAgain(passage.chunk.index) if is_again else passage.as_edit())
+        return PassageDraft(passage, draft)
+
+    async def _extract_again(
+        self, passage: NumberedChunk, time: int, what: str
+    ) -> Proposal[Extraction]:
+        """Read a chunk for the ``time``-th time after the first."""
+        said = await self._extract(passage, time)
+        if said.reply is None:
+            self.tools.observer.note(f"chunk {passage.chunk.index} {what}: {said.problem}")
+        return said
+
+    async def _extract(self, passage: NumberedChunk, time: int = 0) -> Proposal[Extraction]:
+        """Ask what a passage tells of. Each ``time`` after the first is warm, with a seed of its
+        own."""
         if not passage.sentences:
-            return None
+            return Proposal(STAGE, Extraction(entities=[], relations=[]))
         sampling = vary(Sampling(max_tokens=REPLY_TOKENS), time)
         messages, schema = build_messages(passage), extraction_schema(len(passage.sentences))
-        said = await propose(
+        return await propose(
             self.tools.llm, messages, schema, sampling=sampling, stage=STAGE, forgive=FAILURES
         )
-        if said.reply is None:
-            return said
-        rows.take(said.reply, said.call_key)
-        return None
 
     async def _read_lightrag(self, missing: Sequence[Chunk], chunks: Sequence[Chunk]) -> None:
         if not missing:
             return
         graph = await extract_graph(self.tools, self.document, self.config)
-        rows = collect_rows(self.document, chunks, graph)
+        drafts = [self._draft(NumberedChunk.of(self.document, chunk)) for chunk in chunks]
+        put_graph(drafts, graph)
         for chunk in missing:
-            self._append(chunk.index, rows[chunk.index].rows)
+            self.log.add(drafts[chunk.index].draft)
 
     def _read_terms(self, missing: Sequence[Chunk], total: int) -> None:
         terms = find_terms(self.document.text)
         for chunk in missing:
-            rows = Rows(NumberedChunk.of(self.document, chunk))
-            put_terms(rows, terms)
-            self._append(chunk.index, rows.rows)
+            step = self._draft(NumberedChunk.of(self.document, chunk))
+            put_terms(step, terms)
+            self.log.add(step.draft)
             self.tools.observer.progress("terms", chunk.index + 1, total)
 
     async def estimate(self, chunks: Sequence[Chunk]) -> Estimate:
@@ -197,18 +196,11 @@ class GraphBuilder:
 
         await for_each(missing, count, at_once=config.in_flight)
         done, pace = len(chunks) - len(missing), self.tools.store.pace(llm.model_id, STAGE)
-        if pace is None:
-            return Estimate(len(chunks), done, calls, tokens, None, None, 0)
-        output = round(calls * pace.output_tokens / pace.calls)
-        seconds = calls * pace.seconds / pace.calls
-        return Estimate(len(chunks), done, calls, tokens, output, seconds, pace.calls)
+        return Estimate(calls, tokens, chunks=len(chunks), done=done).at([(pace, calls)])
 
     def _find_missing(self, chunks: Sequence[Chunk]) -> list[Chunk]:
-        done = self.tools.store.chunks_done(self.memory_id)
+        done = self.tools.store.chunks_done(self.log.identity)
         return [chunk for chunk in chunks if chunk.index not in done]
-
-    def _append(self, step: int, rows: Sequence[EditRecord]) -> None:
-        self.tools.store.append_edits(self.memory_id, step, rows)
 
 
 # Without a model: names and nouns are entities, and a sentence, which is what is said of them,
@@ -237,19 +229,19 @@ def find_terms(text: str) -> Terms:
     return sorted(places)
 
 
-def put_terms(rows: Rows, terms: Terms) -> None:
+def put_terms(step: PassageDraft, terms: Terms) -> None:
     """Add the terms that begin in each sentence of a passage, and their relations.
 
     Names are related to the other names of their sentence, and every term to the one before it.
     """
-    text = rows.passage.document.text
-    for number, (start, end) in enumerate(rows.passage.sentences, 1):
+    text = step.passage.document.text
+    for number, (start, end) in enumerate(step.passage.sentences, 1):
         said = {"src": number, "description": one_line(text[start:end])}
         first, last = (bisect_left(terms, (place, "", "")) for place in (start, end))
         found = list(dict.fromkeys((name, kind) for _, name, kind in terms[first:last]))
         for name, kind in found:
-            rows.entity({**said, "name": name, "type": kind})
+            step.put_entity({**said, "name": name, "type": kind})
         names = [name for name, kind in found if kind == NAME]
         neighbours = pairwise(name for name, _ in found)
         for one, other in dict.fromkeys((*combinations(names, 2), *neighbours)):
-            rows.relation({**said, "source": one, "target": other})
+            step.put_relation({**said, "source": one, "target": other})

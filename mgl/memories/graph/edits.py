@@ -1,7 +1,7 @@
-"""What a model proposes of a passage, and how it becomes rows of the log.
+"""What a model proposes of a passage, the edits that it becomes, and the log that they make.
 
 Every item cites a numbered sentence, so its span is exact by construction. Names are cleaned
-(``repaired``) or refused, with the reason; what stands in a row is what the graph is folded from.
+(``repaired``) or refused, with the reason; the graph is made of what stands in the log.
 
 An end of a relation that is not among the entities becomes one where the passage has its name: of
 type ``UNKNOWN``, since nobody said what it is, and without a description.
@@ -10,10 +10,10 @@ type ``UNKNOWN``, since nobody said what it is, and without a description.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from textwrap import shorten
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import create_model
 
@@ -21,8 +21,8 @@ from mgl.llm.constraints import max_chars, number, one_of, several
 from mgl.memories.graph.names import NAME_CHARS, PRONOUNS, clean_name, entity_key, mentions
 from mgl.memories.log import Draft, Vocabulary
 from mgl.memories.propose import StrictReply
+from mgl.memories.table import Table
 from mgl.prompt import one_line
-from mgl.store import EditRecord
 from mgl.text import numbered_sentences, sentence_spans
 from mgl.text.groups import mark_days
 from mgl.types import Chunk, Document, Span
@@ -92,11 +92,31 @@ class NumberedChunk:
         span = chunk.span
         return cls(document, chunk, tuple(sentence_spans(document.text, span.start, span.end)))
 
+    def as_edit(self) -> ReadChunk:
+        """The edit that begins the step of a chunk."""
+        return ReadChunk(self.chunk.index, self.chunk.span, self.chunk.tokens)
+
     def number_sentences(self) -> str:
         """Its sentences on one line, with ``[n]`` before each."""
         start, end = self.sentences[0][0], self.sentences[-1][1]
         text, days = self.document.text, mark_days(self.document, start, end)
         return one_line(numbered_sentences(text, self.sentences, start, end, marks=days))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadChunk:
+    """A chunk that was read, at the step with its number."""
+
+    step: int
+    span: Span
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAgain:
+    """A chunk that failed is read once more: what follows in this step is of that chunk."""
+
+    chunk: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +126,7 @@ class NameEntity:
     name: str
     type: str
     description: str
+    span: Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,85 +136,106 @@ class RelateEntities:
     source: str
     target: str
     description: str
+    span: Span
 
 
-GraphEdit = NameEntity | RelateEntities
-Keys = frozenset[str]
-"""The keys of the entities that one passage has named so far."""
+GraphEdit = ReadChunk | ReadAgain | NameEntity | RelateEntities
 
 
-def apply(known: Keys, edit: GraphEdit) -> Keys:
-    """The keys after an edit. ValueError for an edit that cannot be applied."""
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A chunk of the document, and what it tells."""
+
+    span: Span
+    tokens: int
+    told: tuple[NameEntity | RelateEntities, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GraphLog:
+    """What each chunk tells, by its number; ``named`` are the keys of the entities that the chunk
+    ``current`` has named so far."""
+
+    passages: Table[int, Passage] = field(default_factory=Table)
+    current: int = 0
+    named: frozenset[str] = frozenset()
+
+
+LogT = TypeVar("LogT", bound=GraphLog)
+EMPTY: Final = GraphLog()
+
+
+def apply(log: LogT, edit: GraphEdit) -> LogT:
+    """The log after an edit. ValueError for an edit that cannot be applied."""
+    if isinstance(edit, ReadChunk):
+        passages = log.passages.put(edit.step, Passage(edit.span, edit.tokens))
+        return replace(log, passages=passages, current=edit.step, named=frozenset())
+    if isinstance(edit, ReadAgain):
+        return replace(log, current=edit.chunk, named=frozenset())
+    named = log.named
     if isinstance(edit, NameEntity):
-        return known | {entity_key(edit.name)}
-    ends = {entity_key(edit.source), entity_key(edit.target)}
-    if len(ends) < 2:
-        raise ValueError("self_relation")
-    if not ends <= known:
-        raise ValueError("unknown_end")
-    return known
+        named |= {entity_key(edit.name)}
+    else:
+        ends = {entity_key(edit.source), entity_key(edit.target)}
+        if len(ends) < 2:
+            raise ValueError("self_relation")
+        if not ends <= named:
+            raise ValueError("unknown_end")
+    passage = log.passages[log.current]
+    told = replace(passage, told=(*passage.told, edit))
+    return replace(log, passages=log.passages.put(log.current, told), named=named)
 
 
-VOCABULARY: Final = Vocabulary[GraphEdit, Keys](
-    {"entity": NameEntity, "relation": RelateEntities},
-    apply,
-    frozenset(),
-)
+EDITS: Final[Mapping[str, type[GraphEdit]]] = {
+    "chunk": ReadChunk,
+    "again": ReadAgain,
+    "entity": NameEntity,
+    "relation": RelateEntities,
+}
+VOCABULARY: Final = Vocabulary[GraphEdit, GraphLog](EDITS, apply, EMPTY, columns=("step", "span"))
 
 
-class Rows(Draft[GraphEdit, Keys]):
-    """The rows of one chunk; the state is the keys of the entities that it names."""
+@dataclass(frozen=True, slots=True)
+class PassageDraft:
+    """The step of a passage: what is proposed of it becomes edits."""
 
-    def __init__(self, passage: NumberedChunk) -> None:
-        self.passage, self.chunk = passage, passage.chunk
-        index, span = self.chunk.index, self.chunk.span
-        place = {"start": span.start, "end": span.end, "tokens": self.chunk.tokens}
-        super().__init__(VOCABULARY, index, VOCABULARY.empty)
-        self.rows.append(EditRecord(index, "chunk", place, "applied", span=span))
+    passage: NumberedChunk
+    draft: Draft[Any, Any]
 
     def take(self, reply: Extraction, call_key: str | None) -> None:
         """Add what a reply says, item by item."""
         for proposal in reply.entities:
-            self.entity(proposal.model_dump(), call_key)
+            self.put_entity(proposal.model_dump(), call_key)
         for proposal in reply.relations:
-            self.relation(proposal.model_dump(), call_key)
+            self.put_relation(proposal.model_dump(), call_key)
 
-    def as_step(self, step: int) -> list[EditRecord]:
-        """The rows of a chunk that was read once more, as a step of their own; the first says
-        which chunk it is."""
-        mark = EditRecord(step, "again", {"chunk": self.chunk.index}, "applied")
-        return [mark, *(replace(row, chunk=step) for row in self.rows[1:])]
-
-    def entity(self, said: Mapping[str, Any], call_key: str | None = None) -> None:
+    def put_entity(self, said: Mapping[str, Any], call_key: str | None = None) -> None:
         """Add one entity: src, name, type and description."""
         name, wrong = _check_name(said["name"])
         text, cut = _cut_text(said["description"])
-        self.put(
-            NameEntity(name, said["type"], text),
+        self.draft.put(
+            NameEntity(name, said["type"], text, self._span(said["src"])),
             rejected=wrong,
             repaired="name_cleaned" if name != said["name"] else cut,
-            span=self._span(said["src"]),
             call_key=call_key,
         )
 
-    def relation(self, said: Mapping[str, Any], call_key: str | None = None) -> None:
+    def put_relation(self, said: Mapping[str, Any], call_key: str | None = None) -> None:
         """Add one relation: src, source, target and description."""
         (source, one), (target, other) = map(_check_name, (said["source"], said["target"]))
         text, cut = _cut_text(said["description"])
-        span, wrong, known = self._span(said["src"]), one or other, self.state
-        new = {key: name for name in (source, target) if (key := entity_key(name)) not in known}
+        span, wrong, log = self._span(said["src"]), one or other, self.draft.state
+        new = {key: name for name in (source, target) if (key := entity_key(name)) not in log.named}
         joins_two = wrong is None and entity_key(source) != entity_key(target)
         if joins_two and all(mentions(name, self.passage.chunk.text) for name in new.values()):
             for name in new.values():
-                end = NameEntity(name, UNKNOWN, "")
-                how = "named_in_relation"
-                self.put(end, repaired=how, span=span, call_key=call_key)
+                end = NameEntity(name, UNKNOWN, "", span)
+                self.draft.put(end, repaired="named_in_relation", call_key=call_key)
         is_cleaned = (source, target) != (said["source"], said["target"])
-        self.put(
-            RelateEntities(source, target, text),
+        self.draft.put(
+            RelateEntities(source, target, text, span),
             rejected=wrong,
             repaired="name_cleaned" if is_cleaned else cut,
-            span=span,
             call_key=call_key,
         )
 

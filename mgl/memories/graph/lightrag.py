@@ -17,9 +17,9 @@ from typing import Any, Final
 from mgl import registry
 from mgl.memories.base import Tools
 from mgl.memories.graph.config import GraphConfig
-from mgl.memories.graph.edits import NumberedChunk, Rows
+from mgl.memories.graph.edits import NumberedChunk, PassageDraft
 from mgl.memories.graph.names import mentions
-from mgl.types import Chunk, Document
+from mgl.types import Document
 
 PEER: Final = "peer:lightrag"
 CALLS: Final = 2
@@ -47,29 +47,29 @@ async def extract_graph(tools: Tools, document: Document, config: GraphConfig) -
     return graph
 
 
-def collect_rows(document: Document, chunks: Sequence[Chunk], graph: Graph) -> list[Rows]:
-    """Return the rows of each chunk: what the package found there.
+def put_graph(drafts: Sequence[PassageDraft], graph: Graph) -> None:
+    """Add to the steps of a document's chunks what the package found in each.
 
     What it says of an entity or a relation stands in the first chunk of it.
     """
-    found = [Rows(NumberedChunk.of(document, chunk)) for chunk in chunks]
     for entity in graph["entities"]:
         said = {"name": entity["name"], "type": entity["type"]}
-        for unit, text in _spread(entity, found):
-            src = _find_sentence(found[unit].passage, entity["name"])
-            found[unit].entity({**said, "src": src, "description": text})
+        for draft, text in _spread(entity, drafts):
+            src = _find_sentence(draft.passage, entity["name"])
+            draft.put_entity({**said, "src": src, "description": text})
     for relation in graph["relations"]:
         ends = {"source": relation["source"], "target": relation["target"]}
-        for unit, text in _spread(relation, found):
-            src = _find_sentence(found[unit].passage, *ends.values())
-            found[unit].relation({**ends, "src": src, "description": text})
-    return found
+        for draft, text in _spread(relation, drafts):
+            src = _find_sentence(draft.passage, *ends.values())
+            draft.put_relation({**ends, "src": src, "description": text})
 
 
-def _spread(said: Mapping[str, Any], rows: Sequence[Rows]) -> list[tuple[int, str]]:
+def _spread(
+    said: Mapping[str, Any], drafts: Sequence[PassageDraft]
+) -> list[tuple[PassageDraft, str]]:
     """Return its chunks that have sentences, the first with what is said of it."""
-    units = sorted(unit for unit in set(said["units"]) if rows[unit].passage.sentences)
-    return [(unit, said["description"] if not at else "") for at, unit in enumerate(units)]
+    units = [unit for unit in sorted(set(said["units"])) if drafts[unit].passage.sentences]
+    return [(drafts[unit], said["description"] if not at else "") for at, unit in enumerate(units)]
 
 
 def _find_sentence(passage: NumberedChunk, *names: str) -> int:

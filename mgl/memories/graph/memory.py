@@ -15,13 +15,15 @@ from itertools import pairwise
 from typing import Any, NoReturn
 
 from mgl.errors import UsageError, WrongKind
-from mgl.memories.base import SourceMemory, Tools, check_text
-from mgl.memories.graph.build import Estimate, GraphBuilder
+from mgl.memories.base import LogMemory, Tools, check_text
+from mgl.memories.estimates import Estimate
+from mgl.memories.graph.build import GraphBuilder
 from mgl.memories.graph.config import GraphConfig
+from mgl.memories.graph.edits import VOCABULARY, GraphEdit, GraphLog
 from mgl.memories.graph.index import GraphIndex
 from mgl.memories.graph.lightrag import describe_package
 from mgl.memories.graph.prompts import EXTRACT
-from mgl.memories.graph.state import EntityGraph, GraphEntity, Relation, fold
+from mgl.memories.graph.state import EntityGraph, GraphEntity, Relation, make_graph
 from mgl.memories.log import count_failures
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt
@@ -32,10 +34,11 @@ from mgl.text.groups import show_span
 from mgl.types import Answer, Chunk, Question, Source
 
 
-class DocumentGraph(SourceMemory[GraphConfig]):
+class DocumentGraph(LogMemory[GraphConfig, GraphEdit, GraphLog]):
     """Reads a document into a graph of entities and relationships, which hgmem reads."""
 
     kind = "graph"
+    vocabulary = VOCABULARY
     Config = GraphConfig
 
     def __init__(
@@ -54,12 +57,12 @@ class DocumentGraph(SourceMemory[GraphConfig]):
             )
         own = GraphConfig.of(config or GraphConfig())
         super().__init__(tools, source, (), own, identity=identity)
-        self._finished: tuple[EntityGraph, tuple[Chunk, ...]] | None = None
+        self._made: tuple[GraphLog, EntityGraph] | None = None
         self._index: GraphIndex | None = None
 
     @property
     def _builder(self) -> GraphBuilder:
-        return GraphBuilder(self._tools, self.id, self._document, self._config)
+        return GraphBuilder(self._tools, self._log, self._document, self._config)
 
     async def build(self) -> None:
         """Read the document into the log, from where the log ends.
@@ -71,18 +74,17 @@ class DocumentGraph(SourceMemory[GraphConfig]):
         if self.is_built():
             return
         with owned_by(store.own(self.id, self._source.id)):  # the graph is not one question's
-            store.put_document(self._document)
             chunks = await self._cut()
             starts = [0, *(chunk.span.end for chunk in chunks)]
             parts = [text[start:end] for start, end in pairwise(starts)]
             tokens = await self._tools.llm.count_tokens(parts) if chunks else []
-            store.put_memory(self._record(chunks=len(chunks), tokens=sum(tokens)))
+            self._log.open(lambda: self._record(chunks=len(chunks), tokens=sum(tokens)))
             await self._builder.read_chunks(chunks)
 
     def is_built(self) -> bool:
         """Whether every chunk is in the log."""
         record = self._tools.store.find_memory(self.id)
-        return record is not None and len(self._tools.store.chunks_done(self.id)) >= record.chunks
+        return record is not None and self._tools.store.count_done(self.id) >= record.chunks
 
     async def retry_failed(self) -> None:
         """Build what is missing, then read the chunks that failed once more.
@@ -91,27 +93,33 @@ class DocumentGraph(SourceMemory[GraphConfig]):
         raises, except the failures of one chunk.
         """
         await self.build()
-        failures = count_failures(self._tools.store.edits(self.id))
+        failures = count_failures(self._log.rows)
         self._tools.observer.note(f"{len(failures)} failed chunks are read again")
         with owned_by(self._tools.store.own(self.id, self._source.id, requires="memory")):
             await self._builder.read_failed(self.chunks(), failures)
-        self._finished = self._index = None
 
     def graph(self) -> EntityGraph:
         """The graph as the log gives it."""
-        return self._read()[0]
+        state = self.state
+        if self._made is None or self._made[0] is not state:
+            self._made, self._index = (state, make_graph(state)), None
+        return self._made[1]
 
     def chunks(self) -> tuple[Chunk, ...]:
         """The chunks of the log in reading order, with their texts as a model reads them."""
-        return self._read()[1]
+        return tuple(
+            Chunk(number, read.span, show_span(self._document, read.span), read.tokens)
+            for number, read in sorted(self.state.passages.items())
+        )
 
     async def index(self) -> GraphIndex:
         """The graph's vectors (builds what is missing first)."""
         embedder, observer = self._tools.required_embedder, self._tools.observer
         await self.build()
+        graph = self.graph()
         if self._index is None:
             observer.progress("index", 0, 1)
-            self._index = await GraphIndex.open(embedder, self.graph(), self.chunks())
+            self._index = await GraphIndex.open(embedder, graph, self.chunks())
             observer.progress("index", 1, 1)
         return self._index
 
@@ -147,21 +155,6 @@ class DocumentGraph(SourceMemory[GraphConfig]):
     def _scope(self) -> dict[str, Any]:
         peer = describe_package() if self._config.extraction == "lightrag" else {}
         return {**super()._scope(), **peer}
-
-    def _read(self) -> tuple[EntityGraph, tuple[Chunk, ...]]:
-        """The log's graph and chunks, cached once the build is finished."""
-        if self._finished is not None:
-            return self._finished
-        is_finished, rows = self.is_built(), self._tools.store.edits(self.id)
-        chunks = tuple(
-            Chunk(row.chunk, row.span, show_span(self._document, row.span), row.payload["tokens"])
-            for row in sorted(rows, key=lambda row: row.chunk)
-            if row.op == "chunk" and row.span is not None
-        )
-        read = fold(rows), chunks
-        if is_finished:
-            self._finished = read
-        return read
 
     async def _cut(self) -> list[Chunk]:
         size, overlap = self._config.chunk_tokens, self._config.overlap_tokens

@@ -1,14 +1,14 @@
 """The entity graph of a document: who and what is in it, how they are related, and where.
 
 Source: HGMem §3.1. Nodes are entities, edges are undirected relations, and each stands on the
-chunks that it was extracted from, with the very sentences. The graph is ``fold``ed from the rows of
-its log and never changes: what a question adds is kept beside it.
+chunks that it was extracted from, with the very sentences. The graph is made of its log and never
+changes: what a question adds is kept beside it.
 
-Rows of one key are one entity: its mentions joined; its different descriptions joined, the first
+Names of one key are one entity: its mentions joined; its different descriptions joined, the first
 ``DESCRIPTION_CHARS`` of them; its name the spelling that is written most often; its type the one
 that is said most often (``UNKNOWN`` only where nothing else is); of equals the first in the text.
 
-Chunks are folded in the order of the text, whatever the order in which they were read; one that
+Chunks are merged in the order of the text, whatever the order in which they were read; one that
 was read once more, after it had failed, at its place.
 """
 
@@ -18,14 +18,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from operator import itemgetter
 from types import MappingProxyType
 from typing import Final
 
-from mgl.memories.graph.edits import UNKNOWN
+from mgl.memories.graph.edits import UNKNOWN, GraphLog, NameEntity, RelateEntities
 from mgl.memories.graph.names import entity_key
-from mgl.memories.log import find_read_again
-from mgl.store import EditRecord
 from mgl.types import Span
 
 DESCRIPTION_CHARS: Final = 2000
@@ -118,35 +115,29 @@ class _Said:
     texts: dict[str, None] = field(default_factory=dict)
     mentions: dict[GraphMention, None] = field(default_factory=dict)
 
-    def mention(self, row: EditRecord, chunk: int) -> None:
-        if row.span is not None:
-            self.mentions[GraphMention(chunk, row.span)] = None
-        if text := row.payload["description"]:
-            self.texts[text] = None
+    def mention(self, edit: NameEntity | RelateEntities, chunk: int) -> None:
+        self.mentions[GraphMention(chunk, edit.span)] = None
+        if edit.description:
+            self.texts[edit.description] = None
 
     @property
     def in_order(self) -> tuple[GraphMention, ...]:
         return tuple(sorted(self.mentions, key=lambda each: (each.chunk, each.span)))
 
 
-def fold(rows: Iterable[EditRecord]) -> EntityGraph:
-    """The graph that a log stands for; rejected rows say nothing."""
+def make_graph(log: GraphLog) -> EntityGraph:
+    """Merge what the chunks of a document tell."""
     entities, relations = defaultdict[str, _Said](_Said), defaultdict[str, _Said](_Said)
-    key_of, rows = cache(entity_key), list(rows)
-    again = find_read_again(rows)
-    placed = ((again.get(row.chunk, row.chunk), row) for row in rows)
-    for chunk, row in sorted(placed, key=itemgetter(0)):
-        said = row.payload
-        if row.outcome == "rejected":
-            continue
-        if row.op == "entity":
-            of = entities[key_of(said["name"])]
-            of.mention(row, chunk)
-            of.names[said["name"]] += 1
-            of.types[said["type"]] += 1
-        elif row.op == "relation":
-            identity = relation_id(key_of(said["source"]), key_of(said["target"]))
-            relations[identity].mention(row, chunk)
+    key_of = cache(entity_key)
+    for chunk, passage in sorted(log.passages.items()):
+        for edit in passage.told:
+            if isinstance(edit, NameEntity):
+                of = entities[key_of(edit.name)]
+                of.names[edit.name] += 1
+                of.types[edit.type] += 1
+            else:
+                of = relations[relation_id(key_of(edit.source), key_of(edit.target))]
+            of.mention(edit, chunk)
     return EntityGraph(
         MappingProxyType({each: _make_entity(each, of) for each, of in entities.items()}),
         MappingProxyType({each: _make_relation(each, of) for each, of in relations.items()}),

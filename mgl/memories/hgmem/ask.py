@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
-from typing import TypeVar
 
 from pydantic import BaseModel
 
@@ -41,15 +40,13 @@ from mgl.memories.hgmem.proposals import (
     merges_schema,
 )
 from mgl.memories.hgmem.state import Case, HypergraphMemory, Retrieve
-from mgl.memories.propose import Proposal, propose
+from mgl.memories.propose import Proposal, ReplyT, propose
 from mgl.prompt import Prompt, one_line
 
 LANGUAGE = "English"
 NONE = "<None>"
 REPAIRS, REPAIR_SEEDS = 2, 100
 PROMPT_TOKENS = 1100  # Fig. 4 without what is filled in
-
-ReplyT = TypeVar("ReplyT", bound=BaseModel)
 
 
 class PaperAsker:

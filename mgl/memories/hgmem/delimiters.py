@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from mgl.memories.hgmem.proposals import Concerns, Evolution, FollowUp, Merges
+from mgl.memories.propose import ReplyT
 
 NONE: Final = "<None>"
 TUPLE, OBJECT, RECORD, DONE = "<|>", "<&>", "##", "<|COMPLETE|>"
@@ -58,8 +59,6 @@ _RECORDS = {
     "a concern": re.compile(rf"(?P<concern>{_TEXT})", re.S),
 }
 """The form of each kind of record; its groups are the fields of a proposal."""
-
-ProposalT = TypeVar("ProposalT", bound=BaseModel)
 
 
 class MalformedReply(ValueError):
@@ -143,7 +142,7 @@ def _split(text: str, mark: str) -> list[str]:
     return [part.strip() for part in text.split(mark)]
 
 
-def _build(kind: type[ProposalT], **fields: Any) -> ProposalT:
+def _build(kind: type[ReplyT], **fields: Any) -> ReplyT:
     try:
         return kind.model_validate(fields)
     except ValidationError as error:

@@ -14,9 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
-
-from pydantic import BaseModel
+from typing import Protocol
 
 from mgl.errors import ReplyInvalid
 from mgl.llm.base import Sampling
@@ -42,15 +40,14 @@ from mgl.memories.hgmem.state import (
     Stop,
     StopReason,
     Subquery,
+    find_start,
 )
 from mgl.memories.log import Draft, Log
-from mgl.memories.propose import Proposal, recover
+from mgl.memories.propose import Proposal, ReplyT, recover
 from mgl.observer import Observer
 from mgl.prompt import Prompt, one_line
 from mgl.store import EditRecord
 from mgl.types import Question
-
-ReplyT = TypeVar("ReplyT", bound=BaseModel)
 
 
 class Asker(Protocol):
@@ -103,7 +100,7 @@ def has_failed(rows: Sequence[EditRecord]) -> bool:
 
 def count_found(rows: Sequence[EditRecord]) -> Counts:
     """Count what the steps of a log found since its last restart."""
-    begun = max((row.chunk + 1 for row in rows if row.op == "restart"), default=0)
+    begun = find_start(rows)
     found: dict[int, list[Retrieve]] = {}
     for row in rows:
         if row.chunk >= begun and isinstance(said := VOCABULARY.parse(row), Retrieve):
@@ -124,7 +121,7 @@ class Attempt:
 
     @classmethod
     def of(cls, rows: Sequence[EditRecord], step: int) -> Attempt:
-        begun = max((row.chunk + 1 for row in rows if row.op == "restart"), default=0)
+        begun = find_start(rows)
         said = [VOCABULARY.parse(row) for row in rows if row.chunk >= begun]
         return cls(
             done=step - begun,

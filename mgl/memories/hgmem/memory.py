@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from mgl.errors import ReplyInvalid, UsageError
 from mgl.memories.base import LogMemory, Tools, check_question
 from mgl.memories.calls import Part, cite_evidence
-from mgl.memories.graph import DocumentGraph, EntityGraph, Estimate, GraphConfig
+from mgl.memories.estimates import Estimate
+from mgl.memories.graph import DocumentGraph, EntityGraph, GraphConfig
 from mgl.memories.graph.memory import find_graph_before
 from mgl.memories.hgmem.config import HgMemConfig
 from mgl.memories.hgmem.evidence import Evidence, Inquiry
@@ -40,6 +40,7 @@ from mgl.memories.hgmem.state import (
     UpdatePoint,
     Vertex,
     apply,
+    find_start,
 )
 from mgl.memories.view import GraphView, ViewEdge, ViewNode
 from mgl.prompt import Prompt, one_line
@@ -130,20 +131,12 @@ class HgMem(LogMemory[HgMemConfig, Edit, HypergraphMemory]):
         config, store, model = self._config, self._tools.store, self._tools.llm.model_id
         first, later = self._count_step_calls()
         calls = first + config.steps * later + 1  # and one that answers
-        paces = [pace for stage in STAGES if (pace := store.pace(model, stage)) is not None]
-        made = sum(pace.calls for pace in paces)
-        seconds = None
-        if made and (graph.seconds is not None or not graph.calls):
-            seconds = calls * sum(pace.seconds for pace in paces) / made + (graph.seconds or 0.0)
-        return replace(
-            graph,
-            calls=graph.calls + calls,
-            input_tokens=graph.input_tokens + calls * self._count_prompt_tokens(),
-            output_tokens=None,
-            seconds=seconds,
-            measured=graph.measured + made,
+        steps = Estimate(
+            calls,
+            calls * self._count_prompt_tokens(),
             is_bound=not config.released,  # whose code begins again after an unreadable reply
-        )
+        ).at([(None, calls), *((store.pace(model, stage), 0) for stage in STAGES)])
+        return graph + steps
 
     def _count_step_calls(self) -> tuple[int, int]:
         """The calls of the first step and of a later one, at most: a judgement and its subqueries,
@@ -225,7 +218,7 @@ class HgMem(LogMemory[HgMemConfig, Edit, HypergraphMemory]):
     def _name_chunk(self, number: int, memory: HypergraphMemory) -> Part:
         """A chunk under the first entity of the memory that is tied to it, or under its number."""
         tied = (vertex.id for vertex in memory.vertices.values() if number in vertex.chunks)
-        return next(tied, f"chunk-{number}"), self._graph.chunks()[number].span
+        return next(tied, f"chunk-{number}"), self._graph.state.passages[number].span
 
 
 def _as_asked(question: Question) -> tuple[object, ...]:
@@ -256,7 +249,7 @@ class LogView:
         self._chunks = chunks
         self._seen: defaultdict[int, list[int]] = defaultdict(list)
         memory = EMPTY
-        begun = max((row.chunk + 1 for row in rows if row.op == "restart"), default=0)
+        begun = find_start(rows)
         for row in rows:
             said = VOCABULARY.parse(row)
             if row.chunk < begun or said is None:

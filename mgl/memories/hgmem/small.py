@@ -21,6 +21,7 @@ from mgl.llm.prompting import SYSTEM, reader_messages
 from mgl.memories.calls import (
     CLAIM,
     SUPPORTED,
+    TOKEN_CHARS,
     Claim,
     answer_field,
     cite_parts,
@@ -126,7 +127,6 @@ ALIKE: Final = 0.5
 QUESTION_TOKENS: Final = 40
 MERGED_CHARS: Final = 600
 ANSWER_CHARS: Final = 600
-TOKEN_CHARS: Final = 4
 FRAME_TOKENS, NUMBER_TOKENS = 24, 3  # of the JSON around a long answer, and for each source
 
 
@@ -153,10 +153,17 @@ class SmallAsker:
                 claims.append((number, claim))
         best = max((claim.support for _, claim in claims), default=0.0)
         floor = LEAST_SUPPORT if memory.points else min(LEAST_SUPPORT, best)
-        made, updates = Evolution(), dict[int, str]()
+        made, updates, points = Evolution(), dict[int, str](), list(memory.points.values())
         for number, claim in claims:
-            if claim.support >= floor:
-                self._place(made, updates, memory, number, claim, entities)
+            if claim.support < floor:
+                continue
+            names = self._names(number, claim, entities)
+            if (place := self._find_point(memory, names)) is not None:
+                text = updates.get(place, points[place].description)
+                if claim.text not in text:
+                    updates[place] = f"{text} {claim.text}"
+            elif len(names) > 1:
+                made.inserted.append(NewPoint(objects=names, description=claim.text))
         made.updated += [PointUpdate(point=at, description=text) for at, text in updates.items()]
         return Proposal("evolve", made)
 
@@ -211,27 +218,11 @@ class SmallAsker:
         said = FollowUp.model_construct(subquery=one_line(reply.text))
         return Proposal("subquery", said, reply.text, reply.call_key)
 
-    def _place(
-        self,
-        made: Evolution,
-        updates: dict[int, str],
-        memory: HypergraphMemory,
-        number: int,
-        claim: Claim,
-        found: frozenset[str],
-    ) -> None:
-        """Add a claim to the point that has its entities, or make it one; ``updates`` are new
-        descriptions of points by place."""
-        names = self._names(number, claim, found)
+    def _find_point(self, memory: HypergraphMemory, names: Sequence[str]) -> int | None:
+        """The place of the point over the entities of some names, if points are updated."""
         held = {entity_key(name) for name in names}
-        for place, point in enumerate(memory.points.values()):
-            if point.vertices == held and self._inquiry.config.update:
-                text = updates.get(place, point.description)
-                if claim.text not in text:
-                    updates[place] = f"{text} {claim.text}"
-                return
-        if len(names) > 1:
-            made.inserted.append(NewPoint(objects=names, description=claim.text))
+        places = (at for at, each in enumerate(memory.points.values()) if each.vertices == held)
+        return next(places, None) if self._inquiry.config.update else None
 
     def _names(self, number: int, claim: Claim, found: frozenset[str]) -> list[str]:
         """The chunk's entities that the claim names; if fewer than two, also ones that were found,

@@ -12,7 +12,7 @@ loop ended. Only the edits change the memory; the other rows explain them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, Literal
@@ -20,6 +20,7 @@ from typing import Any, Final, Literal
 from mgl.memories.graph.state import EntityGraph, Relation, relation_id
 from mgl.memories.hypergraph import make_hypergraph
 from mgl.memories.log import Vocabulary
+from mgl.store import EditRecord
 
 Case = Literal["1", "2.1", "2.2"]
 """Fig. 6: sufficient; a point of the memory is investigated; what lies beyond it is explored."""
@@ -261,6 +262,11 @@ class Stop:
     """Why the loop ended."""
 
     reason: StopReason
+
+
+def find_start(rows: Sequence[EditRecord]) -> int:
+    """Find the step at which a log's last attempt began."""
+    return max((row.chunk + 1 for row in rows if row.op == "restart"), default=0)
 
 
 VOCABULARY: Final = Vocabulary[Edit, HypergraphMemory](

@@ -13,7 +13,7 @@ Answering takes the claim that was made for a question; a question that the grap
 is read for in the same way, and nothing is written. An answer that no sentence bears out is a
 guess: it is marked ``unconfirmed`` and cites nothing.
 
-    claim —mentions→ entity    the claim's source holds one of the entity's names
+    claim —mentions→ entity    the claim holds one of the entity's names
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 from threading import Lock
 from typing import cast
@@ -56,7 +57,7 @@ from mgl.text import sentence_spans
 from mgl.text.groups import show_span
 from mgl.text.names import Name, find_mentioned, find_names
 from mgl.text.sentences import split_question
-from mgl.text.support import find_telling, share_told
+from mgl.text.support import find_plain_words, find_telling, share_told, shares_language
 from mgl.types import Answer, Chunk, Document, Question, Span
 
 BLOCKS_READ = 4
@@ -64,7 +65,9 @@ GROUNDS = 2  # sentences that a claim is checked against
 PROMPT_TOKENS, TOKEN_CHARS = 80, 4  # of a call beside what it reads; of a token, about
 GROUND_CHARS = 600  # of the original around such a sentence
 SUPPORT_FLOOR = 0.75  # P(Yes) below which a claim is rejected
-TOLD_FLOOR = 0.6  # share of a claim's words below which its source is not asked about
+TOLD_FLOOR = (
+    0.6  # share of a claim's words, in the text's language, for its source to be asked about
+)
 ALSO = " (also "  # between a name and its other forms
 NOT_FOUND = "The text could not be read for this question."
 
@@ -173,6 +176,10 @@ class ClaimReader:
         self._finder: BlockFinder | None = None
         self._finding = Lock()
 
+    @cached_property
+    def _plain_words(self) -> set[str]:
+        return find_plain_words(self.document.text)
+
     async def read_parts(self, parts: Sequence[str]) -> list[FoundClaim]:
         """What the document tells for each part of the questions."""
         return await self._gather([self.read_for(Question(part)) for part in parts])
@@ -243,17 +250,19 @@ class ClaimReader:
         """Check a claim against the sentences of the passages that tell most of it.
 
         One that only repeats its question ("They were married.") answers nothing: nothing bears it
-        out.
+        out. Words are compared where both are in one language; else the model alone says whether a
+        passage bears the claim out.
         """
         found = [find_evidence(self.document, span, claim, question) for span in spans]
         found.sort(key=lambda each: -each[1])
 
         says_more = bool(_CHOICE.search(question) or find_telling(claim) - find_telling(question))
+        floor = TOLD_FLOOR if shares_language(f"{question} {claim}", self._plain_words) else 0.0
 
         async def check(span: Span) -> Ground:
             passage = self._show(passage_around(self.document, span, GROUND_CHARS))
             place = self._find_block(span)
-            if not says_more or share_told(claim, passage) < TOLD_FLOOR:
+            if not says_more or share_told(claim, passage) < floor:
                 return Ground(place, span, 0.0)
             support = await find_support(self._tools.llm, passage, question, claim)
             return Ground(place, span, support)
@@ -314,7 +323,7 @@ class ClaimWriter:
         self._ids = _entity_ids(self._names)
 
     def write(self, draft: Draft[Edit, Graph], found: FoundClaim) -> None:
-        """Put a claim into the draft of its reading, with the names in its source."""
+        """Put a claim into the draft of its reading, with the names in it."""
         ground, key, step = found.ground, found.call_key, draft.step
         shown = tuple((span.start, span.end) for span in found.read)
         draft.mark(Reading(found.question, shown), call_key=key)
@@ -324,7 +333,7 @@ class ClaimWriter:
         rejected = None if found.is_supported else "not_supported"
         if not draft.put(node, rejected=rejected, score=ground.support, call_key=key):
             return
-        for name in find_mentioned(quote, self._names):
+        for name in find_mentioned(found.text, self._names):
             entity = self._ids[name.name]
             if draft.state.node(entity) is None:
                 draft.put(self._make_entity(name, ground.span, step), call_key=key)
@@ -332,12 +341,16 @@ class ClaimWriter:
             draft.put(link, call_key=key)
 
     def _make_entity(self, name: Name, span: Span, step: int) -> AddNode:
-        """A name's node, whose source is the sentence of the claim's source that names it."""
+        """A name's node, whose source is the sentence of the claim's source that names it, or else
+        the first place of the text that does."""
         text = self._document.text
-        for start, end in sentence_spans(text, span.start, span.end):
-            if find_mentioned(text[start:end], [name]):
-                span = self._document.span(start, end)
-                break
+        forms = "|".join(r"\s+".join(map(re.escape, alias.split())) for alias in name.aliases)
+        named = re.compile(rf"(?<!\w)(?:{forms})(?!\w)")
+        sentences = sentence_spans(text, span.start, span.end)
+        first = next((each for each in sentences if named.search(text, *each)), None)
+        if first is None and (found := named.search(text)):
+            first = found.span()
+        span = span if first is None else self._document.span(*first)
         others = [alias for alias in name.aliases if alias != name.name]
         content = f"{name.name}{ALSO}{', '.join(others)})" if others else name.name
         quote = self._document.quote(span)

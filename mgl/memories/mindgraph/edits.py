@@ -245,24 +245,19 @@ def _resolve(graph: Graph, fields: Mapping[str, Any], block: Block) -> tuple[Edi
                 raise _RejectionError("duplicate_edge")
             cited = _cite(fields["src"], block)
             return AddEdge(source, target, relation, cited.span, cited.quote, chunk), cited
-        case "edit_node":
+        case op:
             node = graph.node(fields["id"])
             if node is None:
                 raise _RejectionError("unknown_id")
-            if fields["content"] == node.content:
+            if op == "edit_node" and fields["content"] == node.content:
                 raise _RejectionError("nothing_changed")
-            if (given := fields.get("src")) is None:
-                return EditNode(node.id, fields["content"], chunk), _Cited(node.span, node.quote)
-            cited = _cite(given, block)
-            return EditNode(node.id, fields["content"], chunk, cited.span, cited.quote), cited
-        case _:
-            node = graph.node(fields["id"])
-            if node is None:
-                raise _RejectionError("unknown_id")
-            if (given := fields.get("src")) is None:
-                return DeleteNode(node.id, chunk), _Cited(node.span, node.quote)
-            cited = _cite(given, block)
-            return DeleteNode(node.id, chunk, cited.span, cited.quote), cited
+            cited, span, quote = _Cited(node.span, node.quote), None, None
+            if (given := fields.get("src")) is not None:
+                cited = _cite(given, block)
+                span, quote = cited.span, cited.quote
+            if op == "edit_node":
+                return EditNode(node.id, fields["content"], chunk, span, quote), cited
+            return DeleteNode(node.id, chunk, span, quote), cited
 
 
 def _refuse_placeholder(node_id: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from mgl.memories.base import check_question, check_text
-from mgl.memories.graph import Estimate
+from mgl.memories.estimates import Estimate
 from mgl.memories.mindgraph.claims import (
     ALSO,
     PROMPTS,
@@ -113,22 +113,8 @@ class SmallMindGraph(MindGraph):
         reads, checks = (
             self._tools.store.pace(self._tools.llm.model_id, stage) for stage in ("read", "check")
         )
-        paces = [(reads, wanted), (checks, wanted * (calls - 1))]
-        known = [(pace, times) for pace, times in paces if pace is not None]
-        return Estimate(
-            chunks=0,
-            done=0,
-            calls=wanted * calls,
-            input_tokens=wanted * tokens,
-            output_tokens=sum(times * pace.output_tokens // pace.calls for pace, times in known)
-            if known
-            else None,
-            seconds=sum(times * pace.seconds / pace.calls for pace, times in known)
-            if known
-            else None,
-            measured=sum(pace.calls for pace, _ in known),
-            is_bound=bool(self._questions),
-        )
+        cost = Estimate(wanted * calls, wanted * tokens, is_bound=bool(self._questions))
+        return cost.at([(reads, wanted), (checks, wanted * (calls - 1))])
 
     @cached_property
     def _parts(self) -> list[str]:

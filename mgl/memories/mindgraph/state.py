@@ -200,9 +200,7 @@ def make_vocabulary(events: Mapping[str, type[Any]]) -> Vocabulary[Edit, Graph]:
         "edit_node": EditNode,
         "delete_node": DeleteNode,
     }
-    return Vocabulary(
-        edits, apply, EMPTY, events=events, span=lambda edit: getattr(edit, "span", None)
-    )
+    return Vocabulary(edits, apply, EMPTY, events=events, columns=("span",))
 
 
 VOCABULARY: Final = make_vocabulary({"again": Again})

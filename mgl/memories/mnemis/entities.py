@@ -14,12 +14,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
-from pydantic import BaseModel, Field, create_model
+from pydantic import Field, create_model
 
 from mgl.errors import Conflict, NotThere
-from mgl.llm.base import LLM
 from mgl.llm.constraints import max_chars, number, one_of
 from mgl.memories.graph.names import NAME_CHARS, PRONOUNS, clean_name, mentions
 from mgl.memories.mnemis.edits import (
@@ -30,23 +29,21 @@ from mgl.memories.mnemis.edits import (
     Repeat,
     turns_of,
 )
-from mgl.memories.mnemis.index import LEAST_SIMILARITY, Index
+from mgl.memories.mnemis.index import Index
 from mgl.memories.mnemis.persons import has_proper_capitals, is_common, is_first_person
 from mgl.memories.mnemis.prompts import MORE_NAMES, NAMES, SAME_ENTITIES, SUMMARIES
 from mgl.memories.mnemis.reading import (
-    BATCH,
     LISTED,
+    Decision,
     EpisodeReader,
     EpisodeSentences,
+    LabelledItem,
     Part,
     clip,
     find_usable,
-    in_batches,
 )
 from mgl.memories.mnemis.state import Entity, Mention, MnemisState, key_of
-from mgl.memories.propose import Proposal, StrictReply
-from mgl.retrieval.base import Embedder
-from mgl.retrieval.lexical import all_stems
+from mgl.memories.propose import StrictReply
 
 REJECTED_CHARS, MOST_TAG_CHARS, SHOWN_CHARS = 200, 40, 300
 SUMMARY_CHARS, SUMMARY_TOKENS = 1000, 300
@@ -60,6 +57,9 @@ EARLIER: Final = 2
 """Names of the same episode that a name is compared with, at most."""
 
 _NAME_CHARS, _TAGS = 60, 5
+
+_MATCHING: Final = Decision(SAME_ENTITIES, "names", "same_entities", "entity_deduplication")
+DESCRIBING: Final = Decision(SUMMARIES, "entities", "summaries", "entity_summaries", SUMMARY_TOKENS)
 
 
 class _Names(StrictReply):
@@ -256,32 +256,18 @@ async def _ask_matches(
     """
     if not unknown:
         return {}
-    entities = draft.state.entities
+    entities, items = draft.state.entities, dict[str, LabelledItem]()
     likely = await _find_likely(reader, draft.state, index, unknown)
-
-    async def ask(some: Sequence[str]) -> Proposal[BaseModel]:
-        listed = []
-        for label in some:
-            each = unknown[label]
-            said = each.passage(reader)[each.at[0]].line
-            listed.append(f'{label} "{each.name}" in: {clip(said, SHOWN_CHARS)}')
-            for other in likely[label]:
-                name = _line(entities[other]) if other in entities else unknown[other].name
-                listed.append(f"  {other} {name}")
-        fields: Any = {label: (one_of((*likely[label], NEW)), ...) for label in some}
-        schema: type[BaseModel] = create_model("same_entities", __base__=StrictReply, **fields)
-        shown = dict.fromkeys(other for label in some for other in likely[label])
-        made_of = turns_of(draft.state, *(entities[each] for each in shown if each in entities))
-        values = {"names": "\n".join(listed)}
-        return await reader.ask(
-            SAME_ENTITIES, values, schema, "entity_deduplication", known=made_of
-        )
-
-    matched: dict[str, tuple[str, str | None]] = {}
-    proposals = await asyncio.gather(*map(ask, in_batches(list(likely))))
-    for reply, call_key in find_usable(draft, proposals):
-        matched |= {label: (target, call_key) for label, target in reply}
-    return matched
+    for label, others in likely.items():
+        each = unknown[label]
+        said = each.passage(reader)[each.at[0]].line
+        lines = [f'{label} "{each.name}" in: {clip(said, SHOWN_CHARS)}']
+        for other in others:
+            name = _line(entities[other]) if other in entities else unknown[other].name
+            lines.append(f"  {other} {name}")
+        known = turns_of(draft.state, *(entities[other] for other in others if other in entities))
+        items[label] = LabelledItem(lines, known, one_of((*others, NEW)))
+    return await reader.decide(draft, _MATCHING, items)
 
 
 async def _find_likely(
@@ -297,7 +283,7 @@ async def _find_likely(
     speaking = {entity.id for entity in state.entities.values() if entity.keys & speakers}
     speaking |= {label for label, each in unknown.items() if each.key in speakers}
     candidates = await asyncio.to_thread(index.find_entities, names, CANDIDATES)
-    earlier = await asyncio.to_thread(find_similar_before, index.embedder, names, EARLIER)
+    earlier = await asyncio.to_thread(index.find_earlier, names, EARLIER)
     likely: dict[str, list[str]] = {}
     for label, among, before in zip(labels, candidates, earlier, strict=True):
         excluded = speaking if label in speaking else set()
@@ -309,60 +295,31 @@ async def _find_likely(
     return likely
 
 
-def find_similar_before(embedder: Embedder, names: Sequence[str], most: int) -> list[list[int]]:
-    """For each name return the places of earlier names that may mean the same, likeliest first.
-
-    They share a word, or their embeddings are similar. Embeds, and blocks.
-    """
-    stems, vectors = [frozenset(each) for each in all_stems(names)], embedder.embed(names)
-    found: list[list[int]] = []
-    for place, row in enumerate(vectors @ vectors.T):
-        before = [
-            other
-            for other in range(place)
-            if stems[other] & stems[place] or row[other] > LEAST_SIMILARITY
-        ]
-        found.append(sorted(before, key=lambda other: (-float(row[other]), other))[:most])
-    return found
-
-
 # Describing
-
-
-def count_together(llm: LLM) -> int:
-    """Return how many entities are described in one call."""
-    return max(1, min(BATCH, llm.context_tokens // (4 * SUMMARY_TOKENS)))
 
 
 async def describe_entities(reader: EpisodeReader, draft: EditDraft, ids: Sequence[str]) -> None:
     """Describe entities by summary and tags, from the episode and what was known of them."""
-    episode = reader.passage.render()
-
-    async def ask(some: Sequence[str]) -> Proposal[BaseModel]:
-        entities = [draft.state.entities[each] for each in some]
-        lines = "\n".join(f"{each.id} {_line(each, SUMMARY_CHARS)}" for each in entities)
-        src = number(1, len(reader.passage))
-        item = create_model("summary", __base__=_Summary, src=(src, ...))
-        fields: Any = dict.fromkeys(some, (item, ...))
-        schema: type[BaseModel] = create_model("summaries", __base__=StrictReply, **fields)
-        values = {"episode": episode, "entities": lines}
-        made_of = turns_of(draft.state, *entities)
-        stage, tokens = "entity_summaries", SUMMARY_TOKENS * len(some)
-        return await reader.ask(SUMMARIES, values, schema, stage, known=made_of, tokens=tokens)
-
-    proposals = await asyncio.gather(*map(ask, in_batches(ids, count_together(reader.llm))))
-    for reply, call_key in find_usable(draft, proposals):
-        for identity, said in reply:
-            entity = draft.state.entities[identity]
-            line = clip(said.summary, SUMMARY_CHARS)
-            tags = dict.fromkeys(clip(tag, MOST_TAG_CHARS) for tag in said.tags)
-            draft.put(
-                Describe(identity, line, tuple(tag for tag in tags if tag)),
-                rejected=None if line else "empty",
-                call_key=call_key,
-                span=reader.passage.span(said.src),
-                turns={*turns_of(draft.state, entity), *reader.episode.turns},
-            )
+    src = number(1, len(reader.passage))
+    answer = create_model("summary", __base__=_Summary, src=(src, ...))
+    made_of = {each: turns_of(draft.state, draft.state.entities[each]) for each in ids}
+    items = {
+        each: LabelledItem(
+            [f"{each} {_line(draft.state.entities[each], SUMMARY_CHARS)}"], turns, answer
+        )
+        for each, turns in made_of.items()
+    }
+    described = await reader.decide(draft, DESCRIBING, items, episode=reader.passage.render())
+    for identity, (said, call_key) in described.items():
+        line = clip(said.summary, SUMMARY_CHARS)
+        tags = dict.fromkeys(clip(tag, MOST_TAG_CHARS) for tag in said.tags)
+        draft.put(
+            Describe(identity, line, tuple(tag for tag in tags if tag)),
+            rejected=None if line else "empty",
+            call_key=call_key,
+            span=reader.passage.span(said.src),
+            turns={*made_of[identity], *reader.episode.turns},
+        )
 
 
 # By hand

@@ -22,14 +22,23 @@ from dataclasses import dataclass, replace
 from datetime import datetime, time
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, Field, create_model
+from pydantic import Field, create_model
 
 from mgl.llm.constraints import max_chars, number, one_of, several
 from mgl.memories.graph.names import entity_key, has_key, level
 from mgl.memories.mnemis.edits import AddFact, Close, EditDraft, Repeat, turns_of
 from mgl.memories.mnemis.index import Index
 from mgl.memories.mnemis.prompts import FACTS, MORE_FACTS, SAME_FACTS
-from mgl.memories.mnemis.reading import LISTED, EpisodeReader, Part, clip, find_usable, in_batches
+from mgl.memories.mnemis.reading import (
+    LISTED,
+    Decision,
+    EpisodeReader,
+    LabelledItem,
+    Part,
+    clip,
+    find_usable,
+    in_batches,
+)
 from mgl.memories.mnemis.state import Entity, Fact, Mention, MnemisState, key_of
 from mgl.memories.propose import Proposal, StrictReply
 from mgl.text.times import time_mentions
@@ -49,7 +58,10 @@ _YEAR: Final = re.compile(r"\d{4}")
 _Time = Annotated[str, max_chars(_TIME_CHARS)] | None
 
 
-class _Item(StrictReply):
+_MATCHING: Final = Decision(SAME_FACTS, "facts", "same_facts", "edge_deduplication")
+
+
+class _SaidFact(StrictReply):
     src: int
     source: str
     target: str
@@ -59,7 +71,7 @@ class _Item(StrictReply):
 
 
 class _Facts(StrictReply):
-    facts: list[_Item]
+    facts: list[_SaidFact]
 
 
 class _Same(StrictReply):
@@ -135,7 +147,7 @@ async def _ask_facts(
     listed = "\n".join(f"- {_line(entity)}" for entity in entities)
     end = one_of([entity.name for entity in entities])
     fields: Any = {"src": (number(*part), ...), "source": (end, ...), "target": (end, ...)}
-    item = create_model("fact", __base__=_Item, **fields)
+    item = create_model("fact", __base__=_SaidFact, **fields)
     facts = several(item, LISTED)
     schema = create_model("facts", __base__=_Facts, facts=(facts, ...))
     prompts = FACTS, MORE_FACTS
@@ -204,7 +216,7 @@ def parse_moment(said: str, at: datetime | None, *, end: bool = False) -> dateti
     return read if read.tzinfo is not None else read.replace(tzinfo=zone)
 
 
-def _date(fact: Stated, item: _Item) -> Stated:
+def _date(fact: Stated, item: _SaidFact) -> Stated:
     """Return a fact with its times; those that cannot be read, or are out of order, are dropped."""
     begin, is_begin_lost = _parse(item.valid_at, fact.said_at)
     end, is_end_lost = _parse(item.invalid_at, fact.said_at, end=True)
@@ -249,25 +261,13 @@ async def match_facts(
     own = [[each.id for each in state.facts_between(fact.ends)] for fact in open_facts.values()]
     texts = [fact.text for fact in open_facts.values()]
     near = await asyncio.to_thread(index.find_facts, texts, own, CANDIDATES)
-    rivals: dict[str, list[Fact]] = {}
-    for label, ids in zip(open_facts, near, strict=True):
-        if kept := [state.facts[each] for each in ids if each in state.facts]:
-            rivals[label] = kept
-
-    async def ask(some: Sequence[str]) -> Proposal[BaseModel]:
-        shown = (
-            line for label in some for line in _show(state, label, labelled[label], rivals[label])
-        )
-        schema = _same_schema(
-            {label: (_find_repeatable(state, labelled[label]), rivals[label]) for label in some}
-        )
-        made_of = turns_of(state, *(each for label in some for each in rivals[label]))
-        values = {"facts": "\n".join(shown)}
-        return await reader.ask(SAME_FACTS, values, schema, "edge_deduplication", known=made_of)
-
-    proposals = await asyncio.gather(*map(ask, in_batches(list(rivals))))
-    for reply, call_key in find_usable(draft, proposals):
-        verdicts |= {label: (said, call_key) for label, said in reply}
+    items: dict[str, LabelledItem] = {}
+    for (label, fact), ids in zip(open_facts.items(), near, strict=True):
+        if rivals := [state.facts[each] for each in ids if each in state.facts]:
+            answer = _same_schema(_find_repeatable(state, fact), rivals)
+            lines = [*_show(state, label, fact, rivals)]
+            items[label] = LabelledItem(lines, turns_of(state, *rivals), answer)
+    verdicts |= await reader.decide(draft, _MATCHING, items)
     for label, fact in labelled.items():
         _put(draft, fact, *verdicts.get(label, (_Same(same=NONE, contradicts=[]), None)))
 
@@ -294,18 +294,13 @@ def _is_before(one: datetime | None, other: datetime | None) -> bool:
     return one is not None and other is not None and _clock(one) < _clock(other)
 
 
-def _same_schema(
-    candidates: Mapping[str, tuple[Sequence[Fact], Sequence[Fact]]],
-) -> type[BaseModel]:
-    """Build the schema of a reply about each label's repeatable facts and its rivals."""
-    fields: dict[str, Any] = {}
-    for label, (repeatable, known) in candidates.items():
-        alike = [each.id for each in known if each in repeatable]
-        each: Any = one_of([each.id for each in known])
-        ended: Any = Annotated[list[each], Field(max_length=len(known))]
-        own: Any = {"same": (one_of((*alike, NONE)), ...), "contradicts": (ended, ...)}
-        fields[label] = (create_model("same", __base__=_Same, **own), ...)
-    return create_model("same_facts", __base__=StrictReply, **fields)
+def _same_schema(repeatable: Sequence[Fact], rivals: Sequence[Fact]) -> type[_Same]:
+    """Build the schema of what is said of a fact that may repeat or contradict its rivals."""
+    alike = [each.id for each in rivals if each in repeatable]
+    rival: Any = one_of([each.id for each in rivals])
+    ended: Any = Annotated[list[rival], Field(max_length=len(rivals))]
+    own: Any = {"same": (one_of((*alike, NONE)), ...), "contradicts": (ended, ...)}
+    return create_model("same", __base__=_Same, **own)
 
 
 def _put(draft: EditDraft, fact: Stated, verdict: _Same, call_key: str | None) -> None:

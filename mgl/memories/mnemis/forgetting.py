@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TypeVar
 
 from mgl.memories.mnemis.edits import (
     AddEntity,
@@ -39,8 +38,6 @@ from mgl.memories.mnemis.state import Entity, Fact, Mention, MnemisState, Node
 from mgl.memories.mnemis.terms import FACT_CHARS
 from mgl.prompt import one_line, words_of
 from mgl.store.deletion import Gone
-
-ItemT = TypeVar("ItemT", Entity, Fact)
 
 
 class MnemisRedactor:
@@ -141,5 +138,7 @@ def _description(node: Node) -> tuple[str, tuple[str, ...]]:
     return node.summary, node.tags
 
 
-def _restore_changed(target: Mapping[str, ItemT], after: Mapping[str, ItemT]) -> Iterable[Restore]:
+def _restore_changed(
+    target: Mapping[str, Entity | Fact], after: Mapping[str, Entity | Fact]
+) -> Iterable[Restore]:
     return (Restore(node) for name, node in target.items() if after.get(name) != node)

@@ -20,7 +20,8 @@ from mgl.memories.mnemis.state import MnemisState, summary_text, words_text
 from mgl.memories.rows import Chosen, list_speakers
 from mgl.memories.table import Table
 from mgl.retrieval.base import Embedder, Hit, Reranker
-from mgl.retrieval.ranking import fuse_hits
+from mgl.retrieval.lexical import all_stems
+from mgl.retrieval.ranking import best, fuse_hits
 from mgl.retrieval.turns import TurnIndex, rank_turns
 from mgl.retrieval.vectors import HybridIndex, VectorIndex
 from mgl.store import Store
@@ -94,6 +95,20 @@ class Index:
             by_words = _rank(ids, self.entities.words.scores(name), 0.0, most)
             rankings = by_words, _rank(ids, alike, LEAST_SIMILARITY, most)
             found.append([f"e{hit.id}" for hit in fuse_hits(rankings)[:most]])
+        return found
+
+    def find_earlier(self, names: Sequence[str], most: int) -> list[list[int]]:
+        """For each name return the places of ``most`` earlier ones among them that may mean the
+        same, likeliest first: they share a word, or their embeddings are similar."""
+        stems, vectors = [frozenset(each) for each in all_stems(names)], self.embedder.embed(names)
+        found: list[list[int]] = []
+        for place, row in enumerate(vectors @ vectors.T):
+            before = [
+                other
+                for other in range(place)
+                if stems[other] & stems[place] or row[other] > LEAST_SIMILARITY
+            ]
+            found.append(sorted(before, key=lambda other: (-float(row[other]), other))[:most])
         return found
 
     def find_facts(
@@ -177,5 +192,4 @@ class Index:
 def _rank(
     ids: NDArray[np.int64], scores: NDArray[np.floating[Any]], above: float, most: int
 ) -> list[Hit]:
-    best = np.argsort(-scores, kind="stable")[:most]
-    return [Hit(int(ids[at]), float(scores[at])) for at in best if scores[at] > above]
+    return [Hit(int(ids[at]), score) for at, score in best(scores, most) if score > above]

@@ -55,14 +55,14 @@ class Group:
 # Rules
 
 
-def is_first_person(name: str) -> bool:
-    """Whether a node's name is "user" or a first person."""
+def is_user(name: str) -> bool:
+    """Whether a node's name is "user" or a first person, as the prompt writes them."""
     return entity_key(name) in _FIRST_PERSONS
 
 
 def is_speaker(node: Node) -> bool:
     """Whether a node is an entity that is called "user" or a first person."""
-    return isinstance(node, Entity) and is_first_person(node.name)
+    return isinstance(node, Entity) and is_user(node.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def check_groups(
     ``known`` are the keys of existing categories, which may take a single node more; a new one has
     ``least`` nodes, or one alone.
     """
-    speakers = frozenset(index for index, name in enumerate(names) if is_first_person(name))
+    speakers = frozenset(index for index, name in enumerate(names) if is_user(name))
     kept: list[Group] = []
     refused: list[tuple[Group, str]] = []
     wrong: list[str] = []

@@ -24,7 +24,7 @@ from mgl.memories.base import Tools
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import EditDraft, turns_below
 from mgl.memories.mnemis.grouping import Grouping
-from mgl.memories.mnemis.layers import Forming, Group, check_groups, is_first_person
+from mgl.memories.mnemis.layers import Forming, Group, check_groups, is_user
 from mgl.memories.mnemis.state import Category, MnemisState, Node
 from mgl.memories.propose import Proposal, StrictReply, propose
 from mgl.prompt import Prompt, one_line
@@ -67,7 +67,7 @@ async def form_by_likeness(
     existing = [each for each in forming.existing if not each.is_promotion]
     homes, groups = await asyncio.to_thread(_compare, tools, draft.state, nodes, existing)
     for place, home in enumerate(homes):
-        if home is not None and not is_first_person(nodes[place].name):
+        if home is not None and not is_user(nodes[place].name):
             forming.add(Group(existing[home].name, (place,)), nodes)
     proposals: dict[int, Proposal[_Named]] = {}
 

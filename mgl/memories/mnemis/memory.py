@@ -24,7 +24,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Final
 
 from mgl.llm.calls import note_made_of
-from mgl.memories.base import Tools, check_question
+from mgl.memories.base import check_question
 from mgl.memories.mnemis.config import MnemisConfig
 from mgl.memories.mnemis.edits import (
     VOCABULARY,
@@ -41,7 +41,7 @@ from mgl.memories.mnemis.edits import (
     turns_below,
 )
 from mgl.memories.mnemis.entities import (
-    count_together,
+    DESCRIBING,
     describe_entities,
     find_names,
     match_names,
@@ -55,7 +55,7 @@ from mgl.memories.mnemis.index import Index
 from mgl.memories.mnemis.prompts import writing_prompts
 from mgl.memories.mnemis.reading import EpisodeReader, find_fresh, in_batches
 from mgl.memories.mnemis.retrieval import RetrievedNodes, find
-from mgl.memories.mnemis.selection import Ask, ask_printed
+from mgl.memories.mnemis.selection import ask_printed
 from mgl.memories.mnemis.state import Category, Entity, Episode, MnemisState
 from mgl.memories.talk import Change, Recall, TalkMemory, refuse_topics
 from mgl.memories.turns import show_turns
@@ -63,8 +63,7 @@ from mgl.memories.view import GraphView, MemorySize, ViewEdge, ViewNode
 from mgl.prompt import Prompt
 from mgl.retrieval.ranking import best
 from mgl.store import EditRecord
-from mgl.store.deletion import Fate
-from mgl.types import Answer, Conversation, Question, Source, Span
+from mgl.types import Answer, Conversation, Question, Span
 
 MOST_FAILURES: Final = 2
 UNREAD: Final = "episodes_unread"
@@ -92,41 +91,19 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, MnemisState]):
     is_understood: ClassVar[bool] = True
     """Whether a model has read all episodes: it sees where facts end, and describes an entity by
     all that is said of it."""
+    grouping: ClassVar[Grouping] = BY_MODEL
+    """How nodes are put into categories."""
+    ask_nodes = staticmethod(ask_printed)
+    """How System-2 asks which nodes could help."""
     Config: ClassVar[type[MnemisConfig]] = MnemisConfig
     vocabulary = VOCABULARY
     Redactor = MnemisRedactor
 
-    def __init__(
-        self,
-        tools: Tools,
-        source: Source,
-        questions: Sequence[Question] = (),
-        config: MnemisConfig | None = None,
-        *,
-        identity: str | None = None,
-    ) -> None:
-        del questions  # it is built for whatever may be asked
-        super().__init__(tools, source, (), config, identity=identity)
-        self._made_for: tuple[dict[int, Fate], int] = {}, 0
-        self._reset_caches()
-
-    def _reset_caches(self) -> None:
-        """Drop what is carried on from step to step; a deletion may have left words in it."""
-        self._index: Index | None = None
-
-    @property
-    def _grouping(self) -> Grouping:
-        """How nodes are put into categories."""
-        return BY_MODEL
+    _indexes: tuple[tuple[int, int], Index] | None = None
 
     @property
     def _hierarchy(self) -> HierarchyBuilder:
-        return HierarchyBuilder(self._tools, self._config, self._grouping)
-
-    @property
-    def _ask_nodes(self) -> Ask:
-        """How System-2 asks which nodes could help."""
-        return ask_printed
+        return HierarchyBuilder(self._tools, self._config, self.grouping)
 
     def _writing_prompts(self) -> Sequence[Prompt]:
         return writing_prompts(self._config)
@@ -216,13 +193,6 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, MnemisState]):
         about = self._tools.llm, self._config, source, draft.state, episodes
         return EpisodeReader(*about, failures)
 
-    def _check_deletions(self) -> None:
-        """Reset the caches if something was deleted or merged since they were made."""
-        now = dict(self._log.fates), len(self._log.state.merged)
-        if self._made_for != now:
-            self._made_for = now
-            self._reset_caches()
-
     async def _renew_descriptions(self) -> bool:
         """Describe again what lost its description to a deletion; False as ``_take_in``.
 
@@ -302,7 +272,7 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, MnemisState]):
 
     def _count_descriptions(self, state: MnemisState) -> int:
         """Count the model calls that describe entities again."""
-        size = count_together(self._tools.llm)
+        size = DESCRIBING.count_together(self._tools.llm)
         groups = _group_by_episodes(state).values()
         return sum(len(in_batches(ids, size)) for ids in groups)
 
@@ -314,12 +284,11 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, MnemisState]):
         self._log.open(self._record)
         while True:
             index = await self._grow_index(lambda index: index.update(self._log.state, self._talk))
-            about = self._talk, question, self._config, self._ask_nodes
+            about = self._talk, question, self._config, self.ask_nodes
             with self._log.note_shown():
                 reading = await find(self._tools, index, *about)
             self._log.catch_up()
-            self._check_deletions()
-            if self._index is index:  # else something was deleted meanwhile
+            if self._open_index() is index:  # else something was deleted meanwhile
                 return reading
 
     async def recall(self, question: Question, *, recent: Sequence[int] = ()) -> Recall:
@@ -375,27 +344,26 @@ class Mnemis(TalkMemory[MnemisConfig, Edit, MnemisState]):
         log, tools = self._log, self._tools
         async with self._indexing:
             while True:
-                self._check_deletions()
-                if self._index is None:
-                    about = tools.required_embedder, tools.store, self.id
-                    self._index = Index(*about, in_context=self.in_context)
-                index, fates = self._index, dict(log.fates)
+                index, deletions = self._open_index(), log.deletions
                 with log.note_shown():
                     await asyncio.to_thread(grow, index)
                 log.catch_up()
-                if fates == log.fates:
+                if deletions == log.deletions:
                     return index
                 tools.store.drop_indexes(f"{self.id}/")  # it may have stored what was deleted
+
+    def _open_index(self) -> Index:
+        """The index of the nodes; another one after a deletion or a merge, for it may have their
+        words."""
+        tools, made_for = self._tools, (self._log.deletions, len(self._log.state.merged))
+        if self._indexes is None or self._indexes[0] != made_for:
+            about = tools.required_embedder, tools.store, self.id
+            self._indexes = made_for, Index(*about, in_context=self.in_context)
+        return self._indexes[1]
 
     @cached_property
     def _indexing(self) -> asyncio.Lock:
         return asyncio.Lock()
-
-    def export(self) -> dict[str, Any]:
-        """All that the memory holds, as plain JSON values; of what was deleted, that it was."""
-        exported = super().export()
-        del exported["lookups"]
-        return exported
 
     def view(self, answers: Sequence[Answer] = ()) -> GraphView:
         """The categories over the entities, and the facts between these."""

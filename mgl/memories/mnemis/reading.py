@@ -11,13 +11,14 @@ the episode is read again later.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, create_model
 
 from mgl.llm.base import LLM, Message
 from mgl.llm.calls import note_shown_only
@@ -25,7 +26,7 @@ from mgl.llm.prompting import fit_texts
 from mgl.memories.mnemis.config import REPLY_TOKENS, MnemisConfig
 from mgl.memories.mnemis.edits import EditDraft
 from mgl.memories.mnemis.state import Episode, MnemisState
-from mgl.memories.propose import Proposal, propose
+from mgl.memories.propose import Proposal, StrictReply, propose
 from mgl.prompt import Prompt, one_line
 from mgl.text import sentence_spans
 from mgl.types import Conversation, Span
@@ -157,6 +158,37 @@ class EpisodeSentences:
 # Calls
 
 
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A call that decides on some items, each under a label.
+
+    ``shown_as`` is the prompt's variable for their lines, ``title`` the name of the reply's schema,
+    ``tokens`` what an item takes of the reply, where that is not little.
+    """
+
+    prompt: Prompt
+    shown_as: str
+    title: str
+    stage: str
+    tokens: int | None = None
+
+    def count_together(self, llm: LLM) -> int:
+        """Return how many items are decided on in one call."""
+        if self.tokens is None:
+            return BATCH
+        return max(1, min(BATCH, llm.context_tokens // (4 * self.tokens)))
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledItem:
+    """What is decided: the ``lines`` that show it, the turns that these are made of, and the type
+    of the ``answer``."""
+
+    lines: Sequence[str]
+    made_of: Sequence[int]
+    answer: Any
+
+
 class EpisodeReader:
     """Asks a model about ``episodes``: one that is read, or several that describe an entity again.
 
@@ -196,22 +228,29 @@ class EpisodeReader:
         """The sentences, in parts that are asked about one by one."""
         return [(some[0], some[-1]) for some in in_batches(range(1, len(self.passage) + 1), PART)]
 
-    async def ask(
-        self,
-        prompt: Prompt,
-        values: Mapping[str, str],
-        schema: type[SchemaT],
-        stage: str,
-        *,
-        known: Iterable[int] = (),
-        tokens: int = REPLY_TOKENS,
-    ) -> Proposal[SchemaT]:
-        """Ask one question, which also shows what is known of the turns ``known``.
+    async def decide(
+        self, draft: EditDraft, decision: Decision, items: Mapping[str, LabelledItem], **values: str
+    ) -> dict[str, tuple[Any, str | None]]:
+        """Decide on items by their labels; returns each answer with the key of its call.
 
+        ``values`` are further variables of the prompt. The draft notes replies that cannot be used.
         Raises what ``propose`` raises.
         """
-        rendered = await self._render(prompt, values, reserve=tokens)
-        return await self._propose([Message("user", rendered)], schema, stage, known, tokens)
+
+        async def ask(labels: Sequence[str]) -> Proposal[BaseModel]:
+            fields: Any = {label: (items[label].answer, ...) for label in labels}
+            schema: type[BaseModel] = create_model(decision.title, __base__=StrictReply, **fields)
+            lines = (line for label in labels for line in items[label].lines)
+            shown = {**values, decision.shown_as: "\n".join(lines)}
+            known = (turn for label in labels for turn in items[label].made_of)
+            tokens = REPLY_TOKENS if decision.tokens is None else decision.tokens * len(labels)
+            rendered = await self._render(decision.prompt, shown, reserve=tokens)
+            messages = [Message("user", rendered)]
+            return await self._propose(messages, schema, decision.stage, known, tokens)
+
+        batches = in_batches(list(items), decision.count_together(self.llm))
+        usable = find_usable(draft, await asyncio.gather(*map(ask, batches)))
+        return {label: (said, call_key) for reply, call_key in usable for label, said in reply}
 
     async def ask_list(
         self,

@@ -159,21 +159,14 @@ async def find(
     """
     state, query, kinds = index.state, question.text, KINDS[config.kinds]
     counts = {kind: config.k if kind == "episodes" else 2 * config.k for kind in kinds}
-    similar: dict[Kind, list[str]] = {kind: [] for kind in kinds}
+    similar: dict[Kind, Sequence[str]] = {kind: [] for kind in kinds}
     selected: dict[Kind, list[str]] = {kind: [] for kind in kinds}
     selection = None
-    by_context = isinstance(index.episodes, TurnIndex) and "episodes" in kinds
-    in_context: list[str] = []
-    if by_context:
-        ranked = await index.rank_in_context(question, tools.reranker)
-        known = (number for number in ranked if int(number) in state.episodes)
-        in_context = list(known if config.routes == "system2" else islice(known, config.k))
+    in_context = isinstance(index.episodes, TurnIndex)
     if config.routes != "system2":
         [vector] = await asyncio.to_thread(index.embedder.embed, [query], task="query")
         for kind, count in counts.items():
-            if by_context and kind == "episodes":
-                similar[kind] = in_context[:count]
-            else:  # the index may have grown to a later state
+            if not (in_context and kind == "episodes"):
                 hits = index.search(kind, query, vector, count)
                 similar[kind] = [each for each in hits if _has(state, kind, each)]
     if config.routes != "system1":
@@ -182,9 +175,13 @@ async def find(
         selected = {kind: reached[kind] for kind in kinds}
     found: dict[Kind, Sequence[str]] = {}
     for kind, count in counts.items():
-        if by_context and kind == "episodes":
-            within = set(selected[kind] if config.routes == "system2" else in_context)
-            found[kind] = [number for number in in_context if number in within][:count]
+        if in_context and kind == "episodes":
+            ranked = await index.rank_in_context(question, tools.reranker)
+            ranked = (each for each in ranked if _has(state, kind, each))
+            if config.routes == "system2":
+                ranked = filter(set(selected[kind]).__contains__, ranked)
+            found[kind] = list(islice(ranked, count))
+            similar[kind] = [] if config.routes == "system2" else found[kind]
             continue
         union = list(dict.fromkeys((*similar[kind], *selected[kind])))
         if union and (config.routes != "system1" or config.reranked):
@@ -226,6 +223,7 @@ def _reach(state: MnemisState, selection: Selection) -> dict[Kind, list[str]]:
 
 
 def _has(state: MnemisState, kind: Kind, identity: str) -> bool:
+    """Whether a state has what an index found, which may have grown to a later one."""
     if kind == "episodes":
         return int(identity) in state.episodes
     return identity in (state.entities if kind == "entities" else state.facts)

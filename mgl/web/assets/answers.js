@@ -71,9 +71,9 @@ function panel(answer, open) {
   return made;
 }
 
-function basis({ question, reply, confidence, citations, compaction_ratio: ratio, marks, trace, usage }) {
+function basis({ question, reply, confidence, citations, reading, marks, trace, usage }) {
   const notes = [...marks];
-  if (ratio !== null) notes.unshift(`prompt ${(100 * ratio).toFixed(1)}% as long as the text`);
+  if (reading) notes.unshift(reading);
   if (usage) notes.push(`${many(usage.calls, "call")}, ${number.format(usage.input_tokens + usage.output_tokens)} tokens, ${usage.seconds.toFixed(1)} s`);
   if (!citations.length) notes.push("cites no passage");
   const sure = confidence && make("span", { class: `confidence ${confidence}` }, `${confidence} confidence`);
@@ -179,7 +179,7 @@ async function askMemory(question, made) {
 async function tellMemory(words, made) {
   const messages = [{ role: "user", content: words }];
   const request = { model: `mgl/${data.memory}`, metadata: { memory: data.memory_id }, messages, stream: true };
-  const said = { question: words, answer: "", turn: null, confidence: null, compaction_ratio: null, citations: [], marks: [], trace: [], paths: [] };
+  const said = { question: words, answer: "", turn: null, confidence: null, reading: null, citations: [], marks: [], trace: [], paths: [] };
   await follow("/v1/chat/completions", request, ({ choices: [{ delta }] }) => {
     said.answer += delta.content ?? "";
     made.write(said.answer || "…");

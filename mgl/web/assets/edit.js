@@ -112,8 +112,9 @@ async function forget(place, what) {
   const plan = await post(["forget"], { ...what, dry_run: true });
   const made = plan.turns.length > 1 ? "them are" : "it are";
   const stay = plan.echoes.length ? ` ${many(plan.echoes.length, "other turn")} with the same words ${plan.echoes.length > 1 ? "stay" : "stays"}.` : "";
+  const there = plan.elsewhere.length ? ` The same words stay in ${plan.elsewhere.join(", ")}.` : "";
   const asked = plan.answers.length ? ` Answers that go with ${plan.turns.length > 1 ? "them" : "it"}: ${plan.answers.map((each) => shorten(each, 60)).join(" · ")}.` : "";
-  const said = `${many(plan.turns.length, "turn")} and what was made of ${made} deleted for good.${asked}${stay}`;
+  const said = `${many(plan.turns.length, "turn")} and what was made of ${made} deleted for good.${asked}${stay}${there}`;
   const sure = button("Delete", () =>
     act(place, async () => {
       await post(["forget"], what);

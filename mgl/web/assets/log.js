@@ -67,7 +67,7 @@ function fold(edits) {
 
 function runRow(run) {
   const [first, last] = [run[0], run.at(-1)].map(({ chunk }) => number.format(chunk + 1));
-  const head = [make("small", {}, `steps ${first} to ${last}`), " ", make("b", {}, run[0].op), " ", make("span", { class: "words" }, many(run.length, "edit"))];
+  const head = [make("small", {}, `steps ${first} to ${last}`), " ", make("b", {}, called(run[0])), " ", make("span", { class: "words" }, many(run.length, "edit"))];
   const more = () => {
     const list = make("ol", { class: "run" });
     fill(list, run, editRow, 100);
@@ -131,22 +131,30 @@ function undo(edit) {
 
 const isText = (value) => typeof value === "string";
 const TURNS = new Set(["turn", "turns", "through", "boundaries", "masked"]); // fields that hold numbers of turns
-const say = (value) => (isText(value) ? value : Array.isArray(value) && value.every(isText) ? value.join(", ") : JSON.stringify(value));
+const BESIDE = new Set(["quote", "span", "mention", "marks"]); // fields that are shown beside the others, or are numbers alone
+const called = ({ op, payload }) => (payload.frozen === false ? "unfreeze" : op.replaceAll("_", " "));
 
-/** What an edit says, with the fields of a topic among the others. */
+/** A value in words: what it holds by its names, without what is empty. */
+function say(value) {
+  if (Array.isArray(value)) return value.map(say).filter(Boolean).join(", ");
+  if (value === null || typeof value !== "object") return value === null || value === false ? "" : `${value}`;
+  return given(value).map(([name, said]) => `${name} ${said}`).join(", ");
+}
+
+/** What an edit says, in words, with the fields of a topic among the others. */
 function given({ topic, ...rest }) {
   const fields = isText(topic) || !topic ? { topic, ...rest } : { ...topic, ...rest };
-  const known = ([, value]) => value !== null && value !== undefined && value !== "";
-  const named = ([name, value]) => [name, TURNS.has(name) && data.turns ? [value].flat().map((at) => data.turns[at]?.id ?? `${at}`) : value];
-  return Object.entries(fields).filter(known).map(named);
+  const byId = (name, value) => (TURNS.has(name) && data.turns ? [value].flat().map((at) => data.turns[at]?.id ?? at) : value);
+  const named = ([name, value]) => [name.replaceAll("_", " "), say(byId(name, value ?? ""))];
+  return Object.entries(fields).filter(([name]) => !BESIDE.has(name)).map(named).filter(([, said]) => said);
 }
 
 function editRow(edit) {
-  const words = given(edit.payload).map(([name, value]) => `${name} ${say(value)}`).join(" · ");
+  const words = given(edit.payload).map(([name, said]) => `${name} ${said}`).join(" · ");
   const head = [
     make("small", {}, `step ${number.format(edit.chunk + 1)}`),
     " ",
-    make("b", {}, edit.op),
+    make("b", {}, called(edit)),
     " ",
     outcome(edit.outcome),
     " ",
@@ -155,8 +163,9 @@ function editRow(edit) {
   const more = () => [
     edit.reason ? make("p", { class: "reason" }, `${edit.outcome === "rejected" ? "Rejected" : "Repaired"}: ${edit.reason}`) : "",
     ...changes(edit),
-    pairList(given(edit.payload).map(([name, value]) => [name, say(value)])),
+    pairList(given(edit.payload)),
     edit.quote ? make("blockquote", { dir: "auto", tabindex: 0 }, edit.quote) : "",
+    opening(["As it is stored"], () => [make("pre", { dir: "auto", tabindex: 0 }, JSON.stringify(edit.payload, null, 2))]),
     make("div", { class: "acts" }, ...acts(edit), undo(edit)),
   ];
   return make("li", {}, opening(head, more));

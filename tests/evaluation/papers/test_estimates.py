@@ -9,7 +9,6 @@ import pytest
 
 from mgl.evaluation.papers.estimates import (
     BenchmarkSize,
-    EstimatedCost,
     Estimator,
     PastRun,
     add_costs,
@@ -21,6 +20,7 @@ from mgl.evaluation.papers.suites import Run, find_entry, load_suites
 from mgl.evaluation.runs.manifest import Method
 from mgl.evaluation.runs.plan import list_methods
 from mgl.llm.capabilities import Speed
+from mgl.memories.estimates import Estimate
 from mgl.memories.options import read_settings
 from mgl.store.calls import Pace
 from tests.evaluation.trial import SMALL, Trial, rows, write_data
@@ -42,7 +42,7 @@ def ran(run: str = "a", **other: Any) -> PastRun:
     return PastRun(run, **{**values, **other})
 
 
-def estimated(*done: PastRun, judges: int = 0, **paces: Pace) -> EstimatedCost:
+def estimated(*done: PastRun, judges: int = 0, **paces: Pace) -> Estimate:
     estimator = Estimator(done, RATES, lambda _model, stage: paces.get(stage))
     size = BenchmarkSize(items=4, sources=3, tokens=1000)
     cost = estimator.estimate("tiny", [GAM], size, judges=judges)["gam"]
@@ -55,7 +55,10 @@ def test_items_and_builds_are_counted_each_by_its_own_mean() -> None:
     cost = estimated(ran(), **paces)
     assert (cost.calls, cost.input_tokens, cost.output_tokens) == (28, 2800, 280)
     assert cost.seconds == pytest.approx(4 * 3.0 + 24 * 0.5)
-    assert cost.basis == ("10 items and 2 builds of a (m)",)
+    assert cost.basis == (
+        "10 items and 2 builds of a (m)",
+        "6 calls of this model on this machine",
+    )
     assert estimated(ran(), answer=paces["answer"]).seconds is None, "a stage has no pace"
 
 
@@ -155,11 +158,9 @@ def test_a_run_over_texts_of_another_length_tells_nothing() -> None:
 
 
 def test_a_total_of_what_is_partly_unknown_is_unknown() -> None:
-    one = EstimatedCost(1, 2, 3, 4.0, ("a",))
-    assert add_costs([one, one]) == EstimatedCost(2, 4, 6, 8.0, ("a",))
-    assert add_costs([one, EstimatedCost(1, 2, 3, None, ("b",))]) == EstimatedCost(
-        2, 4, 6, None, ("a", "b")
-    )
+    one = Estimate(1, 2, 3, 4.0, ("a",))
+    assert add_costs([one, one]) == Estimate(2, 4, 6, 8.0, ("a",))
+    assert add_costs([one, Estimate(1, 2, 3, None, ("b",))]) == Estimate(2, 4, 6, None, ("a", "b"))
     assert add_costs([one, None]) is None
     assert add_costs([]) is None
 

@@ -7,7 +7,6 @@ from math import isnan, nan
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import kendalltau
 
 from mgl.evaluation.scorers.rubric import Order, list_events, score_order, share_stated
 
@@ -61,6 +60,8 @@ def test_events_are_lines_or_the_parts_of_a_single_line(answer: str, events: lis
 
 def official(reference: list[str], said: list[str]) -> Order:
     """The script's formula, written out again from its description, with scipy's tau."""
+    from scipy.stats import kendalltau
+
     right = set(reference) & set(said)
     precision = len(right) / (len(right) + sum(one not in reference for one in said)) if said else 0
     recall = len(right) / (len(right) + sum(one not in said for one in reference))

@@ -273,7 +273,7 @@ def test_half_of_the_errors_are_misses_and_extras_are_in_proportion() -> None:
 def test_a_detector_that_is_named_cuts_in_the_preset_small_too() -> None:
     assert SmallGamConfig().cut_by == "session"
     small = SmallGamConfig(boundaries="topics")
-    assert (small.cut_by, small.detector, small.summaries) == ("semantic", "topics", "extract")
+    assert (small.cut_by, small.detector) == ("semantic", "topics")
 
 
 @pytest.mark.parametrize("cut", [{"partition": "session"}, {"without": "ssm"}])

@@ -137,8 +137,7 @@ async def test_merged_topics_are_searched_and_forgotten_as_one(
 ) -> None:
     said = talk(["a b c", f"{GONE} was seen in the garden behind the house"], ["g h"], ["x y"])
     alone = engine(always([]), relation="unrelated")
-    asked_of = {"summaries": "prompt", "relations": "prompt", "meaning": "rerank", "anchors": 1}
-    memory = memory_of(said, alone, preset="small", **asked_of)
+    memory = memory_of(said, alone, partition="session", indicators="rules", anchors=1)
     embedder = cache_vectors(memory, store)
     state = await topics_of(memory)
     assert (len(state.topics), state.links) == (3, ())

@@ -198,7 +198,7 @@ async def test_a_step_written_while_the_log_is_read_is_taken_once(
             known, number = known_steps(memory_id), len(other.turns(talk))
             if number < len(said):
                 edit = VOCABULARY.record(known, Append(number))
-                other.append_turns(talk, number, [said[number]], memory_id, [edit])
+                other.append_turns(memory_id, number, [said[number]], [edit])
             return known
 
         monkeypatch.setattr(store, "steps", steps_then_another)
@@ -254,32 +254,6 @@ async def test_the_papers_kind_keeps_a_summary_of_all_that_was_said_as_the_model
     assert memory.state.topics["t1"].summary == summary
     (row,) = [row for row in store.edits(memory.id) if row.op == "consolidate"]
     assert (row.outcome, row.reason) == ("applied", None)
-
-
-@pytest.mark.parametrize(
-    ("summary", "kept"),
-    [
-        ("Ann moved to Lisbon.", "Ann moved to Lisbon."),
-        ("Ann moved with 3 cats.", "Ann moved with 3 cats."),
-        ("Ann moved to London.", "Ann: I moved to Lisbon"),
-    ],
-)
-async def test_a_small_models_summary_with_a_name_in_anothers_place_gives_way_to_an_extract(
-    memory_of: Open, store: Store, summary: str, kept: str
-) -> None:
-    """What the assistant said is not summarised: its London is no fact about Ann."""
-    asked = ScriptedEngine([summarise(summary, shows_assistant=False)])
-    chat = Conversation.from_turns("chat", SAID)
-    memory = memory_of(chat, asked, preset="small", summaries="prompt")
-    await memory.flush()
-    topic = memory.state.topics["t1"]
-    assert (topic.summary, topic.turns) == (kept, (0, 1))
-    (row,) = [row for row in store.edits(memory.id) if row.op == "consolidate"]
-    was_swapped = kept != summary
-    assert (row.outcome, row.reason) == (
-        ("repaired", "names_replaced") if was_swapped else ("applied", None)
-    )
-    assert row.call_key
 
 
 async def test_the_small_preset_remembers_without_a_call(memory_of: Open) -> None:

@@ -10,9 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mgl.memories.graph.build import build_messages
-from mgl.memories.graph.edits import UNKNOWN, NumberedChunk, Rows, extraction_schema
+from mgl.memories.graph.edits import (
+    EMPTY,
+    UNKNOWN,
+    VOCABULARY,
+    NumberedChunk,
+    PassageDraft,
+    extraction_schema,
+)
 from mgl.memories.graph.prompts import EXTRACT
-from mgl.memories.graph.state import fold
+from mgl.memories.graph.state import EntityGraph, make_graph
+from mgl.memories.log import Draft
 from mgl.store import EditRecord
 from mgl.types import Chunk, Document
 from tests.memories.graph.conftest import entity, found, relation
@@ -24,9 +32,15 @@ SCHEMA = extraction_schema(2)
 
 
 def taken(*entities: Any, relations: tuple[Any, ...] = ()) -> list[EditRecord]:
-    rows = Rows(PASSAGE)
-    rows.take(SCHEMA.model_validate(found(entities, relations)), "key")
-    return rows.rows[1:]
+    draft = Draft(VOCABULARY, PASSAGE.chunk.index, EMPTY)
+    draft.put(PASSAGE.as_edit())
+    PassageDraft(PASSAGE, draft).take(SCHEMA.model_validate(found(entities, relations)), "key")
+    return draft.rows[1:]
+
+
+def graph_of(rows: list[EditRecord]) -> EntityGraph:
+    begun = VOCABULARY.apply(EMPTY, PASSAGE.as_edit())
+    return make_graph(VOCABULARY.replay(rows, begun))
 
 
 def test_every_row_cites_its_sentence() -> None:
@@ -77,7 +91,7 @@ def test_an_end_that_the_passage_names_becomes_an_entity() -> None:
         ("relation", "applied", None),
     ]
     assert {row.call_key for row in rows} == {"key"}
-    graph = fold(rows)
+    graph = graph_of(rows)
     assert graph.entities["ring"].type == UNKNOWN
     assert graph.entities["ring"].description == ""
     assert list(graph.relations) == ["ann|ring"]
@@ -99,7 +113,7 @@ def test_relations_that_join_no_two_entities_are_refused(
 ) -> None:
     rows = taken(entity("Ann"), relations=(relation(source, target),))
     assert [(row.op, row.reason) for row in rows] == [("entity", None), ("relation", reason)]
-    assert not fold(rows).relations
+    assert not graph_of(rows).relations
 
 
 @given(st.lists(st.tuples(st.text(max_size=30), st.text(max_size=30)), max_size=8))
@@ -108,7 +122,7 @@ def test_no_names_break_the_graph(pairs: list[tuple[str, str]]) -> None:
         *(entity(one) for one, _ in pairs),
         relations=tuple(relation(one, other) for one, other in pairs),
     )
-    graph = fold(rows)
+    graph = graph_of(rows)
     for found_relation in graph.relations.values():
         assert found_relation.source < found_relation.target
         assert {found_relation.source, found_relation.target} <= set(graph.entities)

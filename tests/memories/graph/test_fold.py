@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mgl.memories.graph.edits import UNKNOWN
-from mgl.memories.graph.state import fold
+from mgl.memories.graph.edits import UNKNOWN, VOCABULARY
+from mgl.memories.graph.state import EntityGraph, make_graph
 from mgl.store import EditRecord
 from mgl.types import Span
 
 NAMES = ("Ann", "ann", "The Bo", "BO", "Bo", "Cyd", "Dee")
+
+
+def fold(rows: Iterable[EditRecord]) -> EntityGraph:
+    """The graph of what chunks tell, in whatever order they were read."""
+    rows = list(rows)
+    begun = {row.chunk for row in rows if row.op in ("chunk", "again")}
+    chunks = [chunk_row(number) for number in {row.chunk for row in rows} - begun]
+    return make_graph(VOCABULARY.replay(sorted([*chunks, *rows], key=lambda row: row.chunk)))
+
+
+def chunk_row(chunk: int) -> EditRecord:
+    span = Span("d", chunk, chunk + 2)
+    return EditRecord(chunk, "chunk", {"tokens": 2}, "applied", span=span)
 
 
 def entity_row(chunk: int, name: str, kind: str = "person", text: str = "x") -> EditRecord:
@@ -48,7 +62,7 @@ def test_ties_go_to_the_first_in_the_text() -> None:
 
 
 def test_relations_are_undirected() -> None:
-    ends = [entity_row(0, "Ann"), entity_row(0, "Bo")]
+    ends = [entity_row(chunk, name) for chunk in (0, 5) for name in ("Ann", "Bo")]
     rows = [relation_row(0, "Bo", "Ann", "gave"), relation_row(5, "Ann", "the Bo", "lost")]
     (one,) = fold([*ends, *rows]).relations.values()
     assert (one.id, one.source, one.target) == ("ann|bo", "ann", "bo")

@@ -156,7 +156,7 @@ def test_what_it_costs_is_told_without_a_call(graph_of: Open) -> None:
     graph = graph_of(TALE, engine)
     before = asyncio.run(graph.estimate())
     assert engine.requests == []
-    assert (before.output_tokens, before.seconds, before.measured) == (None, None, 0)
+    assert (before.output_tokens, before.seconds, before.basis) == (None, None, ())
     built(graph)
     assert before.calls == before.chunks == len(engine.requests)
     counts = [asyncio.run(engine.count_prompt_tokens(request)) for request in engine.requests]
@@ -164,7 +164,7 @@ def test_what_it_costs_is_told_without_a_call(graph_of: Open) -> None:
     after = asyncio.run(graph.estimate())
     assert (after.done, after.calls, after.input_tokens) == (before.chunks, 0, 0)
     other = asyncio.run(graph_of(TALE * 2, engine).estimate())
-    assert other.measured == before.calls
+    assert other.basis == (f"{before.calls} calls of this model on this machine",)
     assert (other.output_tokens or 0) > 0
     assert other.seconds is not None
 

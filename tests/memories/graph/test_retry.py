@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from mgl.llm.base import Request
 from mgl.memories.graph import DocumentGraph
-from mgl.memories.graph.state import fold
 from mgl.memories.log import count_failures, find_read_again
 from mgl.store import EditRecord, Store
 from tests.memories.graph.conftest import (
@@ -28,7 +27,7 @@ from tests.memories.graph.conftest import (
     found,
     relation,
 )
-from tests.memories.graph.test_fold import chunk_rows, rows_of
+from tests.memories.graph.test_fold import chunk_row, chunk_rows, fold, rows_of
 
 Reply = Callable[[Request], Any]
 
@@ -118,4 +117,5 @@ def test_a_chunk_that_is_read_again_has_its_place_in_the_text(
         mark = EditRecord(step, "again", {"chunk": chunk}, "applied")
         moved += [mark, *(replace(row, chunk=step) for row in rows[chunk])]
     kept = [row for number, said in enumerate(rows) if number not in late for row in said]
+    kept += [chunk_row(number) for number in late]
     assert fold([*kept, *moved]) == fold(row for said in rows for row in said)

@@ -101,6 +101,19 @@ async def test_a_source_that_lacks_most_words_of_a_claim_is_not_asked_about(
     assert len(engine.requests) == 1
 
 
+async def test_a_claim_in_another_language_than_the_text_is_judged_by_the_model_alone(
+    make_tools: MakeTools,
+) -> None:
+    letter = Document.from_text(
+        "brief.txt", "Das Wasser stieg die Nacht über. Da hat Matthes dem Klaus die Pumpe geliehen."
+    )
+    engine = ScriptedEngine(["Matthes lent him the pump.", yes(0.9)], concurrency=1)
+    question = Question("Who lent Klaus the pump?")
+    answer = await SmallMindGraph(make_tools(engine), letter, [question], CONFIG).answer(question)
+    assert (answer.marks, answer.guesses) == ((), ())
+    assert "Matthes" in answer.citations[0].quote
+
+
 async def test_an_answer_that_repeats_its_question_is_a_guess(
     make_tools: MakeTools, tale: Document
 ) -> None:
@@ -109,21 +122,24 @@ async def test_an_answer_that_repeats_its_question_is_a_guess(
     assert (answer.citations, answer.guesses) == ((), ("The ring was lost.",))
 
 
-async def test_names_in_the_source_become_entities_with_the_sentence_that_names_them(
-    make_tools: MakeTools, tale: Document
+async def test_names_in_a_claim_become_entities_with_the_place_that_names_them(
+    make_tools: MakeTools,
 ) -> None:
-    memory = SmallMindGraph(make_tools(Reader()), tale, [RING], CONFIG)
+    """The sentence of the claim's source, else the first of the text; other names there do not."""
+    said = "Then Ann Lee met Bo Orr, and he lost the ring."
+    text = f"We call him Mr. Doe.\n\nIt rained.\n\n{said}"
+    engine = ScriptedEngine(["Mr. Doe lost it as he met Ann Lee.", *[yes(0.9)] * 2], concurrency=1)
+    told = Document.from_text("told.txt", text)
+    memory = SmallMindGraph(make_tools(engine), told, [Question("Who lost the ring?")], CONFIG)
     await memory.build()
     graph = memory.state
-    claim = next(node for node in graph.nodes if node.type == "claim")
-    ann = graph.node("ann")
-    assert ann is not None
-    assert "Ann" in ann.quote
-    assert [(edge.source, edge.relation, edge.target) for edge in graph.edges] == [
-        (claim.id, "mentions", "ann")
-    ]
+    named = {node.id: node.quote for node in graph.nodes if node.type == "entity"}
+    assert named == {"ann_lee": said, "mr_doe": "Mr. Doe"}
+    (claim,) = (node for node in graph.nodes if node.type == "claim")
+    assert {(edge.source, edge.relation) for edge in graph.edges} == {(claim.id, "mentions")}
+    assert {edge.target for edge in graph.edges} == named.keys()
     for element in (*graph.nodes, *graph.edges):
-        assert tale.quote(element.span) == element.quote
+        assert told.quote(element.span) == element.quote
 
 
 async def test_each_part_of_a_question_is_read_for_and_answered_on_its_own(
@@ -268,9 +284,9 @@ async def test_a_reading_without_a_usable_reply_is_made_again_by_the_next_build(
 
 async def test_entities_are_labelled_as_the_text_names_them(make_tools: MakeTools) -> None:
     text = "At last Mrs. Woods lost the ring at sea. Then Mrs. Woods wept, and Mrs. Woods slept."
-    memory = SmallMindGraph(
-        make_tools(Reader()), Document.from_text("woods.txt", text), [RING], CONFIG
-    )
+    engine = ScriptedEngine(["Mrs. Woods lost it at sea.", *[yes(0.9)] * 2], concurrency=1)
+    document = Document.from_text("woods.txt", text)
+    memory = SmallMindGraph(make_tools(engine), document, [RING], CONFIG)
     await memory.build()
     labels = {node.id: node.label for node in memory.view().nodes if node.kind == "entity"}
     assert labels == {"mrs_woods": "Mrs. Woods"}

@@ -27,10 +27,13 @@ from mgl.memories.mnemis.edits import VOCABULARY, AddEntity, AddEpisode, Describ
 from mgl.memories.mnemis.hierarchy import HierarchyBuilder
 from mgl.memories.mnemis.index import Index
 from mgl.memories.mnemis.memory import read_episode
+from mgl.memories.mnemis.prompts import GROUPING
 from mgl.memories.mnemis.reading import EpisodeReader, find_fresh
+from mgl.memories.mnemis.selection import ask_printed
 from mgl.memories.mnemis.state import EMPTY, Episode, Mention, MnemisState
 from mgl.memories.mnemis.terms import Places, read_terms
 from mgl.observer import SILENT
+from mgl.prompt import Prompt
 from mgl.retrieval.base import Embedder
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import EditRecord
@@ -290,13 +293,23 @@ async def taken_in(
         index.grow_candidates(state)
         draft = draft_of(state, episode.number)
         draft.put(AddEpisode(episode))
-        if kind is SmallMnemis:
+        if issubclass(kind, SmallMnemis):
             read_terms(draft, source, episode, places)
         else:
             reader = EpisodeReader(tools.llm, chosen, source, draft.state, [episode])
             await read_episode(reader, draft, index)
         rows, state = rows + draft.rows, draft.state
     return rows, state
+
+
+class PrintedMnemis(SmallMnemis):
+    """Has the terms of the small kind; a model sorts and selects them as Appendix E prints it."""
+
+    grouping = grouping.BY_MODEL
+    ask_nodes = staticmethod(ask_printed)
+
+    def _writing_prompts(self) -> Sequence[Prompt]:
+        return GROUPING
 
 
 def choose(
@@ -308,8 +321,8 @@ def choose(
     if options.get("preset") == "small":
         kind: type[Mnemis] = SmallMnemis
     elif extraction == "terms" and "preset" not in options:
-        kind = SmallMnemis
-        options = {"preset": "small", "grouping": "model", "selecting": "printed", **options}
+        kind = PrintedMnemis
+        options = {"preset": "small", **options}
     else:
         kind = Mnemis
     return kind, kind.Config.model_validate(options)

@@ -16,7 +16,7 @@ from mgl.memories.mnemis import MnemisConfig, hierarchy
 from mgl.memories.mnemis.edits import VOCABULARY, Describe, PutCategory, replay
 from mgl.memories.mnemis.grouping import BATCH
 from mgl.memories.mnemis.hierarchy import HierarchyBuilder, needs_rebuild
-from mgl.memories.mnemis.layers import is_first_person
+from mgl.memories.mnemis.layers import is_user
 from mgl.memories.mnemis.state import Category, MnemisState
 from mgl.store import EditRecord
 from tests.memories.mnemis.engine import (
@@ -65,7 +65,7 @@ def check(state: MnemisState, least: int) -> None:
             assert not each.is_promotion or entity_key(each.name) in named
         assert len({frozenset(each.children) for each in nodes}) == len(nodes)
         assert least > 2 or len({entity_key(each.name) for each in nodes}) == len(nodes)
-    skipped = {each.id for each in state.entities.values() if is_first_person(each.name)}
+    skipped = {each.id for each in state.entities.values() if is_user(each.name)}
     assert reached | skipped == set(state.entities)
 
 

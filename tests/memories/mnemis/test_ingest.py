@@ -17,12 +17,7 @@ from mgl.llm.grammar import to_ebnf, to_lark
 from mgl.llm.schemas import compile_schema
 from mgl.memories.mnemis import reading
 from mgl.memories.mnemis.edits import VOCABULARY
-from mgl.memories.mnemis.entities import (
-    NameFound,
-    check_name,
-    find_similar_before,
-    is_said,
-)
+from mgl.memories.mnemis.entities import NameFound, check_name, is_said
 from mgl.memories.mnemis.index import Index
 from mgl.memories.mnemis.state import EMPTY, Entity, Episode, Fact, Mention, MnemisState
 from mgl.memories.table import Table
@@ -383,5 +378,6 @@ def test_likely_entities_share_words_or_are_like_by_name() -> None:
 
 def test_names_before_a_name_may_mean_the_same() -> None:
     names = ["Rome", "support group", "old Rome", "group"]
-    assert find_similar_before(WordEmbedder(512), names, 2) == [[], [], [0], [1]]
-    assert find_similar_before(WordEmbedder(512), ["Rome"], 2) == [[]]
+    index = Index(WordEmbedder(512))
+    assert index.find_earlier(names, 2) == [[], [], [0], [1]]
+    assert index.find_earlier(["Rome"], 2) == [[]]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mgl.memories.mnemis import likeness
-from mgl.memories.mnemis.layers import is_first_person
+from mgl.memories.mnemis.layers import is_user
 from mgl.memories.mnemis.likeness import BY_LIKENESS, find_homes, group_vectors
 from mgl.memories.mnemis.state import Category, MnemisState
 from mgl.store import EditRecord
@@ -126,5 +126,5 @@ async def test_the_rules_of_a_hierarchy_hold_whatever_is_said(
     held = {
         child for each in state.layer(1) if isinstance(each, Category) for child in each.children
     }
-    people = {each.id for each in state.entities.values() if is_first_person(each.name)}
+    people = {each.id for each in state.entities.values() if is_user(each.name)}
     assert held | people == (set(state.entities) if state.top else people)

@@ -79,13 +79,12 @@ READING: dict[str, Any] = {
     "kinds": "rag",
     "reranked": True,
     "k": 3,
-    "selecting": "names",
     "answer_tokens": 99,
 }
 
 
 async def test_what_decides_how_a_memory_is_read_is_no_part_of_its_id(memory_of: Open) -> None:
-    assert set(READING) == SmallMnemisConfig.READING == MnemisConfig.READING | {"selecting"}
+    assert set(READING) == SmallMnemisConfig.READING == MnemisConfig.READING
     memory = memory_of()
     async with memory._writer():
         pass  # a process that was killed before its first step
@@ -102,7 +101,7 @@ async def test_what_decides_how_a_memory_is_read_is_no_part_of_its_id(memory_of:
 )
 def test_what_decides_the_log_is_part_of_the_id(memory_of: Open, option: str) -> None:
     default = SmallMnemisConfig.model_fields[option].default
-    others = {"preset": "paper", "hierarchy": "incremental", "grouping": "likeness"}
+    others = {"preset": "paper", "hierarchy": "incremental"}
     others |= {"reflect": False, "temperature": 0.5}
     value = others[option] if option in others else default + 1
     own = {"extraction": "model"} if option == "reflect" else {}

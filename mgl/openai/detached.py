@@ -15,6 +15,9 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from mgl.errors import EngineUnavailable, MglError, ResourceError, StoreError, UsageError
+from mgl.models import shipped
+from mgl.models.files import write_whole
+from mgl.processes import ask_health, end_processes, find_processes, new_token, start
 
 Kind = Literal["up", "proxies"]
 
@@ -35,9 +38,6 @@ def start_detached(
     that was detached here has the port already; else the error that it ended in, as where another
     program has the port. Whatever happens, a server that is not returned is not left running.
     """
-    from mgl.models.files import write_whole
-    from mgl.processes import ask_health, find_processes, new_token, start
-
     path, token = _record(kind, port), new_token()
     if (known := _read(path)) is not None and find_processes(known["token"]):
         raise UsageError(
@@ -63,11 +63,10 @@ def stop_detached(kind: Kind, port: int) -> str:
 
     ResourceError if its record cannot be read, EngineUnavailable if it answers all the same.
     """
-    from mgl.processes import ask_health, end_processes, find_processes
-
     noun, path = _NOUNS[kind], _record(kind, port)
     if (known := _read(path)) is None:
-        return f"no {noun} was detached on port {port}"
+        there = ", ".join(find_detached(kind))
+        return f"no {noun} was detached on port {port}" + (f", but at {there}" if there else "")
     is_found = bool(find_processes(known["token"]))
     end_processes(known["token"], patience_s=STOP_S)
     if ask_health(known["root"], known["token"]) is not None:
@@ -81,6 +80,13 @@ def stop_detached(kind: Kind, port: int) -> str:
     return f"the {noun} that was detached on port {port} had ended already"
 
 
+def find_detached(kind: Kind) -> list[str]:
+    """The URLs of the servers that were left running and still run, the last started last."""
+    paths = sorted(_record(kind, 0).parent.glob("*.json"), key=lambda path: path.stat().st_mtime)
+    known = [each for path in paths if (each := _read(path)) is not None]
+    return [each["root"] for each in known if find_processes(each["token"])]
+
+
 def _find_arguments(given: Sequence[str]) -> list[str]:
     """The arguments of a server that is left running."""
     kept, before = [], ""
@@ -92,8 +98,6 @@ def _find_arguments(given: Sequence[str]) -> list[str]:
 
 
 def _record(kind: Kind, port: int) -> Path:
-    from mgl.models import shipped
-
     return shipped.home() / kind / f"{port}.json"
 
 
