@@ -139,13 +139,9 @@ def retrieval_model(
 ) -> None:
     from mgl.lab import Lab
     from mgl.models.shipped import home
-<<<<<<< HEAD
     from mgl.training.data import Pair, read_rows
     from mgl.training.fitting import FitSettings, require_training
-=======
-    from mgl.training.fitting import FitSettings
     from mgl.training.records import Training
->>>>>>> r2
     from mgl.training.reranker import make_reranker
     from mgl.training.retriever import make_retriever
 
@@ -154,16 +150,11 @@ def retrieval_model(
     settings = FitSettings(epochs=epochs, rate=rate, seed=seed)
     learnt = [row for path in rows or () for row in read_rows(path, Pair)]
     with open_observer() as observer:
-<<<<<<< HEAD
         if on is not None:
             require_training()
             with Lab.open(choice, observer=observer) as lab:
                 learnt += lab.write_questions(complete_id(lab, on), questions)
-        adapter = make(name, learnt, base, settings, home(), observer)
-=======
-        learnt = _collect(name, rows, on, questions, choice, observer)
         adapter = make(Training(name, settings, home(), observer), learnt, base)
->>>>>>> r2
     _print(adapter, as_json)
 
 
