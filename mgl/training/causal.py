@@ -45,6 +45,12 @@ _STATE: Final = "state.json"
 _BEST: Final = "best.safetensors"
 _IGNORED: Final = -100
 
+_REPORTED: Final = {
+    **{term: f"eval_rewards/{term}/mean" for term in TERMS},
+    "length": "eval_completions/mean_length",
+}
+"""What GRPO's loop reports of the answers to the development rows; lengths are in tokens."""
+
 
 @dataclass(frozen=True, slots=True)
 class CausalTask:
@@ -91,10 +97,12 @@ def make_causal(training: Training, task: CausalTask) -> LoraAdapter:
 @dataclass(slots=True)
 class _Progress:
     """What is kept beside TRL's checkpoints: the loss on the development rows before the first step
-    and by the step after which it was measured, and seconds of the processor."""
+    and by the step after which it was measured, GRPO's terms likewise, and seconds of the
+    processor."""
 
     key: str
     losses: dict[int, float] = field(default_factory=dict)
+    terms: dict[int, dict[str, float]] = field(default_factory=dict)
     seconds: float = 0.0
 
     @property
@@ -114,7 +122,8 @@ class _Progress:
                 hint="remove that folder, or give the rows and settings of then",
             )
         losses = {int(step): float(loss) for step, loss in kept["losses"].items()}
-        return cls(key, losses, float(kept["seconds"]))
+        terms = {int(step): dict(each) for step, each in kept["terms"].items()}
+        return cls(key, losses, terms, float(kept["seconds"]))
 
     def write(self, path: Path) -> None:
         write_whole(path, json.dumps(asdict(self)).encode())
@@ -176,6 +185,8 @@ class _CausalTraining:
         metrics = {"loss before": progress.losses[0], "loss": progress.losses[best]}
         for label, scores in ((" before", before), ("", self._judge())):
             metrics |= {f"{key}{label}": value for key, value in scores.items()}
+        for label, step in ((" before", 0), ("", best)):
+            metrics |= {f"{term}{label}": value for term, value in progress.terms[step].items()}
         fitted = Fitted(
             [-progress.losses[0]],
             [-progress.losses[best]],
@@ -200,11 +211,11 @@ class _CausalTraining:
                     hint="train at a lower --rate; the last checkpoint is kept",
                 )
 
-    def keep(self, step: int, loss: float) -> bool:
-        """Note the loss after a step and keep the best weights; whether to stop."""
+    def keep(self, step: int, loss: float, terms: dict[str, float]) -> bool:
+        """Note loss and terms after a step and keep the best weights; whether to stop."""
         from safetensors.torch import save_file
 
-        self._progress.losses[step] = loss
+        self._progress.losses[step], self._progress.terms[step] = loss, terms
         if self._progress.best == step:
             scratch = self._work / f"{_BEST}.new"
             save_file(self._weights(), scratch)
@@ -412,7 +423,8 @@ def _make_callback(training: _CausalTraining) -> Any:
             logged = {**state.log_history[-1], **metrics}
             reward = logged.get("eval_reward")
             loss = logged["eval_loss"] if reward is None else -reward
-            if training.keep(state.global_step, float(loss)):
+            terms = {term: logged[key] for term, key in _REPORTED.items() if key in logged}
+            if training.keep(state.global_step, float(loss), terms):
                 control.should_training_stop = True
 
     return Watch()

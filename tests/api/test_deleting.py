@@ -19,6 +19,7 @@ from tests.api.conftest import MEMORY, Serve, TalkEngine, connect
 from tests.api.test_rest import append, finish
 from tests.cli.server import story
 from tests.leftovers import find_left
+from tests.patience import PATIENCE_S
 
 BOOK = f"{story(8)}\nThen Zorblat met Quaxby."
 WORDS = ["zorblat", "quaxby", "vintorp"]
@@ -127,7 +128,7 @@ with Lab.open() as lab:
 async def delete_elsewhere(name: str) -> None:
     """Delete in a process of its own, as `mgl delete` does beside a server."""
     command = [sys.executable, "-c", DELETE, name]
-    await asyncio.to_thread(subprocess.run, command, check=True, timeout=120)
+    await asyncio.to_thread(subprocess.run, command, check=True, timeout=PATIENCE_S)
 
 
 async def test_another_process_deletes_what_the_server_has_open(
@@ -192,14 +193,14 @@ async def test_a_job_is_stopped_and_deleted_with_its_document(
 
     def wait(*arguments: Any, **named: Any) -> Any:
         entered.set()
-        goes_on.wait(60)
+        goes_on.wait(PATIENCE_S)
         return build(*arguments, **named)
 
     monkeypatch.setattr(Lab, "build_stored", wait)
     async with serve(preset="paper") as served, connect(served) as http:
         job = await upload(http, question=["Who is Quaxby?"])
         waits = await upload(http, "other.txt", story(3))
-        await asyncio.to_thread(entered.wait, 60)
+        await asyncio.to_thread(entered.wait, PATIENCE_S)
         events = asyncio.create_task(finish(http, job["id"]))
         await asyncio.sleep(0.2)
         gone = await http.delete(f"/api/jobs/{job['id']}")

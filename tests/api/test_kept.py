@@ -92,7 +92,7 @@ def assistant(text: str) -> dict[str, Any]:
 @asynccontextmanager
 async def connect(served: Served, name: str = "diary") -> AsyncIterator[Client]:
     headers = {"Authorization": f"Bearer {served.key}", "Content-Type": "application/json"}
-    async with httpx.AsyncClient(base_url=served.root, headers=headers, timeout=60) as http:
+    async with httpx.AsyncClient(base_url=served.root, headers=headers, timeout=PATIENCE_S) as http:
         yield Client(http, name)
 
 

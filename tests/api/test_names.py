@@ -176,39 +176,42 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize("name", NAMES)
-async def test_a_name_is_the_same_in_chat_and_rest(serve: Serve, name: str) -> None:
-    headers: Any = {}
+async def test_a_name_is_the_same_in_chat_and_rest(serve: Serve) -> None:
     async with serve() as served, connect(served) as http:
-        sent = {"model": "mgl/gam", "messages": [{"role": "user", "content": SECRET}]}
-        chat = await http.post("/v1/chat/completions", json={**sent, "user": name})
-        assert chat.status_code == 200
-        path = f"/api/conversations/{quote(name, safe='')}"
-        said = await http.post(f"{path}/turns", json={"turns": [{"text": "It rains."}]})
-        assert said.status_code == 201
-        texts = [each["text"] for each in (await http.get(f"{path}/export")).json()["turns"]]
-        assert (texts[0], texts[-1]) == (SECRET, "It rains.")
-        written = [f"UTF-8''{quote(name, safe='')}".encode()]
-        if name.strip() == name and name.isprintable():
-            written.append(name.encode())
-        for header in written:
-            headers = [(b"X-MGL-Conversation", header)]
-            chat = await http.post("/v1/chat/completions", json=sent, headers=headers)
-            replied = chat.json()["choices"][0]["message"]["conversation"]
-            assert normalize("NFC", replied) == normalize("NFC", name)
-        assert len((await http.get("/api/memories")).json()["memories"]) == 1
-        assert (await http.delete(path)).status_code == 200
-        assert (await http.get("/api/memories")).json()["memories"] == []
+        for name in NAMES:
+            await check_name(http, name)
 
 
-@pytest.mark.parametrize("name", [".", "..", "mem_0123456789ab", "a" * 201])
-async def test_a_name_that_no_path_can_hold_is_refused(serve: Serve, name: str) -> None:
+async def check_name(http: httpx.AsyncClient, name: str) -> None:
+    sent = {"model": "mgl/gam", "messages": [{"role": "user", "content": SECRET}]}
+    chat = await http.post("/v1/chat/completions", json={**sent, "user": name})
+    assert chat.status_code == 200, name
+    path = f"/api/conversations/{quote(name, safe='')}"
+    said = await http.post(f"{path}/turns", json={"turns": [{"text": "It rains."}]})
+    assert said.status_code == 201, name
+    texts = [each["text"] for each in (await http.get(f"{path}/export")).json()["turns"]]
+    assert (texts[0], texts[-1]) == (SECRET, "It rains."), name
+    written = [f"UTF-8''{quote(name, safe='')}".encode()]
+    if name.strip() == name and name.isprintable():
+        written.append(name.encode())
+    for header in written:
+        headers: Any = [(b"X-MGL-Conversation", header)]
+        chat = await http.post("/v1/chat/completions", json=sent, headers=headers)
+        replied = chat.json()["choices"][0]["message"]["conversation"]
+        assert normalize("NFC", replied) == normalize("NFC", name)
+    assert len((await http.get("/api/memories")).json()["memories"]) == 1, name
+    assert (await http.delete(path)).status_code == 200, name
+    assert (await http.get("/api/memories")).json()["memories"] == [], name
+
+
+async def test_a_name_that_no_path_can_hold_is_refused(serve: Serve) -> None:
     async with serve() as served, connect(served) as http:
         sent = {"model": "mgl/gam", "messages": [{"role": "user", "content": SECRET}]}
-        for more in ({"user": name}, {"metadata": {"conversation": name}}):
-            chat = await http.post("/v1/chat/completions", json={**sent, **more})
-            assert chat.status_code == 400
-            assert "name" in chat.json()["error"]["message"]
+        for name in (".", "..", "mem_0123456789ab", "a" * 201):
+            for more in ({"user": name}, {"metadata": {"conversation": name}}):
+                chat = await http.post("/v1/chat/completions", json={**sent, **more})
+                assert chat.status_code == 400, name
+                assert "name" in chat.json()["error"]["message"]
         assert (await http.get("/api/memories")).json()["memories"] == []
 
 

@@ -18,6 +18,7 @@ from mgl.types import Document, Turn
 from tests.cli.conftest import Mgl
 from tests.lab.echoing import EchoEngine
 from tests.leftovers import find_left
+from tests.patience import PATIENCE_S
 
 WORDS = ["zorblat", "quaxby"]
 BOOK = Document.from_text("zorblat.txt", "Ann gave the quaxby to Bo in Rome. They met the walker.")
@@ -75,7 +76,7 @@ def test_a_person_at_the_terminal_confirms(memories: dict[str, str], mgl_home: P
             stdin=theirs,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=PATIENCE_S,
             check=False,
         )
         os.close(theirs)

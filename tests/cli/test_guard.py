@@ -73,7 +73,7 @@ try:
     print("replying", flush=True)
     time.sleep(600)
 except KeyboardInterrupt:
-    time.sleep(1)
+    time.sleep({1 if command == "chat" else 600})
 sys.exit(6)"""
     process = start(program)
     assert process.stdout is not None
@@ -116,7 +116,7 @@ for _ in range(2):
         pass
 if {returns}:
     tty.setraw(0)
-time.sleep(2)
+time.sleep({2 if returns else 600})
 sys.exit(6)"""
     terminal, inside = pty.openpty()
     with start(program, stdin=inside) as process:

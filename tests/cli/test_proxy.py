@@ -53,15 +53,17 @@ def test_detached_recorded_and_replayed_without_a_model(
     assert "no proxy was detached" in mgl(*stop).stdout
 
 
-@pytest.mark.parametrize("words", [("--key", "sesame"), ("--key=sesame",)])
 def test_its_key_is_not_among_the_arguments_that_all_users_see(
-    mgl: Mgl, server: Server, port: int, mgl_home: Path, words: tuple[str, ...]
+    mgl: Mgl, server: Server, port: int, mgl_home: Path
 ) -> None:
-    run("--port", port, "--model", MODEL, "--base-url", server.url, *words, "--detach")
+    keys = ("--key", "simsim", "--key=sesame")  # the last counts
+    run("--port", port, "--model", MODEL, "--base-url", server.url, *keys, "--detach")
     token = json.loads((mgl_home / "proxies" / f"{port}.json").read_text())["token"]
     started = processes.find_processes(token)
     assert started
-    assert "sesame" not in str([each.cmdline() for each in started])
+    shown = str([each.cmdline() for each in started])
+    assert "sesame" not in shown
+    assert "simsim" not in shown
     url = f"http://127.0.0.1:{port}/v1/models"
     right = {"Authorization": "Bearer sesame"}
     assert httpx.get(url, trust_env=False).status_code == 401

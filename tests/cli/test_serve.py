@@ -249,10 +249,17 @@ def test_a_terminal_has_one_line_that_is_written_over(
 
 
 def test_left_running_it_is_shown_found_and_stopped(
-    mgl: Mgl, start: Start, mgl_home: Path, port: int
+    mgl: Mgl, start: Start, mgl_home: Path, port: int, weights: Path
 ) -> None:
+    """Its library of constraints is the one that was measured to be the fastest."""
+    own = mgl_home / "serving" / "here.yaml"
+    own.write_text(SERVING.replace("settings: {", "settings: {structured_outputs: measured, "))
+    key = f"0.32.0 {compute_sha256(weights / 'tokenizer.json')}"
+    costs = {"guidance": {"a": 2.0}, "outlines": {"a": 1.0}}
+    (mgl_home / "serving-backends.json").write_text(json.dumps({key: costs}))
     begun = run(*start, "--detach")
     assert begun.returncode == 0, begun.stderr
+    assert "constraints are compiled by outlines: guidance 2.00 s; outlines 1.00 s" in begun.stderr
     assert begun.stdout == f"tiny is ready at http://127.0.0.1:{port}/v1\n"
     record = ready(mgl_home, port)
     assert os.getsid(record.supervisor_pid) == record.supervisor_pid
@@ -393,16 +400,3 @@ def test_an_embedding_server_is_probed_by_what_it_is_for(mgl: Mgl, mgl_home: Pat
         "/v1/rerank": "refused",
     }
     assert not server.bodies()
-
-
-def test_a_server_has_the_library_that_was_measured_to_be_the_fastest(
-    start: Start, mgl_home: Path, weights: Path
-) -> None:
-    own = mgl_home / "serving" / "here.yaml"
-    own.write_text(SERVING.replace("settings: {", "settings: {structured_outputs: measured, "))
-    key = f"0.32.0 {compute_sha256(weights / 'tokenizer.json')}"
-    costs = {"guidance": {"a": 2.0}, "outlines": {"a": 1.0}}
-    (mgl_home / "serving-backends.json").write_text(json.dumps({key: costs}))
-    done = run(*start, "--detach")
-    assert done.returncode == 0, done.stderr
-    assert "constraints are compiled by outlines: guidance 2.00 s; outlines 1.00 s" in done.stderr

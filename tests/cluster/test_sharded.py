@@ -31,6 +31,7 @@ from tests.cli.conftest import Mgl
 from tests.cli.server import Server, serving
 from tests.cluster.conftest import SERVED, arguments
 from tests.evaluation.trial import TINY, result, rows
+from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("plugin", "ray")]
 
@@ -127,7 +128,7 @@ def test_a_run_whose_process_is_killed_is_gone_on_with(
         text=True,
         env={**os.environ, "PYTHONPATH": search},
     )
-    server.wait_for(calls + 21, timeout=300)
+    server.wait_for(calls + 21, timeout=PATIENCE_S)
     process.kill()
     process.communicate()
     server.stall_after = None

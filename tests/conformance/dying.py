@@ -32,6 +32,7 @@ from tests.conformance.kinds import (
     keep_snapshots,
     run,
 )
+from tests.patience import PATIENCE_S
 
 Operation = Literal["build", "append", "append even", "append odd", "forget"]
 
@@ -106,7 +107,7 @@ class Place:
 
     def work_together(self, case: Case, operations: Sequence[Operation]) -> None:
         """Do operations in processes that begin together."""
-        barrier = FORKING.Barrier(len(operations), timeout=300)  # one may die before it
+        barrier = FORKING.Barrier(len(operations), timeout=PATIENCE_S)  # one may die before it
         processes = [
             FORKING.Process(target=_work_beside, args=(case, each, self.folder, barrier))
             for each in operations

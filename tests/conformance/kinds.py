@@ -80,6 +80,9 @@ KINDS: dict[str, dict[str, Any]] = {
     "turns": {},
 }
 
+AS_MEM0 = {"peer:graphiti", "peer:langmem"}
+"""Mem0's kind but for how a time is written and how many turns are read at once."""
+
 SourceKind = Literal["document", "conversation"]
 
 QUESTION = Question("Who gave Ann the lantern?")
@@ -297,14 +300,19 @@ HELD = {
 }
 
 
-def list_cases(*, reads: SourceKind | None = None) -> list[Any]:
-    """All cases, or those of one kind of source, as parameters."""
+def list_cases(*, reads: SourceKind | None = None, alike: bool = False) -> list[Any]:
+    """All cases, or those of one kind of source, as parameters.
+
+    Those of ``AS_MEM0`` run with --nightly alone, unless ``alike``.
+    """
     found = []
     for line in KINDS:
         wanted = registry.load("memory", line.partition("/")[0]).reads
         for source in ("document", "conversation"):
             if wanted in (source, "either") and reads in (source, None):
-                found.append(pytest.param(Case(line, source), id=f"{line}-{source}"))
+                marks = [pytest.mark.slow] if line in AS_MEM0 and not alike else []
+                case = pytest.param(Case(line, source), id=f"{line}-{source}", marks=marks)
+                found.append(case)
     return found
 
 

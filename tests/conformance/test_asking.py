@@ -24,8 +24,10 @@ from tests.conformance.kinds import (
     run,
 )
 
-each_case = pytest.mark.parametrize("case", list_cases())
-answering = pytest.mark.parametrize("case", [c for c in list_cases() if c.values[0].answers])
+each_case = pytest.mark.parametrize("case", list_cases(alike=True))
+answering = pytest.mark.parametrize(
+    "case", [c for c in list_cases(alike=True) if c.values[0].answers]
+)
 
 
 @answering

@@ -27,6 +27,7 @@ from tests.lab.deleting import (
 )
 from tests.lab.echoing import EchoEngine
 from tests.leftovers import find_left
+from tests.patience import PATIENCE_S
 
 each_case = pytest.mark.parametrize("case", list_cases())
 
@@ -91,7 +92,7 @@ class Gated(EchoEngine):
         completion = await super().generate(request)
         if self.calls == self._stop:
             self.reached.set()
-            assert self.goes_on.wait(60)
+            assert self.goes_on.wait(PATIENCE_S)
         return completion
 
 
@@ -119,7 +120,7 @@ def test_who_builds_or_asks_what_is_deleted_meanwhile_writes_nothing(
 
     worker = threading.Thread(target=work)
     worker.start()
-    assert gated.reached.wait(60)
+    assert gated.reached.wait(PATIENCE_S)
     if not worker.is_alive() or failed:
         worker.join()
         pytest.skip(f"{case.line} makes fewer calls of a {case.reads}")

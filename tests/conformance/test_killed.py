@@ -22,7 +22,7 @@ from tests.conformance.snapshots import check_snapshots
 
 pytestmark = pytest.mark.heavy
 OPERATIONS = [
-    pytest.param(case.values[0], operation, id=f"{case.id}-{operation}")
+    pytest.param(case.values[0], operation, id=f"{case.id}-{operation}", marks=case.marks)
     for case in list_cases()
     for operation in (("append", "build", "forget") if case.values[0].grows else ("build",))
 ]
@@ -80,7 +80,9 @@ def test_a_killed_process_loses_nothing_and_the_next_asks_nothing_twice(
 
 
 TOGETHER = [
-    pytest.param(case.values[0], operations, id=f"{case.id}-{' and '.join(operations)}")
+    pytest.param(
+        case.values[0], operations, id=f"{case.id}-{' and '.join(operations)}", marks=case.marks
+    )
     for case in list_cases()
     for operations in (("build", "build"), ("append", "append"), ("forget", "append"))
     if case.values[0].grows or operations[0] == "build"

@@ -128,7 +128,7 @@ async def test_a_document_of_any_text_is_read_or_refused(case: Case, text: str) 
     await read(case, Document.from_text("odd.txt", text))
 
 
-@pytest.mark.parametrize("case", list_cases(reads="conversation"))
+@pytest.mark.parametrize("case", list_cases(reads="conversation", alike=True))
 @few
 @given(said=turns)
 async def test_a_conversation_of_any_turns_and_times_is_read(case: Case, said: Any) -> None:

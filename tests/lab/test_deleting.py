@@ -18,6 +18,7 @@ from mgl.training.records import Base, Trained, Training, keep_training, list_un
 from mgl.types import Conversation, Document, Turn
 from tests.lab.deleting import count_rows, count_unowned, list_rows, open_lab
 from tests.leftovers import find_left
+from tests.patience import PATIENCE_S
 
 KINDS: dict[str, dict[str, Any]] = {
     "mindgraph": {"chunk_tokens": 64, "max_rounds": 2},
@@ -305,7 +306,7 @@ def test_two_processes_delete_the_same(mgl_home: Path) -> None:
         failed: list[StoreError] = []
 
         def delete(one: Lab) -> None:
-            ready.wait(30)
+            ready.wait(PATIENCE_S)
             try:
                 one.delete("zorblat.txt")
             except StoreError as error:

@@ -38,7 +38,10 @@ def vocabulary(smollm2_weights: Path) -> Vocabulary:
     return read_vocabulary(smollm2_weights, {3: "<think>", 4: "</think>"})
 
 
-@pytest.mark.parametrize(("architecture", "tensors_a_file"), [("qwen2", 12), ("qwen3", 0)])
+@pytest.mark.parametrize(
+    ("architecture", "tensors_a_file"),
+    [("qwen2", 12), pytest.param("qwen3", 0, marks=pytest.mark.slow)],
+)
 async def test_a_model_of_the_architecture_is_read_converted_and_asked(
     architecture: Architecture, tensors_a_file: int, vocabulary: Vocabulary, tmp_path: Path
 ) -> None:

@@ -82,7 +82,7 @@ async def test_others_are_served_while_a_constraint_is_written(
 
     def write(schema: Any) -> dict[str, Any]:
         begun.set()
-        assert others.wait(30), "the loop does nothing else"
+        assert others.wait(PATIENCE_S), "the loop does nothing else"
         return plain(schema)
 
     monkeypatch.setattr("mgl.openai.formats.plain", write)

@@ -19,6 +19,7 @@ from mgl.llm.base import Completion, TokenUsage, ToolCall
 from mgl.llm.calls import MemoryCallLog, note_shown
 from mgl.llm.progress import find_listener
 from mgl.retrieval.fakes import WordEmbedder
+from tests.patience import PATIENCE_S
 from tests.peers.conftest import MODEL, Serve, Served
 
 if TYPE_CHECKING:
@@ -358,7 +359,7 @@ async def test_a_key_is_asked_for_and_web_pages_are_refused(serve: Serve) -> Non
 
 
 async def test_a_body_is_read_up_to_a_limit(serve: Serve) -> None:
-    async with serve([]) as served, httpx.AsyncClient(timeout=60) as http:
+    async with serve([]) as served, httpx.AsyncClient(timeout=PATIENCE_S) as http:
         for path in ("chat/completions", "embeddings"):
             answer = await http.post(f"{served.base_url}/{path}", content=b"x" * (32 * 2**20 + 1))
             assert answer.status_code == 413

@@ -18,6 +18,7 @@ from mgl.retrieval.turns import TurnIndex
 from mgl.retrieval.vectors import HybridIndex, VectorIndex
 from mgl.store import Store
 from mgl.types import Turn
+from tests.patience import PATIENCE_S
 
 WORDS = ["ring", "sea", "lost", "ann", "bo", "rome"]
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join)
@@ -155,7 +156,7 @@ def test_what_changes_while_cells_are_made_is_in_them(monkeypatch: pytest.Monkey
 
     def train_slowly(sample: NDArray[np.float32], count: int) -> Cells:
         begun.set()
-        assert changed.wait(30)
+        assert changed.wait(PATIENCE_S)
         return train(sample, count)
 
     monkeypatch.setattr(Cells, "train", train_slowly)
@@ -163,7 +164,7 @@ def test_what_changes_while_cells_are_made_is_in_them(monkeypatch: pytest.Monkey
     index.extend({1: "1 0", 2: "0.6 0.8", 3: "0 1", 4: "-1 0"})
     for _ in range(3):
         assert [hit.id for hit in index.search("1 0", 1)] == [1]
-    assert begun.wait(30)
+    assert begun.wait(PATIENCE_S)
     index.extend({5: "1 0", 4: "0.8 0.6"})
     index.remove([1, 2])
     assert [hit.id for hit in index.search("1 0", 9)] == [5, 4, 3]

@@ -26,6 +26,7 @@ from mgl.store.deletion import Gone, Redaction, Rewritten
 from mgl.store.owners import RUN, owned_by
 from mgl.types import Conversation, Document, Source, Turn
 from tests.leftovers import find_left
+from tests.patience import PATIENCE_S
 
 SHARED = "They met in Rome and painted the harbour."
 
@@ -381,7 +382,7 @@ def killed(work: object, *arguments: object) -> Iterator[int]:
     """Run something in a process that is forked, which may kill itself; its exit code."""
     process = multiprocessing.get_context("fork").Process(target=work, args=arguments)  # type: ignore[arg-type]
     process.start()
-    process.join(60)
+    process.join(PATIENCE_S)
     assert process.exitcode is not None
     yield process.exitcode
     process.close()

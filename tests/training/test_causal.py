@@ -23,7 +23,7 @@ from mgl.training.data import Example, Preference
 from mgl.training.fitting import FitSettings
 from mgl.training.recipes import CausalBase, Recipe
 from mgl.training.records import Training
-from mgl.training.rewards import score_reply
+from mgl.training.rewards import TERMS, score_reply
 from mgl.training.tokens import lay_out, load_causal, take_rows, tokenize
 from tests.training.tiny_causal import SCHEMA, decoder, examples, judgements, preferences
 
@@ -102,7 +102,12 @@ def test_three_steps_of_grpo_log_every_term(base: CausalBase, tmp_path: Path) ->
     settings = replace(SHORT, epochs=1, batch=2)
     adapter = train(base, tmp_path, examples(7), settings, Recipe("grpo", group=2))
     assert adapter.manifest.settings["group"] == 2
-    assert -1.05 <= adapter.manifest.metrics["loss"] <= 0
+    metrics = adapter.manifest.metrics
+    for label in ("", " before"):
+        assert {f"{term}{label}" for term in (*TERMS, "length")} <= metrics.keys()
+        assert metrics[f"loss{label}"] == pytest.approx(-metrics[f"reward{label}"], abs=1e-3)
+        assert 0 <= metrics[f"valid{label}"] <= 1
+        assert metrics[f"length{label}"] > 0
 
 
 def test_a_reward_is_the_answer_where_it_is_valid_and_quotes_the_text() -> None:
