@@ -107,5 +107,6 @@ def _undo(found: re.Match[str]) -> str:
 
 
 def words_of(text: str) -> set[str]:
-    """The words of a text, casefolded: "art" is none of "start"."""
-    return set(_WORD.findall(plain_text(text).casefold()))
+    """The words of a text, casefolded: "art" is none of "start"; the pairs of neighbouring
+    characters of Chinese and Japanese."""
+    return set(_WORD.findall(pair_characters(plain_text(text)).casefold()))

@@ -164,6 +164,9 @@ LONGDIALQA: Final = FileBenchmark(
     judge=None,
     read=_read,
 )
+
+Level = Literal["hard", "easy"]
+
 HARD_SHARE: Final = 0.7
 UNANSWERABLE: Final = {"hard": ("fu", 0.215), "easy": ("unans", 0.27)}
 NEAR: Final = 3
@@ -199,7 +202,7 @@ class Line:
 class DrawnQuestion:
     """A question, who asks it after which line of the scene, and its answer."""
 
-    level: Literal["hard", "easy"]
+    level: Level
     kind: str
     asker: str
     at: int
@@ -238,43 +241,36 @@ def draw_question(
     if not others:
         return None
     asker = random_source.choice(sorted(others))
-    hard = {kind: list(asked) for kind, asked in (scene.hard_q or {}).items() if asked}
-    easy = {kind: list(asked.values()) for kind, asked in (scene.easy_q or {}).items() if asked}
-    levels: list[tuple[Literal["hard", "easy"], Mapping[str, list[Any]]]]
-    levels = [("hard", hard), ("easy", easy)]
-    if random_source.random() >= HARD_SHARE:
-        levels.reverse()
-    for level, kinds in levels:
-        if kinds:
-            return _of_level(level, kinds, scene, asker, at, random_source)
+    levels: dict[Level, Mapping[str, list[Any]]] = {
+        "hard": {kind: asked for kind, asked in (scene.hard_q or {}).items() if asked},
+        "easy": {kind: [*asked.values()] for kind, asked in (scene.easy_q or {}).items() if asked},
+    }
+    order = [*levels] if random_source.random() < HARD_SHARE else [*reversed(levels)]
+    level = next((level for level in order if levels[level]), None)
+    if level is None:
+        return None
+    kind = random_source.choice(_balance(list(levels[level]), *UNANSWERABLE[level]))
+    asked = levels[level][kind]
+    for value in random_source.sample(asked, len(asked)):
+        if (found := _find_wording(value, asker)) is not None:
+            text, gold = found
+            if level == "easy" or not _names_its_date(text, scene.date):
+                return DrawnQuestion(level, kind, asker, at, text, gold)
     return None
 
 
-def _of_level(
-    level: Literal["hard", "easy"],
-    kinds: Mapping[str, list[Any]],
-    scene: Scene,
-    asker: str,
-    at: int,
-    random_source: random.Random,
-) -> DrawnQuestion | None:
-    kind = random_source.choice(_balance(list(kinds), *UNANSWERABLE[level]))
-    for value in random_source.sample(kinds[kind], len(kinds[kind])):
-        try:
-            asked = _Asked.model_validate(value)
-        except ValidationError:
-            continue
-        text = asked.questions.get(asker) or asked.questions.get("default")
-        options = [option.casefold() for option in asked.options]
-        answer = asked.answer.casefold()
-        if text is None or len(options) != OPTIONS or answer not in options:
-            continue
-        if level == "hard" and _names_its_date(text, scene.date):
-            continue
-        right = options.index(answer)
-        gold = _UNKNOWN if right == OPTIONS - 1 else asked.options[right]
-        return DrawnQuestion(level, kind, asker, at, text, gold)
-    return None
+def _find_wording(value: Any, asker: str) -> tuple[str, str] | None:
+    """Return a question as its asker puts it, and its answer; None if it is not as described."""
+    try:
+        asked = _Asked.model_validate(value)
+    except ValidationError:
+        return None
+    text = asked.questions.get(asker) or asked.questions.get("default")
+    options, answer = [option.casefold() for option in asked.options], asked.answer.casefold()
+    if text is None or len(options) != OPTIONS or answer not in options:
+        return None
+    right = options.index(answer)
+    return text, _UNKNOWN if right == OPTIONS - 1 else asked.options[right]
 
 
 def _balance(kinds: list[str], mark: str, share: float) -> list[str]:

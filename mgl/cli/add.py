@@ -19,7 +19,8 @@ from mgl.cli.options import (
     option,
     takes_model,
 )
-from mgl.cli.output import print_stats, print_usage
+from mgl.cli.output import count, print_stats, print_usage
+from mgl.errors import UsageError
 
 
 @takes_model
@@ -48,6 +49,10 @@ def add(
 
     A new name starts a conversation. Turns that are already there, by their ids, are skipped.
     """
+    if every and conversation is not None:
+        raise UsageError(
+            "--all adds every conversation, and --conversation one", hint="leave one of them out"
+        )
     start, name = time.monotonic(), name.strip()
     with open_lab(choice) as lab:
         read = lab.conversations(path, name) if every else lab.conversation(path, conversation)
@@ -55,9 +60,9 @@ def add(
         if not yes and (plan := lab.weigh_turns(name, turns, memory=memory)) is not None:
             approve_large(plan)
         talk = lab.talk(name, memory=memory, **options)
-        count = talk.extend(talk.history.align(turns))
+        turns_now = talk.extend(talk.history.align(turns))
         if flush:
             talk.flush()
-        typer.echo(f"{name}: {count} turns")
-        print_stats(talk.stats(), "turns", count)
+        typer.echo(f"{name}: {count(turns_now, 'turn')}")
+        print_stats(talk.stats(), "turns", turns_now)
         print_usage(talk.usage(time.monotonic() - start))

@@ -53,7 +53,9 @@ def build(
         raise UsageError("--dry-run builds nothing", hint="leave out --retry-failed")
     with open_lab(choice, yes=yes) as lab:
         if dry_run:
-            cost = lab.estimate(path, memory=memory, **options)
+            cost = lab.estimate(
+                path, question or (), memory=memory, conversation=conversation, **options
+            )
             if as_json:
                 print_json(asdict(cost))
             else:

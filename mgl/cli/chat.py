@@ -42,6 +42,7 @@ def chat(
     """
     from mgl.cli.progress import open_observer
     from mgl.lab import Lab
+    from mgl.memories.turns import Voice
 
     with open_observer() as observer, Lab.open(choice, observer=observer) as lab:
         talk = lab.talk(name.strip(), memory=memory, **options)
@@ -61,7 +62,7 @@ def chat(
                 now = datetime.now().astimezone()
                 turn = Turn(talk.choose_id(), speaker, line, now, session)
                 printed = _Printed(observer.hush)
-                answer = talk.reply(turn, persona=persona, hear=printed).answer
+                answer = talk.reply(turn, Voice(persona=persona), hear=printed).answer
                 if printed.text:
                     typer.echo("")
                 turns = talk.memory.conversation.turns

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mgl.cli.eval import find_benchmark
-from mgl.cli.options import AsJson, Data, Sources, argument, option, split_list
+from mgl.cli.options import AsJson, Data, Sources, argument, open_lab, option, split_list
 from mgl.cli.output import print_json, print_table, say
 from mgl.cli.progress import open_observer
 from mgl.errors import UsageError
@@ -115,7 +115,6 @@ def _compare_retrieval(adapter: LoraAdapter, arguments: Arguments, as_json: bool
 
 
 def _compare_judges(adapter: LoraAdapter, rows: list[Example], as_json: bool) -> None:
-    from mgl.lab import Lab
     from mgl.lab.model import ModelChoice
     from mgl.training.judging import compare_judges
 
@@ -123,7 +122,7 @@ def _compare_judges(adapter: LoraAdapter, rows: list[Example], as_json: bool) ->
     judged = {}
     for label, used in ((adapter.identity, adapter.name), (adapter.manifest.base, None)):
         choice = ModelChoice(adapter.manifest.base, engine="openvino", adapter=used)
-        with open_observer() as observer, Lab.open(choice, observer=observer) as lab:
+        with open_lab(choice) as lab:
             judged[label] = lab.judge(rows)
     labels = [row.completion == "Yes" for row in rows]
     _print_scores("JUDGE", compare_judges(judged, labels, [row.source for row in rows]), as_json)

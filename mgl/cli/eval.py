@@ -89,14 +89,7 @@ class Work:
         with connect(self.ray_address) as ray:
             yield replace(
                 here,
-                execute=shard(
-                    ray,
-                    places.store.path,
-                    places.choice,
-                    self.urls,
-                    places.observer,
-                    concurrency=self.items_at_once,
-                ),
+                execute=shard(ray, places, self.urls, concurrency=self.items_at_once),
             )
 
 

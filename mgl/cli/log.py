@@ -100,6 +100,9 @@ def _name_turns(value: Any, ids: Sequence[str]) -> Any:
         if name in TURNS and ids:
             numbers = each if isinstance(each, list) else [each]
             named[name] = [ids[number] for number in numbers]
+        elif name == "spans":
+            pairs = [(at["start"], at["end"]) if isinstance(at, dict) else at for at in each]
+            named[name] = [f"{start}-{end}" for start, end in pairs]
         elif name not in LEFT_OUT:
             named[name] = _name_turns(each, ids)
     return named

@@ -145,6 +145,8 @@ class LineObserver(_QuietObserver):
     def _draw(self, stage: str, done: int, total: int) -> None:
         now = time.monotonic()
         is_new = stage not in self._started
+        if not is_new and done == self._done[stage] == total:
+            return
         if is_new or done < self._done[stage]:
             self._started[stage] = (now, done)
         self._done[stage] = done

@@ -77,18 +77,19 @@ def _serve(
 
 
 def _run(place: Workplace, port: int, key: str | None, reply_tokens: int) -> None:
-    from mgl.peers.proxy import Proxy
+    from mgl.peers.proxy import Proxy, ServedModels
     from mgl.types import StageUsage
 
     name, embedder = place.facts.profile, place.embedder
 
     async def serve() -> None:
         client = place.client()
-        serving = Proxy(client, embedder, model=name, key=key, port=port, reply_tokens=reply_tokens)
+        served = ServedModels(client, name, embedder, reply_tokens)
+        serving = Proxy(served, key=key, port=port)
         try:
             async with serving:
                 typer.echo(f"{name} is ready at {serving.base_url}")
-                say(f"models: {name} (chat), {serving.embedder_name} (embeddings); Ctrl-C ends it")
+                say(f"models: {name} (chat), {served.embedder_name} (embeddings); Ctrl-C ends it")
                 await serving.wait()
         finally:
             used = client.usage().get(serving.stage, StageUsage())

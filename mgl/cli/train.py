@@ -141,6 +141,7 @@ def retrieval_model(
     from mgl.models.shipped import home
     from mgl.training.data import Pair, read_rows
     from mgl.training.fitting import FitSettings, require_training
+    from mgl.training.records import Training
     from mgl.training.reranker import make_reranker
     from mgl.training.retriever import make_retriever
 
@@ -153,7 +154,7 @@ def retrieval_model(
             require_training()
             with Lab.open(choice, observer=observer) as lab:
                 learnt += lab.write_questions(complete_id(lab, on), questions)
-        adapter = make(name, learnt, base, settings, home(), observer)
+        adapter = make(Training(name, settings, home(), observer), learnt, base)
     _print(adapter, as_json)
 
 
@@ -175,12 +176,13 @@ def boundary(
     from mgl.training.boundary import make_boundary
     from mgl.training.data import Dialogue, read_rows
     from mgl.training.fitting import FitSettings
+    from mgl.training.records import Training
 
     _check(name, rows)
     learnt = [row for path in rows or () for row in read_rows(path, Dialogue)]
     settings = FitSettings(epochs=epochs, rate=rate, seed=seed)
     with open_observer() as observer:
-        adapter = make_boundary(name, learnt, base, settings, home(), observer)
+        adapter = make_boundary(Training(name, settings, home(), observer), learnt, base)
     _print(adapter, as_json)
 
 
@@ -238,6 +240,7 @@ def language_model(
     from mgl.training.data import Example, Preference, read_rows
     from mgl.training.fitting import FitSettings
     from mgl.training.recipes import CausalBase, Recipe, TrainingPlan
+    from mgl.training.records import Training
 
     _check(name, rows)
     kind: CausalKind = "yes-no" if context.info_name == "yes-no" else "builder"
@@ -268,8 +271,8 @@ def language_model(
     with open_observer() as observer:
         folder = fetch_weights(profile, home(), explicit=weights, progress=report_fetch(observer))
         own = CausalBase(profile.name, folder, profile.weights.hub.repo)
-        task = CausalTask(kind, own, learnt, settings, recipe)
-        adapter = make_causal(name, task, home(), observer)
+        task = CausalTask(kind, own, learnt, recipe)
+        adapter = make_causal(Training(name, settings, home(), observer), task)
     _print(adapter, as_json)
 
 

@@ -1,7 +1,7 @@
 """Runs sharded over a Ray cluster: each worker has a model server, and one log has every call.
 
     >>> with connect(None) as ray:                                    # doctest: +SKIP
-    ...     execute = shard(ray, home, choice, urls, observer, concurrency=8)
+    ...     execute = shard(ray, places, urls, concurrency=8)
 
 Units of a run travel to the workers as values, and their results back, so no folder is shared. The
 runner keeps the records, as without a cluster. Calls, token counts and vectors are kept in the home

@@ -12,7 +12,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +32,7 @@ from mgl.evaluation.runs.units import (
     remove_store,
 )
 from mgl.lab.model import ModelChoice
+from mgl.lab.workplace import Workplaces
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.models.permissions import open_private
 from mgl.observer import Observer
@@ -104,20 +105,12 @@ def _shorten(error: Exception) -> str:
     return " ".join(str(error).split())[:300]
 
 
-def shard(
-    ray: Any,
-    database: Path,
-    choice: Callable[[str], ModelChoice],
-    urls: Sequence[str],
-    observer: Observer,
-    *,
-    concurrency: int,
-) -> OpenExecutor:
+def shard(ray: Any, places: Workplaces, urls: Sequence[str], *, concurrency: int) -> OpenExecutor:
     """Return what opens executors over a connected cluster, with one worker per processor but at
     most ``concurrency``, which is how many units are worked on at once by all.
 
-    ``database`` is the home's store. ``choice`` says how a profile's model is opened; the workers
-    take ``urls`` in turn, or look for a server on their machine if there are none. UsageError for a
+    ``places`` have the home's store, and say how a profile's model is opened; the workers take
+    ``urls`` in turn, or look for a server on their machine if there are none. UsageError for a
     model that no server runs, and for more servers than workers.
     """
 
@@ -136,15 +129,15 @@ def shard(
                 f"there are {len(urls)} servers and {count} workers",
                 hint="raise --concurrency, or add machines: a worker uses one server",
             )
-        home, name = _start_home(ray, database)
+        home, name = _start_home(ray, places.store.path)
         own = [urls[number % len(urls)] if urls else None for number in range(count)]
-        options = choice(facts.profile), facts, place.owner
+        options = places.choice(facts.profile), facts, place.owner
         workers = _start_workers(ray, name, options, own, concurrency)
         try:
             _check_machines(ray, workers)
-            observer.note(f"{count} workers of a Ray cluster")
+            places.observer.note(f"{count} workers of a Ray cluster")
             with redirect_stdout(sys.stderr):  # where Ray reports workers that died
-                yield _Sharded(ray, workers, observer)
+                yield _Sharded(ray, workers, places.observer)
         finally:
             for one in (*workers, home):
                 ray.kill(one)

@@ -15,8 +15,9 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
@@ -48,13 +49,13 @@ def write_inspect_logs(run: Path, folder: Path, store: RecordedRun | None = None
         make_private_folder(folder)
         for method in manifest.methods:
             own = [one for one in log.answers.values() if one.method == method.label]
-            header = _make_header(run.resolve().name, manifest, method, own)
-            spec = header["eval"]
+            logged = _MethodLog(run.resolve().name, manifest, method, own)
+            spec = logged.header["eval"]
             words = (spec["created"], _join_words(spec["task"]), spec["task_id"])
             name = "_".join(word.replace(":", "-") for word in words)
             paths.append(folder / f"{name}.eval")
             audits = map(auditor.audit, sorted(own, key=lambda one: str(one.item["source"])))
-            _write_log(paths[-1], header, manifest, method, own, audits)
+            _write_log(paths[-1], logged, audits)
     except OSError as error:
         raise UsageError(
             f"cannot write {folder}: {error.strerror}", hint="name another folder"
@@ -66,19 +67,10 @@ def _join_words(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")
 
 
-def _write_log(
-    path: Path,
-    header: Mapping[str, Any],
-    manifest: Manifest,
-    method: Method,
-    records: Sequence[Record],
-    audits: Iterable[Audit],
-) -> None:
+def _write_log(path: Path, log: _MethodLog, audits: Iterable[Audit]) -> None:
     """Write the members of a log one by one, as they are read."""
-    scratch, summaries = path.with_suffix(".part"), []
-    names = [*manifest.judges, *manifest.scorers]
-    counted = {name: {one.key for one in list_counted(name, records)} for name in names}
-    models = {seat.key: seat.model for seat in manifest.panel}
+    scratch, summaries, header = path.with_suffix(".part"), [], log.header
+    counted = {name: {one.key for one in list_counted(name, log.records)} for name in log.names}
     with open_private(scratch, "wb") as file, ZipFile(file, "w") as members:
 
         def write(name: str, value: object) -> None:
@@ -89,8 +81,8 @@ def _write_log(
 
         write("_journal/start.json", {key: header[key] for key in ("version", "eval", "plan")})
         for audit in audits:
-            own = [name for name in names if audit.record.key in counted[name]]
-            sample = _make_sample(audit, manifest, method.model, models, own)
+            own = [name for name in log.names if audit.record.key in counted[name]]
+            sample = _make_sample(audit, log, own)
             write(f"samples/{sample['id']}_epoch_{sample['epoch']}.json", sample)
             summaries.append(_sum_up(sample))
         write("summaries.json", summaries)
@@ -99,45 +91,63 @@ def _write_log(
     scratch.replace(path)
 
 
-def _make_header(
-    run: str, manifest: Manifest, method: Method, records: Sequence[Record]
-) -> dict[str, Any]:
-    scores = []
-    for name in (*manifest.judges, *manifest.scorers):
-        found = tally(name, records)
-        if found is not None:
-            mean = {"mean": {"name": "mean", "value": found.mean}}
-            counts = {"scored_samples": found.n - found.missing, "unscored_samples": found.missing}
-            scores.append({"name": name, "scorer": name, **counts, "metrics": mean})
-    return {
-        "version": VERSION,
-        "status": "success" if manifest.ended else "started",
-        "eval": {
-            "created": manifest.started,
-            "task": f"{manifest.arguments.benchmark}, {method.label}",
-            "task_id": hashlib.sha256(f"{run}/{method.label}".encode()).hexdigest()[:22],
-            "run_id": run,
-            "dataset": {
-                "name": manifest.arguments.benchmark,
-                "samples": len(manifest.dataset.items),
-                "sample_ids": list(manifest.dataset.items),
+@dataclass(frozen=True)
+class _MethodLog:
+    """One method of a ``run``, and its answers."""
+
+    run: str
+    manifest: Manifest
+    method: Method
+    records: Sequence[Record]
+
+    @property
+    def names(self) -> list[str]:
+        """The judges and scorers."""
+        return [*self.manifest.judges, *self.manifest.scorers]
+
+    @cached_property
+    def header(self) -> dict[str, Any]:
+        run, manifest, method = self.run, self.manifest, self.method
+        scores = []
+        for name in self.names:
+            found = tally(name, self.records)
+            if found is not None:
+                mean = {"mean": {"name": "mean", "value": found.mean}}
+                counts = {
+                    "scored_samples": found.n - found.missing,
+                    "unscored_samples": found.missing,
+                }
+                scores.append({"name": name, "scorer": name, **counts, "metrics": mean})
+        return {
+            "version": VERSION,
+            "status": "success" if manifest.ended else "started",
+            "eval": {
+                "created": manifest.started,
+                "task": f"{manifest.arguments.benchmark}, {method.label}",
+                "task_id": hashlib.sha256(f"{run}/{method.label}".encode()).hexdigest()[:22],
+                "run_id": run,
+                "dataset": {
+                    "name": manifest.arguments.benchmark,
+                    "samples": len(manifest.dataset.items),
+                    "sample_ids": list(manifest.dataset.items),
+                },
+                "model": method.model,
+                "config": {"epochs": manifest.arguments.repeats},
             },
-            "model": method.model,
-            "config": {"epochs": manifest.arguments.repeats},
-        },
-        "plan": {"steps": [{"solver": method.memory, "params": dict(method.config)}]},
-        "results": {
-            "total_samples": len(manifest.dataset.items) * manifest.arguments.repeats,
-            "completed_samples": len(records),
-            "scores": scores,
-        },
-        "stats": {"started_at": manifest.started, "completed_at": manifest.ended or ""},
-    }
+            "plan": {"steps": [{"solver": method.memory, "params": dict(method.config)}]},
+            "results": {
+                "total_samples": len(manifest.dataset.items) * manifest.arguments.repeats,
+                "completed_samples": len(self.records),
+                "scores": scores,
+            },
+            "stats": {"started_at": manifest.started, "completed_at": manifest.ended or ""},
+        }
 
 
-def _make_sample(
-    audit: Audit, manifest: Manifest, model: str, judges: Mapping[str, str], names: Sequence[str]
-) -> dict[str, Any]:
+def _make_sample(audit: Audit, log: _MethodLog, names: Sequence[str]) -> dict[str, Any]:
+    """Make the sample of an answer, with the scores that it counts for, by ``names``."""
+    manifest, model = log.manifest, log.method.model
+    judges = {seat.key: seat.model for seat in manifest.panel}
     record, item, usage = audit.record, audit.record.item, _count(audit.record.usage)
     question = item["question"]["text"]
     reply = {"role": "assistant", "content": record.answer}

@@ -220,13 +220,23 @@ class Lab:
     aask = make_awaitable(ask)
     abuild = make_awaitable(build)
 
-    def estimate(self, path: Path | str, *, memory: str | None = None, **options: Any) -> Estimate:
-        """Estimate what reading the rest of a file would cost, without a call of the model.
+    def estimate(
+        self,
+        path: Path | str,
+        questions: Sequence[str] = (),
+        *,
+        memory: str | None = None,
+        conversation: str | None = None,
+        **options: Any,
+    ) -> Estimate:
+        """Estimate what ``build`` would take to read the rest of a file, without a call of the
+        model.
 
         UsageError where nothing is known: the kind cannot tell, and built nothing here yet.
         """
-        plan = self._planner.plan_file(path, memory, None, options)
-        opened, _ = self._open(plan)
+        plan = self._planner.plan_file(path, memory, conversation, options)
+        asked = [as_question(question, is_talk=False) for question in dict.fromkeys(questions)]
+        opened, _ = self._open(plan, asked)
         with owned_by(self._own(plan, opened)):
             cost = self._estimate(plan, opened)
         if cost is None:

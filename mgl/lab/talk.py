@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from mgl.memories.deletion import Forgotten
     from mgl.store import Store
 
+ASSISTANT: Final = Voice()
 NEW_SESSION: Final = timedelta(hours=1)
 UNKEPT: Final = "the answer was not stored: turns were deleted while the model was answering"
 
@@ -227,19 +228,18 @@ class Talk:
     def reply(
         self,
         turn: Turn,
-        name: str = "assistant",
+        voice: Voice = ASSISTANT,
         *,
-        persona: str = "",
         hear: Listener | None = None,
         say: Say | None = None,
     ) -> AskResult:
-        """Add what somebody says, reply as ``name``, and add the reply.
+        """Add what somebody says, reply as ``voice``, and add the reply.
 
-        ``persona`` describes ``name``. If the engine streams, ``hear`` gets the reply so far while
-        it is written. ``say`` replies in place of the memory (``TalkMemory.reply``). The work that
-        the turns trigger is left to ``settle`` or ``settle_later``.
+        If the engine streams, ``hear`` gets the reply so far while it is written. ``say`` replies
+        in place of the memory (``TalkMemory.reply``). The work that the turns trigger is left to
+        ``settle`` or ``settle_later``.
         """
-        return self._count(*self.respond(turn, Voice(name, persona), hear=hear, say=say))
+        return self._count(*self.respond(turn, voice, hear=hear, say=say))
 
     def respond(
         self,

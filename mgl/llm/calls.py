@@ -29,6 +29,7 @@ from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 from mgl.llm.base import Completion, Request
+from mgl.types import StageUsage
 
 Outcome = Literal[
     "ok",
@@ -79,9 +80,8 @@ _LINEAGE: ContextVar[Lineage | None] = ContextVar("lineage", default=None)
 _MADE_OF: ContextVar[Mapping[str, Collection[int]]] = ContextVar(
     "made_of", default=MappingProxyType({})
 )
-_COLLECTED: ContextVar[tuple[list[tuple[str, Lineage | None]], ...]] = ContextVar(
-    "collected", default=()
-)
+_Collected = tuple[list[tuple[str, Lineage | None]], dict[str, StageUsage]]
+_COLLECTED: ContextVar[tuple[_Collected, ...]] = ContextVar("collected", default=())
 _UNUSABLE: ContextVar[set[str] | None] = ContextVar("unusable", default=None)
 
 
@@ -148,10 +148,12 @@ def showing_deleted() -> Iterator[None]:
 
 
 @contextmanager
-def collect_calls(calls: list[tuple[str, Lineage | None]]) -> Iterator[None]:
+def collect_calls(
+    calls: list[tuple[str, Lineage | None]], usage: dict[str, StageUsage] | None = None
+) -> Iterator[None]:
     """Add the key and the lineage of each call that is made within, replayed and failed ones too,
-    in order. An outer ``collect_calls`` gets them, too."""
-    token = _COLLECTED.set((*_COLLECTED.get(), calls))
+    in order, and to ``usage`` what they took, by stage. An outer ``collect_calls`` gets both."""
+    token = _COLLECTED.set((*_COLLECTED.get(), (calls, {} if usage is None else usage)))
     try:
         yield
     finally:
@@ -161,9 +163,15 @@ def collect_calls(calls: list[tuple[str, Lineage | None]]) -> Iterator[None]:
 def note_call(key: str) -> Lineage | None:
     """Note a call that is made now for ``collect_calls``; return its lineage."""
     lineage = _LINEAGE.get()
-    for calls in _COLLECTED.get():
+    for calls, _ in _COLLECTED.get():
         calls.append((key, lineage))
     return lineage
+
+
+def note_usage(stage: str, spent: StageUsage) -> None:
+    """Note what a call took for ``collect_calls``."""
+    for _, usage in _COLLECTED.get():
+        usage[stage] = usage.get(stage, StageUsage()) + spent
 
 
 @contextmanager

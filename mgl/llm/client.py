@@ -48,6 +48,7 @@ from mgl.llm.calls import (
     may_ask_anew,
     note_call,
     note_unusable,
+    note_usage,
 )
 from mgl.llm.concurrency import Retries, SharedCalls
 from mgl.llm.replies import (
@@ -392,6 +393,7 @@ class Client:
                 loosened=completion.loosened,
             )
         self._usage[stage] = self._usage.get(stage, StageUsage()) + spent
+        note_usage(stage, spent)
 
 
 def _most_tokens(request: Request) -> int:

@@ -357,7 +357,7 @@ class Log(Generic[EditT, StateT]):
                 rows, self.state = self.rows, self._vocabulary.empty
             self.state = self._vocabulary.replay(rows, self.state)
             self.step = max([steps, *(row.chunk + 1 for row in rows)])
-            self._folded += done
+            self._folded += min(done, self.step - first)  # another may be writing
 
     @property
     def _has_gaps(self) -> bool:

@@ -83,7 +83,8 @@ def restrict_tree(folder: Path, names: Iterable[str]) -> None:
     changed = [path for path in (folder, *inner) if _restrict(path)]
     if changed:
         _warn(
-            f"other users could use {folder} ({len(changed)} files and folders); now only you can"
+            f"other users could use {folder} ({len(changed)} of its files and folders); "
+            "now only you can"
         )
     if can_others_use(folder):
         _warn(f"other users can use {folder}, and its permissions cannot be changed")

@@ -18,7 +18,8 @@ import asyncio
 import secrets
 import weakref
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -33,7 +34,7 @@ from mgl.memories.log import Vocabulary
 from mgl.models import shipped
 from mgl.peers.environments import PEERS, find_python, lock_hash
 from mgl.peers.process import PeerProcess
-from mgl.peers.proxy import Proxy
+from mgl.peers.proxy import Proxy, ServedModels
 from mgl.retrieval.base import Embedder
 from mgl.types import Answer, Conversation, Question, Span
 
@@ -58,11 +59,16 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class PeerAnswer:
-    """What a peer finds for a question, and the places of the units that it stands on."""
+    """What a peer finds for a question, and the units that it stands on."""
 
     text: str
     kind: str
-    units: tuple[int, ...]
+    units: tuple[Unit, ...]
+
+
+def _list_spans(found: Sequence[PeerAnswer]) -> list[Span]:
+    """What was read of the source, each part once."""
+    return list(dict.fromkeys(unit.span for each in found for unit in each.units))
 
 
 class PeerConfig(BaselineConfig):
@@ -144,23 +150,20 @@ class PeerMemory(Baseline[None]):
             native = None
             if self._config.mode == "native":
                 native = await asyncio.to_thread(process.do, "answer", question=question.text)
-        found = [PeerAnswer(row["text"], row["kind"], tuple(row["units"])) for row in rows]
-        kinds = [each.kind for each in found]
-        counted = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+        found = [
+            PeerAnswer(row["text"], row["kind"], tuple(units[at] for at in row["units"]))
+            for row in rows
+        ]
+        kinds = Counter(each.kind for each in found)
+        counted = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
         trace = [f"found {counted or 'nothing'}"]
-        read = list(dict.fromkeys(units[at].span for each in found for at in each.units))
         if native is not None:
             trace += native["trace"]
-            return await self._take_native(question, native["text"], found, read, trace)
-        return await self._answer_from(question, found, units, read, trace)
+            return await self._take_native(question, native["text"], found, trace)
+        return await self._answer_from(question, found, trace)
 
     async def _answer_from(
-        self,
-        question: Question,
-        found: Sequence[PeerAnswer],
-        units: Mapping[int, Unit],
-        read: Sequence[Span],
-        trace: Sequence[str],
+        self, question: Question, found: Sequence[PeerAnswer], trace: Sequence[str]
     ) -> Answer:
         """The shared answering call over what was found, as much as fits."""
         llm = self._tools.llm
@@ -168,25 +171,21 @@ class PeerMemory(Baseline[None]):
         kept = await take_leading(llm, [each.text for each in found], most) if found else []
         excerpts = []
         for place, (text, each) in enumerate(zip(kept, found, strict=False)):
-            stands = [units[at] for at in each.units]
-            turns = tuple(dict.fromkeys(turn for unit in stands for turn in unit.turns))
-            span = stands[0].span if stands else None
+            turns = tuple(dict.fromkeys(turn for unit in each.units for turn in unit.turns))
+            span = each.units[0].span if each.units else None
             if turns and isinstance(self._source, Conversation):
                 span = self._span_of(sorted(turns))
             excerpts.append(Excerpt(text, f"{each.kind}-{place}", span, turns))
         marks = ("text_truncated",) if len(kept) < len(found) else ()
+        read = _list_spans(found)
         return await self._answer(question, excerpts, read=read, trace=trace, marks=marks)
 
     async def _take_native(
-        self,
-        question: Question,
-        text: str,
-        found: Sequence[PeerAnswer],
-        read: Sequence[Span],
-        trace: Sequence[str],
+        self, question: Question, text: str, found: Sequence[PeerAnswer], trace: Sequence[str]
     ) -> Answer:
         """The peer's own answer; one of the question's options where it has any, which the shared
         answering call chooses by what the peer said."""
+        read = _list_spans(found)
         if question.options:
             said = Excerpt(text.strip(), "answer")
             return await self._answer(question, [said], read=read, trace=trace)
@@ -207,14 +206,10 @@ class PeerMemory(Baseline[None]):
     def _proxy(self) -> Proxy:
         """The proxy that this memory's peer calls, on one port as long as there is the memory."""
         llm = self._tools.llm
-        proxy = Proxy(
-            llm,
-            self._embedder,
-            model=llm.model_id.partition("@")[0],
-            key=secrets.token_urlsafe(16),
-            reply_tokens=self._config.reply_tokens,
-            keep_port=True,
+        served = ServedModels(
+            llm, llm.model_id.partition("@")[0], self._embedder, self._config.reply_tokens
         )
+        proxy = Proxy(served, key=secrets.token_urlsafe(16), keep_port=True)
         weakref.finalize(self, proxy.close)
         return proxy
 
@@ -262,8 +257,8 @@ class PeerMemory(Baseline[None]):
             "folder": str(process.folder),
             "base_url": proxy.base_url,
             "key": proxy.key,
-            "model": proxy.model,
-            "embedder": proxy.embedder_name,
+            "model": proxy.served.name,
+            "embedder": proxy.served.embedder_name,
             "dims": None if embedder is None else embedder.dims,
         }
         await asyncio.to_thread(

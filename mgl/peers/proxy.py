@@ -1,6 +1,6 @@
 """The recording proxy: a model of mgl's behind the OpenAI API, on 127.0.0.1, over the call log.
 
-    async with Proxy(llm, embedder, model="smollm2-135m") as proxy:
+    async with Proxy(ServedModels(llm, "smollm2-135m", embedder)) as proxy:
         ...  # OpenAI(base_url=proxy.base_url, api_key="any", max_retries=0)
 
 Whatever program calls it, its calls are recorded, counted and resumed like our own, and replayed
@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Self
 
@@ -54,45 +55,54 @@ _ELSEWHERE: Final = {
 Handler = Callable[["Request"], Awaitable["Response"]]
 
 
-class Proxy(Listener):
-    """Serves one model, and an embedder if there is one, from ``async with`` to its end.
+@dataclass(frozen=True, slots=True)
+class ServedModels:
+    """A language model, the ``name`` that requests use for it, and an embedder, if there is one.
+    ``reply_tokens`` is the budget of a reply whose request names none."""
 
-    ``model`` is the name that requests use; ``key``, where one is given, has to come with each.
-    ``stage`` is what calls are booked to; change it between two uses. ``port`` and ``keep_port``
-    are the ``Listener``'s. ``failures`` are the errors that requests ended in. Calls state the
-    lineage that was stated around ``async with`` (``mgl.llm.calls.note_shown``).
+    llm: LLM
+    name: str
+    embedder: Embedder | None = None
+    reply_tokens: int = REPLY_TOKENS
+
+    @property
+    def embedder_name(self) -> str | None:
+        """The name that requests use for the embedder."""
+        return None if self.embedder is None else self.embedder.model_id.partition("@")[0]
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name in (self.name, self.embedder_name) if name]
+
+
+class Proxy(Listener):
+    """Serves models from ``async with`` to its end.
+
+    ``key``, where one is given, has to come with each request. ``port`` and ``keep_port`` are the
+    ``Listener``'s. Calls are booked to the ``stage``; change it between two uses. ``failures`` are
+    the errors that requests ended in. Calls state the lineage that was stated around ``async with``
+    (``mgl.llm.calls.note_shown``).
     """
 
     def __init__(
         self,
-        llm: LLM,
-        embedder: Embedder | None = None,
+        served: ServedModels,
         *,
-        model: str,
         key: str | None = None,
         port: int = 0,
-        stage: str = "proxy",
-        reply_tokens: int = REPLY_TOKENS,
         keep_port: bool = False,
     ) -> None:
         super().__init__(port=port, keep_port=keep_port)
-        self._llm = llm
-        self._completer = Completer(llm, reply_tokens)
-        self._embedder = embedder
-        self.model = model
+        self.served = served
         self.key = key
-        self.stage = stage
+        self.stage = "proxy"
         self.failures: list[MglError] = []
+        self._completer = Completer(served.llm, served.reply_tokens)
 
     @property
     def calls(self) -> int:
         """How many chat requests there were."""
         return self._completer.calls
-
-    @property
-    def embedder_name(self) -> str | None:
-        """The name that requests use for the embedder."""
-        return None if self._embedder is None else self._embedder.model_id.partition("@")[0]
 
     async def __aenter__(self) -> Self:
         self._context = copy_context()
@@ -105,7 +115,7 @@ class Proxy(Listener):
         served = [
             Route(
                 "/health",
-                self._handle(partial(answer_health, model=self.model)),
+                self._handle(partial(answer_health, model=self.served.name)),
                 methods=["GET"],
             ),
             Route("/v1/models", self._handle(self._models), methods=["GET"]),
@@ -148,13 +158,13 @@ class Proxy(Listener):
         from starlette.responses import JSONResponse
 
         del request
-        return JSONResponse(write_models(self._names()))
+        return JSONResponse(write_models(self.served.names))
 
     async def _one_model(self, request: Request) -> Response:
         from starlette.responses import JSONResponse
 
         name = request.path_params["name"]
-        self._require(name, *self._names())
+        self._require(name, *self.served.names)
         return JSONResponse(write_model(name))
 
     async def _refuse(self, request: Request) -> Response:
@@ -168,7 +178,8 @@ class Proxy(Listener):
         from starlette.responses import JSONResponse
 
         chat = read_body(ChatRequest, await read_limited(request))
-        self._require(chat.model, self.model, self._llm.model_id)
+        name = self.served.name
+        self._require(chat.model, name, self.served.llm.model_id)
 
         async def work(hear: Hearing | None = None) -> Said:
             reply: Reply[None] = await self._completer.complete(chat, stage=self.stage, hear=hear)
@@ -176,23 +187,20 @@ class Proxy(Listener):
 
         if not chat.stream:
             reply, _ = await work()
-            return JSONResponse(write_completion(reply, self.model))
-        events = stream_reply(work, self.model, with_usage=chat.with_usage, failures=self.failures)
+            return JSONResponse(write_completion(reply, name))
+        events = stream_reply(work, name, with_usage=chat.with_usage, failures=self.failures)
         return await stream_events(events, request)
 
     async def _embed(self, request: Request) -> Response:
         from starlette.responses import JSONResponse
 
         read = read_body(EmbeddingRequest, await read_limited(request))
-        embedder, name = self._embedder, self.embedder_name
+        embedder, name = self.served.embedder, self.served.embedder_name
         if embedder is None or name is None:
             raise NotServed("there is no embedder here", hint="start with --embedder NAME")
         self._require(read.model, name, embedder.model_id)
         vectors = await asyncio.to_thread(embedder.embed, read_texts(read, embedder.dims))
         return JSONResponse(write_embeddings(vectors, name, read.encoding_format))
-
-    def _names(self) -> list[str]:
-        return [self.model, *([self.embedder_name] if self.embedder_name else [])]
 
     def _require(self, name: str, *served: str) -> None:
         if name not in served:

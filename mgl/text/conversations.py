@@ -604,7 +604,7 @@ def choose_conversation(found: Sequence[Conversation], wanted: str | None) -> li
 
 def describe_conversation(number: int, talk: Conversation) -> str:
     """A conversation of a file, as it can be chosen: ``2 Trip (2023-05-08, 12 turns)``."""
-    about = [_day(talk), f"{len(talk.turns)} turns"]
+    about = [_day(talk), f"{len(talk.turns)} turn{'s' if len(talk.turns) != 1 else ''}"]
     return f"{number} {talk.name} ({', '.join(filter(None, about))})"
 
 

@@ -19,13 +19,12 @@ import numpy as np
 
 from mgl.errors import InputError
 from mgl.models.adapters import HEAD, LoraAdapter
-from mgl.observer import Observer
 from mgl.retrieval.models import Source, find_model
 from mgl.retrieval.shifts import pair_lines
 from mgl.training.data import Dialogue, hash_rows, split
 from mgl.training.encoder import LoraEncoder
 from mgl.training.fitting import FitSettings, autocast, fit
-from mgl.training.records import Base, Trained, keep_training
+from mgl.training.records import Base, Trained, Training, keep_training
 
 if TYPE_CHECKING:
     import torch
@@ -39,52 +38,36 @@ Place = tuple[str, str, bool]
 """The lines before a place, those from it on, and whether a topic begins there."""
 
 
-def make_boundary(
-    name: str,
-    rows: Sequence[Dialogue],
-    base: str,
-    settings: FitSettings,
-    home: Path,
-    observer: Observer,
-) -> LoraAdapter:
-    """Train an adapter for the model ``base`` and keep it in the home."""
-    folder = find_model(base, "embed", Source(), home).folder()
-    train, development = split(rows)
-
-    def run(work: Path) -> Trained:
-        return train_boundary(folder, train, development, settings, work, observer)
-
-    return keep_training(name, "boundary", run, rows, settings, home, base=Base(base, folder))
-
-
-def train_boundary(
-    folder: Path,
-    rows: Sequence[Dialogue],
-    development: Sequence[Dialogue],
-    settings: FitSettings,
-    work: Path,
-    observer: Observer,
-) -> Trained:
-    """Train a LoRA for the encoder in ``folder`` and a head on it.
+def make_boundary(training: Training, rows: Sequence[Dialogue], base: str) -> LoraAdapter:
+    """Train an adapter for the model ``base``, a LoRA and a head on it, and keep it in the home.
 
     InputError where no row, or no development row, has a boundary.
     """
-    if not any(row.shifts for row in rows) or not any(row.shifts for row in development):
+    folder = find_model(base, "embed", Source(), training.home).folder()
+    train, development = split(rows)
+    if not any(row.shifts for row in train) or not any(row.shifts for row in development):
         raise InputError(
             "no conversation has a labelled boundary, or none for development has",
             hint="collect more with `mgl train data`",
         )
-    task = _Boundary(folder, rows, development, settings)
-    key = hash_rows([*rows, *development], asdict(settings))
-    fitted = fit(task, settings, work, key, observer)
-    threshold, f1 = best_threshold(fitted.after, task.labels)
-    metrics = {
-        "F1 before": task.measure(fitted.before),
-        "F1": f1,
-        "threshold": threshold,
-        "F1 of a boundary everywhere": score_boundaries([True] * len(task.labels), task.labels)[2],
-    }
-    return Trained(fitted, metrics, task.write(work / "adapter", threshold))
+
+    settings = training.settings
+
+    def run(work: Path) -> Trained:
+        task = _Boundary(folder, train, development, settings)
+        key = hash_rows([*train, *development], asdict(settings))
+        fitted = fit(task, settings, work, key, training.observer)
+        threshold, f1 = best_threshold(fitted.after, task.labels)
+        everywhere = score_boundaries([True] * len(task.labels), task.labels)[2]
+        metrics = {
+            "F1 before": task.measure(fitted.before),
+            "F1": f1,
+            "threshold": threshold,
+            "F1 of a boundary everywhere": everywhere,
+        }
+        return Trained(fitted, metrics, task.write(work / "adapter", threshold))
+
+    return keep_training(training, "boundary", rows, run, Base(base, folder))
 
 
 def score_boundaries(found: Sequence[bool], labels: Sequence[bool]) -> tuple[float, float, float]:

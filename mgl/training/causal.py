@@ -1,8 +1,8 @@
 """Trains a LoRA of a language model: to answer as rows do (SFT), to prefer the better of two
 answers (DPO), or to answer so that a reward rises (GRPO).
 
-    task = CausalTask("builder", base, rows, settings, Recipe())
-    adapter = make_causal("mine", task, home(), observer)
+    task = CausalTask("builder", base, rows, Recipe())
+    adapter = make_causal(Training("mine", settings, home(), observer), task)
 
 A prompt is tokenized as the engines send it, an answer as their grammar lays it out, with the
 token that ends it; the loss is of the answer alone. A row that does not fit is dropped, never cut.
@@ -26,11 +26,10 @@ from mgl.errors import InputError, ResourceError
 from mgl.models.adapters import LORA, LORA_CONFIG, LoraAdapter, check_base
 from mgl.models.files import write_whole
 from mgl.models.shipped import require_space
-from mgl.observer import Observer
 from mgl.training.data import Example, Preference, hash_rows, split
-from mgl.training.fitting import WARM_UP, Epoch, FitSettings, Fitted, explain_import
+from mgl.training.fitting import WARM_UP, Epoch, Fitted, explain_import
 from mgl.training.recipes import CausalBase, Recipe, Row
-from mgl.training.records import Trained, keep_training
+from mgl.training.records import Trained, Training, keep_training
 from mgl.training.rewards import TERMS, reward_term
 from mgl.training.tokens import Tokens, load_causal, take_rows
 
@@ -46,6 +45,12 @@ _STATE: Final = "state.json"
 _BEST: Final = "best.safetensors"
 _IGNORED: Final = -100
 
+_REPORTED: Final = {
+    **{term: f"eval_rewards/{term}/mean" for term in TERMS},
+    "length": "eval_completions/mean_length",
+}
+"""What GRPO's loop reports of the answers to the development rows; lengths are in tokens."""
+
 
 @dataclass(frozen=True, slots=True)
 class CausalTask:
@@ -54,11 +59,10 @@ class CausalTask:
     kind: CausalKind
     base: CausalBase
     rows: Sequence[Row]
-    settings: FitSettings
     recipe: Recipe
 
 
-def make_causal(name: str, task: CausalTask, home: Path, observer: Observer) -> LoraAdapter:
+def make_causal(training: Training, task: CausalTask) -> LoraAdapter:
     """Train an adapter for a language model and keep it in the home.
 
     InputError for rows that cannot be learnt from and for a loss that is no number; UsageError
@@ -80,23 +84,25 @@ def make_causal(name: str, task: CausalTask, home: Path, observer: Observer) -> 
 
     def run(work: Path) -> Trained:
         try:
-            return _Training(task, work, observer).run()
+            return _CausalTraining(training, task, work).run()
         except OSError as error:
             raise ResourceError(
                 f"the training in {work} cannot be written: {error.strerror or error}",
                 hint="make room on that disk, then run the same command again",
             ) from error
 
-    return keep_training(name, task.kind, run, rows, task.settings, home, base=task.base)
+    return keep_training(training, task.kind, rows, run, task.base)
 
 
 @dataclass(slots=True)
 class _Progress:
     """What is kept beside TRL's checkpoints: the loss on the development rows before the first step
-    and by the step after which it was measured, and seconds of the processor."""
+    and by the step after which it was measured, GRPO's terms likewise, and seconds of the
+    processor."""
 
     key: str
     losses: dict[int, float] = field(default_factory=dict)
+    terms: dict[int, dict[str, float]] = field(default_factory=dict)
     seconds: float = 0.0
 
     @property
@@ -116,16 +122,18 @@ class _Progress:
                 hint="remove that folder, or give the rows and settings of then",
             )
         losses = {int(step): float(loss) for step, loss in kept["losses"].items()}
-        return cls(key, losses, float(kept["seconds"]))
+        terms = {int(step): dict(each) for step, each in kept["terms"].items()}
+        return cls(key, losses, terms, float(kept["seconds"]))
 
     def write(self, path: Path) -> None:
         write_whole(path, json.dumps(asdict(self)).encode())
 
 
-class _Training:
-    def __init__(self, task: CausalTask, work: Path, observer: Observer) -> None:
-        self._kind, self._base, self._work, self._observer = task.kind, task.base, work, observer
-        self._settings, self._recipe = settings, recipe = task.settings, task.recipe
+class _CausalTraining:
+    def __init__(self, training: Training, task: CausalTask, work: Path) -> None:
+        self._kind, self._base, self._work = task.kind, task.base, work
+        self._observer = observer = training.observer
+        self._settings, self._recipe = settings, recipe = training.settings, task.recipe
         rows, development = split(task.rows)  # type: ignore[type-var]
         self.tokenizer, model = load_causal(self._base.folder)
         most = settings.max_tokens
@@ -177,6 +185,8 @@ class _Training:
         metrics = {"loss before": progress.losses[0], "loss": progress.losses[best]}
         for label, scores in ((" before", before), ("", self._judge())):
             metrics |= {f"{key}{label}": value for key, value in scores.items()}
+        for label, step in ((" before", 0), ("", best)):
+            metrics |= {f"{term}{label}": value for term, value in progress.terms[step].items()}
         fitted = Fitted(
             [-progress.losses[0]],
             [-progress.losses[best]],
@@ -201,11 +211,11 @@ class _Training:
                     hint="train at a lower --rate; the last checkpoint is kept",
                 )
 
-    def keep(self, step: int, loss: float) -> bool:
-        """Note the loss after a step and keep the best weights; whether to stop."""
+    def keep(self, step: int, loss: float, terms: dict[str, float]) -> bool:
+        """Note loss and terms after a step and keep the best weights; whether to stop."""
         from safetensors.torch import save_file
 
-        self._progress.losses[step] = loss
+        self._progress.losses[step], self._progress.terms[step] = loss, terms
         if self._progress.best == step:
             scratch = self._work / f"{_BEST}.new"
             save_file(self._weights(), scratch)
@@ -392,7 +402,7 @@ def _describe_task(row: Tokens) -> dict[str, Any]:
     return {"prompt": row.messages, "gold": row.texts[0], "described": row.schema}
 
 
-def _make_callback(training: _Training) -> Any:
+def _make_callback(training: _CausalTraining) -> Any:
     from transformers import TrainerCallback
 
     class Watch(TrainerCallback):  # type: ignore[misc]
@@ -413,7 +423,8 @@ def _make_callback(training: _Training) -> Any:
             logged = {**state.log_history[-1], **metrics}
             reward = logged.get("eval_reward")
             loss = logged["eval_loss"] if reward is None else -reward
-            if training.keep(state.global_step, float(loss)):
+            terms = {term: logged[key] for term, key in _REPORTED.items() if key in logged}
+            if training.keep(state.global_step, float(loss), terms):
                 control.should_training_stop = True
 
     return Watch()

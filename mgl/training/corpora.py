@@ -28,7 +28,7 @@ from mgl.prompt import one_line
 from mgl.retrieval import LexicalIndex
 from mgl.text import sentence_spans
 from mgl.text.names import find_names
-from mgl.training.data import MOST_NEGATIVES, Dialogue, Example, Pair, Row
+from mgl.training.data import MOST_NEGATIVES, Dialogue, Example, Pair, Row, RowOrigin
 from mgl.training.hindsight import (
     MOST_TURNS,
     HelpfulSpan,
@@ -253,7 +253,8 @@ def _read_locomo_answers(path: Path, hold_out: Collection[str]) -> Iterator[Exam
         talk = dataset.sources[item.source]()
         gold = {place for place, turn in enumerate(talk.turns) if turn.id in item.evidence}
         answer = item.golds[0] if item.golds else None
-        yield from _ask_turns(talk.turns, item, answer, gold, talk.id, "locomo", "CC BY-NC 4.0")
+        origin = RowOrigin(talk.id, "locomo-answers", "CC BY-NC 4.0")
+        yield from _ask_turns(talk.turns, item, answer, gold, origin)
 
 
 def _read_longmemeval_answers(path: Path, hold_out: Collection[str]) -> Iterator[Example]:
@@ -271,11 +272,11 @@ def _read_longmemeval_answers(path: Path, hold_out: Collection[str]) -> Iterator
             gold = {place for place, (_, name) in enumerate(told) if name == item.source}
             is_told = item.labels["abstention"] != "yes"
             answer = item.golds[0] if is_told and item.golds else None
-            about = (talks[item.source].id, "longmemeval", "MIT")
-            yield from _ask_turns(turns, item, answer, gold, *about)
+            origin = RowOrigin(talks[item.source].id, "longmemeval-answers", "MIT")
+            yield from _ask_turns(turns, item, answer, gold, origin)
             if int(content_hash(item.id)[:8], 16) % 4 == 0:
                 others = [turn for turn, name in told if name != item.source]
-                yield from _ask_turns(others, item, None, (), *about)
+                yield from _ask_turns(others, item, None, (), origin)
 
 
 def _ask_turns(
@@ -283,9 +284,7 @@ def _ask_turns(
     item: Item,
     answer: str | None,
     shown: Collection[int],
-    source: str,
-    corpus: str,
-    licence: str,
+    origin: RowOrigin,
 ) -> Iterator[Example]:
     """Yield the row of a question, unless its answer is a rubric or stands on too many turns."""
     if len(shown) > MOST_TURNS or is_suggestion(item.question.text):
@@ -293,8 +292,7 @@ def _ask_turns(
     if answer is not None and (len(answer) > MOST_ANSWER or "acceptable" in answer):
         return
     ask = write_answer(turns, item.question, answer, shown)
-    prompt = (("user", ask.prompt),)
-    yield Example(prompt, ask.completion, ask.schema, source, f"{corpus}-answers", licence)
+    yield Example((("user", ask.prompt),), ask.completion, ask.schema, *origin)
 
 
 Gold = tuple[str, Mapping[str, str], Sequence[tuple[str, int, int]]]

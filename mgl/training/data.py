@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -32,6 +32,14 @@ MOST_NEGATIVES: Final = 8
 
 WRITTEN: Final = "own"
 """The corpus of questions that a model wrote about a text: nobody's labels."""
+
+
+class RowOrigin(NamedTuple):
+    """Where a row is from: the id of its document or conversation, its corpus, and its licence."""
+
+    source: str
+    corpus: str
+    licence: str
 
 
 @dataclass(frozen=True, slots=True)

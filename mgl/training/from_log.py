@@ -30,7 +30,7 @@ from mgl.llm.calls import CallRecord
 from mgl.llm.replies import clean
 from mgl.llm.schemas import print_reply
 from mgl.store import MemoryRecord, Store
-from mgl.training.data import Example, Preference
+from mgl.training.data import Example, Preference, RowOrigin
 
 PLAIN: Final = ("direct", "naive-rag")
 """Kinds of memory that a graph has to be better than, for its calls to be learnt from."""
@@ -49,13 +49,6 @@ class LogRows:
     preferences: tuple[Preference, ...] = ()
     questions: int = 0
     won: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Origin:
-    source: str
-    corpus: str
-    licence: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +78,7 @@ class _Reply:
 
 def read_memory(store: Store, record: MemoryRecord) -> LogRows:
     """Read what the log of a memory says of its model's edits; it says nothing of their worth."""
-    origin = _Origin(record.document_id, f"{record.kind}-log", OWN_LICENCE)
+    origin = RowOrigin(record.document_id, f"{record.kind}-log", OWN_LICENCE)
     replies = _find_replies(store, list_calls(store.edits(record.id)))
     return LogRows(preferences=tuple(_prefer_mended(replies, origin)))
 
@@ -103,7 +96,7 @@ def read_run(folder: Path, store: Store, hold_out: Collection[str] = ()) -> LogR
     preferences: dict[tuple[Any, ...], Preference] = {}
     questions = won = 0
     for label, rivals in _find_rivals(manifest).items():
-        earned: list[tuple[_Reply, _Origin]] = []
+        earned: list[tuple[_Reply, RowOrigin]] = []
         failed: list[_Reply] = []
         for record in log.answers.values():
             source = str(record.item["source"])
@@ -112,7 +105,7 @@ def read_run(folder: Path, store: Store, hold_out: Collection[str] = ()) -> LogR
             build = log.find_build(record)
             calls = record.calls or (build.calls if build is not None else {})
             replies = _find_replies(store, calls)
-            origin = _Origin(str(record.memory.get("source", source)), corpus, licence)
+            origin = RowOrigin(str(record.memory.get("source", source)), corpus, licence)
             for pair in _prefer_mended(replies, origin):
                 preferences.setdefault((pair.prompt, pair.chosen, pair.rejected), pair)
             questions += 1
@@ -126,7 +119,8 @@ def read_run(folder: Path, store: Store, hold_out: Collection[str] = ()) -> LogR
                 failed += replies.values()
         for reply, origin in earned:
             if reply.kept is not None:
-                row = _make_example(reply, origin)
+                text, key = _print(reply.kept), reply.call.key
+                row = Example(reply.prompt, text, reply.schema, *origin, (key,))
                 examples.setdefault((row.prompt, row.completion), row)
         for pair in _prefer_samples(earned, failed):
             preferences.setdefault((pair.prompt, pair.chosen, pair.rejected), pair)
@@ -182,23 +176,11 @@ def _keep_applied(whole: Any, outcomes: Sequence[str]) -> Any | None:
     return {**whole, EDITS: [edit for edit, outcome in pairs if outcome == "applied"]}
 
 
-def _make_example(reply: _Reply, origin: _Origin) -> Example:
-    return Example(
-        reply.prompt,
-        _print(reply.kept),
-        reply.schema,
-        origin.source,
-        origin.corpus,
-        origin.licence,
-        (reply.call.key,),
-    )
-
-
 def _print(whole: Any) -> str:
     return whole if isinstance(whole, str) else print_reply(whole)
 
 
-def _prefer_mended(replies: Mapping[str, _Reply], origin: _Origin) -> Iterator[Preference]:
+def _prefer_mended(replies: Mapping[str, _Reply], origin: RowOrigin) -> Iterator[Preference]:
     """Yield each reply without its wrong edits, and with those of the retry, before the reply."""
     retries = {
         (reply.prompt[:-2], reply.prompt[-2][1]): reply
@@ -219,7 +201,7 @@ def _prefer_mended(replies: Mapping[str, _Reply], origin: _Origin) -> Iterator[P
 
 
 def _prefer_samples(
-    earned: Iterable[tuple[_Reply, _Origin]], failed: Iterable[_Reply]
+    earned: Iterable[tuple[_Reply, RowOrigin]], failed: Iterable[_Reply]
 ) -> Iterator[Preference]:
     """Yield replies that earned it before others to the same prompt that did not."""
     others: dict[tuple[Any, ...], list[_Reply]] = {}
@@ -233,15 +215,8 @@ def _prefer_samples(
 
 
 def _prefer(
-    reply: _Reply, chosen: Any, rejected: Any, origin: _Origin, lineage: tuple[str, ...]
+    reply: _Reply, chosen: Any, rejected: Any, origin: RowOrigin, lineage: tuple[str, ...]
 ) -> Preference:
     return Preference(
-        reply.prompt,
-        _print(chosen),
-        _print(rejected),
-        reply.schema,
-        origin.source,
-        origin.corpus,
-        origin.licence,
-        lineage,
+        reply.prompt, _print(chosen), _print(rejected), reply.schema, *origin, lineage
     )

@@ -1,7 +1,7 @@
 """What a training leaves: an adapter with its manifest, and a page about how it went.
 
-trained = train_retriever(folder, rows, development, settings, work, observer)
-adapter = keep(name, "retriever", trained, rows, settings, home(), base=model)
+training = Training("mine", FitSettings(), home(), observer)
+adapter = keep_training(training, "retriever", rows, train, base)
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from mgl.models.adapters import (
 )
 from mgl.models.files import compute_sha256, write_whole
 from mgl.models.permissions import make_private_folder
+from mgl.observer import SILENT, Observer
 from mgl.training.data import WRITTEN, Pair, Row
 from mgl.training.fitting import Epoch, FitSettings, Fitted
 
@@ -53,6 +54,16 @@ class Base:
 
 
 @dataclass(frozen=True, slots=True)
+class Training:
+    """The name of an adapter, how it is trained, the home that keeps it, and who hears of it."""
+
+    name: str
+    settings: FitSettings
+    home: Path
+    observer: Observer = SILENT
+
+
+@dataclass(frozen=True, slots=True)
 class Trained:
     """How a training went: its ``metrics`` on the development rows, the adapter's ``files``, and
     ``examples`` of what changed, a line each. ``recipe`` are settings besides those of fitting."""
@@ -75,13 +86,10 @@ class Course:
 
 
 def keep_training(
-    name: str,
+    training: Training,
     kind: AdapterKind,
-    train: Callable[[Path], Trained],
     rows: Sequence[Row],
-    settings: FitSettings,
-    home: Path,
-    *,
+    train: Callable[[Path], Trained],
     base: Base,
 ) -> LoraAdapter:
     """Train in a folder of the home, which is removed once the adapter is written with its
@@ -91,6 +99,7 @@ def keep_training(
     to a text; all others count as learnt from it. Errors as of ``train`` and ``write_adapter``;
     ResourceError where a source was deleted meanwhile.
     """
+    name, home = training.name, training.home
     work = home / WORK / name
     make_private_folder(work)
     sources = sorted({row.source for row in rows})
@@ -111,7 +120,7 @@ def keep_training(
         "adapted_to": sorted({row.source for row in rows if row.corpus == WRITTEN}),
         "questions": sorted(map(hash_question, asked)),
         "rows": Counter(row.corpus for row in rows),
-        "settings": {**asdict(settings), **trained.recipe},
+        "settings": {**asdict(training.settings), **trained.recipe},
         "metrics": {key: round(value, 4) for key, value in trained.metrics.items()},
     }
     fitted = trained.fitted

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgl.models.adapters import HEAD, LoraAdapter
-from mgl.observer import Observer
 from mgl.retrieval.encoders import match_tokens
 from mgl.training.data import Pair
-from mgl.training.fitting import FitSettings, autocast
+from mgl.training.fitting import autocast
+from mgl.training.records import Training
 from mgl.training.retriever import (
     AT_ONCE,
     SCALE,
@@ -37,16 +37,9 @@ CANDIDATES: Final = 30
 _PARTS: Final = 4
 
 
-def make_reranker(
-    name: str,
-    rows: Sequence[Pair],
-    base: str,
-    settings: FitSettings,
-    home: Path,
-    observer: Observer,
-) -> LoraAdapter:
+def make_reranker(training: Training, rows: Sequence[Pair], base: str) -> LoraAdapter:
     """Train an adapter for the model ``base`` and keep it in the home: a LoRA and a sigmoid."""
-    return make_retriever(name, rows, base, settings, home, observer, RerankerTask)
+    return make_retriever(training, rows, base, RerankerTask)
 
 
 def fit_sigmoid(scores: NDArray[np.float64], labels: NDArray[np.bool_]) -> tuple[float, float]:

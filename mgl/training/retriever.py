@@ -22,12 +22,11 @@ from numpy.typing import NDArray
 
 from mgl.errors import InputError
 from mgl.models.adapters import AdapterKind, LoraAdapter
-from mgl.observer import Observer
 from mgl.retrieval.models import Source, find_model
 from mgl.training.data import Pair, hash_rows, split
 from mgl.training.encoder import LoraEncoder
 from mgl.training.fitting import FitSettings, autocast, fit
-from mgl.training.records import Base, Trained, keep_training
+from mgl.training.records import Base, Trained, Training, keep_training
 
 if TYPE_CHECKING:
     import torch
@@ -129,35 +128,25 @@ class RetrieverTask:
 
 
 def make_retriever(
-    name: str,
+    training: Training,
     rows: Sequence[Pair],
     base: str,
-    settings: FitSettings,
-    home: Path,
-    observer: Observer,
     kind: type[RetrieverTask] = RetrieverTask,
 ) -> LoraAdapter:
     """Train an adapter for the model ``base`` and keep it in the home; ``kind`` as below."""
-    own = Base(base, find_model(base, "embed", Source(), home).folder())
-    train, development = split(rows)
-    observer.note(
-        f"{len(train):,} rows to train on, {len(development):,} for development, "
-        f"{settings.epochs} epochs at most"
-    )
+    own = Base(base, find_model(base, "embed", Source(), training.home).folder())
 
     def run(work: Path) -> Trained:
-        return train_retriever(own.folder, train, development, settings, work, observer, kind)
+        return train_retriever(training, rows, own.folder, work, kind)
 
-    return keep_training(name, kind.adapts, run, rows, settings, home, base=own)
+    return keep_training(training, kind.adapts, rows, run, own)
 
 
 def train_retriever(
-    folder: Path,
+    training: Training,
     rows: Sequence[Pair],
-    development: Sequence[Pair],
-    settings: FitSettings,
+    folder: Path,
     work: Path,
-    observer: Observer,
     kind: type[RetrieverTask] = RetrieverTask,
 ) -> Trained:
     """Train a LoRA for the encoder in ``folder``, and keep its files and checkpoints in ``work``.
@@ -166,18 +155,23 @@ def train_retriever(
     reciprocal rank of the development rows' positives, each among all texts of its corpus.
     InputError if there are too few rows.
     """
-    if len(rows) < FEWEST or not development:
+    settings, (train, development) = training.settings, split(rows)
+    if len(train) < FEWEST or not development:
         raise InputError(
-            f"{len(rows)} rows and {len(development)} for development are too few to train on",
+            f"{len(train)} rows and {len(development)} for development are too few to train on",
             hint="collect more with `mgl train data`",
         )
+    training.observer.note(
+        f"{len(train):,} rows to train on, {len(development):,} for development, "
+        f"{settings.epochs} epochs at most"
+    )
     development = sorted(development, key=lambda row: row.corpus)
     encoder = LoraEncoder(
         folder, rank=settings.rank, max_tokens=settings.max_tokens, seed=settings.seed
     )
-    key = hash_rows([*rows, *development], asdict(settings))
-    task = kind(encoder, rows, development, settings)
-    fitted = fit(task, settings, work, key, observer)
+    key = hash_rows([*train, *development], asdict(settings))
+    task = kind(encoder, train, development, settings)
+    fitted = fit(task, settings, work, key, training.observer)
     ranks = zip(development, fitted.before, fitted.after, strict=True)
     changed = sorted(ranks, key=lambda each: each[2] - each[1])
     examples = [

@@ -14,7 +14,7 @@ from mgl.models.adapters import find_adapter, write_adapter
 from mgl.openai.errors import NotServed
 from mgl.training.data import Pair
 from mgl.training.fitting import Epoch, FitSettings, Fitted
-from mgl.training.records import Base, Course, Trained, keep_training, read_course
+from mgl.training.records import Base, Course, Trained, Training, keep_training, read_course
 from tests.api.conftest import Serve, connect
 from tests.evaluation.report.folders import Said, item, method, write_run
 from tests.evaluation.report.test_report import EVIL, run
@@ -49,7 +49,7 @@ def train(home: Path, name: str = "mine") -> None:
         return Trained(fitted, {"mrr before": 0.25, "mrr": 0.5}, [path], [f"{EVIL}\n| 1 | 2 | 3 |"])
 
     row = Pair(EVIL, "a passage", (), "diary", "ours", "MIT")
-    keep_training(name, "retriever", fit, [row], FitSettings(), home, base=Base("tiny", base))
+    keep_training(Training(name, FitSettings(), home), "retriever", [row], fit, Base("tiny", base))
 
 
 def test_a_training_is_read_back_as_it_was_written(tmp_path: Path) -> None:

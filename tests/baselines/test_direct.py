@@ -146,3 +146,4 @@ async def test_the_form_of_an_answer_is_asked_for_and_has_room(
     assert request.sampling.max_tokens >= words
     ending = prompt.render(passages="", question=COLOUR.text)
     assert request.messages[-1].content.endswith(ending)
+    assert ending.endswith(COLOUR.text)  # last, so that a small model answers in its language

@@ -30,7 +30,7 @@ def reply_about_talk(prompt: str, schema: str) -> str | None:
         return json.dumps({"keywords": first.split()[-1:], "summary": first})
     if "Determine the relationship" in prompt:
         return json.dumps({"relation": "semantic", "confidence": 0.9})
-    if "Answer Yes or No." in prompt:
+    if prompt.rstrip().endswith(" Yes or No."):
         return json.dumps({CHOSEN: "Yes" if "when" in prompt.lower() else "No"})
     if '"temporal": [indices]' in prompt:
         return json.dumps({"temporal": [], "consistent": []})

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
 
@@ -18,7 +20,7 @@ def test_a_dry_run_tells_the_cost_and_calls_no_model(mgl: Mgl, book: Path, serve
     assert "unknown" in told.stdout
     assert server.seen == []
     before = json.loads(mgl(*command, "--dry-run", "--json").stdout)
-    assert (before["done"], before["seconds"], before["measured"]) == (0, None, 0)
+    assert (before["done"], before["seconds"]) == (0, None)
 
     built = mgl(*command)
     assert built.exit_code == 0
@@ -34,6 +36,16 @@ def test_a_dry_run_tells_the_cost_and_calls_no_model(mgl: Mgl, book: Path, serve
     )
     assert "about" in other.stdout
     assert "calls of this model on this machine" in other.stdout
+
+
+@pytest.mark.usefixtures("embeds_words")
+def test_a_dry_run_counts_what_the_questions_take(mgl: Mgl, book: Path, server: Server) -> None:
+    small = ("--preset", "small", "--model", "qwen2.5-7b-instruct", "--base-url", server.url)
+    for questions in ((), ("-q", "Who met P1?"), ("-q", "Who met P1?", "-q", "Who met P9?")):
+        told = mgl("build", book, *small, *questions, "--dry-run").stdout
+        (said,) = (line for line in mgl("build", book, *small, *questions).stderr.splitlines()
+                   if line.startswith("to do: "))  # fmt: skip
+        assert said.partition(" model calls")[0] == told.partition(" model calls")[0]
 
 
 def test_what_a_graph_or_a_memory_cannot_do(mgl: Mgl, book: Path, server: Server) -> None:

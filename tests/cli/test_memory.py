@@ -178,7 +178,7 @@ def test_one_of_several_conversations_is_named(
     for command in (("ask", path, "Who?"), ("add", "diary", path)):
         refused = mgl(*command, *options)
         assert refused.exit_code == 3
-        assert "--all`): 1 one (1 turns); 2 two (1 turns)" in refused.stderr
+        assert "--all`): 1 one (1 turn); 2 two (1 turn)" in refused.stderr
         assert mgl(*command, "--conversation", "two", *options).exit_code == 0
 
 
@@ -563,8 +563,11 @@ def test_all_conversations_of_an_export(mgl: Mgl, tmp_path: Path, options: tuple
     path.write_text("\n".join(map(json.dumps, talks)))
     refused = mgl("add", "me", path, "--conversation", "Trip", *SEMANTIC, *options)
     assert refused.exit_code != 0
-    assert "1 Trip (1 turns); 2 Trip (1 turns)" in " ".join(refused.stderr.split())
-    assert mgl("add", "me", path, "--conversation", "2", *SEMANTIC, *options).exit_code == 0
+    assert "1 Trip (1 turn); 2 Trip (1 turn)" in " ".join(refused.stderr.split())
+    one = mgl("add", "me", path, "--conversation", "2", *SEMANTIC, *options)
+    assert one.stdout.startswith("me: 1 turn\n")
+    both = mgl("add", "all", path, "--all", "--conversation", "2", *SEMANTIC, *options)
+    assert (both.exit_code, "leave one of them out" in both.stderr) == (2, True)
     added = mgl("add", "all", path, "--all", *SEMANTIC, *options)
     assert added.exit_code == 0, added.stderr
     assert "all: 2 turns" in added.stdout

@@ -42,6 +42,7 @@ def test_lines_say_begin_end_and_time_left(
         for done in range(11):
             hears.progress("build", done, 10)
             now[0] += 4
+        hears.progress("build", 10, 10)  # once more
         hears.note("all read")
     captured = capsys.readouterr()
     assert captured.out == ""

@@ -171,13 +171,16 @@ def test_questions_that_a_document_was_read_for_are_shown_before_they_are_asked(
 ) -> None:
     options = ("--preset", "small", "--model", "qwen2.5-7b-instruct", "--base-url", server.url)
     question = "Who met P1, and who met P7?"
-    assert mgl("build", book, "--question", question, *options).exit_code == 0
+    built = mgl("build", book, "--question", question, *options)
+    assert built.exit_code == 0, built.stderr
     _, row = mgl("list").stdout.splitlines()
     assert row.endswith("Who met P1? (+1)")
     assert "1 step " not in row
     assert "2 steps" in row
     assert mgl("ask", book, question, *options).exit_code == 0
     memory_id = row.split()[0]
+    readings = [line for line in mgl("log", memory_id).stdout.splitlines() if "  reading " in line]
+    assert all(re.search(r"question Who met P\d\?, spans 0-\d+", line) for line in readings)
     shown = mgl("show", memory_id).stdout
     assert f"questions: {question}\n" in shown.replace("  ", "")
     assert "Who met P1?" not in shown

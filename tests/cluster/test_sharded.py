@@ -152,9 +152,7 @@ def test_a_judge_asks_through_the_workers(ray: Any, data: Path, server: Server) 
     record = Record("direct", item_to_json(item), answer="Asgardpolis")
     seat = Seat("correctness", SERVED, "correctness")
     with Workplaces.open_home(ModelChoice(base_url=server.url), SilentObserver()) as places:
-        execute = shard(
-            ray, places.store.path, places.choice, [server.url], SilentObserver(), concurrency=1
-        )
+        execute = shard(ray, places, [server.url], concurrency=1)
         with places.open(SERVED) as place, execute(place) as executor:
             verdict = place.run(lambda: executor.judge(record, seat))
         assert len(server.seen) > 0, verdict
@@ -166,7 +164,7 @@ def test_a_judge_asks_through_the_workers(ray: Any, data: Path, server: Server) 
 
 def test_a_model_of_the_process_is_refused(ray: Any) -> None:
     with Workplaces.open_home(ModelChoice(), SilentObserver()) as places:
-        execute = shard(ray, places.store.path, places.choice, (), SilentObserver(), concurrency=1)
+        execute = shard(ray, places, (), concurrency=1)
         with (
             places.open("smollm2-135m") as place,
             pytest.raises(UsageError),

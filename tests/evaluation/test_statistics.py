@@ -98,7 +98,7 @@ def test_holm_by_hand(ps: list[float], corrected: list[float]) -> None:
 )
 def test_wilson_by_hand(successes: int, n: int, low: float, high: float) -> None:
     found = wilson_interval(successes, n)
-    assert (found.low, found.high) == (pytest.approx(low, abs=1e-6), pytest.approx(high))
+    assert [found.low, found.high] == pytest.approx([low, high], abs=1e-6)
 
 
 def test_equal_clusters_have_the_t_interval_of_their_means() -> None:

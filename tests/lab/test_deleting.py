@@ -14,7 +14,7 @@ from mgl.lab import Lab
 from mgl.models.adapters import list_adapters, write_adapter
 from mgl.training.data import Pair
 from mgl.training.fitting import FitSettings, Fitted
-from mgl.training.records import Base, Trained, keep_training, list_unfinished
+from mgl.training.records import Base, Trained, Training, keep_training, list_unfinished
 from mgl.types import Conversation, Document, Turn
 from tests.lab.deleting import count_rows, count_unowned, list_rows, open_lab
 from tests.leftovers import find_left
@@ -144,7 +144,7 @@ def train(home: Path, name: str, *sources: str, meanwhile: Any = None) -> None:
     base.mkdir(exist_ok=True)
     (base / "model.safetensors").write_text("base")
     rows = [Pair("What of the quaxby?", "It is.", (), source, "own", "own") for source in sources]
-    keep_training(name, "retriever", work, rows, FitSettings(), home, base=Base("b", base))
+    keep_training(Training(name, FitSettings(), home), "retriever", rows, work, Base("b", base))
 
 
 def test_adapters_and_trainings_on_it_go_and_the_rest_stay(mgl_home: Path) -> None:

@@ -22,7 +22,7 @@ from mgl.llm.fakes import SchemaEngine
 from mgl.memories.deletion import delete
 from mgl.memories.gam import Gam
 from mgl.memories.talk import Change
-from mgl.memories.turns import UNMENTIONED
+from mgl.memories.turns import UNMENTIONED, Voice
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.store import Store
 from mgl.store.deletion import Redaction
@@ -204,12 +204,12 @@ def test_another_preset_leaves_out_options_that_its_kind_lacks(lab: Lab) -> None
 
 def test_a_reply_is_remembered_and_uses_what_was_said_before(lab: Lab, server: Server) -> None:
     diary = lab.talk("diary", preset="small")
-    first = diary.reply(Turn("1", "Ann", "My horse is called Star", MORNING), name="Eve")
+    first = diary.reply(Turn("1", "Ann", "My horse is called Star", MORNING), Voice("Eve"))
     assert first.answer.citations == ()
     spoken = [(turn.speaker, turn.text) for turn in diary.memory.conversation.turns]
     assert spoken == [("Ann", "My horse is called Star"), ("Eve", first.answer.text)]
     diary.extend([Turn(f"{n}", "Ann", f"It rains on day {n}", MORNING) for n in range(2, 12)])
-    said = diary.reply(Turn("12", "Ann", "What is the horse called?", MORNING), name="Eve")
+    said = diary.reply(Turn("12", "Ann", "What is the horse called?", MORNING), Voice("Eve"))
     assert [citation.node_id for citation in said.answer.citations] == ["1"]
     now = " ".join(message["content"] for message in server.seen[-1]["messages"][1:])
     assert "What is the horse called?" in now

@@ -17,7 +17,14 @@ from mgl.errors import (
     ReplyInvalid,
 )
 from mgl.llm.base import Completion, Message, Request, Sampling, TokenUsage, Tool, ToolCall
-from mgl.llm.calls import CallRecord, MemoryCallLog, call_key, new_attempt, request_json
+from mgl.llm.calls import (
+    CallRecord,
+    MemoryCallLog,
+    call_key,
+    collect_calls,
+    new_attempt,
+    request_json,
+)
 from mgl.llm.client import Client, Policy
 from mgl.llm.constraints import index_set
 from mgl.llm.fakes import SchemaEngine, Scripted, ScriptedEngine
@@ -174,6 +181,25 @@ async def test_the_same_call_in_flight_is_issued_once() -> None:
     assert sorted(reply.replayed for reply in replies) == [False] + [True] * 4
     usage = llm.usage()[""]
     assert (usage.calls, usage.replayed) == (1, 4)
+
+
+async def test_work_side_by_side_collects_what_its_own_calls_take() -> None:
+    llm = Client(ScriptedEngine([GOOD, FIRST]), MemoryCallLog(), QUICK)
+
+    async def work(texts: str) -> dict[str, StageUsage]:
+        usage: dict[str, StageUsage] = {}
+        with collect_calls([], usage):
+            for text in texts:
+                await llm.complete([Message("user", text)], stage=text)
+        return usage
+
+    one, other = await asyncio.gather(work("ab"), work("aa"))
+    assert {stage: used.completions for stage, used in one.items()} == {"a": 1, "b": 1}
+    assert {stage: used.completions for stage, used in other.items()} == {"a": 2}
+    assert one["a"].calls + other["a"].calls == 1
+    assert sum([*one.values(), *other.values()], StageUsage()) == sum(
+        llm.usage().values(), StageUsage()
+    )
 
 
 async def test_of_two_processes_that_issue_a_call_both_go_on_from_the_first_reply() -> None:

@@ -46,6 +46,20 @@ def test_a_word_goes_however_it_was_typeset(store: Store) -> None:
     ]
 
 
+def test_what_has_no_spaces_goes_by_pairs_of_characters(store: Store) -> None:
+    turns = [Turn("1", "Ann", "我每天骑车上班。"), Turn("2", "Ann", "我的女儿在医院工作。")]
+    talk = Conversation.from_turns("spaceless", turns)
+    store.put_conversation(talk)
+    store.put_memory(MemoryRecord("m", "turns", talk.id, (), "m", {}, 0, 0))
+    for step, said in enumerate(["Ann 骑车上班", "Ann 有女儿", "她在医院上班"]):
+        row = EditRecord(step, "said", {"text": said}, "applied", turns=(0,))
+        store.append_edits("m", step, [row])
+    gone = Gone(talk.id, Redaction(frozenset({1})), talk.turns)
+    assert [row.payload["text"] for row in store.edits("m") if not gone.takes(row)] == [
+        "Ann 骑车上班"
+    ]
+
+
 def test_nothing_is_deleted_while_a_memory_of_it_cannot_be_read(store: Store) -> None:
     store.put_conversation(TALK)
     store.put_memory(MemoryRecord("m", "of_another_package", TALK.id, (), "m", {}, 0, 0))

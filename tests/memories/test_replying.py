@@ -192,8 +192,8 @@ async def test_a_question_is_abstained_from_in_its_own_words() -> None:
     assert UNMENTIONED not in prompt
     reader, engine = llm("I don't know.")
     await answer_from_passages(reader, ["It rains."], question)
-    asked = 'Question: Who won?\nIf the text does not tell, the answer is "I don\'t know."\n'
-    assert asked in engine.requests[0].messages[-1].content
+    asked = 'Question: Who won?\nIf the text does not tell, the answer is "I don\'t know."'
+    assert engine.requests[0].messages[-1].content.endswith(asked)
 
 
 def test_a_reply_is_shown_the_speakers_statements_first_and_its_own_remarks_last() -> None:

@@ -11,7 +11,7 @@ import pytest
 from mgl.llm.calls import MemoryCallLog
 from mgl.llm.client import Client, Policy
 from mgl.llm.fakes import Scripted, ScriptedEngine
-from mgl.peers.proxy import Proxy
+from mgl.peers.proxy import Proxy, ServedModels
 from mgl.retrieval.fakes import WordEmbedder
 
 MODEL = "tiny"
@@ -43,9 +43,8 @@ def serve() -> Serve:
             context_tokens=context_tokens,
         )
         log = log or MemoryCallLog()
-        served = Served(
-            Client(engine, log, Policy(max_retries=0)), WordEmbedder(), model=MODEL, **options
-        )
+        client = Client(engine, log, Policy(max_retries=0))
+        served = Served(ServedModels(client, MODEL, WordEmbedder()), **options)
         served.engine, served.log = engine, log
         async with served:
             yield served

@@ -76,7 +76,8 @@ async def test_a_reply_has_its_text_its_reason_and_its_tokens(serve: Serve) -> N
 
 async def test_every_call_is_in_the_log_and_asked_again_it_costs_nothing(serve: Serve) -> None:
     log = MemoryCallLog()
-    async with serve(["once"], log, stage="build") as served, client(served) as api:
+    async with serve(["once"], log) as served, client(served) as api:
+        served.stage = "build"
         first = await chat(api)
         served.stage = "answer"
         again = await chat(api)
@@ -210,7 +211,7 @@ async def test_embeddings_are_the_embedders_own(serve: Serve, encoding: Any) -> 
     texts = ["Ann met Bo.", "The ring was lost."]
     async with serve([]) as served, client(served) as api:
         said = await api.embeddings.create(
-            model=served.embedder_name, input=texts, encoding_format=encoding
+            model=served.served.embedder_name, input=texts, encoding_format=encoding
         )
     vectors = [each.embedding for each in said.data]
     if encoding == "base64":
@@ -223,13 +224,17 @@ async def test_langchain_embeds_without_token_numbers(serve: Serve) -> None:
     from langchain_openai import OpenAIEmbeddings
 
     async with serve([]) as served:
-        options = {"model": served.embedder_name, "base_url": served.base_url, "api_key": "any"}
+        options = {
+            "model": served.served.embedder_name,
+            "base_url": served.base_url,
+            "api_key": "any",
+        }
         embeddings = OpenAIEmbeddings(check_embedding_ctx_length=False, **options)
         vectors = await embeddings.aembed_documents(["Ann met Bo."])
         await embeddings.async_client._client.close()
         with pytest.raises(openai.BadRequestError, match="check_embedding_ctx_length=False"):
             async with client(served) as api:
-                await api.embeddings.create(model=served.embedder_name, input=[[1, 2]])
+                await api.embeddings.create(model=served.served.embedder_name, input=[[1, 2]])
     assert np.allclose(vectors, WordEmbedder().embed(["Ann met Bo."]))
 
 
@@ -242,7 +247,7 @@ async def test_models_are_listed_and_what_is_not_there_says_what_to_use(serve: S
             await chat(api, model="gpt-5")
         with pytest.raises(openai.NotFoundError, match="use_responses_api=False"):
             await api.responses.create(model=MODEL, input="Hello")
-    assert listed == [MODEL, served.embedder_name]
+    assert listed == [MODEL, served.served.embedder_name]
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [

@@ -434,9 +434,8 @@ def test_the_longest_context_is_filled_by_one_prompt(
 def test_a_bench_of_vllms_that_cannot_run_costs_no_other_figure(
     pretended: tuple[gpu.Box, list[dict[str, Any]]], tmp_path: Path
 ) -> None:
-    """It needs pandas, which vLLM's own requirements leave out."""
     python = tmp_path / "python"
-    told = "ModuleNotFoundError: No module named 'pandas'"
+    told = "ModuleNotFoundError: No module named 'vllm'"
     python.write_text(f'#!/bin/sh\necho Namespace\necho "{told}" >&2\nexit 1\n')
     python.chmod(0o755)
     box = replace(pretended[0], python=python)
@@ -444,6 +443,51 @@ def test_a_bench_of_vllms_that_cannot_run_costs_no_other_figure(
     assert float(figures["mgl_write_tok_s"]) > 0
     assert figures["vllm_bench_write_tok_s"] == f"not measured: {told}"
     assert all(len(body["messages"]) == 1 for body in pretended[1])
+
+
+READS_WITH_PANDAS = """
+class CustomDataset:
+    def __init__(self, dataset_path):
+        self.dataset_path = dataset_path
+        self.load_data()
+
+    def load_data(self):
+        raise ModuleNotFoundError("No module named 'pandas'")
+"""
+WRITES_ITS_RESULT = """
+import json
+from pathlib import Path
+from vllm.benchmarks.datasets import CustomDataset
+
+def add_cli_args(parser):
+    parser.add_argument("--dataset-path")
+    parser.add_argument("--result-filename", type=Path)
+    parser.parse_args = lambda: parser.parse_known_args()[0]
+
+def main(options):
+    prompts = [one["prompt"] for one in CustomDataset(options.dataset_path).data]
+    result = {"output_throughput": len(prompts) if all(prompts) else 0}
+    options.result_filename.write_text(json.dumps(result))
+"""
+
+
+@pytest.mark.usefixtures("short_story")
+def test_a_bench_of_vllms_reads_our_prompts_without_pandas(
+    pretended: tuple[gpu.Box, list[dict[str, Any]]], tmp_path: Path
+) -> None:
+    """vLLM's own requirements leave it out."""
+    package = tmp_path / "vllm" / "benchmarks"
+    package.mkdir(parents=True)
+    (package / "datasets.py").write_text(READS_WITH_PANDAS)
+    (package / "serve.py").write_text(WRITES_ITS_RESULT)
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path}" exec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    box = replace(pretended[0], python=python)
+    figures = dict(gpu.measure_beside_vllm(box, make_record_of(box), 2, 8192))
+    assert figures["vllm_bench_write_tok_s"] == 4
+    ratio = float(figures["mgl_write_tok_s"]) / 4
+    assert figures["mgl_to_vllm_bench"] == pytest.approx(ratio, abs=0.05)
 
 
 def make_record_of(box: gpu.Box) -> ServerRecord:

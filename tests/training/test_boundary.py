@@ -14,12 +14,12 @@ from mgl.errors import InputError
 from mgl.memories.gam.boundaries import Trigger, find_cut
 from mgl.memories.gam.config import GamConfig
 from mgl.models.adapters import LoraAdapter, find_adapter
-from mgl.observer import SILENT
 from mgl.retrieval.shifts import open_detector
-from mgl.training.boundary import best_threshold, make_boundary, score_boundaries, train_boundary
+from mgl.training.boundary import best_threshold, make_boundary, score_boundaries
 from mgl.training.comparing import judge_change
 from mgl.training.data import split, write_rows
 from mgl.training.fitting import FitSettings
+from mgl.training.records import Training
 from mgl.types import Turn
 from tests.cli.conftest import Mgl
 from tests.training import tiny
@@ -32,7 +32,7 @@ QUICK = FitSettings(epochs=4, batch=16, rate=1e-2, rank=4, max_tokens=48)
 @pytest.fixture(scope="module")
 def trained(base: Path, tmp_path_factory: pytest.TempPathFactory) -> LoraAdapter:
     home = tmp_path_factory.mktemp("home")
-    return make_boundary("topics", tiny.dialogues(), str(base), QUICK, home, SILENT)
+    return make_boundary(Training("topics", QUICK, home), tiny.dialogues(), str(base))
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ async def test_gam_cuts_where_the_detector_says_without_asking_a_model(mgl_home:
 def test_without_a_labelled_boundary_there_is_nothing_to_learn(base: Path, tmp_path: Path) -> None:
     rows = [replace(row, shifts=()) for row in tiny.dialogues()]
     with pytest.raises(InputError, match="no conversation has a labelled boundary"):
-        train_boundary(base, rows, tiny.dialogues(), QUICK, tmp_path, SILENT)
+        make_boundary(Training("topics", QUICK, tmp_path), rows, str(base))
 
 
 def test_the_threshold_is_that_of_the_best_f1() -> None:

@@ -18,12 +18,12 @@ import pytest
 
 from mgl.errors import InputError, ResourceError
 from mgl.models.adapters import LORA, LORA_CONFIG, LoraAdapter
-from mgl.observer import SILENT
 from mgl.training.causal import CausalKind, CausalTask, make_causal
 from mgl.training.data import Example, Preference
 from mgl.training.fitting import FitSettings
 from mgl.training.recipes import CausalBase, Recipe
-from mgl.training.rewards import score_reply
+from mgl.training.records import Training
+from mgl.training.rewards import TERMS, score_reply
 from mgl.training.tokens import lay_out, load_causal, take_rows, tokenize
 from tests.training.tiny_causal import SCHEMA, decoder, examples, judgements, preferences
 
@@ -52,8 +52,8 @@ def train(
     recipe: Recipe | None = None,
     kind: CausalKind = "builder",
 ) -> LoraAdapter:
-    task = CausalTask(kind, base, rows, settings, recipe or Recipe())
-    return make_causal("mine", task, home, SILENT)
+    task = CausalTask(kind, base, rows, recipe or Recipe())
+    return make_causal(Training("mine", settings, home), task)
 
 
 def test_an_adapter_is_what_peft_and_servers_read_with_a_page(
@@ -102,7 +102,12 @@ def test_three_steps_of_grpo_log_every_term(base: CausalBase, tmp_path: Path) ->
     settings = replace(SHORT, epochs=1, batch=2)
     adapter = train(base, tmp_path, examples(7), settings, Recipe("grpo", group=2))
     assert adapter.manifest.settings["group"] == 2
-    assert -1.05 <= adapter.manifest.metrics["loss"] <= 0
+    metrics = adapter.manifest.metrics
+    for label in ("", " before"):
+        assert {f"{term}{label}" for term in (*TERMS, "length")} <= metrics.keys()
+        assert metrics[f"loss{label}"] == pytest.approx(-metrics[f"reward{label}"], abs=1e-3)
+        assert 0 <= metrics[f"valid{label}"] <= 1
+        assert metrics[f"length{label}"] > 0
 
 
 def test_a_reward_is_the_answer_where_it_is_valid_and_quotes_the_text() -> None:

@@ -22,7 +22,7 @@ from mgl.training.data import (
     write_rows,
 )
 from mgl.training.fitting import FitSettings, Fitted
-from mgl.training.records import Base, Trained, keep_training
+from mgl.training.records import Base, Trained, Training, keep_training
 from tests.cli.conftest import Mgl
 from tests.evaluation.small_data import WRITERS
 
@@ -228,15 +228,9 @@ def test_questions_that_a_model_wrote_adapt_and_labels_of_the_same_text_are_lear
         Pair("Who met Bo?", "Ann met Bo.", (), "a book", "musique", "CC BY 4.0"),
         Pair("Who left?", "They left.", (), "a diary", WRITTEN, "the user's"),
     ]
-    adapter = keep_training(
-        "mine",
-        "retriever",
-        lambda _: trained,
-        rows,
-        FitSettings(),
-        tmp_path,
-        base=Base("b", tmp_path),
-    )
+    training = Training("mine", FitSettings(), tmp_path)
+    base = Base("b", tmp_path)
+    adapter = keep_training(training, "retriever", rows, lambda _: trained, base)
     assert adapter.manifest.sources == ("a book",)
     assert adapter.manifest.adapted_to == ("a book", "a diary")
     assert adapter.manifest.questions == (hash_question("Who met Bo?"),)

@@ -12,13 +12,12 @@ from safetensors.numpy import load_file
 
 from mgl.errors import UsageError
 from mgl.models.adapters import LoraAdapter, find_adapter, write_adapter
-from mgl.observer import SILENT
 from mgl.retrieval.encoders import match_tokens
 from mgl.retrieval.opening import open_embedder, open_reranker
 from mgl.training.data import split
 from mgl.training.encoder import LoraEncoder
 from mgl.training.fitting import FitSettings
-from mgl.training.records import Base
+from mgl.training.records import Base, Training
 from mgl.training.reranker import RerankerTask, fit_sigmoid, make_reranker
 from tests.training import tiny
 
@@ -30,7 +29,7 @@ QUICK = FitSettings(epochs=2, batch=16, rate=5e-3, rank=4, max_tokens=32)
 @pytest.fixture(scope="module")
 def trained(base: Path, tmp_path_factory: pytest.TempPathFactory) -> LoraAdapter:
     home = tmp_path_factory.mktemp("home")
-    return make_reranker("judge", tiny.pairs(), str(base), QUICK, home, SILENT)
+    return make_reranker(Training("judge", QUICK, home), tiny.pairs(), str(base))
 
 
 @pytest.fixture

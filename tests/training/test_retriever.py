@@ -20,6 +20,7 @@ from mgl.observer import SILENT
 from mgl.retrieval.opening import open_embedder
 from mgl.training.data import split, write_rows
 from mgl.training.fitting import FitSettings, fit
+from mgl.training.records import Training
 from mgl.training.reranker import make_reranker
 from mgl.training.retriever import make_retriever, train_retriever
 from tests.training import tiny
@@ -35,7 +36,7 @@ QUICK = FitSettings(epochs=2, batch=16, rate=5e-3, rank=4, max_tokens=32)
 @pytest.fixture(scope="module")
 def trained(base: Path, tmp_path_factory: pytest.TempPathFactory) -> LoraAdapter:
     home = tmp_path_factory.mktemp("home")
-    return make_retriever("mine", tiny.pairs(), str(base), QUICK, home, SILENT)
+    return make_retriever(Training("mine", QUICK, home), tiny.pairs(), str(base))
 
 
 @pytest.fixture
@@ -78,11 +79,11 @@ def test_the_manifest_says_what_it_learnt_from(mgl_home: Path) -> None:
 def test_another_training_of_the_same_name_is_another_model(
     base: Path, mgl_home: Path, adapter: LoraAdapter
 ) -> None:
-    again = make_retriever("mine", tiny.pairs(), str(base), QUICK, mgl_home, SILENT)
+    again = make_retriever(Training("mine", QUICK, mgl_home), tiny.pairs(), str(base))
     assert again.identity == adapter.identity
     other = replace(QUICK, seed=1)
     assert (
-        make_retriever("mine", tiny.pairs(), str(base), other, mgl_home, SILENT).identity
+        make_retriever(Training("mine", other, mgl_home), tiny.pairs(), str(base)).identity
         != adapter.identity
     )
 
@@ -123,7 +124,7 @@ def test_kill_9_and_the_same_command_again_end_with_the_same_weights(
     assert checkpoint.is_file()
     settings = FitSettings(epochs=epochs, rate=0.005)
     killed, whole = (
-        make(name, tiny.pairs(), str(base), settings, mgl_home, SILENT)
+        make(Training(name, settings, mgl_home), tiny.pairs(), str(base))
         for name in ("killed", "whole")
     )
     assert killed.manifest == whole.manifest
@@ -184,30 +185,29 @@ def test_a_fault_is_one_clear_line(
 def test_a_loss_that_is_no_number_ends_it_and_leaves_the_checkpoint(
     base: Path, tmp_path: Path
 ) -> None:
-    train, development = split(tiny.pairs())
-    wild = replace(QUICK, rate=1e30)
+    wild = Training("wild", replace(QUICK, rate=1e30), tmp_path)
     with pytest.raises(InputError, match="the loss is not a number at step"):
-        train_retriever(base, train, development, wild, tmp_path, SILENT)
+        train_retriever(wild, tiny.pairs(), base, tmp_path)
 
 
 def test_no_disk_is_said_before_a_checkpoint_is_spoilt(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train, development = split(tiny.pairs())
     usage = type("Usage", (), {"free": 1000})
     monkeypatch.setattr("shutil.disk_usage", lambda _path: usage)
     with pytest.raises(ResourceError, match="not enough disk"):
-        train_retriever(base, train, development, QUICK, tmp_path, SILENT)
+        train_retriever(Training("mine", QUICK, tmp_path), tiny.pairs(), base, tmp_path)
     assert not (tmp_path / "checkpoint.pt").exists()
 
 
 def test_other_rows_are_not_mixed_into_a_run_that_was_begun(base: Path, tmp_path: Path) -> None:
     train, development = split(tiny.pairs())
-    train_retriever(base, train, development, QUICK, tmp_path, SILENT)
+    training = Training("mine", QUICK, tmp_path)
+    train_retriever(training, tiny.pairs(), base, tmp_path)
     with pytest.raises(InputError, match="other rows or settings"):
-        train_retriever(base, train[1:], development, QUICK, tmp_path, SILENT)
+        train_retriever(training, [*train[1:], *development], base, tmp_path)
     with pytest.raises(InputError, match="too few"):
-        train_retriever(base, train[:5], development, QUICK, tmp_path / "few", SILENT)
+        train_retriever(training, [*train[:5], *development], base, tmp_path / "few")
 
 
 def test_rows_of_one_source_are_never_on_both_sides() -> None:

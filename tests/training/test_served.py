@@ -59,6 +59,10 @@ def test_a_plan_is_printed_and_nothing_is_loaded(mgl: Mgl, tmp_path: Path) -> No
     more = json.loads(mgl(*plan, "--dry-run", "--json", "--method", "grpo").stdout)
     assert more["hours"] >= facts["hours"]
     assert "steps" in mgl(*plan, "--dry-run").stdout
+    judge = ("train", "yes-no", *plan[2:], "--dry-run", "--json")
+    facts = json.loads(mgl(*judge).stdout)
+    assert facts["base"] == "qwen2.5-coder-0.5b"
+    assert facts["steps"] == -(-facts["rows"] // 8)
 
 
 def test_what_an_adapter_was_trained_for_is_trained_further(

@@ -436,9 +436,11 @@ def test_the_log_says_edits_in_words_and_shows_one_as_it_is_stored(
     tab: Tab, tmp_path: Path, view: GraphView
 ) -> None:
     fact = {"id": "f1", "text": "Ann rides", "ends": ["e1", "e2"], "at": {"day": 3, "hour": None}}
+    reading = {"question": "Who rides?", "spans": [[0, 3], {"start": 5, "end": 9}]}
     edits = [
         EditRecord(0, "add_fact", {"fact": fact, "kept": False, "span": [0, 3]}, "applied"),
         EditRecord(1, "freeze", {"topic": "t1", "frozen": False}, "applied"),
+        EditRecord(2, "reading", reading, "applied"),
     ]
     said = driven(
         tab,
@@ -458,7 +460,11 @@ def test_the_log_says_edits_in_words_and_shows_one_as_it_is_stored(
         """,
     )
     words = "fact id f1, text Ann rides, ends e1, e2, at day 3"
-    assert said["heads"] == [f"step 1 add fact applied {words}", "step 2 unfreeze applied topic t1"]
+    assert said["heads"] == [
+        f"step 1 add fact applied {words}",
+        "step 2 unfreeze applied topic t1",
+        "step 3 reading applied question Who rides? · spans 0–3, 5–9",
+    ]
     assert said["stored"] == edits[0].payload
 
 

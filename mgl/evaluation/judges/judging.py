@@ -238,10 +238,6 @@ async def _locomo_mem0(asking: Asking) -> VerdictRecord:
 # The papers' and ours
 
 
-def _decide_by(prompt: Prompt) -> Ask:
-    return lambda asking: asking.decide(prompt)
-
-
 async def _mindgraph_prompt(asking: Asking) -> VerdictRecord:
     item = asking.item
     text = prompts.MINDGRAPH.render(
@@ -403,7 +399,7 @@ def _list_judges() -> Iterator[Judge]:
         ("correctness", "ours", p.CORRECTNESS),
         ("moviechat", "ours", p.FILM),
     ):
-        yield Judge(name, source, (prompt,), _decide_by(prompt))
+        yield Judge(name, source, (prompt,), partial(Asking.decide, prompt=prompt))
     trapping = partial(Judge, needs=lambda item, _: item.golds or _is_trap(item))
     asked = (p.TALK, p.ABSTENTION)
     yield trapping("locomo", "ours", asked, _locomo, variant_of="locomo_mem0")

@@ -19,7 +19,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -217,9 +216,9 @@ class PrintedCell:
         return ", ".join([*parts, *(f"{name} {value}" for name, value in self.setting.items())])
 
 
-def load_references(override: Path | None = None, *, home: Path | None = None) -> dict[str, Paper]:
+def load_references() -> dict[str, Paper]:
     """Load every paper by name; InputError, with file and place, for an invalid one."""
-    return shipped.load_all(_PAPERS, override, home=home)
+    return shipped.load_all(_PAPERS)
 
 
 _PAPERS: Final = shipped.Shipped(

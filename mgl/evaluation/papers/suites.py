@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
@@ -171,12 +170,12 @@ class Suite(Strict):
         return entry if entry.same_as is None else self.entry(entry.same_as)
 
 
-def load_suites(override: Path | None = None, *, home: Path | None = None) -> dict[str, Suite]:
+def load_suites() -> dict[str, Suite]:
     """Load every paper's suite by name; InputError, with file and place, for an invalid one."""
-    return shipped.load_all(_SUITES, override, home=home)
+    return shipped.load_all(_SUITES)
 
 
-def find_entry(name: str, override: Path | None = None) -> tuple[Suite, Entry, str]:
+def find_entry(name: str) -> tuple[Suite, Entry, str]:
     """Find the entry named ``PAPER/ID``, and the name of its run in ``PAPER/ID/RUN``, empty for
     all; UsageError if there is none."""
     paper, *rest = name.split("/")
@@ -184,7 +183,7 @@ def find_entry(name: str, override: Path | None = None) -> tuple[Suite, Entry, s
         raise UsageError(
             f"{name!r} names no table", hint="for instance gam/table3; --list shows all"
         )
-    suite = shipped.load(paper, _SUITES, override)
+    suite = shipped.load(paper, _SUITES)
     entry = suite.entry(rest[0])
     runs = [run.name for run in suite.made_by(entry).runs]
     if rest[1:] and rest[1] not in runs:

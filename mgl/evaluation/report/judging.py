@@ -219,7 +219,7 @@ def agreement(one: Scores, other: Scores, *, tolerance: float = 0.0) -> Agreemen
 
     ``tolerance`` is how far graded verdicts (HGMem's) may lie apart and count as the same.
     """
-    pairs = _pair_readable(one, other)
+    pairs = [(a, b) for a, b in zip(one, other, strict=True) if a is not None and b is not None]
     if not pairs:
         return None
     left, right = np.array(pairs, dtype=np.float64).T
@@ -230,11 +230,6 @@ def agreement(one: Scores, other: Scores, *, tolerance: float = 0.0) -> Agreemen
         kappa=_kappa(left, right),
         one_higher=float(apart.mean()) if apart.size else None,
     )
-
-
-def _pair_readable(one: Scores, other: Scores) -> list[tuple[float, float]]:
-    """Return the pairs of verdicts that could both be read."""
-    return [(a, b) for a, b in zip(one, other, strict=True) if a is not None and b is not None]
 
 
 def repeat_agreement(repeats: Sequence[Scores]) -> Interval | None:

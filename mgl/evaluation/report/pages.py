@@ -46,7 +46,7 @@ def write_report(
     ``stores`` have the calls of each run, by its name. Pages that an earlier report left in the
     folder are removed. UsageError without jinja2, ResourceError if something cannot be written.
     """
-    folder = path.with_name(f"{path.stem}-items")
+    folder = _items_folder(path)
     environment = _open_templates()
     try:
         _write(path, render_page(chapters, folder.name))
@@ -56,7 +56,7 @@ def write_report(
                 old.unlink()
         _write(folder / _STYLE, _read_style())
         for place, chapter in enumerate(chapters):
-            _write_questions(environment, chapter, place, folder, path.name, stores)
+            _write_questions(environment, chapter, place, path, stores)
     except OSError as error:
         raise ResourceError(
             f"cannot write {error.filename or path} ({error.strerror})",
@@ -129,11 +129,11 @@ def _write_questions(
     environment: Environment,
     chapter: Chapter,
     place: int,
-    folder: Path,
-    back: str,
+    path: Path,
     stores: Mapping[str, RecordedRun | None],
 ) -> None:
-    """Write a page for each question, source by source, so that each text is read once."""
+    """Write a page for each question, source by source, so that each text is read once; each leads
+    back to ``path``."""
     read = cache(read_dataset)
     auditors = {
         run.name: Auditor(run.manifest, run.log, stores.get(run.name), read) for run in chapter.runs
@@ -147,11 +147,15 @@ def _write_questions(
             said=said,
             evidence=said[0][1].evidence if said else (),
             title=f"{chapter.title}: {each.item['id']}",
-            chapter=f"{back}#c{place}",
+            chapter=f"{path.name}#c{place}",
             before=f"c{place}-{n - 1}.html" if n else "",
             after=f"c{place}-{n + 1}.html" if n + 1 < len(chapter.questions) else "",
         )
-        _write(folder / f"c{place}-{n}.html", page + "\n")
+        _write(_items_folder(path) / f"c{place}-{n}.html", page + "\n")
+
+
+def _items_folder(path: Path) -> Path:
+    return path.with_name(f"{path.stem}-items")
 
 
 def _open_templates() -> Environment:

@@ -61,7 +61,10 @@ def plan_run(arguments: Arguments, open_model: OpenModel) -> RunPlan:
         raise UsageError("there is no model to evaluate", hint="for instance: --model smollm2-135m")
     judged_by = _find_judges(arguments, benchmark)
     profiles = (*arguments.models, *(one.model for one in judged_by))
-    models = {name: _read_facts(name, open_model) for name in dict.fromkeys(profiles)}
+    models = {}
+    for name in dict.fromkeys(profiles):
+        with open_model(name) as place:
+            models[name] = place.facts
     settings = read_settings(arguments.settings)
     made_with = _find_parameters(benchmark, arguments.data, settings)
     methods = list_methods(
@@ -143,11 +146,6 @@ def reopen_plan(manifest: Manifest, open_model: OpenModel, data: Path | None = N
         )
     items = tuple(by_id[id] for id in manifest.dataset.items)
     return RunPlan(manifest, dataset, items, tuple(labelled))
-
-
-def _read_facts(profile: str, open_model: OpenModel) -> ModelFacts:
-    with open_model(profile) as place:
-        return place.facts
 
 
 def _find_headline(manifest: Manifest) -> str:
@@ -251,7 +249,9 @@ def list_methods(
     methods = []
     for model, preset in presets.items():
         kinds = {
-            label: load_kind(name, _find_preset(settings, label) or preset)
+            label: load_kind(
+                name, settings.get(f"{label}.preset") or settings.get("preset") or preset
+            )
             for label, name in names.items()
         }
         given = _assign_settings(kinds, settings, of_benchmark)
@@ -261,11 +261,6 @@ def list_methods(
             values = config.model_dump(mode="json")
             methods.append(Method(shown, names[label], model, given[label], values))
     return methods
-
-
-def _find_preset(settings: Mapping[str, Any], label: str) -> object:
-    """The preset that is set for a label, or for all."""
-    return settings.get(f"{label}.preset") or settings.get("preset")
 
 
 def _assign_settings(

@@ -37,11 +37,7 @@ RETRIEVING: Final = ("turns", "naive-rag", "passages", "gam", "mnemis")
 """The memories that are compared if none is named."""
 
 WITHOUT_MODEL: Final[Mapping[str, Mapping[str, Any]]] = {
-    "gam": {
-        "preset": "small",
-        "partition": "session",
-        "indicators": "rules",
-    },
+    "gam": {"preset": "small", "partition": "session", "indicators": "rules"},
     "mnemis": {"preset": "small", "routes": "system1"},
 }
 _CONTEXT: Final = 1_000_000

@@ -14,12 +14,12 @@ for the panel's verdicts on every answer, and once each on answers that people h
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from mgl.benchmarks.base import source_until
 from mgl.errors import MglError, UsageError
@@ -41,7 +41,6 @@ from mgl.evaluation.runs.units import (
     Executor,
     OpenExecutor,
     OpenModel,
-    can_grow,
     execute_here,
     remove_store,
     source_as_read,
@@ -50,14 +49,14 @@ from mgl.evaluation.scorers.bertscore import bertscore_names, bertscores, bertsc
 from mgl.evaluation.scorers.registry import score_answer
 from mgl.llm.concurrency import for_each
 from mgl.memories.base import MemoryKind
+from mgl.memories.capabilities import supports
 from mgl.memories.options import load_kind
+from mgl.memories.talk import TalkMemory
 from mgl.observer import SILENT, Observer
 from mgl.types import Conversation
 
 SHOWN = 8
 """Builds report their own progress if there are no more than these."""
-
-UnitT = TypeVar("UnitT")
 
 
 @dataclass(frozen=True)
@@ -141,7 +140,11 @@ class Runner:
         self._slots = asyncio.Semaphore(self._execution.concurrency)
         self._builds = _Progress(observer, "builds", shared)
         self._answers = _Progress(observer, f"items, {model}", total, total - len(keys))
-        await self._each(todo.items(), lambda one: self._answer_group(*one[0], one[1], executor))
+        await for_each(
+            todo.items(),
+            lambda one: self._answer_group(*one[0], one[1], executor),
+            at_once=self._execution.concurrency,
+        )
 
     async def _answer_group(
         self, name: str, label: str, keys: Sequence[Key], executor: Executor
@@ -151,66 +154,58 @@ class Runner:
         for key in keys:
             due.setdefault(self._items[key[1]].after, []).append(key)
         moments = self._list_moments(name)
-        if not can_grow(self._kind(label)):
-            for after in moments:
-                if after in due:
-                    base = await self._answer_at(name, label, after, due[after], executor)
-                    remove_store(base)
-            return
-        first = min(map(moments.index, due))
-        there = [n for n in range(first + 1) if self._find_base(name, label, moments[n]).exists()]
-        last = max(map(moments.index, due))
-        grown: Path | None = None
-        for after in moments[max(there, default=0) : last + 1]:
-            own = due.get(after, [])
-            base = await self._answer_at(name, label, after, own, executor, grown)
-            if grown is not None:
-                remove_store(grown)
-            grown = base
-        if grown is not None:
-            remove_store(grown)
+        grows = supports(self._kind(label), TalkMemory)
+        if grows:  # from the last store that is left of an earlier process
+            asked = [moments.index(after) for after in due]
+            left = [
+                n
+                for n, after in enumerate(moments[: min(asked) + 1])
+                if self._find_base(name, label, after).exists()
+            ]
+            moments = moments[max(left, default=0) : max(asked) + 1]
+        before: Path | None = None
+        for after in moments if grows else filter(due.__contains__, moments):
+            memory = self._plan_build(name, label, after, before if grows else None)
+            await self._answer_all_of(memory, due.get(after, []), executor)
+            if before is not None:
+                remove_store(before)
+            before = self._find_base(name, label, after)
+        if before is not None:
+            remove_store(before)
 
-    async def _answer_at(
-        self,
-        name: str,
-        label: str,
-        after: str,
-        keys: Sequence[Key],
-        executor: Executor,
-        grown: Path | None = None,
-    ) -> Path:
-        """Answer items of one source that are asked after one of its turns; returns where the
-        store of their memory is, or would be. It grows from the store ``grown``, if any."""
-        kind = self._kind(label)
-        source = source_until(self._source(name), after)
-        asked = [
-            item.question
-            for item in self._plan.items
-            if item.source == name and item.after == after
-        ]
-        every = tuple({question.text: question for question in asked}.values())
-        memory = Build(
+    def _plan_build(self, name: str, label: str, after: str, grown_from: Path | None) -> Build:
+        kind, source = self._kind(label), source_until(self._source(name), after)
+        asked = (one for one in self._plan.items if (one.source, one.after) == (name, after))
+        questions = tuple({one.question.text: one.question for one in asked}.values())
+        return Build(
             self._methods[label],
             name,
             source,
             source_as_read(source, kind),
-            every if kind.question_aware else (),
+            questions if kind.question_aware else (),
             after,
-            grown,
+            grown_from,
         )
-        base = self._find_base(name, label, after)
-        built = await self._build(memory, base, executor) if self._is_shared(label) else None
+
+    async def _answer_all_of(self, memory: Build, keys: Sequence[Key], executor: Executor) -> None:
+        """Answer the items that are asked of one memory, built first if they share it."""
+        built = None
+        if self._is_shared(memory.method.label):
+            built = await self._build(memory, executor)
 
         async def answer(key: Key) -> None:
-            self._log.add_answer(await self._answer(key, memory, built, base, executor))
+            self._log.add_answer(await self._answer(key, memory, built, executor))
             self._answers.advance()
 
-        await self._each(keys, answer)
-        executor.release(base)
-        return base
+        await for_each(keys, answer, at_once=self._execution.concurrency)
+        executor.release(self._base_of(memory))
 
     def _find_base(self, name: str, label: str, after: str) -> Path:
+        """Where the store lies of a memory that items share."""
         return self._folder.store_path("build", label, name, *([after] if after else []))
+
+    def _base_of(self, memory: Build) -> Path:
+        return self._find_base(memory.name, memory.method.label, memory.after)
 
     def _list_moments(self, name: str) -> list[str]:
         """The turns after which items of a source are asked, by their ids, in their order; "" is
@@ -222,28 +217,26 @@ class Runner:
         turns = source.turns if isinstance(source, Conversation) else ()
         return [*(turn.id for turn in turns if turn.id in asked), *({""} & asked)]
 
-    async def _build(self, memory: Build, path: Path, executor: Executor) -> BuildRecord:
-        """Build a memory, unless its store is there; one that was recorded stays as it was."""
-        label, name = memory.method.label, memory.title
+    async def _build(self, memory: Build, executor: Executor) -> BuildRecord:
+        """Build a memory, unless its store is there, or it failed and is not tried again; one that
+        was recorded stays as it was."""
+        label, name, path = memory.method.label, memory.title, self._base_of(memory)
         known = self._log.builds.get((label, name))
-        if known is None or not self._is_settled(known, path):
+        is_failed = known is not None and bool(known.reason)
+        if known is None or (self._execution.retry if is_failed else not path.exists()):
             observer: Observer = SILENT
             if self._builds.total <= SHOWN:
                 observer = _Prefixed(self._execution.observer, f"{label}, {name}")
-            memory = replace(memory, is_retried=known is not None and bool(known.reason))
+            memory = replace(memory, is_retried=is_failed)
             async with self._slots:
                 made = await executor.build(memory, path, observer)
-            if known is None or known.reason:
+            if known is None or is_failed:
                 self._log.add_build(known := made)
         self._builds.advance()
         return known
 
-    def _is_settled(self, built: BuildRecord, path: Path) -> bool:
-        """Whether a build has its store, or failed and is not tried again."""
-        return not self._execution.retry if built.reason else path.exists()
-
     async def _answer(
-        self, key: Key, memory: Build, built: BuildRecord | None, base: Path, executor: Executor
+        self, key: Key, memory: Build, built: BuildRecord | None, executor: Executor
     ) -> Record:
         label, id, repeat = key
         item = self._items[id]
@@ -254,17 +247,12 @@ class Runner:
             memory = replace(memory, questions=(item.question,))
         ask = Ask(memory, item, repeat, is_retried=key in self._log.answers)
         if built is not None:
-            ask = replace(ask, base=base, facts=built.memory)
-        path = self._folder.store_path("item", *key)
+            ask = replace(ask, base=self._base_of(memory), facts=built.memory)
         async with self._slots:
-            record = await executor.answer(ask, path)
+            record = await executor.answer(ask, self._folder.store_path("item", *key))
         if record.failed:
             return record
-        scores = score_answer(self._manifest.scorers, item, record)
-        return replace(record, scores=scores)
-
-    async def _each(self, units: Iterable[UnitT], work: Callable[[UnitT], Awaitable[None]]) -> None:
-        await for_each(units, work, at_once=self._execution.concurrency)
+        return replace(record, scores=score_answer(self._manifest.scorers, item, record))
 
     def _kind(self, label: str) -> MemoryKind:
         method = self._methods[label]
@@ -285,7 +273,7 @@ class Runner:
             self._log.add_verdict(record, seat.key, await executor.judge(record, seat))
             progress.advance()
 
-        await self._each(verdicts, judge)
+        await for_each(verdicts, judge, at_once=self._execution.concurrency)
 
     def _add_bertscores(self) -> None:
         """Give every answer its scores by the run's model. Pairs of texts computed before are in

@@ -11,7 +11,6 @@ import shutil
 import time
 from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -36,14 +35,13 @@ from mgl.llm.calls import Lineage, collect_calls, new_attempt
 from mgl.llm.client import Client
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.base import Memory, MemoryKind, Tools
-from mgl.memories.capabilities import supports
-from mgl.memories.options import load_kind
+from mgl.memories.options import configure, load_kind
 from mgl.memories.results import Stats, citation_json
 from mgl.memories.talk import TalkMemory
 from mgl.observer import SILENT, Observer
 from mgl.retrieval.matching import TokenMatcher
 from mgl.store import EditRecord, Store
-from mgl.types import Answer, Conversation, Document, Question, Source, Span, Usage
+from mgl.types import Answer, Conversation, Document, Question, Source, Span, StageUsage, Usage
 
 ResultT = TypeVar("ResultT")
 REPEAT_SEED: Final = 10_000
@@ -62,7 +60,7 @@ class UnitWorkplace(Protocol):
     def facts(self) -> ModelFacts: ...
 
     def client(self) -> Client:
-        """Return a client with a usage of its own. Called in the loop."""
+        """Return a client of the model. Called in the loop."""
         ...
 
     def own(self, document_id: str | None = None) -> AbstractContextManager[None]:
@@ -112,9 +110,15 @@ class Build:
     def kind(self) -> MemoryKind:
         return load_kind(self.method.memory, self.method.config.get("preset"))
 
-    def open(self, place: UnitWorkplace, llm: Client, store: Store, observer: Observer) -> Memory:
+    def open(
+        self, place: UnitWorkplace, store: Store, observer: Observer = SILENT, *, repeat: int = 0
+    ) -> Memory:
+        """Open the memory; with a ``repeat`` above 0 it samples with other seeds. UsageError if its
+        kind has other options than when the run was started."""
+        llm = place.client()
+        llm.shift_seeds(REPEAT_SEED * repeat)
         tools = place.tools(llm, self.kind, store, observer)
-        config = self.kind.Config.model_validate(self.method.config)
+        config = configure(self.method.label, self.kind, self.method.config)
         return self.kind(tools, self.read, self.questions, config)
 
 
@@ -163,16 +167,6 @@ OpenExecutor = Callable[[UnitWorkplace], AbstractContextManager[Executor]]
 """Opens an executor that works with the workplace's model."""
 
 
-_ITEM_CLIENT: ContextVar[Client] = ContextVar("item_client")
-
-
-class _ItemClient:
-    """Forwards to the client of the item at work, so that all items ask one open memory."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(_ITEM_CLIENT.get(), name)
-
-
 class _Steps(Generic[ResultT]):
     """Awaits work, and adds up for how many seconds it was ``idle``: in flight, or in a queue."""
 
@@ -196,12 +190,12 @@ class _Steps(Generic[ResultT]):
 
 
 class _Attempt:
-    """Work with a client of its own: its cost, and the ``reason`` why it failed, empty if not."""
+    """Work, what its calls take, and the ``reason`` why it failed, empty if it did not."""
 
-    def __init__(self, llm: Client) -> None:
-        self.llm = llm
+    def __init__(self) -> None:
         self.reason = ""
         self.calls: list[tuple[str, Lineage | None]] = []
+        self.stages: dict[str, StageUsage] = {}
         self._idle = 0.0
         self._began = time.monotonic()
 
@@ -218,7 +212,7 @@ class _Attempt:
         """Completions by stage, issued or replayed alike, so that a replay records the same."""
         return {
             stage: Spent(used.completions, used.input_tokens, used.output_tokens)
-            for stage, used in sorted(self.llm.usage().items())
+            for stage, used in sorted(self.stages.items())
             if used.completions
         }
 
@@ -228,12 +222,13 @@ class _Attempt:
         outcome, and their keys in the order in which they were made. Its own seconds are those in
         which it, or the engine for it, worked: the others waited for a place, or for other
         items."""
-        usage = self.llm.usage()
-        total = Usage(usage).total
+        total = Usage(self.stages).total
         wall = time.monotonic() - self._began
         return {
             "at": round(time.time(), 1),
-            "stages": {stage: round(used.seconds, 3) for stage, used in sorted(usage.items())},
+            "stages": {
+                stage: round(used.seconds, 3) for stage, used in sorted(self.stages.items())
+            },
             "wall_s": round(wall, 3),
             "own_s": round(wall - max(0.0, self._idle - total.seconds), 3),
             "engine_s": round(total.seconds, 3),
@@ -255,11 +250,10 @@ def _attempt(
     ends the ``with``. What would fail everything else as well is raised: no engine, one that
     refuses everything, a full disk, an option that cannot work.
     """
-    attempt = _Attempt(place.client())
-    _ITEM_CLIENT.set(attempt.llm)
+    attempt = _Attempt()
     anew = new_attempt() if is_retried else nullcontext()
     try:
-        with place.own(document_id), collect_calls(attempt.calls), anew:
+        with place.own(document_id), collect_calls(attempt.calls, attempt.stages), anew:
             yield attempt
     except (EngineUnavailable, EngineUnusable):
         raise
@@ -272,7 +266,7 @@ class LocalExecutor:
 
     def __init__(self, place: UnitWorkplace) -> None:
         self._place = place
-        self._bases: dict[Path, tuple[Store, Memory]] = {}
+        self._bases: dict[Path, tuple[Store, dict[int, Memory]]] = {}
 
     async def build(self, work: Build, path: Path, observer: Observer) -> BuildRecord:
         """Build a memory in a new store, which appears at ``path`` only once it is complete."""
@@ -284,7 +278,7 @@ class LocalExecutor:
         record, sessions = BuildRecord(work.method.label, work.title), {}
         attempting = _attempt(self._place, work.source.id, is_retried=work.is_retried)
         with Store.open(unfinished) as store, attempting as attempt:
-            memory = work.open(self._place, attempt.llm, store, observer)
+            memory = work.open(self._place, store, observer)
             known = store.steps(memory.id)
             await attempt.do(memory.build())
             if isinstance(work.source, Conversation):
@@ -303,7 +297,6 @@ class LocalExecutor:
         record = Record(ask.memory.method.label, item_to_json(ask.item), ask.repeat)
         attempting = _attempt(self._place, source.id, is_retried=ask.is_retried)
         with attempting as attempt, self._open_memory(ask, path) as (store, memory):
-            attempt.llm.shift_seeds(REPEAT_SEED * ask.repeat)
             reply = await attempt.do(memory.answer(ask.item.question))
             retrieved = list_retrieved(reply, source, read)
             log = store.edits(memory.id)
@@ -336,7 +329,7 @@ class LocalExecutor:
         judge, item = find_judge(seat.judge), item_from_json(record.item)
         verdict = VerdictRecord(None, "")
         with _attempt(self._place, is_retried=seat.key in record.verdicts) as attempt:
-            asked = judge.judge(attempt.llm, item, record, sampling=seat.sampling)
+            asked = judge.judge(self._place.client(), item, record, sampling=seat.sampling)
             verdict = replace(await attempt.do(asked), usage=attempt.usage)
         return replace(verdict, reason=attempt.reason or verdict.reason, took=attempt.took)
 
@@ -350,21 +343,22 @@ class LocalExecutor:
 
     @contextmanager
     def _open_memory(self, ask: Ask, path: Path) -> Iterator[tuple[Store, Memory]]:
-        """Open the memory that an item is put to: one for all items that share it."""
-        llm = cast(Client, _ItemClient())
+        """Open the memory that an item is put to: for each repeat one for all items that share
+        it."""
         if ask.shared is not None:
             if ask.shared not in self._bases:
-                store = Store.open(ask.shared)
-                memory = ask.memory.open(self._place, llm, store, SILENT)
-                self._bases[ask.shared] = store, memory
-            yield self._bases[ask.shared]
+                self._bases[ask.shared] = Store.open(ask.shared), {}
+            store, memories = self._bases[ask.shared]
+            if ask.repeat not in memories:
+                memories[ask.repeat] = ask.memory.open(self._place, store, repeat=ask.repeat)
+            yield store, memories[ask.repeat]
             return
         remove_store(path)
         if ask.base is not None:
             shutil.copy(ask.base, path)  # with its permissions
         try:
             with Store.open(path) as store:
-                yield store, ask.memory.open(self._place, llm, store, SILENT)
+                yield store, ask.memory.open(self._place, store, repeat=ask.repeat)
         finally:
             remove_store(path)
 
@@ -387,11 +381,6 @@ def source_as_read(source: Source, kind: MemoryKind) -> Source:
         text = source.transcript
         return Document.from_text(text.name, text.text, sections=text.sections, notes=text.notes)
     return source
-
-
-def can_grow(kind: MemoryKind) -> bool:
-    """Whether a memory of this kind takes in what a conversation goes on with."""
-    return supports(kind, TalkMemory)
 
 
 async def flush(memory: Memory) -> None:

@@ -6,23 +6,22 @@
 Source: Li et al., LooGLE (2023), ``Evaluation/automatic_metrics.py``.
 Words are what white space separates, as written (METEOR lower-cases them). BLEU-1 and BLEU-4 are
 the precision of single words and of four in a row, times the brevity penalty, without smoothing.
-ROUGE is that of the package ``rouge``: sentences end at each full stop, each n-gram counts once,
+ROUGE is that of the package ``rouge``: sentences end at each full stop, each word counts once,
 and ROUGE-L is the union of longest common subsequences over sentences; it is written out here
 because the package recurses once a word. A property test holds the two together.
 
 An empty reply is scored as "None", as the script has it.
 
 METEOR is ours, by NLTK on the words without repetitions. LooGLE passes unordered sets, whose order,
-and with it the score, changes from run to run; here each word stays where it stood first.
-``meteor`` takes WordNet's synonyms, which NLTK does not ship; ``meteor_stems`` does without.
+and with it the score, changes from run to run; here each word stays where it stood first. WordNet's
+synonyms, which NLTK does not ship, are not matched.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, Literal
 
-from mgl.errors import UsageError
 from mgl.evaluation.scorers.words import nltk_tools
 
 _EMPTY: Final = "None"
@@ -38,14 +37,14 @@ def bleu(prediction: str, gold: str, n: Literal[1, 4]) -> float:
     return float(brevity * tools.precision([wanted], said, n))
 
 
-def rouge_recall(prediction: str, gold: str, kind: Literal[1, 2, "L"]) -> float:
-    """Share of the gold answer's distinct n-grams, or of its words in common subsequences."""
+def rouge_recall(prediction: str, gold: str, kind: Literal[1, "L"]) -> float:
+    """Share of the gold answer's distinct words, or of those in common subsequences."""
     said, wanted = _sentences(prediction or _EMPTY), _sentences(gold)
     if not said or not wanted:
         return 0.0
     if kind != "L":
-        found, there = _ngrams(said, kind), _ngrams(wanted, kind)
-        return len(found & there) / len(there) if there else 0.0
+        found, there = ({word for each in own for word in each} for own in (said, wanted))
+        return len(found & there) / len(there)
     shared: set[str] = set()
     for sentence in wanted:
         for other in said:
@@ -53,49 +52,24 @@ def rouge_recall(prediction: str, gold: str, kind: Literal[1, 2, "L"]) -> float:
     return len(shared) / len({word for sentence in wanted for word in sentence})
 
 
-def meteor(prediction: str, gold: str) -> float:
-    """METEOR with the synonyms of WordNet. UsageError as ``wordnet`` raises it."""
-    return _meteor(prediction, gold, wordnet)
-
-
-def wordnet() -> object:
-    """Load NLTK's WordNet; UsageError if its data is not on this machine."""
-    nltk_tools()
-    from nltk.corpus import wordnet as reader
-
-    try:
-        reader.ensure_loaded()
-    except LookupError as error:
-        raise UsageError(
-            "METEOR with synonyms needs NLTK's WordNet",
-            hint="put NLTK's `wordnet` into nltk_data, or score by meteor_stems",
-        ) from error
-    return reader
-
-
 def meteor_stems(prediction: str, gold: str) -> float:
     """METEOR that matches words and their Porter stems, and no synonyms."""
-    return _meteor(prediction, gold, _NoSynonyms)
+    said, wanted = (list(dict.fromkeys(text.split())) for text in (prediction or _EMPTY, gold))
+    if not said or not wanted:
+        return 0.0
+    return float(nltk_tools().meteor(wanted, said, wordnet=_NoSynonyms()))
 
 
 class _NoSynonyms:
+    """Stands for NLTK's WordNet."""
+
     def synsets(self, _word: str) -> list[object]:
         return []
-
-
-def _meteor(prediction: str, gold: str, load: Callable[[], object]) -> float:
-    said, wanted = (list(dict.fromkeys(text.split())) for text in (prediction or _EMPTY, gold))
-    return float(nltk_tools().meteor(wanted, said, wordnet=load())) if said and wanted else 0.0
 
 
 def _sentences(text: str) -> list[list[str]]:
     """Split at full stops, then into words; a part of white space gives one empty word."""
     return [part.split() or [""] for part in text.split(".") if part]
-
-
-def _ngrams(sentences: Sequence[Sequence[str]], n: int) -> set[tuple[str, ...]]:
-    words = [word for sentence in sentences for word in sentence]
-    return {tuple(words[start : start + n]) for start in range(len(words) - n + 1)}
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> set[str]:

@@ -15,7 +15,6 @@ An aggregate is a score of many answers together, such as whether all of a dialo
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -38,7 +37,7 @@ from mgl.evaluation.scorers.choices import (
     gold_letter,
     letter_longbench,
 )
-from mgl.evaluation.scorers.loogle import bleu, meteor, meteor_stems, rouge_recall, wordnet
+from mgl.evaluation.scorers.loogle import bleu, meteor_stems, rouge_recall
 from mgl.evaluation.scorers.retrieval import is_ranked, rank_evidence, session_of
 from mgl.evaluation.scorers.rubric import share_stated
 from mgl.evaluation.scorers.words import (
@@ -168,10 +167,6 @@ def _decision(
     return score
 
 
-def _gold_verdict(item: Item) -> bool | None:
-    return find_verdict(item.golds[0]) if item.golds else None
-
-
 _letter = _decision(gold_letter, lambda text, item: find_letter(text, item.choices))
 
 
@@ -251,12 +246,7 @@ def _recall_scorers() -> Iterable[Scorer]:
                 yield Scorer(f"{of}_{name}@{k}", kind, score, told)
 
 
-def _verbatim(_item: Item, record: Record) -> float | None:
-    held = Counter(bool(each["verbatim"]) for each in record.citations)
-    return held[True] / held.total() if held else None
-
-
-def _rouge(kind: Literal[1, 2, "L"]) -> Score:
+def _rouge(kind: Literal[1, "L"]) -> Score:
     return _best(lambda said, gold: rouge_recall(said, gold, kind))
 
 
@@ -309,7 +299,10 @@ def _list_scorers() -> Iterable[Scorer]:
     )
     yield share(
         "claim_accuracy",
-        score=_decision(_gold_verdict, lambda text, _: find_verdict(text)),
+        score=_decision(
+            lambda item: find_verdict(item.golds[0]) if item.golds else None,
+            lambda text, _: find_verdict(text),
+        ),
         about="HGMem on NoCha: claims judged correctly",
     )
     yield mean(
@@ -318,20 +311,13 @@ def _list_scorers() -> Iterable[Scorer]:
         about="RULER's string_match_all: the share of gold answers that are in the reply",
     )
     yield mean("rouge_1_recall", score=_rouge(1), about="LooGLE: ROUGE-1 recall of distinct words")
-    yield mean("rouge_2_recall", score=_rouge(2), about="LooGLE: that of distinct bigrams")
     yield mean("rouge_l_recall", score=_rouge("L"), about="LooGLE: ROUGE-L recall over sentences")
     yield mean("bleu_1", score=_bleu(1), about="LooGLE: BLEU-1, not smoothed", check=nltk_tools)
     yield mean("bleu_4", score=_bleu(4), about="LooGLE: four words in a row", check=nltk_tools)
     yield mean(
-        "meteor",
-        score=_best(meteor),
-        about="ours, after LooGLE, whose own varies from run to run: METEOR, with synonyms",
-        check=wordnet,
-    )
-    yield mean(
         "meteor_stems",
         score=_best(meteor_stems),
-        about="ours, after LooGLE: METEOR without synonyms",
+        about="ours, after LooGLE, whose own varies from run to run: METEOR without synonyms",
         check=nltk_tools,
     )
     yield mean(
@@ -340,7 +326,6 @@ def _list_scorers() -> Iterable[Scorer]:
         about="ours, for BEAM: the share of a rubric's numbers and dates that a sentence states",
     )
     yield from _recall_scorers()
-    yield mean("citations_verbatim", score=_verbatim, about="share of citations that are verbatim")
     yield mean(
         "compaction_ratio",
         score=lambda _item, record: record.memory.get("compaction_ratio"),

@@ -144,8 +144,11 @@ function say(value) {
 /** What an edit says, in words, with the fields of a topic among the others. */
 function given({ topic, ...rest }) {
   const fields = isText(topic) || !topic ? { topic, ...rest } : { ...topic, ...rest };
-  const byId = (name, value) => (TURNS.has(name) && data.turns ? [value].flat().map((at) => data.turns[at]?.id ?? at) : value);
-  const named = ([name, value]) => [name.replaceAll("_", " "), say(byId(name, value ?? ""))];
+  const read = (name, value) => {
+    if (name === "spans") return value.map((at) => (Array.isArray(at) ? at : [at.start, at.end]).join("–"));
+    return TURNS.has(name) && data.turns ? [value].flat().map((at) => data.turns[at]?.id ?? at) : value;
+  };
+  const named = ([name, value]) => [name.replaceAll("_", " "), say(read(name, value ?? ""))];
   return Object.entries(fields).filter(([name]) => !BESIDE.has(name)).map(named).filter(([, said]) => said);
 }
 

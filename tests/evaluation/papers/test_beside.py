@@ -115,7 +115,8 @@ def test_each_size_of_a_growing_conversation_stands_beside_its_row(tmp_path: Pat
         for n in (3, 15, 27)
     ]
     one_by_one = SESSION.model_copy(update={"concurrency": 1})
-    options = {"benchmark": "locomo-growth", "scorers": ("f1_set_amem",), "sessions": (one_by_one,)}
+    options: dict[str, Any] = {"scorers": ("f1_set_amem",), "sessions": (one_by_one,)}
+    options["benchmark"] = "locomo-growth"
     run = write_run(tmp_path / "run", [method("gam")], items, {"gam": answered}, **options)
     found = {
         (one.part, one.metric.name): (one.ours.interval.mean if one.ours else None, one.printed)

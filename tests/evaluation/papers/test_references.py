@@ -16,11 +16,7 @@ from mgl.evaluation.papers.references import (
 )
 
 PAPERS = load_references()
-TABLES = [
-    pytest.param(paper, table, id=f"{paper.name}-{table.id}")
-    for paper in PAPERS.values()
-    for table in paper.tables
-]
+TABLES = [(paper, table) for paper in PAPERS.values() for table in paper.tables]
 READ = ("gam", "hgmem", "mindgraph", "mnemis")
 """The papers whose text there is to compare with."""
 NEAR = 8_000
@@ -50,11 +46,11 @@ tables:
 """
 
 
-def written(folder: Path, text: str, name: str = "paper") -> Path:
-    place = folder / "references"
-    place.mkdir(exist_ok=True)
-    (place / f"{name}.yaml").write_text(text.format(name=name))
-    return folder
+def write_own(home: Path, text: str) -> None:
+    """Put a paper of one's own into the home."""
+    place = home / "eval" / "references"
+    place.mkdir(parents=True)
+    (place / "paper.yaml").write_text(text.format(name="paper"))
 
 
 def test_every_table_and_figure_is_there_and_says_where_or_why_it_has_no_numbers() -> None:
@@ -72,8 +68,9 @@ def test_every_table_and_figure_is_there_and_says_where_or_why_it_has_no_numbers
             assert table.printed == "all" or table.notes
 
 
-def test_a_cell_says_all_that_its_number_is(tmp_path: Path) -> None:
-    paper = load_references(written(tmp_path, VALID))["paper"]
+def test_a_cell_says_all_that_its_number_is(mgl_home: Path) -> None:
+    write_own(mgl_home, VALID)
+    paper = load_references()["paper"]
     first, average, far = paper.cells()
     assert (first.value, first.text, first.categories) == (40.0, "40.00", None)
     assert (first.scorer, first.benchmark, first.memory) == ("f1_set_amem", "locomo", "gam")
@@ -82,10 +79,11 @@ def test_a_cell_says_all_that_its_number_is(tmp_path: Path) -> None:
     assert (far.method, far.value, far.memory) == ("Theirs", 3.87e7, None)
 
 
-def test_a_row_or_a_number_can_be_of_other_items_than_its_table(tmp_path: Path) -> None:
+def test_a_row_or_a_number_can_be_of_other_items_than_its_table(mgl_home: Path) -> None:
     text = VALID.replace("40.00 ~41", "40.00(?) ~41(11)")
     text = text.replace("profile: a-model", "profile: a-model\n        averaging: questions")
-    first, average, _ = load_references(written(tmp_path, text))["paper"].cells()
+    write_own(mgl_home, text)
+    first, average, _ = load_references()["paper"].cells()
     assert (first.text, first.n) == ("40.00", None)
     assert (average.text, average.n, average.categories) == ("~41", 11, None)
 
@@ -105,17 +103,18 @@ def test_categories_are_what_the_papers_tables_part_a_benchmark_by() -> None:
         ("title: A paper", "title: ["),
     ],
 )
-def test_a_file_that_is_not_valid_is_refused(tmp_path: Path, old: str, new: str) -> None:
+def test_a_file_that_is_not_valid_is_refused(mgl_home: Path, old: str, new: str) -> None:
     assert old in VALID
+    write_own(mgl_home, VALID.replace(old, new))
     with pytest.raises(InputError):
-        load_references(written(tmp_path, VALID.replace(old, new)))
+        load_references()
 
 
 def test_averages_are_over_what_the_entry_says() -> None:
     """Of each row that has all categories: the average is within rounding of its rule, except in
     rows that a note names."""
     checked = set()
-    for paper, table in (each.values for each in TABLES):
+    for paper, table in TABLES:
         for group, name, line in lines(table):
             texts = line.split()
             for ours in {column.ours for column in table.columns if column.ours}:
@@ -144,7 +143,11 @@ def excepted(note: str, name: str) -> bool:
 @pytest.mark.papers
 @pytest.mark.parametrize(
     ("paper", "table"),
-    [each for each in TABLES if each.values[1].groups and each.values[0].name in READ],
+    [
+        pytest.param(paper, table, id=f"{paper.name}-{table.id}")
+        for paper, table in TABLES
+        if table.groups and paper.name in READ
+    ],
 )
 def test_each_number_stands_in_the_papers_text_near_its_table(
     papers: Path, paper: Paper, table: PrintedTable

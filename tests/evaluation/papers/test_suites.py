@@ -49,11 +49,11 @@ entries:
 """
 
 
-def written(folder: Path, text: str, name: str = "paper") -> Path:
-    place = folder / "suites"
-    place.mkdir(exist_ok=True)
-    (place / f"{name}.yaml").write_text(text.format(name=name))
-    return folder
+def write_own(home: Path, text: str) -> None:
+    """Put a paper of one's own into the home."""
+    place = home / "eval" / "suites"
+    place.mkdir(parents=True)
+    (place / "paper.yaml").write_text(text.format(name="paper"))
 
 
 def test_every_row_of_every_table_is_made_or_left_out_with_a_reason() -> None:
@@ -200,8 +200,9 @@ def test_what_is_measured_is_what_the_benchmark_measures() -> None:
                 assert registry.load("memory", method.memory).reads != "conversation", place
 
 
-def test_a_run_asks_the_runner_for_what_it_says(tmp_path: Path) -> None:
-    (run,) = load_suites(written(tmp_path, VALID))["paper"].entry("table1").runs
+def test_a_run_asks_the_runner_for_what_it_says(mgl_home: Path, tmp_path: Path) -> None:
+    write_own(mgl_home, VALID)
+    (run,) = load_suites()["paper"].entry("table1").runs
     asked = build_arguments(run, tmp_path, ("m",), limit=3, seed=7, judge="m")
     assert asked.memories == ("five=gam", "turns")
     assert asked.settings == ("five.k=5",)
@@ -215,9 +216,9 @@ def test_a_run_asks_the_runner_for_what_it_says(tmp_path: Path) -> None:
     assert (smaller_limit(run, None), smaller_limit(judged, 1)) == (None, 1)
 
 
-def test_an_entry_is_named_by_paper_and_table(tmp_path: Path) -> None:
-    folder = written(tmp_path, VALID)
-    suite, one, run = find_entry("paper/table2", folder)
+def test_an_entry_is_named_by_paper_and_table(mgl_home: Path) -> None:
+    write_own(mgl_home, VALID)
+    suite, one, run = find_entry("paper/table2")
     assert (suite.made_by(one).id, run) == ("table1", "")
     for name, told in (
         ("paper", "names no table"),
@@ -226,7 +227,7 @@ def test_an_entry_is_named_by_paper_and_table(tmp_path: Path) -> None:
         ("paper/table1/away", "has no run"),
     ):
         with pytest.raises(UsageError, match=told):
-            find_entry(name, folder)
+            find_entry(name)
 
 
 @pytest.mark.parametrize(
@@ -238,10 +239,11 @@ def test_an_entry_is_named_by_paper_and_table(tmp_path: Path) -> None:
         ("    not_made: a diagram", "    not_made: a diagram\n    same_as: table1"),
     ],
 )
-def test_a_suite_that_is_not_valid_is_refused(tmp_path: Path, old: str, new: str) -> None:
+def test_a_suite_that_is_not_valid_is_refused(mgl_home: Path, old: str, new: str) -> None:
     assert old in VALID
+    write_own(mgl_home, VALID.replace(old, new))
     with pytest.raises(InputError):
-        load_suites(written(tmp_path, VALID.replace(old, new)))
+        load_suites()
 
 
 # Baselines read as many chunks as HGMem does on average, for an answer or in each step

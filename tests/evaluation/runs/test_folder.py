@@ -56,7 +56,6 @@ def test_recall_of_evidence_is_over_the_items_that_name_evidence() -> None:
         ("correctness by a-model", 0.5, {"golds": []}),
         ("hgmem_diversity", 0.5, {}),
         ("citation_support", 0.5, {}),
-        ("citations_verbatim", 0.5, {}),
         ("compaction_ratio", 0.4, {}),
     ],
 )
@@ -67,15 +66,6 @@ def test_a_failed_answer_counts_0_only_for_a_score_that_it_can_have(
     given = Record("m", item("q0"), verdicts={name: VerdictRecord(value, "…")})
     failed = Record("m", item("q1", **without), reason=SLOW)
     assert tally(name, [given, failed]) == Tally(1, 0, 0, value, value, value)
-
-
-def test_what_failed_counts_also_where_what_its_score_needs_is_not_installed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("mgl.evaluation.scorers.loogle.wordnet", lambda: pytest.fail("not here"))
-    given = Record("m", item("q0"), scores={"meteor": 1.0})
-    failed = Record("m", item("q1"), reason=SLOW)
-    assert tally("meteor", [given, failed]) == Tally(2, 1, 0, 0.5, 0.5, 0.5)
 
 
 def test_a_method_that_ranks_nothing_has_no_recall_where_it_failed() -> None:

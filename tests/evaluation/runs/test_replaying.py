@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,7 +46,8 @@ def test_questions_over_one_graph_replay(trial: Trial, tmp_path: Path) -> None:
 
 def test_a_dataset_that_was_made_is_made_again(trial: Trial, tmp_path: Path) -> None:
     settings = ("countries=3", "made.seed=4", "seed=9", *SMALL)
-    made = {"benchmark": "made", "data": None, "memories": ("mindgraph",), "settings": settings}
+    made: dict[str, Any] = {"benchmark": "made", "data": None, "memories": ("mindgraph",)}
+    made["settings"] = settings
     out = trial.run(tmp_path / "run", **made)
     manifest = Manifest.read(out)
     assert manifest.dataset.made_with == {"countries": 3, "seed": 4}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import json
 import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -24,6 +26,7 @@ from mgl.llm.client import Client
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.gam import Gam
 from mgl.observer import SilentObserver
+from mgl.store import Store
 from mgl.types import Answer, Question
 from tests.evaluation.trial import (
     GONE,
@@ -160,7 +163,7 @@ def test_a_memory_grows_from_turn_to_turn_after_which_it_is_asked(
         append_next(memory)
 
     monkeypatch.setattr(Gam, "_append_next", count)
-    options = {"benchmark": "growing", "memories": ("gam", "transcript")}
+    options: dict[str, Any] = {"benchmark": "growing", "memories": ("gam", "transcript")}
     out = trial.run(tmp_path / "run", **options)
     assert sorted(appended) == [0, 0, 0, 1, 1, 1, 2, 2, 2], "each turn of three sources once"
     for row in rows(out):
@@ -175,7 +178,7 @@ def test_a_memory_grows_from_turn_to_turn_after_which_it_is_asked(
 @pytest.mark.usefixtures("embeds_words")
 def test_a_growing_memory_goes_on_where_the_run_was_ended(trial: Trial, tmp_path: Path) -> None:
     told = {"east": ["Cathay", "Serica", GONE, "Mu"]}
-    options = {"benchmark": "growing", "memories": ("gam",), "concurrency": 1}
+    options: dict[str, Any] = {"benchmark": "growing", "memories": ("gam",), "concurrency": 1}
     trial.data = write_data(tmp_path / "tiny.json", told)
     out = tmp_path / "run"
     with pytest.raises(EngineUnavailable):
@@ -191,10 +194,24 @@ def test_a_growing_memory_goes_on_where_the_run_was_ended(trial: Trial, tmp_path
 
 
 def test_an_item_may_be_asked_again_with_other_seeds(trial: Trial, tmp_path: Path) -> None:
-    out = trial.run(tmp_path / "run", limit=2, repeats=3)
+    out = trial.run(tmp_path / "run", limit=2, repeats=3, settings=("answer_temperature=0.7",))
     assert [row["repeat"] for row in rows(out)] == [0, 1, 2] * 2
+    with Store.open(trial.home / "mgl.sqlite") as store:
+        calls = [store.find_call(key) for row in rows(out) for key in row["took"]["keys"]]
+    assert [call and call.request.sampling.seed for call in calls] == [0, 10_000, 20_000] * 2
     assert trial.resume(out).ended is not None
     assert trial.replay(out).differing == ()
+
+
+def test_an_option_that_a_memory_has_no_more_is_named(trial: Trial, tmp_path: Path) -> None:
+    out = trial.run(tmp_path / "run", limit=2)
+    records, path = out / "records.jsonl", out / "manifest.json"
+    records.write_bytes(records.read_bytes().splitlines(keepends=True)[0])
+    manifest = json.loads(path.read_text())
+    manifest["methods"][0]["config"]["gone"] = 1
+    path.write_text(json.dumps({**manifest, "ended": None}))
+    with pytest.raises(UsageError, match="direct has no option 'gone'"):
+        trial.resume(out)
 
 
 async def test_only_sampled_calls_have_other_seeds_in_a_repeat() -> None:

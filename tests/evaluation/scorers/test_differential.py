@@ -110,7 +110,7 @@ def official_loogle(said: str, gold: str) -> dict[str, float]:
         }
     if said.strip(".") and gold.strip("."):
         (rouge,) = Rouge().get_scores(said, gold)
-        found |= {f"rouge_{n}_recall": rouge[f"rouge-{n}"]["r"] for n in ("1", "2", "l")}
+        found |= {f"rouge_{n}_recall": rouge[f"rouge-{n}"]["r"] for n in ("1", "l")}
     return found
 
 
