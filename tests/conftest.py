@@ -30,10 +30,12 @@ import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import typer
 from hypothesis import HealthCheck, is_hypothesis_test, seed, settings
@@ -202,6 +204,15 @@ def _quick_stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(file, "_connect", connect_copy)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_tls_context() -> Iterator[None]:
+    """Reading certificates takes each client of httpx 25 ms, and none of these needs one."""
+    with pytest.MonkeyPatch.context() as patch:
+        read = cache(httpx.create_ssl_context)
+        patch.setattr("httpx._transports.default.create_ssl_context", read)
         yield
 
 

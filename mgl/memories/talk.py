@@ -497,7 +497,8 @@ def check_turns(turns: Sequence[Turn]) -> None:
     calendar reckons with."""
     for turn in turns:
         if not turn.text.strip():
-            raise InputError(f"turn {turn.id!r} has no text", hint="leave it out")
+            name = f"turn {turn.id!r}" if turn.id else "a turn"
+            raise InputError(f"{name} has no text", hint="leave it out")
         check_time(turn.time)
 
 
