@@ -122,7 +122,7 @@ class _Progress:
                 hint="remove that folder, or give the rows and settings of then",
             )
         losses = {int(step): float(loss) for step, loss in kept["losses"].items()}
-        terms = {int(step): dict(each) for step, each in kept["terms"].items()}
+        terms = {int(step): dict(each) for step, each in kept.get("terms", {}).items()}
         return cls(key, losses, terms, float(kept["seconds"]))
 
     def write(self, path: Path) -> None:
@@ -186,7 +186,7 @@ class _CausalTraining:
         for label, scores in ((" before", before), ("", self._judge())):
             metrics |= {f"{key}{label}": value for key, value in scores.items()}
         for label, step in ((" before", 0), ("", best)):
-            metrics |= {f"{term}{label}": value for term, value in progress.terms[step].items()}
+            metrics |= {f"{term}{label}": value for term, value in progress.terms.get(step, {}).items()}
         fitted = Fitted(
             [-progress.losses[0]],
             [-progress.losses[best]],

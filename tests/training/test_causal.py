@@ -227,6 +227,10 @@ def test_a_killed_training_ends_with_the_same_weights(base: CausalBase, tmp_path
     checkpoints = tmp_path / "killed" / "training" / "mine" / "checkpoints"
     assert list(checkpoints.glob("checkpoint-*/trainer_state.json"))
     assert not (tmp_path / "killed" / "adapters").exists()
+    state = tmp_path / "killed" / "training" / "mine" / "state.json"
+    left = json.loads(state.read_text())
+    del left["terms"]  # as of a version that noted none
+    state.write_text(json.dumps(left))
     assert run(tmp_path / "killed") == 0
     parts = [tmp_path / home / "adapters" / "mine" / LORA for home in ("whole", "killed")]
     assert parts[0].read_bytes() == parts[1].read_bytes()
