@@ -114,8 +114,9 @@ def reopen_plan(manifest: Manifest, open_model: OpenModel, data: Path | None = N
     """Plan what a run does that was started before; ``data`` is where its files lie if they moved,
     which are searched for in MGL_DATA, too.
 
-    InputError if they are not the same files.
+    InputError if they are not the same files, UsageError if this mgl lacks a scorer of the run.
     """
+    find_scorers(manifest.scorers)
     benchmark: Benchmark = registry.load("benchmark", manifest.arguments.benchmark)
     place = data or manifest.arguments.data
     if data is None and place is not None and not place.exists():

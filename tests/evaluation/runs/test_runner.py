@@ -214,6 +214,21 @@ def test_an_option_that_a_memory_has_no_more_is_named(trial: Trial, tmp_path: Pa
         trial.resume(out)
 
 
+def test_a_scorer_that_is_no_more_is_named_before_a_model_is_asked(
+    trial: Trial, tmp_path: Path
+) -> None:
+    out = trial.run(tmp_path / "run", limit=2)
+    records, path = out / "records.jsonl", out / "manifest.json"
+    records.write_bytes(records.read_bytes().splitlines(keepends=True)[0])
+    manifest = json.loads(path.read_text())
+    path.write_text(json.dumps({**manifest, "scorers": ["gone"], "ended": None}))
+    (trial.home / "mgl.sqlite").unlink()  # with the reply to the second item
+    trial.engines.clear()
+    with pytest.raises(UsageError, match="there is no scorer 'gone'"):
+        trial.resume(out)
+    assert trial.calls == 0
+
+
 async def test_only_sampled_calls_have_other_seeds_in_a_repeat() -> None:
     engine = ScriptedEngine(["a"] * 4)
     client = Client(engine, MemoryCallLog())
