@@ -106,7 +106,7 @@ def test_a_chat_whose_prompt_is_back_outlives_two_ctrl_c(*, returns: bool) -> No
     program = f"""
 import sys, time, tty
 from mgl.cli import guard
-guard.PATIENCE_S = 0.5
+guard.AGAIN_S = 60
 guard.guard_command(["chat"])
 for _ in range(2):
     try:

@@ -17,6 +17,7 @@ from mgl.llm.base import Request
 from mgl.llm.grammar import to_ebnf, to_lark, to_regex
 from mgl.llm.inlining import DEEPEST, LONGEST, MOST_CHARACTERS, SchemaReader
 from mgl.llm.schemas import compile_request, plain
+from tests.patience import PATIENCE_S
 
 Schema = dict[str, Any]
 
@@ -113,7 +114,7 @@ def test_schemas_that_contain_themselves_or_double_are_refused_at_once() -> None
         input=json.dumps([asked for schema in schemas for asked in asked_with(schema)]),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=True,
     )
     *lines, one, other = done.stdout.splitlines()
