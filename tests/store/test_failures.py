@@ -179,3 +179,27 @@ def test_an_open_waits_for_a_process_that_recovers_the_log(
     left = 10**6
     with pytest.raises(StoreError, match="locked by another process"):
         Store.open(path, busy_timeout_s=0.05)
+
+
+MADE_TOGETHER = """
+import os, sys
+from pathlib import Path
+from mgl.store import Store
+for number in range(5):
+    waits, goes = os.pipe()
+    children = []
+    for _ in range(3):
+        if (child := os.fork()) == 0:
+            os.close(goes)
+            os.read(waits, 1)
+            Store.open(Path(sys.argv[1]) / f"{number}.sqlite").close()
+            os._exit(0)
+        children.append(child)
+    os.close(goes)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 3
+"""
+
+
+def test_processes_that_make_a_store_together_have_it_all(tmp_path: Path) -> None:
+    """In a process of its own: in this one stores begin as copies."""
+    subprocess.run([sys.executable, "-c", MADE_TOGETHER, tmp_path], check=True)
