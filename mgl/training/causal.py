@@ -186,7 +186,8 @@ class _CausalTraining:
         for label, scores in ((" before", before), ("", self._judge())):
             metrics |= {f"{key}{label}": value for key, value in scores.items()}
         for label, step in ((" before", 0), ("", best)):
-            metrics |= {f"{term}{label}": value for term, value in progress.terms.get(step, {}).items()}
+            terms = progress.terms.get(step, {})
+            metrics |= {f"{term}{label}": value for term, value in terms.items()}
         fitted = Fitted(
             [-progress.losses[0]],
             [-progress.losses[best]],
