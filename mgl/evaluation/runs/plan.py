@@ -114,9 +114,10 @@ def reopen_plan(manifest: Manifest, open_model: OpenModel, data: Path | None = N
     """Plan what a run does that was started before; ``data`` is where its files lie if they moved,
     which are searched for in MGL_DATA, too.
 
-    InputError if they are not the same files, UsageError if this mgl lacks a scorer of the run.
+    InputError if they are not the same files, UsageError if this mgl lacks a scorer of the run or
+    an option of its memories.
     """
-    find_scorers(manifest.scorers)
+    _require_all_of(manifest)
     benchmark: Benchmark = registry.load("benchmark", manifest.arguments.benchmark)
     place = data or manifest.arguments.data
     if data is None and place is not None and not place.exists():
@@ -147,6 +148,19 @@ def reopen_plan(manifest: Manifest, open_model: OpenModel, data: Path | None = N
         )
     items = tuple(by_id[id] for id in manifest.dataset.items)
     return RunPlan(manifest, dataset, items, tuple(labelled))
+
+
+def _require_all_of(manifest: Manifest) -> None:
+    try:
+        find_scorers(manifest.scorers)
+        for method in manifest.methods:
+            kind = load_kind(method.memory, method.config.get("preset"))
+            configure(method.label, kind, method.config)
+    except UsageError as error:
+        raise UsageError(
+            f"this mgl lacks something of the run: {error.message}",
+            hint="resume with the code that started it (see its manifest), or start a new run",
+        ) from error
 
 
 def _find_headline(manifest: Manifest) -> str:

@@ -105,9 +105,7 @@ def find_scorers(names: Iterable[str]) -> tuple[Scorer, ...]:
     for name in wanted:
         if name not in known and not bertscores_among([name]):
             raise UsageError(
-                f"there is no scorer {name!r}",
-                hint=f"take one of {', '.join(sorted(known))}, or for a run that has it the mgl "
-                "that made it",
+                f"there is no scorer {name!r}", hint=f"take one of {', '.join(sorted(known))}"
             )
     found = [SCORERS[name] for name in wanted if name in SCORERS]
     for scorer in found:

@@ -6,6 +6,7 @@ import errno
 import json
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -203,29 +204,27 @@ def test_an_item_may_be_asked_again_with_other_seeds(trial: Trial, tmp_path: Pat
     assert trial.replay(out).differing == ()
 
 
-def test_an_option_that_a_memory_has_no_more_is_named(trial: Trial, tmp_path: Path) -> None:
-    out = trial.run(tmp_path / "run", limit=2)
-    records, path = out / "records.jsonl", out / "manifest.json"
-    records.write_bytes(records.read_bytes().splitlines(keepends=True)[0])
-    manifest = json.loads(path.read_text())
-    manifest["methods"][0]["config"]["gone"] = 1
-    path.write_text(json.dumps({**manifest, "ended": None}))
-    with pytest.raises(UsageError, match="direct has no option 'gone'"):
-        trial.resume(out)
-
-
-def test_a_scorer_that_is_no_more_is_named_before_a_model_is_asked(
-    trial: Trial, tmp_path: Path
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda run: run["methods"][0]["config"].update(gone=1), "direct has no option 'gone'"),
+        (lambda run: run["scorers"].append("gone"), "there is no scorer 'gone'"),
+    ],
+)
+def test_what_a_run_has_and_this_mgl_lacks_is_named_before_a_model_is_asked(
+    trial: Trial, tmp_path: Path, change: Callable[[Any], None], told: str
 ) -> None:
     out = trial.run(tmp_path / "run", limit=2)
     records, path = out / "records.jsonl", out / "manifest.json"
     records.write_bytes(records.read_bytes().splitlines(keepends=True)[0])
     manifest = json.loads(path.read_text())
-    path.write_text(json.dumps({**manifest, "scorers": ["gone"], "ended": None}))
+    change(manifest)
+    path.write_text(json.dumps({**manifest, "ended": None}))
     (trial.home / "mgl.sqlite").unlink()  # with the reply to the second item
     trial.engines.clear()
-    with pytest.raises(UsageError, match="there is no scorer 'gone'"):
+    with pytest.raises(UsageError, match=told) as caught:
         trial.resume(out)
+    assert "the code that started it" in caught.value.hint
     assert trial.calls == 0
 
 
