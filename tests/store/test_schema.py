@@ -154,6 +154,18 @@ def test_what_a_baseline_remembered_in_place_of_a_reply_is_read_as_part_of_its_l
     assert of_others == ["rejected", "rejected"]
 
 
+def test_words_that_were_indexed_by_other_rules_are_indexed_again(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migrate_until(NAMES.index("0021_paired_characters"), path, monkeypatch)
+    with connect(path) as connection:
+        connection.execute("INSERT INTO indexes VALUES (1, 'talk/turns', 4)")
+        connection.execute("INSERT INTO index_stems VALUES (1, 0, 1, x'0102030405060708')")
+    with Store.open(path) as store:
+        assert store.read_stems("talk/turns") == []
+        assert store.index_version("talk/turns") == 5
+
+
 @pytest.mark.parametrize("count", range(len(MIGRATIONS) + 1))
 def test_migrating_twice_is_migrating_once(
     count: int, path: Path, monkeypatch: pytest.MonkeyPatch
