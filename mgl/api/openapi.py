@@ -108,7 +108,7 @@ def _describe(endpoint: Endpoint, schemas: dict[Any, Any]) -> dict[str, Any]:
                 "name": name,
                 "in": "query",
                 "required": name in query.get("required", ()),
-                "schema": schema,
+                "schema": _leave_out_null(schema),
             }
             for name, schema in query["properties"].items()
         ]
@@ -118,6 +118,15 @@ def _describe(endpoint: Endpoint, schemas: dict[Any, Any]) -> dict[str, Any]:
             content = {_JSON: {"schema": schemas[endpoint.body]}}
         described["requestBody"] = {"required": True, "content": content}
     return described
+
+
+def _leave_out_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a query's field, which is a text: where it is None, it is left out."""
+    kinds = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
+    if len(kinds) != 1:
+        return schema
+    rest = {name: value for name, value in schema.items() if name not in ("anyOf", "default")}
+    return {**rest, **kinds[0]}
 
 
 def _list_faults(endpoint: Endpoint, named: list[str]) -> list[str]:

@@ -13,7 +13,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack
+from contextvars import Context
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from starlette.datastructures import Headers
     from starlette.requests import Request
     from starlette.responses import Response
-    from starlette.routing import BaseRoute
+    from starlette.routing import Router
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 WRONG_KEYS: Final = 60
@@ -97,18 +98,12 @@ class MemoryServer(Listener):
         self._runs = Runs(runs, keys.home)
         self._tenants: dict[str, Tenant] = {}
         self._opening = asyncio.Lock()
-        self._mcp: list[BaseRoute] = []
+        self._mcp = _Mcp(limits.most_bytes)
 
     async def __aenter__(self) -> Self:
         self._threads = ThreadPoolExecutor(THREADS, "mgl-api")
         asyncio.get_running_loop().set_default_executor(self._threads)
-        self._closing = AsyncExitStack()
         try:
-            if find_spec("mcp") is not None:
-                from mgl.api.mcp import list_routes
-
-                routes = list_routes(lambda ctx: _tenant_in(ctx).memories, self._most_bytes)
-                self._mcp = await self._closing.enter_async_context(routes)
             self.take_port()  # before jobs begin: another server may be at them
             await self.open_tenant(OWNER)  # whose model may not be there
             for name in self._keys.tenants:
@@ -122,7 +117,7 @@ class MemoryServer(Listener):
 
     async def __aexit__(self, *error: object) -> None:
         await super().__aexit__(*error)
-        await self._closing.aclose()
+        await self._mcp.aclose()
         for tenant in self._tenants.values():
             await tenant.jobs.close()
             await asyncio.to_thread(tenant.memories.lab.close)
@@ -165,7 +160,7 @@ class MemoryServer(Listener):
                 Route("/api/openapi.json", _describe, methods=["GET"]),
                 *(Route(each.path, self._serve(each), methods=[each.method]) for each in ALL),
                 *list_pages(),
-                *self._mcp,
+                *([Route("/mcp", self._mcp)] if find_spec("mcp") is not None else []),
             ],
             middleware=[Middleware(_Door, server=self)],
             exception_handlers={HTTPException: refuse},
@@ -206,9 +201,44 @@ def tenant_of(request: Request) -> Tenant:
     return tenant
 
 
-def _tenant_in(context: Any) -> Tenant:
-    """The tenant of a request by MCP."""
-    return tenant_of(context.request_context.request)
+def _memories_in(context: Any) -> Memories:
+    """The memories of a request by MCP."""
+    return tenant_of(context.request_context.request).memories
+
+
+class _Mcp:
+    """The application at ``/mcp``. Its first request makes it: loading it takes a second, which
+    most servers need not spend."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._working: asyncio.Task[None] | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._working is None:
+            self._made: asyncio.Future[Router] = asyncio.get_running_loop().create_future()
+            self._closing = asyncio.Event()
+            self._working = asyncio.create_task(self._work(), context=Context())
+        await (await asyncio.shield(self._made))(scope, receive, send)
+
+    async def aclose(self) -> None:
+        if self._working is not None:
+            self._closing.set()
+            await self._working
+
+    async def _work(self) -> None:
+        """Open and close it in one task, as its own tasks demand."""
+        from starlette.routing import Router
+
+        try:
+            mcp = await asyncio.to_thread(import_module, "mgl.api.mcp")
+            async with mcp.list_routes(_memories_in, self._most_bytes) as routes:
+                self._made.set_result(Router(routes))
+                await self._closing.wait()
+        except Exception as error:
+            if self._made.done():
+                raise
+            self._made.set_exception(error)
 
 
 class _Door:

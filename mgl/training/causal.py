@@ -253,6 +253,8 @@ class _CausalTraining:
             check_base(start, self._base.name, self._base.folder)
             start.file(LORA)
             model = PeftModel.from_pretrained(model, start.folder, is_trainable=True)
+            # by which PEFT would ask the hub for the base's configuration at each checkpoint
+            model.peft_config["default"].base_model_name_or_path = None
         kind, config, describe = self._choose_loop()
         train, development = (
             Dataset.from_list([describe(row) for row in rows])

@@ -371,20 +371,22 @@ def run_command(command: Sequence[str], limit_s: float | None = None) -> Figures
     it printed, each named by the keys that lead to it. ``said`` is the end of what it told."""
     if command[0] == "mgl":
         command = [sys.executable, "-m", "mgl", *command[1:]]
-    began, before = time.monotonic(), os.times()
+    began = time.monotonic()
     with (
         sample_gpu() as busy,
         tempfile.TemporaryFile("w+") as out,
         tempfile.TemporaryFile("w+") as err,
     ):
-        try:
-            code: int | str = subprocess.run(
-                command, stdout=out, stderr=err, check=False, timeout=limit_s
-            ).returncode
-        except subprocess.TimeoutExpired:
-            code = f"after {limit_s:g} s"
+        with subprocess.Popen(command, stdout=out, stderr=err) as process:
+            before = os.times()  # what earlier parts started was reaped by now
+            try:
+                code: int | str = process.wait(limit_s)
+            except subprocess.TimeoutExpired:
+                code = f"after {limit_s:g} s"
+            finally:
+                process.kill()
+        seconds, after = time.monotonic() - began, os.times()
         printed, said = _read_back(out), _read_back(err)
-    seconds, after = time.monotonic() - began, os.times()
     worked = after.children_user + after.children_system
     worked -= before.children_user + before.children_system
     yield "seconds", round(seconds, 1)

@@ -35,7 +35,8 @@ async def test_each_worker_reads_its_chunk_and_the_notes_before(store: Store) ->
         assert chunk.text.strip() in prompt
         assert (f"notes of worker {number - 1}\n" if number > 1 else NOTHING) in prompt
         assert QUESTION.text in prompt
-    assert manager.startswith(f"[1] notes of worker {len(chunks)}\n\nQuestion: {QUESTION.text}")
+    assert manager.startswith(f"[1] notes of worker {len(chunks)}\n\n")
+    assert manager.endswith(f"\n\nQuestion: {QUESTION.text}")
     assert "walker" not in manager
     assert answer.text == "Carl."
     assert answer.marks == answer.citations == ()

@@ -301,6 +301,19 @@ def test_each_number_that_a_command_prints_is_a_figure() -> None:
     }
 
 
+def start_and_forget(program: str) -> int:
+    return subprocess.Popen([sys.executable, "-c", program]).pid
+
+
+@pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
+def test_a_command_is_not_charged_with_what_was_started_before_it() -> None:
+    """The supervisor of an earlier part's server is reaped when the next process starts."""
+    earlier = start_and_forget("import time\nwhile time.process_time() < 2: pass")
+    wait_until(lambda: psutil.Process(earlier).status() == psutil.STATUS_ZOMBIE)
+    figures = dict(gpu.run_command([sys.executable, "-S", "-c", ""]))
+    assert float(figures["process_cpu"]) * float(figures["seconds"]) < 1
+
+
 @pytest.mark.parametrize(
     ("ends", "limit_s", "told"),
     [("exit 3", None, "exit 3: "), ("exec sleep 600", 2.0, "after 2 s")],

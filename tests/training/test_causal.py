@@ -91,11 +91,19 @@ def test_preferences_raise_the_better_answer(base: CausalBase, tmp_path: Path) -
         train(base, tmp_path, examples(), recipe=Recipe("dpo"))
 
 
-def test_training_goes_on_from_an_adapter(base: CausalBase, tmp_path: Path) -> None:
+def test_training_goes_on_from_an_adapter(
+    base: CausalBase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from peft.utils import other
+
+    asked: list[str] = []
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr(other, "file_exists", lambda repo, *_, **__: asked.append(repo))
     first = train(base, tmp_path, examples())
     second = train(base, tmp_path, preferences(), recipe=Recipe("dpo", start=first))
     assert second.manifest.settings["start"] == first.identity
     assert second.identity != first.identity
+    assert asked == [], "no hub is asked for the base"
 
 
 def test_three_steps_of_grpo_log_every_term(base: CausalBase, tmp_path: Path) -> None:

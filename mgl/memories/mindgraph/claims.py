@@ -65,9 +65,7 @@ GROUNDS = 2  # sentences that a claim is checked against
 PROMPT_TOKENS, TOKEN_CHARS = 80, 4  # of a call beside what it reads; of a token, about
 GROUND_CHARS = 600  # of the original around such a sentence
 SUPPORT_FLOOR = 0.75  # P(Yes) below which a claim is rejected
-TOLD_FLOOR = (
-    0.6  # share of a claim's words, in the text's language, for its source to be asked about
-)
+TOLD_FLOOR = 0.6  # share of a claim's words that a source in its language has, to be asked about
 ALSO = " (also "  # between a name and its other forms
 NOT_FOUND = "The text could not be read for this question."
 
