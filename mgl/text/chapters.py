@@ -92,8 +92,8 @@ def sections(headings: Iterable[Heading], length: int) -> tuple[Section, ...]:
 
 
 def markdown_headings(text: str) -> list[Heading]:
-    """Find the headings of CommonMark after its front matter: YAML between ``---`` whose first line,
-    but for comments, has a key. What else stands between two rules is text.
+    """Find the headings of CommonMark after its front matter: YAML between ``---`` whose first
+    line, but for comments, has a key. What else stands between two rules is text.
 
     A long text of very short lines has none.
     """
