@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 from mgl.benchmarks.base import Item
-from mgl.errors import EngineError, EngineUnavailable, EngineUnusable, InputError
+from mgl.errors import EngineError, EngineUnavailable, EngineUnusable, InputError, UsageError
 from mgl.evaluation.judges.judging import find_judge
 from mgl.evaluation.judges.panel import Seat
 from mgl.evaluation.records import (
@@ -118,7 +118,13 @@ class Build:
         llm = place.client()
         llm.shift_seeds(REPEAT_SEED * repeat)
         tools = place.tools(llm, self.kind, store, observer)
-        config = configure(self.method.label, self.kind, self.method.config)
+        try:
+            config = configure(self.method.label, self.kind, self.method.config)
+        except UsageError as error:
+            raise UsageError(
+                f"the run was started by another version of mgl: {error.message}",
+                hint="resume or replay it with that version, or start a new run",
+            ) from error
         return self.kind(tools, self.read, self.questions, config)
 
 
