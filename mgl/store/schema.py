@@ -258,8 +258,7 @@ MIGRATIONS: Final = {
         WHERE outcome = 'rejected' AND op IN ('note', 'gist', 'scratchpad')
         AND memory_id IN (
             SELECT id FROM memories WHERE kind IN ('a-mem', 'read-agent', 'light'))""",
-    "0021_paired_characters": """DELETE FROM index_stems;
-    UPDATE indexes SET version = version + 1""",
+    "0021_character_pairs": "DELETE FROM index_stems",
 }
 """Statements by name, in order, separated by semicolons. ``follows`` is the number of the turn
 before, in the history of a client; ``names`` are those that a document had before. ``named`` is 1
@@ -270,8 +269,8 @@ calls were made, or replayed, for an answer and for a reply. ``text_lineage`` jo
 token counts with turns: a row is one set of turns that a text can be made of. Of what was embedded
 before, lines are known by their numbers in an index of turns; the rest is made of all turns.
 ``stand_ins``: what a baseline remembers in place of a reply that could not be used was refused, and
-is repaired. ``paired_characters``: Chinese and Japanese were indexed by whole runs of characters,
-which no question has; memories index their texts again when they are next searched."""
+is repaired. ``character_pairs``: Chinese and Japanese had no words, so lexical indexes are made
+again when they are opened."""
 
 
 @contextmanager
