@@ -18,7 +18,10 @@ from typing import Final
 from unicodedata import normalize
 
 _WORD: Final = re.compile(r"\w+")
-_SPACELESS: Final = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
+_SPACELESS: Final = re.compile(
+    r"[\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f"
+    r"\U00020000-\U0003fffd]+"
+)
 _GONE: Final = "\u00ad\u200b\u2060\ufeff"
 _TYPESET: Final = re.compile(
     rf"\u00ad[^\S\n]*\n?|[{_GONE}]|[\ufb00-\ufb06]|[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]"

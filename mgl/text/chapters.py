@@ -53,7 +53,9 @@ _NAMED_LINE = re.compile(
 _NUMERAL_LINE = re.compile(rf"({_ROMAN})(?:\.?|\.\s+[A-Z“\"'‘].{{0,70}})")
 _ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
 
-_FRONT_MATTER = re.compile(r"---[ \t\r]*$.*?^---[ \t\r]*$", re.MULTILINE | re.DOTALL)
+_FRONT_MATTER = re.compile(
+    r"---[ \t\r]*\n(?:#[^\n]*\n)*[\w\"'][^\n:]*:\s.*?^---[ \t\r]*$", re.MULTILINE | re.DOTALL
+)
 _LINE_END = re.compile(r"\r\n?|\n")
 
 
@@ -90,7 +92,8 @@ def sections(headings: Iterable[Heading], length: int) -> tuple[Section, ...]:
 
 
 def markdown_headings(text: str) -> list[Heading]:
-    """Find the headings of CommonMark after its front matter (YAML between ``---``).
+    """Find the headings of CommonMark after its front matter: YAML between ``---`` whose first
+    line, but for comments, has a key. What else stands between two rules is text.
 
     A long text of very short lines has none.
     """

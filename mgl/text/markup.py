@@ -119,7 +119,7 @@ def _check_declared(data: bytes, declared: str) -> str | None:
         codec = codecs.lookup(declared).name
         codec = "cp1252" if codec in ("iso8859-1", "ascii") else codec
         data.decode(codec)
-    except (LookupError, UnicodeDecodeError):
+    except (LookupError, UnicodeError):  # Python's "undefined" decodes nothing
         return None
     return codec
 

@@ -75,6 +75,8 @@ def test_words_are_split_as_by_bm25s(made: list[str]) -> None:
     [
         ("顾师傅最爱吃什么？", ["他的女儿在省城的医院当护士长。", "顾师傅最爱吃的就是桂花糕。"]),
         ("コンサートは何曜日ですか。", ["母は元気です。", "コンサートは木曜日になりました。"]),
+        ("佐々木", ["鈴木は医者。", "佐々木は先生。"]),
+        ("𠮷野", ["鈴木は医者。", "𠮷野は先生。"]),
     ],
 )
 def test_chinese_and_japanese_are_found_without_spaces(question: str, texts: list[str]) -> None:

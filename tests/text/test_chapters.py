@@ -108,6 +108,10 @@ class TestMarkdown:
         text = "---\ntitle: Rain\n---\n# Rain\n\nSun\n---\n"
         assert [h.label for h in markdown_headings(text)] == ["Rain", "Sun"]
 
+    def test_a_heading_between_two_rules_is_no_front_matter(self) -> None:
+        text = "---\n\n# Rain\n\nIt fell: a lot.\n\n---\n\n# Sun\n"
+        assert [h.label for h in markdown_headings(text)] == ["Rain", "Sun"]
+
     def test_the_source_is_kept_and_the_only_title_is_not_repeated(self, save) -> None:
         text = "# Weather\n\nIntro.\n\n## Rain\n\n**Wet.**\n"
         document = read_document(save("a.md", text))

@@ -114,7 +114,7 @@ def test_the_declared_encoding_counts(save, declared: str) -> None:
     assert document.text == "Дождь"
 
 
-@pytest.mark.parametrize("declared", ["utf-8", "klingon", "hex"])
+@pytest.mark.parametrize("declared", ["utf-8", "klingon", "hex", "undefined"])
 def test_a_wrong_declaration_is_passed_over(save, declared: str) -> None:
     source = f'<meta charset="{declared}"><p>Il était une fois une forêt éloignée.'
     document = read_document(save("a.html", source.encode("cp1252")))

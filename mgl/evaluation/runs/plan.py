@@ -30,7 +30,7 @@ from mgl.evaluation.runs.manifest import (
 )
 from mgl.evaluation.runs.units import OpenModel
 from mgl.evaluation.scorers.bertscore import bertscore_names
-from mgl.evaluation.scorers.registry import find_scorers
+from mgl.evaluation.scorers.registry import find_scorers, require_scorers
 from mgl.llm.engines.recorded import ModelFacts
 from mgl.memories.base import MemoryKind
 from mgl.memories.options import configure, load_kind, read_settings
@@ -152,14 +152,14 @@ def reopen_plan(manifest: Manifest, open_model: OpenModel, data: Path | None = N
 
 def _require_all_of(manifest: Manifest) -> None:
     try:
-        find_scorers(manifest.scorers)
+        require_scorers(manifest.scorers)
         for method in manifest.methods:
             kind = load_kind(method.memory, method.config.get("preset"))
             configure(method.label, kind, method.config)
     except UsageError as error:
         raise UsageError(
-            f"this mgl lacks something of the run: {error.message}",
-            hint="resume with the code that started it (see its manifest), or start a new run",
+            f"the run was started by another version of mgl: {error.message}",
+            hint="resume with the code that started the run, or start another (--out)",
         ) from error
 
 

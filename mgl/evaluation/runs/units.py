@@ -113,8 +113,7 @@ class Build:
     def open(
         self, place: UnitWorkplace, store: Store, observer: Observer = SILENT, *, repeat: int = 0
     ) -> Memory:
-        """Open the memory; with a ``repeat`` above 0 it samples with other seeds. UsageError if its
-        kind has other options than when the run was started."""
+        """Open the memory; with a ``repeat`` above 0 it samples with other seeds."""
         llm = place.client()
         llm.shift_seeds(REPEAT_SEED * repeat)
         tools = place.tools(llm, self.kind, store, observer)

@@ -95,18 +95,23 @@ class Aggregate:
     compute: Callable[[Sequence[Scored]], Interval | None]
 
 
+def require_scorers(names: Iterable[str]) -> None:
+    """UsageError if a name is that of no scorer."""
+    known = SCORERS.keys() | AGGREGATES.keys()
+    for name in names:
+        if name not in known and not bertscores_among([name]):
+            raise UsageError(
+                f"there is no scorer {name!r}", hint=f"take one of {', '.join(sorted(known))}"
+            )
+
+
 def find_scorers(names: Iterable[str]) -> tuple[Scorer, ...]:
     """Find the scorers among names, passing over aggregates and what a model computes.
 
     UsageError for an unknown name, or if what a scorer needs is not installed.
     """
     wanted = list(names)
-    known = SCORERS.keys() | AGGREGATES.keys()
-    for name in wanted:
-        if name not in known and not bertscores_among([name]):
-            raise UsageError(
-                f"there is no scorer {name!r}", hint=f"take one of {', '.join(sorted(known))}"
-            )
+    require_scorers(wanted)
     found = [SCORERS[name] for name in wanted if name in SCORERS]
     for scorer in found:
         scorer.check()
