@@ -123,7 +123,7 @@ class Build:
         except UsageError as error:
             raise UsageError(
                 f"the run was started by another version of mgl: {error.message}",
-                hint="resume or replay it with that version, or start a new run",
+                hint="resume with the code that started the run, or start another (--out)",
             ) from error
         return self.kind(tools, self.read, self.questions, config)
 

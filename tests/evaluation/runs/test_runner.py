@@ -212,7 +212,7 @@ def test_an_option_that_a_memory_has_no_more_is_named(trial: Trial, tmp_path: Pa
     path.write_text(json.dumps({**manifest, "ended": None}))
     with pytest.raises(UsageError, match="direct has no option 'gone'") as caught:
         trial.resume(out)
-    assert "start a new run" in caught.value.hint
+    assert "the code that started the run" in caught.value.hint
 
 
 async def test_only_sampled_calls_have_other_seeds_in_a_repeat() -> None:
