@@ -244,6 +244,8 @@ def language_model(
 
     _check(name, rows)
     kind: CausalKind = "yes-no" if context.info_name == "yes-no" else "builder"
+    if kind == "yes-no" and method != "sft":
+        raise UsageError(f"a judge does not learn by {method}", hint="leave out --method")
     usual = (1, 512) if kind == "yes-no" else (2, 2048)
     device = load_serving_profile(machine, home=home()).machine.device
     begun = None if start is None else find_adapter(start, home(), kind)

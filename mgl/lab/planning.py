@@ -74,7 +74,14 @@ class Planner:
         """
         if known := self.find_named(source):
             return self.pick(source, known, memory)
-        found = [each for each in self.find_called(source) if memory in (None, each.kind)]
+        called = self.find_called(source)
+        found = [each for each in called if memory in (None, each.kind)]
+        if called and not found:
+            kinds = " or ".join(sorted({each.kind for each in called}))
+            raise StoreError(
+                f"{source!r} has no memory of the kind {memory}",
+                hint=f"leave out --memory, or give {kinds}",
+            )
         if not found:
             raise StoreError(f"there is no memory {source!r}", hint=hint_names(self._store, source))
         same = (each for each in found if each.document_id == found[0].document_id)
@@ -301,9 +308,8 @@ class Planner:
 
 def hint_names(store: Store, wanted: str) -> str:
     """What to try where no document, conversation or memory has this name or id: those like it."""
-    known = {
-        name.casefold(): name for name in (*store.memory_ids(), *store.document_names().values())
-    }
+    names = (*store.memory_ids(), *store.document_names().values())
+    known = {name.casefold(): name for name in names if name != wanted}
     given = wanted.casefold()
     near = get_close_matches(given, known) or [each for each in known if each.startswith(given)][:3]
     guess = f"did you mean {' or '.join(known[each] for each in near)}? " if near else ""

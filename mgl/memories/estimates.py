@@ -46,8 +46,10 @@ class Estimate:
         """
         each = [*paces]
         known = [pace for pace, _ in each if pace is not None]
+        if not self.calls:
+            return replace(self, output_tokens=0, seconds=0.0)
         if not known:
-            return self if self.calls else replace(self, output_tokens=0, seconds=0.0)
+            return self
         made = sum(pace.calls for pace in known)
         written = sum(pace.output_tokens for pace in known)
         mean = Pace(made, 0, written, sum(pace.seconds for pace in known))

@@ -117,6 +117,15 @@ def test_a_name_that_is_not_there_is_guessed(mgl: Mgl) -> None:
         assert "did you mean work? " in refused.stderr, command
 
 
+def test_a_name_that_is_there_is_not_guessed(mgl: Mgl, book: Path) -> None:
+    with Lab.open(OwnModels(ScriptedEngine([]))) as lab:
+        lab.build(book, memory="direct")
+    refused = mgl("show", book.name, "--memory", "turns")
+    assert refused.exit_code != 0
+    assert "has no memory of the kind turns" in refused.stderr
+    assert "hint: leave out --memory, or give direct" in refused.stderr
+
+
 def test_a_log_without_edits_says_why(
     mgl: Mgl, book: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

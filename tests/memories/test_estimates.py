@@ -23,6 +23,7 @@ def test_what_is_known_of_the_tokens_stays_and_without_a_pace_nothing_is_added()
     assert Estimate(6, 600, 90).at([(READ, 6)]).output_tokens == 90
     assert Estimate(6, 600).at([(None, 6)]) == Estimate(6, 600)
     assert Estimate(0, 0).at([(None, 0)]).seconds == 0
+    assert Estimate(0, 0).at([(READ, 0)]).basis == ()
 
 
 def test_a_sum_is_known_where_its_parts_are() -> None:

@@ -63,6 +63,8 @@ def test_a_plan_is_printed_and_nothing_is_loaded(mgl: Mgl, tmp_path: Path) -> No
     facts = json.loads(mgl(*judge).stdout)
     assert facts["base"] == "qwen2.5-coder-0.5b"
     assert facts["steps"] == -(-facts["rows"] // 8)
+    for method in ("dpo", "grpo"):
+        assert f"does not learn by {method}" in mgl(*judge, "--method", method).stderr
 
 
 def test_what_an_adapter_was_trained_for_is_trained_further(

@@ -224,7 +224,7 @@ def test_what_a_run_has_and_this_mgl_lacks_is_named_before_a_model_is_asked(
     trial.engines.clear()
     with pytest.raises(UsageError, match=told) as caught:
         trial.resume(out)
-    assert "start a new run" in caught.value.hint
+    assert "the code that started the run" in caught.value.hint
     assert trial.calls == 0
 
 
