@@ -14,7 +14,7 @@ from mgl.cli.progress import LineObserver
 from mgl.lab import Lab
 from mgl.lab.talk import Talk
 from mgl.models.adapters import list_adapters, write_adapter
-from mgl.types import Conversation, Document, Turn
+from mgl.types import Conversation, Document
 from tests.cli.conftest import Mgl
 from tests.cli.server import Server
 
@@ -517,11 +517,11 @@ def test_progress_is_silent_while_a_reply_streams_and_a_line_is_typed(
     heard: list[str] = []
     whole = Talk.reply
 
-    def reply(talk: Talk, turn: Turn, **named: Any) -> Any:
+    def reply(talk: Talk, *given: Any, **named: Any) -> Any:
         heard.append("asked")
         named["hear"]("As it ")
         heard.append("streamed")
-        return whole(talk, turn, **named)
+        return whole(talk, *given, **named)
 
     monkeypatch.setattr(Talk, "reply", reply)
     for name in ("hush", "resume"):
