@@ -164,6 +164,7 @@ def test_a_damaged_database_is_exit_6_and_stays(mgl: Mgl, mgl_home: Path) -> Non
     result = mgl("list")
     assert result.exit_code == 6
     assert "move it away" in result.stderr
+    assert "Traceback" not in result.stderr
     assert (mgl_home / "mgl.sqlite").read_bytes() == b"not a database" * 100
 
 
@@ -188,6 +189,7 @@ def test_an_unexpected_error_is_one_line_and_exit_1(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert done.stderr.startswith("error: unexpected ZeroDivisionError: fault\nhint: ")
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(
