@@ -26,7 +26,6 @@ from mgl.types import Citation, Conversation, Document, Source
 _AROUND: Final = 200
 """Characters of a paragraph that are shown on either side of what was found, at most; ours."""
 
-
 _TELLING: Final = 12
 """Characters of a text that others hold by chance no more; ours."""
 

@@ -143,7 +143,7 @@ class Planner:
             return self.plan_file(source, memory, conversation, options)
         if conversation is not None:
             raise UsageError(
-                f"{source!r} is no file, of which --conversation could choose a part",
+                f"--conversation chooses a part of a file, and {source!r} is not a file",
                 hint="check the path, or leave out --conversation",
             )
         try:

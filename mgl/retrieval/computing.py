@@ -93,7 +93,7 @@ def run_model(model_id: str) -> Iterator[None]:
 
 
 def read_json(file: Path, missing: Any = None) -> Any:
-    """Read a JSON file of a model's folder; ``missing`` where there is none, if that is given.
+    """Read a JSON file of a model's folder; return ``missing``, if given, without the file.
 
     ResourceError where it cannot be read.
     """

@@ -192,7 +192,7 @@ _DOCUMENT_HINT = "ask it a question: mgl ask FILE QUESTION"
 def read_conversations(path: Path) -> list[Conversation]:
     """Read the conversations of a file, in its order, but those without a turn.
 
-    Raises InputError where there is no conversation.
+    Raises InputError for a file without a conversation.
     """
     return parse_conversations(read_bytes(path), path)
 
@@ -224,25 +224,10 @@ def read_json(text: str, path: Path) -> object:
 
 def _conversations(text: str, path: Path) -> list[Conversation]:
     name = path.stem
-    if text.lstrip()[:1] == "[" and path.suffix.lower() not in (".jsonl", ".ndjson"):
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            if (talk := read_lines(text, name)) is not None:  # WhatsApp's begin with one, too
-                return [talk]
-            if path.suffix.lower() != ".json":
-                raise InputError(
-                    f"{path} holds no conversation of a known format", hint=_KINDS
-                ) from None
-            value = read_json(text, path)
-    else:
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            if (items := _read_objects(text)) is not None:
-                return _read_items(items, path)
-            talk = read_lines(text, name)
-            return [read_chat_log(text, name) if talk is None else talk]
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return _read_text(text, path)
     if isinstance(value, dict) and isinstance(chats := value.get("chats"), dict):
         value = chats.get("list")  # all of Telegram's
     if _is_turn(value):
@@ -252,6 +237,20 @@ def _conversations(text: str, path: Path) -> list[Conversation]:
     if isinstance(value, list) and any(map(_is_turn, value)):
         return [read_messages(value, name)]
     return _read_items(value if isinstance(value, list) else [value], path)
+
+
+def _read_text(text: str, path: Path) -> list[Conversation]:
+    """Read what is no JSON value: JSON Lines, or lines that begin with a name or a time."""
+    is_list = text.lstrip()[:1] == "[" and path.suffix.lower() not in (".jsonl", ".ndjson")
+    if not is_list and (items := _read_objects(text)) is not None:
+        return _read_items(items, path)
+    if (talk := read_lines(text, path.stem)) is not None:  # WhatsApp's may begin with [, too
+        return [talk]
+    if not is_list:
+        return [read_chat_log(text, path.stem)]
+    if path.suffix.lower() == ".json":
+        read_json(text, path)  # raises, and says where the JSON is broken
+    raise _unknown_format(path)
 
 
 def _read_objects(text: str) -> list[object] | None:
@@ -270,7 +269,11 @@ def _read_items(items: list[object], path: Path) -> list[Conversation]:
     for looks_like, read in _READERS:
         if any(looks_like(item) for item in items):
             return _read_each(items, path, looks_like, read)
-    raise InputError(f"{path} holds no conversation of a known format", hint=_KINDS)
+    raise _unknown_format(path)
+
+
+def _unknown_format(path: Path) -> InputError:
+    return InputError(f"{path} holds no conversation of a known format", hint=_KINDS)
 
 
 def _is_turn(item: object) -> bool:
