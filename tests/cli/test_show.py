@@ -89,7 +89,7 @@ def test_a_documents_name_leads_to_the_kind_that_is_asked_for(
 
 
 def test_a_conversation_of_what_holds_none_is_refused(mgl: Mgl, book: Path) -> None:
-    for source, words in ((book, "as a document, which holds no"), ("book.txt", "is no file")):
+    for source, words in ((book, "as a document, which holds no"), ("book.txt", "is not a file")):
         refused = mgl("ask", source, QUESTION, "--conversation", "3")
         assert refused.exit_code == 2
         assert words in refused.stderr
