@@ -166,20 +166,6 @@ def test_words_that_were_indexed_before_characters_were_paired_are_indexed_again
         assert not LexicalIndex(store, "talk").known
 
 
-@pytest.mark.parametrize("count", range(len(MIGRATIONS) + 1))
-def test_migrating_twice_is_migrating_once(
-    count: int, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if count:
-        migrate_until(count, path, monkeypatch)
-    with connect(path) as connection:
-        migrate(connection, path)
-        once = [*connection.iterdump()]
-        assert read_names(connection) == NAMES
-        migrate(connection, path)
-        assert [*connection.iterdump()] == once
-
-
 def test_a_kill_at_any_statement_leaves_whole_migrations(
     tmp_path: Path, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
