@@ -25,7 +25,7 @@ from mgl.llm.engines.host import Host, Model
 from mgl.llm.engines.openvino import OpenVinoEngine, convert
 from mgl.llm.engines.shared import SharedEngine, list_hosts, stop_host
 from mgl.llm.progress import listen
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.privileges import no_umask, shared_paths
 
 HELLO = Request((Message("user", "hello"),), sampling=Sampling(max_tokens=7))
@@ -121,12 +121,6 @@ class Clock:
         """Return once the host has looked again."""
         seen = self.looks
         await until(lambda: self.looks > seen + 1)
-
-
-async def until(true: Callable[[], object]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while not true():  # noqa: ASYNC110 - of a process, or of a thread
-            await asyncio.sleep(0.01)
 
 
 class Heard:

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from mgl.llm.engines.shared import SharedEngine, list_hosts, stop_host
 from mgl.llm.progress import listen
 from mgl.llm.schemas import json_schema
 from tests.llm.shapes import Answer, Edits, Figures, Notes
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 
 pytestmark = pytest.mark.weights
 
@@ -42,12 +41,6 @@ def model(mgl_home: Path, smollm2_weights: Path, converted_weights: Path) -> Mod
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared, "_STATUS_S", PATIENCE_S)
-
-
-async def until(true: Callable[[], object]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while not true():  # noqa: ASYNC110 - of a process
-            await asyncio.sleep(0.05)
 
 
 def pid(home: Path) -> int:
