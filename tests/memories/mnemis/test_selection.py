@@ -160,9 +160,7 @@ async def test_each_selected_entity_has_a_path_from_the_top(
         assert step_by_step.entities == reachable
 
 
-async def test_a_selection_makes_no_more_calls_than_it_may(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_selection_makes_no_more_calls_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selection, "SHOWN", 6)
     monkeypatch.setattr(selection, "MOST_CALLS", 5)
     _, state, _ = await grow_hierarchy(tools_of(Model()), state_of(ANIMALS), config(), 0)
