@@ -59,7 +59,7 @@ def test_nothing_is_left_of_one_and_the_other_is_as_it_was(mgl_home: Path, case:
     assert count_unowned(mgl_home) == dict.fromkeys(("vectors", "token_counts", "llm_calls"), 0)
     with open_lab(mgl_home, Deaf(), embedder=DeafEmbedder()) as lab:
         planned = lab.delete(make_source(case.reads, 1).name, dry_run=True)
-        assert find_left(mgl_home, gone)
+        assert list_rows(mgl_home, doomed.id)
         deleted = lab.delete(make_source(case.reads, 1).name)
         assert deleted == planned
         assert deleted.takes_source

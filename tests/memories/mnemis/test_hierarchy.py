@@ -212,6 +212,7 @@ class Careless(Model):
 NAMES = ["user", "I", "Ann", "Cats and Dogs", "Wild", *(f"Thing {n}" for n in range(40))]
 
 
+@pytest.mark.heavy
 @settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 2**32),
@@ -319,6 +320,7 @@ async def test_many_that_came_since_and_merged_with_none_ask_for_a_rebuild(
         assert needs_rebuild(state) is asks
 
 
+@pytest.mark.heavy
 @settings(max_examples=25, deadline=None)
 @given(
     seed=st.integers(0, 2**32),

@@ -132,6 +132,7 @@ async def test_decoding_is_held_to_the_offered_nodes_each_name_with_its_uuid() -
     assert schema["maxItems"] == 3
 
 
+@pytest.mark.heavy
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 2**32), count=st.integers(0, 45), shown=st.integers(2, 60))
 async def test_each_selected_entity_has_a_path_from_the_top(
