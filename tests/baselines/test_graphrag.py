@@ -74,8 +74,6 @@ async def test_the_report_nearest_to_the_question_is_read(store: Store) -> None:
     read = f"about Dora Eve Fay: They met.\n{findings}"
     of_report, of_book = await mine.llm.count_tokens([read, BOOK.text])
     assert answer.compaction_ratio == of_report / of_book
-    await GraphRag(mine, BOOK, (), CONFIG).build()
-    assert len(engine.requests) == len(asked)
 
 
 async def test_a_gleaning_continues_the_first_call_and_may_name_what_that_listed(
