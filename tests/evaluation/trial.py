@@ -50,6 +50,7 @@ PLACES = {
     "south": ["Lemuria", "Mu", "Aiaia"],
     "west": ["Atlantis", "Avalon", "Hesperia"],
 }
+FEW = {"north": ["Asgard", "Thule"], "south": ["Lemuria", "Mu"]}
 
 
 def capital(country: str) -> str:
