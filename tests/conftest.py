@@ -28,9 +28,11 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
+from importlib.metadata import EntryPoints, entry_points, version
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -213,6 +215,21 @@ def _one_tls_context() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         read = cache(httpx.create_ssl_context)
         patch.setattr("httpx._transports.default.create_ssl_context", read)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_look_at_packages() -> Iterator[None]:
+    """Entry points are read once for each search path, and versions once: either takes each run of
+    ``mgl eval`` longer than its items do."""
+
+    @cache
+    def find(group: str, _path: tuple[str, ...]) -> EntryPoints:
+        return entry_points(group=group)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mgl.registry.entry_points", lambda group: find(group, (*sys.path,)))
+        patch.setattr("mgl.evaluation.runs.provenance.version", cache(version))
         yield
 
 
