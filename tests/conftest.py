@@ -251,12 +251,13 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def mgl() -> Callable[..., Result]:
-    """The command line in this process: ``mgl("list", "--json")``."""
+    """The command line in this process: ``mgl("list", "--json", code=0)`` has to exit with 0."""
 
-    def run(*arguments: object) -> Result:
+    def run(*arguments: object, code: int | None = None) -> Result:
         words = [str(argument) for argument in arguments]
         result = CliRunner().invoke(app, words)
         check_hint(words, result.stderr)
+        assert code in (None, result.exit_code), result.output
         return result
 
     return run

@@ -13,8 +13,7 @@ import pytest
 
 from mgl.api.inspector import INSPECTOR
 from mgl.api.keys import OWNER
-from tests.api.conftest import Serve, Served, connect
-from tests.api.test_rest import HORSE, finish
+from tests.api.conftest import HORSE, Client, Serve, Served
 from tests.cli.server import story
 from tests.web.browser import led
 from tests.web.tab import Tab
@@ -61,70 +60,65 @@ async def test_the_frame_is_open_and_all_data_want_the_key(serve: Serve) -> None
         assert elsewhere.status_code == 401
 
 
-async def test_an_edit_leads_to_the_call_that_proposed_it(serve: Serve) -> None:
-    async with serve(preset="paper") as served, connect(served) as http:
-        given = await http.post(
-            "/api/documents", params={"name": "book.txt"}, content=story(8).encode()
-        )
-        page = f"/api/memories/{(await finish(http, given.json()['id']))['memory_id']}"
-        edits = (await http.get(f"{page}/log")).json()["edits"]
-        edit = next(each for each in edits if each["op"] == "add_node")
-        assert (edit["outcome"], edit["quote"]) == ("applied", "P0 met P1.")
-        call = (await http.get(f"{page}/calls/{edit['call_key']}")).json()
-        assert call["outcome"] == "ok"
-        assert "P0 met P1." in call["reply"]
-        assert "P0 met P1." in call["messages"][-1]["content"]
-        calls = (await http.get(f"{page}/calls")).json()["calls"]
-        assert call["key"] in {each["key"] for each in calls}
-        assert (await http.get(f"{page}/calls/none")).status_code == 404
-        (memory,) = (await http.get("/api/memories")).json()["memories"]
-        assert (memory["calls"], memory["edits"]) == (len(calls), len(edits))
+async def test_an_edit_leads_to_the_call_that_proposed_it(paper: Client) -> None:
+    page = f"/api/memories/{(await paper.read(story(8)))['memory_id']}"
+    edits = (await paper.get(f"{page}/log")).json()["edits"]
+    edit = next(each for each in edits if each["op"] == "add_node")
+    assert (edit["outcome"], edit["quote"]) == ("applied", "P0 met P1.")
+    call = (await paper.get(f"{page}/calls/{edit['call_key']}")).json()
+    assert call["outcome"] == "ok"
+    assert "P0 met P1." in call["reply"]
+    assert "P0 met P1." in call["messages"][-1]["content"]
+    calls = (await paper.get(f"{page}/calls")).json()["calls"]
+    assert call["key"] in {each["key"] for each in calls}
+    assert (await paper.get(f"{page}/calls/none")).status_code == 404
+    (memory,) = await paper.memories()
+    assert (memory["calls"], memory["edits"]) == (len(calls), len(edits))
 
 
-async def test_a_trace_says_what_an_answer_and_a_reply_were_made_of(serve: Serve) -> None:
-    async with serve() as served, connect(served) as http:
-        await tell(served)
-        trace = "/api/memories/diary/trace"
-        asked = {"question": "What is the horse called?"}
-        answer = (await http.post("/api/memories/diary/ask", json=asked)).json()
-        await http.post("/api/memories/diary/ask", json={"question": "Why did it rain?"})
-        traced = (await http.get(trace, params=asked)).json()
-        assert [each["node_id"] for each in traced["retrieved"]] == answer["retrieved"]
-        assert len(traced["calls"]) == answer["usage"]["calls"]
-        assert HORSE in traced["calls"][0]["reply"]
-        sent = {"model": "mgl/gam", "metadata": {"conversation": "diary"}}
-        said = [{"role": "user", "content": "I sold the cart"}]
-        reply = (await http.post("/v1/chat/completions", json={**sent, "messages": said})).json()
-        turn, own = (reply["choices"][0]["message"][name] for name in ("turn", "reply"))
-        traced = (await http.get(trace, params={"turn": own})).json()
-        assert {turn, "L1"} <= {each["node_id"] for each in traced["retrieved"]}
-        text = reply["choices"][0]["message"]["content"]
-        (called,) = traced["calls"]
-        assert text in called["reply"]
-        assert "I sold the cart" in called["messages"][-1]["content"]
-        for wanted, status in (
-            ({"turn": turn}, 404),
-            ({"question": "Who?"}, 404),
-            ({}, 404),
-            ({"question": "", "turn": ""}, 404),
-        ):
-            refused = await http.get(trace, params=wanted)
-            assert refused.status_code == status, refused.text
+async def test_a_trace_says_what_an_answer_and_a_reply_were_made_of(
+    served: Served, http: Client
+) -> None:
+    await tell(served)
+    trace = "/api/memories/diary/trace"
+    asked = {"question": "What is the horse called?"}
+    answer = await http.ask("diary", **asked)
+    await http.ask("diary", "Why did it rain?")
+    traced = (await http.get(trace, params=asked)).json()
+    assert [each["node_id"] for each in traced["retrieved"]] == answer["retrieved"]
+    assert len(traced["calls"]) == answer["usage"]["calls"]
+    assert HORSE in traced["calls"][0]["reply"]
+    reply = await http.chat("I sold the cart")
+    turn, own = reply["turn"], reply["reply"]
+    traced = (await http.get(trace, params={"turn": own})).json()
+    assert {turn, "L1"} <= {each["node_id"] for each in traced["retrieved"]}
+    (called,) = traced["calls"]
+    assert reply["content"] in called["reply"]
+    assert "I sold the cart" in called["messages"][-1]["content"]
+    for wanted in ({"turn": turn}, {"question": "Who?"}, {}, {"question": "", "turn": ""}):
+        refused = await http.get(trace, params=wanted)
+        assert refused.status_code == 404, refused.text
 
 
-async def test_a_trace_of_a_document_has_its_passages(serve: Serve) -> None:
-    async with serve() as served, connect(served) as http:
-        given = await http.post("/api/documents", params={"name": "b.txt"}, content=story(8))
-        source = f"/api/memories/{(await finish(http, given.json()['id']))['memory_id']}"
-        asked = {"question": "Who met P2?"}
-        answer = (await http.post(f"{source}/ask", json=asked)).json()
-        source = f"/api/memories/{answer['memory_id']}"
-        traced = (await http.get(f"{source}/trace", params=asked)).json()
-        places = [f"{each['start']}-{each['end']}" for each in traced["retrieved"]]
-        assert places == answer["retrieved"] != []
-        assert traced["calls"]
-        refused = await http.get(f"{source}/trace", params={"turn": "1"})
-        assert refused.status_code == 404
+async def test_a_trace_of_a_document_has_its_passages(http: Client) -> None:
+    asked = {"question": "Who met P2?"}
+    answer = await http.ask((await http.read(story(8)))["memory_id"], **asked)
+    source = f"/api/memories/{answer['memory_id']}"
+    traced = (await http.get(f"{source}/trace", params=asked)).json()
+    places = [f"{each['start']}-{each['end']}" for each in traced["retrieved"]]
+    assert places == answer["retrieved"] != []
+    assert traced["calls"]
+    refused = await http.get(f"{source}/trace", params={"turn": "1"})
+    assert refused.status_code == 404
+
+
+async def run(tab: Tab, script: str) -> Any:
+    """As the tab does, while the server works."""
+    return await asyncio.to_thread(tab.run, script)
+
+
+async def wait(tab: Tab, script: str) -> Any:
+    return await asyncio.to_thread(tab.wait, script)
 
 
 async def tell(served: Served, name: str = "diary", memory: str = "gam") -> None:
@@ -139,7 +133,7 @@ async def tell(served: Served, name: str = "diary", memory: str = "gam") -> None
         {"speaker": who, "text": text, "time": f"2024-05-{day:02}T10:00", "session": str(day)}
         for who, day, text in said
     ]
-    async with connect(served) as http:
+    async with Client(served) as http:
         lines = "\n".join(map(json.dumps, turns))
         await http.post(f"/api/conversations/{name}/file", params={"memory": memory}, content=lines)
     memories = (await served.open_tenant(OWNER)).memories
@@ -147,10 +141,9 @@ async def tell(served: Served, name: str = "diary", memory: str = "gam") -> None
 
 
 @pytest.mark.browser
-async def test_a_reader_finds_asks_and_corrects_a_memory(serve: Serve, tab: Tab) -> None:
-    async with serve() as served:
-        await tell(served)
-        await asyncio.to_thread(_read, tab, served.root, served.key)
+async def test_a_reader_finds_asks_and_corrects_a_memory(served: Served, tab: Tab) -> None:
+    await tell(served)
+    await asyncio.to_thread(_read, tab, served.root, served.key)
 
 
 def _read(tab: Tab, root: str, key: str) -> None:
@@ -203,18 +196,17 @@ def _enter(tab: Tab, root: str, key: str) -> None:
 
 @pytest.mark.browser
 async def test_a_reader_corrects_and_forgets_turns_of_the_transcript(
-    serve: Serve, tab: Tab, axe: str
+    served: Served, tab: Tab, axe: str
 ) -> None:
     """By the keyboard alone."""
-    async with serve() as served:
-        await tell(served)
-        await asyncio.to_thread(_change_turns, tab, served.root, served.key, axe)
-        async with connect(served) as http:
-            exported = (await http.get("/api/memories/diary/export")).json()
-        assert exported["forgotten"] == ["L1", "L4"]
-        said = [(turn["text"], turn["time"][:10]) for turn in exported["turns"]]
-        assert (f"{HORSE[:-4]}Moon", "2024-05-01") in said
-        assert HORSE not in json.dumps(exported)
+    await tell(served)
+    await asyncio.to_thread(_change_turns, tab, served.root, served.key, axe)
+    async with Client(served) as http:
+        exported = (await http.get("/api/memories/diary/export")).json()
+    assert exported["forgotten"] == ["L1", "L4"]
+    said = [(turn["text"], turn["time"][:10]) for turn in exported["turns"]]
+    assert (f"{HORSE[:-4]}Moon", "2024-05-01") in said
+    assert HORSE not in json.dumps(exported)
 
 
 def _change_turns(tab: Tab, root: str, key: str, axe: str) -> None:
@@ -255,21 +247,20 @@ def _change_turns(tab: Tab, root: str, key: str, axe: str) -> None:
 
 @pytest.mark.browser
 async def test_a_reader_adds_files_cancels_a_job_and_renames_a_document(
-    serve: Serve, tab: Tab, axe: str, tmp_path: Path
+    paper: Client, tab: Tab, axe: str, tmp_path: Path
 ) -> None:
     book, chat = tmp_path / "b ü.txt", tmp_path / "talk.jsonl"
     book.write_text(story(8), encoding="utf-8")
     chat.write_text(json.dumps({"speaker": "Ann", "text": HORSE}))
-    async with serve(preset="paper") as served, connect(served) as http:
-        await asyncio.to_thread(_add, tab, served.root, served.key, axe, [book, chat])
-        listed = (await http.get("/api/memories")).json()["memories"]
-        assert {each["document"] for each in listed} == {"talk", "My book"}
-        jobs = (await served.open_tenant(OWNER)).jobs
-        await jobs._turn.acquire()  # so that the next one waits
-        (tmp_path / "c.md").write_text("P1 met P2.")
-        await asyncio.to_thread(_cancel, tab, served.root, tmp_path / "c.md")
-        assert jobs.list_all()[0].state == "cancelled"
-        jobs._turn.release()
+    await asyncio.to_thread(_add, tab, paper.served.root, paper.served.key, axe, [book, chat])
+    listed = await paper.memories()
+    assert {each["document"] for each in listed} == {"talk", "My book"}
+    jobs = (await paper.served.open_tenant(OWNER)).jobs
+    await jobs._turn.acquire()  # so that the next one waits
+    (tmp_path / "c.md").write_text("P1 met P2.")
+    await asyncio.to_thread(_cancel, tab, paper.served.root, tmp_path / "c.md")
+    assert jobs.list_all()[0].state == "cancelled"
+    jobs._turn.release()
 
 
 def _choose_files(tab: Tab, paths: list[Path]) -> None:
@@ -317,13 +308,13 @@ async def test_a_page_that_cannot_be_had_says_why_and_is_tried_again(
     async with serve() as served:
         await asyncio.to_thread(_fail, tab, served, axe)
         await tell(served)
-        await asyncio.to_thread(tab.run, "document.querySelector('dialog button').click()")
-        await asyncio.to_thread(tab.wait, "document.title == 'diary · mgl'")
+        await run(tab, "document.querySelector('dialog button').click()")
+        await wait(tab, "document.title == 'diary · mgl'")
     lost = "document.querySelector('.failed .answer')?.textContent"
-    await asyncio.to_thread(tab.run, "document.querySelector('#question').value = 'What?'")
-    await asyncio.to_thread(tab.run, "document.querySelector('#send').click()")
-    assert await asyncio.to_thread(tab.wait, lost) == NO_SERVER
-    assert await asyncio.to_thread(tab.run, "document.querySelector('#question').value") == "What?"
+    await run(tab, "document.querySelector('#question').value = 'What?'")
+    await run(tab, "document.querySelector('#send').click()")
+    assert await wait(tab, lost) == NO_SERVER
+    assert await run(tab, "document.querySelector('#question').value") == "What?"
 
 
 def _fail(tab: Tab, served: Served, axe: str) -> None:
@@ -337,11 +328,10 @@ def _fail(tab: Tab, served: Served, axe: str) -> None:
 
 
 @pytest.mark.browser
-async def test_a_reader_searches_all_that_was_said(serve: Serve, tab: Tab, axe: str) -> None:
-    async with serve() as served:
-        await tell(served)
-        await tell(served, name="other")
-        await asyncio.to_thread(_search, tab, served.root, served.key, axe)
+async def test_a_reader_searches_all_that_was_said(served: Served, tab: Tab, axe: str) -> None:
+    await tell(served)
+    await tell(served, name="other")
+    await asyncio.to_thread(_search, tab, served.root, served.key, axe)
 
 
 def _search(tab: Tab, root: str, key: str, axe: str) -> None:
@@ -366,21 +356,17 @@ def _search(tab: Tab, root: str, key: str, axe: str) -> None:
 
 @pytest.mark.browser
 async def test_a_page_keeps_answers_until_what_they_repeat_is_deleted(
-    serve: Serve, tab: Tab
+    served: Served, http: Client, tab: Tab
 ) -> None:
-    async with serve() as served, connect(served) as http:
-        await tell(served)
-        sent = {"model": "mgl/gam", "metadata": {"conversation": "diary"}}
-        said = [{"role": "user", "content": "I sold the cart"}]  # the reply is not made of L1
-        await http.post("/v1/chat/completions", json={**sent, "messages": said})
-        await asyncio.to_thread(_ask_and_load, tab, served.root, served.key)
-        gone = await http.post("/api/memories/diary/forget", json={"turns": ["L1"]})
-        assert gone.json()["answers"] == ["What is the horse called?"]
-        await asyncio.to_thread(renewed, tab, f"{COME}; 0")
-        await asyncio.to_thread(tab.wait, f"{TRACED}?.includes('I sold the cart')")
-        assert HORSE not in await asyncio.to_thread(tab.run, "document.body.innerText")
-        wrong = await asyncio.to_thread(tab.run, "document.querySelector('#changed').textContent")
-        assert wrong == ""
+    await tell(served)
+    await http.chat("I sold the cart")  # the reply is not made of L1
+    await asyncio.to_thread(_ask_and_load, tab, served.root, served.key)
+    assert (await http.forget("L1"))["answers"] == ["What is the horse called?"]
+    await asyncio.to_thread(renewed, tab, f"{COME}; 0")
+    await wait(tab, f"{TRACED}?.includes('I sold the cart')")
+    assert HORSE not in await run(tab, "document.body.innerText")
+    wrong = await run(tab, "document.querySelector('#changed').textContent")
+    assert wrong == ""
 
 
 TRACED = "document.querySelector('.tools:not([hidden]) .retrieved')?.innerText"
@@ -413,24 +399,22 @@ def _search_for(tab: Tab, words: str) -> None:
 
 @pytest.mark.browser
 async def test_news_comes_while_an_edge_is_open_and_something_is_searched(
-    serve: Serve, tab: Tab
+    paper: Client, tab: Tab
 ) -> None:
-    async with serve(preset="paper") as served, connect(served) as http:
-        given = await http.post("/api/documents", params={"name": "b.txt"}, content=story(8))
-        identity = (await finish(http, given.json()["id"]))["memory_id"]
-        page = (await http.get(f"/api/memories/{identity}/page")).json()
-        await asyncio.to_thread(tab.unlock, served.root, served.key)
-        edge = quote(page["edges"][0]["id"])
-        address = f"{served.root}/inspect/memory?id={identity}#edge={edge}"
-        await asyncio.to_thread(tab.show, address)
-        title = await asyncio.to_thread(tab.run, "document.querySelector('#detail h2').textContent")
-        await asyncio.to_thread(_search_for, tab, "met")
-        found = await asyncio.to_thread(tab.run, FOUND)
-        await http.patch(f"/api/memories/{identity}", json={"name": "c.txt"})
-        await asyncio.to_thread(renewed, tab, f"{COME}; 0")
-        shown = await asyncio.to_thread(tab.run, "document.querySelector('#detail h2').textContent")
-        assert (shown, await asyncio.to_thread(tab.run, FOUND)) == (title, found)
-        assert found[1] > 0
+    identity = (await paper.read(story(8)))["memory_id"]
+    page = (await paper.get(f"/api/memories/{identity}/page")).json()
+    await asyncio.to_thread(tab.unlock, paper.served.root, paper.served.key)
+    edge = quote(page["edges"][0]["id"])
+    address = f"{paper.served.root}/inspect/memory?id={identity}#edge={edge}"
+    await asyncio.to_thread(tab.show, address)
+    title = await run(tab, "document.querySelector('#detail h2').textContent")
+    await asyncio.to_thread(_search_for, tab, "met")
+    found = await run(tab, FOUND)
+    await paper.patch(f"/api/memories/{identity}", json={"name": "c.txt"})
+    await asyncio.to_thread(renewed, tab, f"{COME}; 0")
+    shown = await run(tab, "document.querySelector('#detail h2').textContent")
+    assert (shown, await run(tab, FOUND)) == (title, found)
+    assert found[1] > 0
 
 
 FOUND = "[document.querySelector('#found').textContent, CSS.highlights.get('hits').size]"
@@ -438,31 +422,26 @@ FOUND = "[document.querySelector('#found').textContent, CSS.highlights.get('hits
 
 @pytest.mark.browser
 async def test_a_page_in_sight_shows_what_is_new_where_the_reader_is(
-    serve: Serve, tab: Tab, axe: str
+    served: Served, http: Client, tab: Tab, axe: str
 ) -> None:
     """It neither moves the text nor lets go of what is selected; out of sight it asks nothing."""
-    async with serve() as served, connect(served) as http:
-        await tell(served)
-        more = [{"text": f"Day {number}: it rains, and nobody comes."} for number in range(40)]
-        await http.post("/api/conversations/diary/turns", json={"turns": more})
-        await asyncio.to_thread(tab.unlock, served.root, served.key)
-        await asyncio.to_thread(
-            tab.show, f"{served.root}/inspect/memory?id=diary", size=(1440, 900)
-        )
-        before = await asyncio.to_thread(_read_on, tab)
-        sent = {"turns": [{"text": "Hail"}]}
-        await http.post("/api/conversations/diary/turns", json=sent)
-        await http.patch("/api/conversations/diary", json={"name": "journal"})
-        await asyncio.to_thread(_wait_hidden, tab)
-        await asyncio.to_thread(renewed, tab, COME)
-        await asyncio.to_thread(tab.wait, "document.title == 'journal · mgl'")
-        assert await asyncio.to_thread(tab.run, READER) == before
-        text = await asyncio.to_thread(tab.run, "document.querySelector('#text').textContent")
-        assert "Hail" in text
-        assert await asyncio.to_thread(tab.run, "window.isSamePage")
-        await asyncio.to_thread(tab.run, f"{axe}; 0")
-        assert await asyncio.to_thread(tab.run, FIND) == []
-        await asyncio.to_thread(_wait_writing, tab, http, "journal")
+    await tell(served)
+    await http.append(*(f"Day {number}: it rains, and nobody comes." for number in range(40)))
+    await asyncio.to_thread(tab.unlock, served.root, served.key)
+    await asyncio.to_thread(tab.show, f"{served.root}/inspect/memory?id=diary", size=(1440, 900))
+    before = await asyncio.to_thread(_read_on, tab)
+    await http.append("Hail")
+    await http.patch("/api/conversations/diary", json={"name": "journal"})
+    await asyncio.to_thread(_wait_hidden, tab)
+    await asyncio.to_thread(renewed, tab, COME)
+    await wait(tab, "document.title == 'journal · mgl'")
+    assert await run(tab, READER) == before
+    text = await run(tab, "document.querySelector('#text').textContent")
+    assert "Hail" in text
+    assert await run(tab, "window.isSamePage")
+    await run(tab, f"{axe}; 0")
+    assert await run(tab, FIND) == []
+    await asyncio.to_thread(_wait_writing, tab, http, "journal")
 
 
 READER = """(() => {
@@ -519,68 +498,63 @@ def _wait_writing(tab: Tab, http: httpx.AsyncClient, name: str) -> None:
 
 
 @pytest.mark.browser
-async def test_the_list_renews_itself_and_asks_once_at_a_time(serve: Serve, tab: Tab) -> None:
-    async with serve() as served, connect(served) as http:
-        await tell(served)
-        await asyncio.to_thread(tab.unlock, served.root, served.key)
-        await asyncio.to_thread(tab.show, f"{served.root}/inspect/")
-        assert await asyncio.to_thread(tab.run, ASK_SLOWLY) == 1
-        await http.post("/api/conversations/other/turns", json={"turns": [{"text": "Hail"}]})
-        await asyncio.to_thread(tab.run, COME)
-        rows = "document.querySelector('tbody').innerText.includes('other')"
-        await asyncio.to_thread(tab.wait, rows)
+async def test_the_list_renews_itself_and_asks_once_at_a_time(
+    served: Served, http: Client, tab: Tab
+) -> None:
+    await tell(served)
+    await asyncio.to_thread(tab.unlock, served.root, served.key)
+    await asyncio.to_thread(tab.show, f"{served.root}/inspect/")
+    assert await run(tab, ASK_SLOWLY) == 1
+    await http.append("Hail", name="other")
+    await run(tab, COME)
+    rows = "document.querySelector('tbody').innerText.includes('other')"
+    await wait(tab, rows)
 
 
-async def test_each_kind_that_is_offered_takes_a_file(serve: Serve) -> None:
-    async with serve() as served, connect(served) as http:
-        kinds = (await http.get("/api/kinds")).json()
-        for kind in kinds["documents"]:
-            query = {"name": f"{kind}.txt", "memory": kind}
-            given = await http.post("/api/documents", params=query, content=f"P1 met {kind}.")
-            assert given.status_code == 202, given.text
-        for kind in kinds["conversations"]:
-            said = json.dumps({"speaker": "Ann", "text": HORSE})
-            path = f"/api/conversations/{kind}/file"
-            taken = await http.post(path, params={"memory": kind}, content=said)
-            assert taken.status_code == 201, taken.text
+async def test_each_kind_that_is_offered_takes_a_file(http: Client) -> None:
+    kinds = (await http.get("/api/kinds")).json()
+    for kind in kinds["documents"]:
+        await http.upload(f"P1 met {kind}.", f"{kind}.txt", memory=kind)
+    for kind in kinds["conversations"]:
+        said = json.dumps({"speaker": "Ann", "text": HORSE})
+        path = f"/api/conversations/{kind}/file"
+        taken = await http.post(path, params={"memory": kind}, content=said)
+        assert taken.status_code == 201, taken.text
 
 
-async def test_a_page_is_sent_once(serve: Serve) -> None:
+async def test_a_page_is_sent_once(served: Served, http: Client) -> None:
     """Answers leave it as it is; turns, corrections, deletions and names change it."""
-    async with serve() as served, connect(served) as http:
-        await tell(served)
-        path = "/api/memories/diary/page"
-        seen = await http.get(path)
-        assert seen.json()["version"] == seen.headers["etag"].strip('"')
-        tags = [seen.headers["etag"]]
-        await http.post("/api/memories/diary/ask", json={"question": "What is the horse called?"})
-        same = await http.get(path, headers={"If-None-Match": tags[0]})
-        assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", tags[0])
-        identity = seen.json()["memory_id"]
-        for change in (
-            http.post("/api/conversations/diary/turns", json={"turns": [{"text": "Hail"}]}),
-            http.post("/api/memories/diary/turns/L2", json={"text": "It snows."}),
-            http.post("/api/memories/diary/forget", json={"turns": ["L3"]}),
-            http.patch("/api/memories/diary", json={"name": "journal"}),
-        ):
-            assert (await change).status_code in (200, 201)
-            fresh = await http.get(
-                f"/api/memories/{identity}/page", headers={"If-None-Match": tags[-1]}
-            )
-            assert fresh.status_code == 200
-            tags.append(fresh.headers["etag"])
-        assert len({*tags}) == len(tags)
+    await tell(served)
+    path = "/api/memories/diary/page"
+    seen = await http.get(path)
+    assert seen.json()["version"] == seen.headers["etag"].strip('"')
+    tags = [seen.headers["etag"]]
+    await http.ask("diary", "What is the horse called?")
+    same = await http.get(path, headers={"If-None-Match": tags[0]})
+    assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", tags[0])
+    identity = seen.json()["memory_id"]
+    for change in (
+        http.post("/api/conversations/diary/turns", json={"turns": [{"text": "Hail"}]}),
+        http.post("/api/memories/diary/turns/L2", json={"text": "It snows."}),
+        http.post("/api/memories/diary/forget", json={"turns": ["L3"]}),
+        http.patch("/api/memories/diary", json={"name": "journal"}),
+    ):
+        assert (await change).status_code in (200, 201)
+        fresh = await http.get(
+            f"/api/memories/{identity}/page", headers={"If-None-Match": tags[-1]}
+        )
+        assert fresh.status_code == 200
+        tags.append(fresh.headers["etag"])
+    assert len({*tags}) == len(tags)
 
 
 @pytest.mark.browser
 async def test_the_list_is_sorted_filtered_and_shown_by_pages(
-    serve: Serve, tab: Tab, axe: str
+    served: Served, http: Client, tab: Tab, axe: str
 ) -> None:
-    async with serve() as served, connect(served) as http:
-        for number in range(52):
-            sent = {"turns": [], "memory": "mnemis" if number == 7 else "gam"}
-            await http.post(f"/api/conversations/talk {number}/turns", json=sent)
-        await asyncio.to_thread(_list, tab, served.root, served.key, axe)
+    for number in range(52):
+        await http.append(name=f"talk {number}", memory="mnemis" if number == 7 else "gam")
+    await asyncio.to_thread(_list, tab, served.root, served.key, axe)
 
 
 def _list(tab: Tab, root: str, key: str, axe: str) -> None:
@@ -695,26 +669,23 @@ def _undo(tab: Tab) -> None:
 
 @pytest.mark.browser
 async def test_a_reader_merges_entities_and_forgets_the_turn_that_one_stands_on(
-    serve: Serve, tab: Tab
+    served: Served, tab: Tab
 ) -> None:
-    async with serve() as served:
-        await tell(served, memory="mnemis")
-        await asyncio.to_thread(_forget, tab, served.root, served.key)
-        async with connect(served) as http:
-            page = (await http.get("/api/memories/diary/page")).text
-        assert HORSE not in page
-        assert "I painted" in page
+    await tell(served, memory="mnemis")
+    await asyncio.to_thread(_forget, tab, served.root, served.key)
+    async with Client(served) as http:
+        page = (await http.get("/api/memories/diary/page")).text
+    assert HORSE not in page
+    assert "I painted" in page
 
 
 @pytest.mark.browser
-async def test_a_reader_deletes_memories_after_seeing_what_goes(serve: Serve, tab: Tab) -> None:
-    async with serve(preset="paper") as served, connect(served) as http:
-        await tell(served, name=NAME)
-        given = await http.post("/api/documents", params={"name": "b.txt"}, content=story(8))
-        await finish(http, given.json()["id"])
-        await asyncio.to_thread(_delete, tab, served.root, served.key)
-        assert (await http.get("/api/memories")).json()["memories"] == []
-        assert (await http.get("/api/jobs")).json()["jobs"] == []
+async def test_a_reader_deletes_memories_after_seeing_what_goes(paper: Client, tab: Tab) -> None:
+    await tell(paper.served, name=NAME)
+    await paper.read(story(8))
+    await asyncio.to_thread(_delete, tab, paper.served.root, paper.served.key)
+    assert await paper.memories() == []
+    assert (await paper.get("/api/jobs")).json()["jobs"] == []
 
 
 def _delete(tab: Tab, root: str, key: str) -> None:
@@ -749,11 +720,10 @@ def _delete(tab: Tab, root: str, key: str) -> None:
 
 
 @pytest.mark.browser
-async def test_a_page_that_grows_large_is_drawn_as_a_large_one(serve: Serve, tab: Tab) -> None:
+async def test_a_page_that_grows_large_is_drawn_as_a_large_one(served: Served, tab: Tab) -> None:
     """Though it was not large when it was loaded."""
-    async with serve() as served:
-        await tell(served)
-        await asyncio.to_thread(_grow, tab, served.root, served.key)
+    await tell(served)
+    await asyncio.to_thread(_grow, tab, served.root, served.key)
 
 
 def _grow(tab: Tab, root: str, key: str) -> None:

@@ -14,11 +14,9 @@ from mgl.errors import EngineUnavailable, UsageError
 from mgl.integrations.client import RestClient
 from mgl.integrations.mem0 import Memory
 from mgl.openai.errors import NotServed
-from mgl.types import Document
-from tests.api.conftest import Serve, Served
+from tests.api.conftest import HORSE, Client, Served
 from tests.cli.server import story
 
-HORSE = "My horse is called Star"
 TALK = [HORSE, *(f"It rains on day {day}" for day in range(4))]
 
 
@@ -26,41 +24,35 @@ def connect(served: Served) -> dict[str, Any]:
     return {"base_url": served.base_url, "api_key": served.key}
 
 
-async def fill(served: Served) -> None:
+async def fill(http: Client) -> None:
     """A conversation, and a document that was read."""
-    await asyncio.to_thread(
-        RestClient(**connect(served)).add,
-        "diary",
-        [{"speaker": "Ann", "text": text} for text in TALK],
-    )
-    lab = (await served.open_tenant("")).memories.lab
-    await lab.abuild(Document.from_text("book.txt", story(6)))
+    await http.append(*({"speaker": "Ann", "text": text} for text in TALK))
+    await http.read(story(6), "book.txt")
 
 
-async def test_langchain_retrieves_turns_and_nodes(serve: Serve) -> None:
+async def test_langchain_retrieves_turns_and_nodes(paper: Client) -> None:
     pytest.importorskip("langchain_core", reason="needs the extra langchain")
     from langchain_core.documents import Document as Found
     from langchain_core.runnables import RunnableLambda
 
     from mgl.integrations.langchain import MglRetriever
 
-    async with serve(preset="paper") as served:
-        await fill(served)
-        diary = MglRetriever(memory="diary", limit=2, **connect(served))
-        found = await diary.ainvoke("What is the horse called?")
-        assert len(found) == 2
-        assert found[0].page_content.startswith("Ann, 2")
-        assert found[0].page_content.endswith(f": {HORSE}")
-        assert (found[0].id, found[0].metadata["quote"]) == ("1", HORSE)
+    await fill(paper)
+    diary = MglRetriever(memory="diary", limit=2, **connect(paper.served))
+    found = await diary.ainvoke("What is the horse called?")
+    assert len(found) == 2
+    assert found[0].page_content.startswith("Ann, 2")
+    assert found[0].page_content.endswith(f": {HORSE}")
+    assert (found[0].id, found[0].metadata["quote"]) == ("1", HORSE)
 
-        def read(found: list[Found]) -> str:
-            return found[0].metadata["quote"]  # type: ignore[no-any-return]
+    def read(found: list[Found]) -> str:
+        return found[0].metadata["quote"]  # type: ignore[no-any-return]
 
-        chain = MglRetriever(memory="book.txt", **connect(served)) | RunnableLambda(read)
-        assert await chain.ainvoke("P3 met") == "P3 met P4."
+    chain = MglRetriever(memory="book.txt", **connect(paper.served)) | RunnableLambda(read)
+    assert await chain.ainvoke("P3 met") == "P3 met P4."
 
 
-async def test_langchain_keeps_a_chat_history(serve: Serve) -> None:
+async def test_langchain_keeps_a_chat_history(served: Served) -> None:
     pytest.importorskip("langchain_core", reason="needs the extra langchain")
     from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
@@ -93,31 +85,29 @@ async def test_langchain_keeps_a_chat_history(serve: Serve) -> None:
             history.add_user_message("Again.")
         assert [message.content for message in other.messages] == ["Again.", "Again."]
 
-    async with serve() as served:
-        await asyncio.to_thread(use, served)
+    await asyncio.to_thread(use, served)
 
 
-async def test_llamaindex_retrieves_turns_and_nodes(serve: Serve) -> None:
+async def test_llamaindex_retrieves_turns_and_nodes(paper: Client) -> None:
     pytest.importorskip("llama_index.core", reason="needs the extra llamaindex")
     from llama_index.core.schema import MetadataMode
 
     from mgl.integrations.llamaindex import MglNodeRetriever
 
-    async with serve(preset="paper") as served:
-        await fill(served)
-        diary = MglNodeRetriever("diary", limit=2, **connect(served))
-        found = await diary.aretrieve("What is the horse called?")
-        assert len(found) == 2
-        shown = found[0].node.get_content(MetadataMode.LLM)
-        assert shown.startswith("Ann, 2")
-        assert shown.endswith(f": {HORSE}")
-        assert found[0].node.metadata["quote"] == HORSE
-        book = MglNodeRetriever("book.txt", **connect(served))
-        (first, *_) = await asyncio.to_thread(book.retrieve, "P3 met")
-        assert (first.node.node_id, first.node.metadata["quote"]) == ("p3", "P3 met P4.")
+    await fill(paper)
+    diary = MglNodeRetriever("diary", limit=2, **connect(paper.served))
+    found = await diary.aretrieve("What is the horse called?")
+    assert len(found) == 2
+    shown = found[0].node.get_content(MetadataMode.LLM)
+    assert shown.startswith("Ann, 2")
+    assert shown.endswith(f": {HORSE}")
+    assert found[0].node.metadata["quote"] == HORSE
+    book = MglNodeRetriever("book.txt", **connect(paper.served))
+    (first, *_) = await asyncio.to_thread(book.retrieve, "P3 met")
+    assert (first.node.node_id, first.node.metadata["quote"]) == ("p3", "P3 met P4.")
 
 
-async def test_what_mem0_would_keep_is_kept_as_it_was_said(serve: Serve) -> None:
+async def test_what_mem0_would_keep_is_kept_as_it_was_said(served: Served) -> None:
     def use(served: Served) -> None:
         memory, ann = Memory(**connect(served)), {"user_id": "ann"}
         assert memory.search("horse", filters=ann) == {"results": []}
@@ -138,11 +128,10 @@ async def test_what_mem0_would_keep_is_kept_as_it_was_said(serve: Serve) -> None
             memory.search("horse", filters={"agent_id": "ann"})
         assert memory.search("horse", filters={"user_id": "bob"}) == {"results": []}
 
-    async with serve() as served:
-        await asyncio.to_thread(use, served)
+    await asyncio.to_thread(use, served)
 
 
-async def test_a_memory_of_mem0_is_got_updated_and_filtered(serve: Serve) -> None:
+async def test_a_memory_of_mem0_is_got_updated_and_filtered(served: Served) -> None:
     def use(served: Served) -> None:
         memory, ann = Memory(**connect(served)), {"user_id": "ann"}
         (added,) = memory.add(
@@ -168,8 +157,7 @@ async def test_a_memory_of_mem0_is_got_updated_and_filtered(serve: Serve) -> Non
         memory.delete_all(user_id="ann")
         assert memory.get_all(filters=ann) == {"results": []}
 
-    async with serve() as served:
-        await asyncio.to_thread(use, served)
+    await asyncio.to_thread(use, served)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +173,7 @@ def test_its_methods_are_called_as_mem0s(method: str) -> None:
     }
 
 
-async def test_what_goes_wrong_is_said(serve: Serve) -> None:
+async def test_what_goes_wrong_is_said(served: Served) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         nobody = RestClient(f"http://127.0.0.1:{taken.getsockname()[1]}")
@@ -204,5 +192,4 @@ async def test_what_goes_wrong_is_said(serve: Serve) -> None:
         # Without a key it is the home's, which the server has, too.
         assert RestClient(served.base_url).turns("diary") == []
 
-    async with serve() as served:
-        await asyncio.to_thread(use, served)
+    await asyncio.to_thread(use, served)

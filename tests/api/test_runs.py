@@ -15,7 +15,7 @@ from mgl.openai.errors import NotServed
 from mgl.training.data import Pair
 from mgl.training.fitting import Epoch, FitSettings, Fitted
 from mgl.training.records import Base, Course, Trained, Training, keep_training, read_course
-from tests.api.conftest import Serve, connect
+from tests.api.conftest import Client, Serve
 from tests.evaluation.report.folders import Said, item, method, write_run
 from tests.evaluation.report.test_report import EVIL, run
 from tests.web.tab import Tab
@@ -129,7 +129,7 @@ def test_no_name_leads_out_of_the_folder(runs: Path, tmp_path: Path) -> None:
 async def test_only_the_owner_sees_them(serve: Serve, runs: Path, mgl_home: Path) -> None:
     train(mgl_home)
     async with serve(runs=runs, tenants=["bea"]) as served:
-        async with connect(served) as http:
+        async with Client(served) as http:
             assert len((await http.get("/api/runs")).json()["runs"]) == 3
             found = await http.get("/api/runs/report", params={"name": "first"})
             assert found.json()["chapters"][0]["title"] == "locomo"
