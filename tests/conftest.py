@@ -266,6 +266,8 @@ def mgl() -> Callable[..., Result]:
 def check_hint(words: list[str], said: str) -> None:
     """A hint names options of the command that was typed; others only in a command that it quotes
     between backticks."""
+    if "hint: " not in said:
+        return
     command = typer.main.get_command(app)
     for word in words:
         command = getattr(command, "commands", {}).get(word, command)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +15,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from mgl.api.keys import OWNER, Keys
 from mgl.api.limits import USUAL, Limits
@@ -253,3 +256,47 @@ async def connect_openai(served: Served) -> AsyncIterator[AsyncOpenAI]:
 async def api(served: Served) -> AsyncIterator[AsyncOpenAI]:
     async with connect_openai(served) as client:
         yield client
+
+
+@dataclass(frozen=True)
+class Site:
+    """A server at work beside a test that waits for a page, and a client of it."""
+
+    served: Served
+    http: Client
+    portal: BlockingPortal
+
+    @property
+    def root(self) -> str:
+        return self.served.root
+
+    @property
+    def key(self) -> str:
+        return self.served.key
+
+    def do(self, work: Callable[..., Any], *given: Any, **named: Any) -> Any:
+        """Await this beside the server."""
+        return self.portal.call(partial(work, *given, **named))
+
+
+@contextmanager
+def open_beside(serving: Any) -> Iterator[Site]:
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(serving) as served,
+        portal.wrap_async_context_manager(Client(served)) as http,
+    ):
+        yield Site(served, http, portal)
+
+
+@pytest.fixture
+def site(serve: Serve) -> Iterator[Site]:
+    with open_beside(serve()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def paper_site(serve: Serve) -> Iterator[Site]:
+    """One whose memories are of the papers' kinds."""
+    with open_beside(serve(preset="paper")) as opened:
+        yield opened

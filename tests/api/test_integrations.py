@@ -14,7 +14,7 @@ from mgl.errors import EngineUnavailable, UsageError
 from mgl.integrations.client import RestClient
 from mgl.integrations.mem0 import Memory
 from mgl.openai.errors import NotServed
-from tests.api.conftest import HORSE, Client, Served
+from tests.api.conftest import HORSE, Client, Served, Site
 from tests.cli.server import story
 
 TALK = [HORSE, *(f"It rains on day {day}" for day in range(4))]
@@ -52,40 +52,37 @@ async def test_langchain_retrieves_turns_and_nodes(paper: Client) -> None:
     assert await chain.ainvoke("P3 met") == "P3 met P4."
 
 
-async def test_langchain_keeps_a_chat_history(served: Served) -> None:
+def test_langchain_keeps_a_chat_history(site: Site) -> None:
     pytest.importorskip("langchain_core", reason="needs the extra langchain")
     from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
     from mgl.integrations.langchain import MglChatHistory
 
-    def use(served: Served) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # its base class goes with 2.0
-            history = MglChatHistory("diary", **connect(served))
-            other = MglChatHistory("diary", **connect(served))
-        assert history.messages == []
-        history.clear()
-        call = {"name": "look", "args": {}, "id": "1"}
-        history.add_messages(
-            [
-                SystemMessage("Be kind."),
-                HumanMessage(HORSE),
-                AIMessage("", tool_calls=[call]),
-                ToolMessage("found", tool_call_id="1"),
-                AIMessage([{"type": "text", "text": "What a name!"}]),
-            ]
-        )
-        history.add_messages([HumanMessage(HORSE), AIMessage("What a name!")])  # kept already
-        history.add_user_message("It is.")
-        said = [(message.type, message.content) for message in other.messages]
-        assert said == [("human", HORSE), ("ai", "What a name!"), ("human", "It is.")]
-        other.clear()
-        assert history.messages == []
-        for _ in range(2):  # somebody may say the same again
-            history.add_user_message("Again.")
-        assert [message.content for message in other.messages] == ["Again.", "Again."]
-
-    await asyncio.to_thread(use, served)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # its base class goes with 2.0
+        history = MglChatHistory("diary", **connect(site.served))
+        other = MglChatHistory("diary", **connect(site.served))
+    assert history.messages == []
+    history.clear()
+    call = {"name": "look", "args": {}, "id": "1"}
+    history.add_messages(
+        [
+            SystemMessage("Be kind."),
+            HumanMessage(HORSE),
+            AIMessage("", tool_calls=[call]),
+            ToolMessage("found", tool_call_id="1"),
+            AIMessage([{"type": "text", "text": "What a name!"}]),
+        ]
+    )
+    history.add_messages([HumanMessage(HORSE), AIMessage("What a name!")])  # kept already
+    history.add_user_message("It is.")
+    said = [(message.type, message.content) for message in other.messages]
+    assert said == [("human", HORSE), ("ai", "What a name!"), ("human", "It is.")]
+    other.clear()
+    assert history.messages == []
+    for _ in range(2):  # somebody may say the same again
+        history.add_user_message("Again.")
+    assert [message.content for message in other.messages] == ["Again.", "Again."]
 
 
 async def test_llamaindex_retrieves_turns_and_nodes(paper: Client) -> None:
@@ -107,57 +104,51 @@ async def test_llamaindex_retrieves_turns_and_nodes(paper: Client) -> None:
     assert (first.node.node_id, first.node.metadata["quote"]) == ("p3", "P3 met P4.")
 
 
-async def test_what_mem0_would_keep_is_kept_as_it_was_said(served: Served) -> None:
-    def use(served: Served) -> None:
-        memory, ann = Memory(**connect(served)), {"user_id": "ann"}
-        assert memory.search("horse", filters=ann) == {"results": []}
-        assert memory.get_all(filters=ann) == {"results": []}
-        memory.add("It rains.", user_id="ann")
-        replied = {"role": "assistant", "content": "What a name!"}
-        added = memory.add([{"role": "user", "content": HORSE}, replied], user_id="ann")
-        assert [each["event"] for each in added["results"]] == ["ADD", "ADD"]
-        (found, *_) = memory.search("What is the horse called?", filters=ann)["results"]
-        assert found["id"] == added["results"][0]["id"]
-        assert (found["memory"], found["role"], found["user_id"]) == (HORSE, "user", "ann")
-        every = memory.get_all(filters=ann)["results"]
-        assert [each["memory"] for each in every] == ["It rains.", HORSE, "What a name!"]
-        assert memory.get_all(filters=ann, top_k=1)["results"] == every[:1]
-        memory.delete(found["id"])
-        assert HORSE not in f"{memory.get_all(filters=ann)} {memory.search('horse', filters=ann)}"
-        with pytest.raises(UsageError, match="user_id alone"):
-            memory.search("horse", filters={"agent_id": "ann"})
-        assert memory.search("horse", filters={"user_id": "bob"}) == {"results": []}
-
-    await asyncio.to_thread(use, served)
+def test_what_mem0_would_keep_is_kept_as_it_was_said(site: Site) -> None:
+    memory, ann = Memory(**connect(site.served)), {"user_id": "ann"}
+    assert memory.search("horse", filters=ann) == {"results": []}
+    assert memory.get_all(filters=ann) == {"results": []}
+    memory.add("It rains.", user_id="ann")
+    replied = {"role": "assistant", "content": "What a name!"}
+    added = memory.add([{"role": "user", "content": HORSE}, replied], user_id="ann")
+    assert [each["event"] for each in added["results"]] == ["ADD", "ADD"]
+    (found, *_) = memory.search("What is the horse called?", filters=ann)["results"]
+    assert found["id"] == added["results"][0]["id"]
+    assert (found["memory"], found["role"], found["user_id"]) == (HORSE, "user", "ann")
+    every = memory.get_all(filters=ann)["results"]
+    assert [each["memory"] for each in every] == ["It rains.", HORSE, "What a name!"]
+    assert memory.get_all(filters=ann, top_k=1)["results"] == every[:1]
+    memory.delete(found["id"])
+    assert HORSE not in f"{memory.get_all(filters=ann)} {memory.search('horse', filters=ann)}"
+    with pytest.raises(UsageError, match="user_id alone"):
+        memory.search("horse", filters={"agent_id": "ann"})
+    assert memory.search("horse", filters={"user_id": "bob"}) == {"results": []}
 
 
-async def test_a_memory_of_mem0_is_got_updated_and_filtered(served: Served) -> None:
-    def use(served: Served) -> None:
-        memory, ann = Memory(**connect(served)), {"user_id": "ann"}
-        (added,) = memory.add(
-            HORSE, user_id="ann", metadata={"about": "animals", "sure": True}, infer=False
-        )["results"]
-        memory.add("It rains.", user_id="ann")
-        found = memory.get(added["id"])
-        assert found is not None
-        assert (found["memory"], found["metadata"]) == (HORSE, {"about": "animals", "sure": True})
-        for text in ("My horse is called Moon", "My horse is called Sun"):
-            memory.update(added["id"], text)
-            (sole,) = memory.get_all(filters={**ann, "about": "animals"})["results"]
-            assert (sole["id"], sole["memory"]) == (added["id"], text)
-            assert memory.search("horse", filters={**ann, "about": "animals"})["results"] == [sole]
-        assert "Star" not in f"{memory.get_all(filters=ann)}"
-        events = [each["event"] for each in memory.history(added["id"])]
-        assert events == ["ADD", "UPDATE", "UPDATE"]
-        memory.delete(added["id"])
-        assert memory.get(added["id"]) is None
-        assert memory.history(added["id"]) == []
-        with pytest.raises(NotServed):
-            memory.update(added["id"], "x")
-        memory.delete_all(user_id="ann")
-        assert memory.get_all(filters=ann) == {"results": []}
-
-    await asyncio.to_thread(use, served)
+def test_a_memory_of_mem0_is_got_updated_and_filtered(site: Site) -> None:
+    memory, ann = Memory(**connect(site.served)), {"user_id": "ann"}
+    (added,) = memory.add(
+        HORSE, user_id="ann", metadata={"about": "animals", "sure": True}, infer=False
+    )["results"]
+    memory.add("It rains.", user_id="ann")
+    found = memory.get(added["id"])
+    assert found is not None
+    assert (found["memory"], found["metadata"]) == (HORSE, {"about": "animals", "sure": True})
+    for text in ("My horse is called Moon", "My horse is called Sun"):
+        memory.update(added["id"], text)
+        (sole,) = memory.get_all(filters={**ann, "about": "animals"})["results"]
+        assert (sole["id"], sole["memory"]) == (added["id"], text)
+        assert memory.search("horse", filters={**ann, "about": "animals"})["results"] == [sole]
+    assert "Star" not in f"{memory.get_all(filters=ann)}"
+    events = [each["event"] for each in memory.history(added["id"])]
+    assert events == ["ADD", "UPDATE", "UPDATE"]
+    memory.delete(added["id"])
+    assert memory.get(added["id"]) is None
+    assert memory.history(added["id"]) == []
+    with pytest.raises(NotServed):
+        memory.update(added["id"], "x")
+    memory.delete_all(user_id="ann")
+    assert memory.get_all(filters=ann) == {"results": []}
 
 
 @pytest.mark.parametrize(
@@ -173,23 +164,19 @@ def test_its_methods_are_called_as_mem0s(method: str) -> None:
     }
 
 
-async def test_what_goes_wrong_is_said(served: Served) -> None:
+def test_what_goes_wrong_is_said(site: Site) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         nobody = RestClient(f"http://127.0.0.1:{taken.getsockname()[1]}")
         with pytest.raises(EngineUnavailable, match="mgl up"):
             nobody.turns("diary")
-
-    def use(served: Served) -> None:
-        client = RestClient(**connect(served))
-        with pytest.raises(NotServed, match="there is no memory 'diary'"):
-            client.search("diary", "horse", 3)
-        client.add("diary", [])
-        with pytest.raises(UsageError, match="gave 400"):
-            client.search("diary", "horse", 0)
-        with pytest.raises(UsageError, match="key is not right"):
-            RestClient(served.base_url, "wrong").turns("diary")
-        # Without a key it is the home's, which the server has, too.
-        assert RestClient(served.base_url).turns("diary") == []
-
-    await asyncio.to_thread(use, served)
+    client = RestClient(**connect(site.served))
+    with pytest.raises(NotServed, match="there is no memory 'diary'"):
+        client.search("diary", "horse", 3)
+    client.add("diary", [])
+    with pytest.raises(UsageError, match="gave 400"):
+        client.search("diary", "horse", 0)
+    with pytest.raises(UsageError, match="key is not right"):
+        RestClient(site.served.base_url, "wrong").turns("diary")
+    # Without a key it is the home's, which the server has, too.
+    assert RestClient(site.served.base_url).turns("diary") == []

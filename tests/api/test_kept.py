@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import json
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -24,6 +24,7 @@ from mgl.memories.deletion import delete
 from mgl.store import Store
 from mgl.store.deletion import Redaction
 from tests.api.conftest import MEMORY, Client, Serve, Served, open_server
+from tests.leftovers import find_left
 from tests.patience import PATIENCE_S
 
 ZEBRA = "My zebra lives in Utrecht"
@@ -31,12 +32,6 @@ TOOL: dict[str, Any] = {
     "type": "function",
     "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}},
 }
-
-
-def read_files(home: Path) -> Iterator[bytes]:
-    for path in home.rglob("*"):
-        if path.is_file():
-            yield path.read_bytes()
 
 
 # A message after a deletion
@@ -281,7 +276,7 @@ async def test_forgotten_words_do_not_come_back_with_tools(serve: Serve, mgl_hom
         shown = [each for request in served.engine.requests[before:] for each in request.messages]
         assert ZEBRA not in [each.content for each in shown]
         assert "And tomorrow?" in [each.content for each in shown]
-    assert not any(b"Utrecht" in data or b"zebra" in data for data in read_files(mgl_home))
+    assert find_left(mgl_home, ["Utrecht", "zebra"]) == {}
 
 
 async def test_a_message_is_kept_once_though_others_speak_before_the_tools_answer(
@@ -324,7 +319,7 @@ async def test_replies_go_with_what_they_were_made_of(serve: Serve, mgl_home: Pa
         await http.forget(asked["turn"])
         again = await http.chat("Which animal do I have?")
         assert "Utrecht" not in json.dumps(again)
-    assert not any(b"Utrecht" in data for data in read_files(mgl_home))
+    assert find_left(mgl_home, ["Utrecht"]) == {}
 
 
 async def test_a_reply_is_not_kept_if_its_turns_go_while_it_is_written(
@@ -344,7 +339,7 @@ async def test_a_reply_is_not_kept_if_its_turns_go_while_it_is_written(
         await http.chat("Where does my zebra live?")
         served.engine.generate = generate  # type: ignore[method-assign]
         assert await http.texts() == ["Where does my zebra live?"]
-    assert not any(b"Utrecht" in data for data in read_files(mgl_home))
+    assert find_left(mgl_home, ["Utrecht"]) == {}
 
 
 # Times

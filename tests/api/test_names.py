@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import warnings
 from functools import partial
 from pathlib import Path
@@ -18,7 +17,7 @@ from mgl.integrations.mem0 import Memory
 from mgl.lab import Lab, OwnModels
 from mgl.retrieval.fakes import WordEmbedder, WordReranker
 from mgl.types import Document, Turn
-from tests.api.conftest import Client, Served, TalkEngine, open_server
+from tests.api.conftest import Client, Served, Site, TalkEngine, open_server
 
 SECRET = "The otter number 0 sleeps"
 
@@ -56,47 +55,40 @@ async def test_a_name_that_begins_an_id_or_is_one_opens_nothing(
     assert [turn["text"] for turn in held.json()["turns"]][:1] == ["Hi."]
 
 
-async def test_integrations_take_names_as_they_are(served: Served) -> None:
+def test_integrations_take_names_as_they_are(site: Site) -> None:
     pytest.importorskip("langchain_core", reason="needs the extra langchain")
     from mgl.integrations.langchain import MglChatHistory
 
-    def use(served: Served, identity: str) -> None:
-        given: Any = {"base_url": served.base_url, "api_key": served.key}
-        memory = Memory(**given)
-        for find in (partial(memory.search, "badger"), memory.get_all):
-            assert find(filters={"user_id": "book.txt"}) == {"results": []}, "it is a document"
-        memory.add("The badger.", user_id="book.txt")
-        for name in (identity, identity[:5], identity[4:], identity[4:6]):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)
-                history = MglChatHistory(name, **given)
-            assert history.messages == []
-            history.clear()
-            assert memory.search("otter", filters={"user_id": name}) == {"results": []}
-            assert memory.get_all(filters={"user_id": name}) == {"results": []}
-            if name != identity:
-                memory.add("The badger.", user_id=name)
-        with pytest.raises(UsageError, match="written as a memory's id"):
-            memory.add("The badger.", user_id=identity)
-        assert [turn["text"] for turn in RestClient(**given).turns("alice-private")] == [SECRET]
-
-    lab = (await served.open_tenant("")).memories.lab
-    await lab.abuild(Document.from_text("book.txt", "P1 met P2. The badger slept."))
-    await asyncio.to_thread(use, served, await keep_a_secret(served))
+    identity = site.do(keep_a_secret, site.served)
+    site.do(site.http.read, "P1 met P2. The badger slept.", "book.txt")
+    given: Any = {"base_url": site.served.base_url, "api_key": site.key}
+    memory = Memory(**given)
+    for find in (partial(memory.search, "badger"), memory.get_all):
+        assert find(filters={"user_id": "book.txt"}) == {"results": []}, "it is a document"
+    memory.add("The badger.", user_id="book.txt")
+    for name in (identity, identity[:5], identity[4:], identity[4:6]):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            history = MglChatHistory(name, **given)
+        assert history.messages == []
+        history.clear()
+        assert memory.search("otter", filters={"user_id": name}) == {"results": []}
+        assert memory.get_all(filters={"user_id": name}) == {"results": []}
+        if name != identity:
+            memory.add("The badger.", user_id=name)
+    with pytest.raises(UsageError, match="written as a memory's id"):
+        memory.add("The badger.", user_id=identity)
+    assert [turn["text"] for turn in RestClient(**given).turns("alice-private")] == [SECRET]
 
 
-async def test_an_id_of_mem0_names_one_user_and_one_turn(served: Served) -> None:
+def test_an_id_of_mem0_names_one_user_and_one_turn(site: Site) -> None:
     """A turn ``x/1`` of ``a`` is not the turn ``1`` of ``a/x``."""
-
-    def use(served: Served) -> None:
-        given: Any = {"base_url": served.base_url, "api_key": served.key}
-        client, memory = RestClient(**given), Memory(**given)
-        client.add("a", [{"text": "gone", "id": "x/1"}, {"text": "kept", "id": "1"}])
-        gone, _ = memory.get_all(filters={"user_id": "a"})["results"]
-        memory.delete(gone["id"])
-        assert [turn["text"] for turn in client.turns("a")] == ["kept"]
-
-    await asyncio.to_thread(use, served)
+    given: Any = {"base_url": site.served.base_url, "api_key": site.key}
+    client, memory = RestClient(**given), Memory(**given)
+    client.add("a", [{"text": "gone", "id": "x/1"}, {"text": "kept", "id": "1"}])
+    gone, _ = memory.get_all(filters={"user_id": "a"})["results"]
+    memory.delete(gone["id"])
+    assert [turn["text"] for turn in client.turns("a")] == ["kept"]
 
 
 async def test_tools_of_agents_take_names_as_they_are(tmp_path: Path) -> None:

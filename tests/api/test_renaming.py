@@ -62,6 +62,7 @@ def open_lab(home: Path) -> Lab:
     return Lab.open(OwnModels(engine, embedder=WordEmbedder(), reranker=WordReranker()), home=home)
 
 
+@pytest.mark.heavy
 @given(st.lists(Names, min_size=2, max_size=4, unique=True), Steps)
 def test_nothing_is_lost_and_every_verb_sees_its_own(names: list[str], steps: list[Any]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -38,7 +38,7 @@ Steps = st.lists(
 
 
 @given(Steps)
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_two_tenants_never_see_each_other(monkeypatch: pytest.MonkeyPatch, steps: Any) -> None:
     monkeypatch.setattr(Workplace, "preset", "small")
     with tempfile.TemporaryDirectory() as folder:
