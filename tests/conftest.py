@@ -268,12 +268,13 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def mgl() -> Callable[..., Result]:
-    """The command line in this process: ``mgl("list", "--json")``."""
+    """The command line in this process: ``mgl("list", "--json", code=0)`` has to exit with 0."""
 
-    def run(*arguments: object) -> Result:
+    def run(*arguments: object, code: int | None = None) -> Result:
         words = [str(argument) for argument in arguments]
         result = CliRunner().invoke(app, words)
         check_hint(words, result.stderr)
+        assert code in (None, result.exit_code), result.output
         return result
 
     return run
@@ -282,6 +283,8 @@ def mgl() -> Callable[..., Result]:
 def check_hint(words: list[str], said: str) -> None:
     """A hint names options of the command that was typed; others only in a command that it quotes
     between backticks."""
+    if "hint: " not in said:
+        return
     command = typer.main.get_command(app)
     for word in words:
         command = getattr(command, "commands", {}).get(word, command)
