@@ -289,7 +289,7 @@ def test_pins_that_do_not_fit_a_split_model_are_refused(
         Weights.model_validate({**pins, "hub": {"repo": REPO, "file": file}})
 
 
-@given(st.text(), st.integers(1, 99_999), st.integers(0, 99_999))
+@given(st.text(), st.integers(1, 2_000), st.integers(0, 99_999))
 def test_the_files_of_a_split_model_follow_from_the_first(
     name: str, count: int, number: int
 ) -> None:
