@@ -31,7 +31,7 @@ def test_json_of_ask_is_exactly_this(mgl: Mgl, book: Path, options: tuple[str, .
     answered = ask_json(mgl, book, QUESTION, *options)
     assert list(answered) == [
         *("answer", "confidence", "citations", "memory_id", "stats", "usage"),
-        *("compaction_ratio", "marks", "guesses"),
+        *("compaction_ratio", "marks", "guesses", "declined"),
     ]
     assert list(answered["stats"]) == [
         *("nodes", "edges", "chunks", "edits_applied", "edits_repaired", "edits_rejected")

@@ -12,6 +12,7 @@ from mgl.llm.calls import new_attempt
 from mgl.llm.fakes import ScriptedEngine
 from mgl.memories.mindgraph import SmallMindGraph, SmallMindGraphConfig, claims
 from mgl.memories.mindgraph.claims import BlockFinder
+from mgl.memories.results import say_answer
 from mgl.retrieval.fakes import WordEmbedder
 from mgl.text.names import find_names
 from mgl.text.sentences import split_question
@@ -82,7 +83,7 @@ async def test_a_claim_that_no_sentence_bears_out_is_rejected_and_its_answer_cit
     answer = await memory.answer(RING)
     assert (answer.text, answer.citations) == ("It was sea.", ())
     assert answer.marks == ("unconfirmed",)
-    assert answer.hedged == "Not found in the text; the model's guess: It was sea."
+    assert say_answer(answer) == "Not found in the text; the model's guess: It was sea."
     assert memory.state.nodes == ()
     rows = [(row.op, row.reason) for row in tools.store.edits(memory.id)]
     assert rows == [("reading", None), ("add_node", "not_supported")]
