@@ -114,7 +114,7 @@ def test_a_question_opens_its_page_and_its_prompts(tab: Tab, tmp_path: Path) -> 
         write_report(make_report([read_run(folder)], with_plots=False), out, {"run": store})
     tab.show(out.as_uri(), size=(390, 800))
     tab.run("document.querySelector('.questions tbody a').click()")
-    tab.wait("!!document.querySelector('.call')")
+    tab.wait("document.readyState == 'complete' && !!document.querySelector('.call')")
     opened = tab.run("""(() => {
       document.querySelector(".call summary").click();
       const root = document.documentElement;
